@@ -1,0 +1,40 @@
+"""Exactly orthonormal sparse and nonnegative components, by block coordinate descent.
+
+``orthobcd`` minimises ``f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(±1)``, by changing
+two rows at a time, each pair solved to global optimality: every iterate is feasible and the
+objective never rises.
+"""
+
+from ._core import __version__
+from ._solve import Progress, solve
+from .problems import (
+    L0,
+    L1,
+    GramQuadratic,
+    NoPenalty,
+    NonNegative,
+    NonnegativePCAProblem,
+    Quadratic,
+    SparsePCAProblem,
+    StiefelProblem,
+)
+from .result import Result, Status
+from .solvers import OBCD
+
+__all__ = [
+    "L0",
+    "L1",
+    "OBCD",
+    "GramQuadratic",
+    "NoPenalty",
+    "NonNegative",
+    "NonnegativePCAProblem",
+    "Progress",
+    "Quadratic",
+    "Result",
+    "SparsePCAProblem",
+    "Status",
+    "StiefelProblem",
+    "__version__",
+    "solve",
+]

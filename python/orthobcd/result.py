@@ -1,0 +1,94 @@
+"""What a solve and a certificate return."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Status(enum.Enum):
+    """Why a solve ended. Every status comes with the best feasible point found."""
+
+    CONVERGED = "converged"
+    """A whole sweep lowered the objective by no more than the tolerance."""
+    MAX_TIME = "max_time"
+    """``max_time`` seconds have passed."""
+    MAX_SWEEPS = "max_sweeps"
+    """``max_sweeps`` sweeps are done."""
+    INTERRUPTED = "interrupted"
+    """Ctrl-C, or the callback returned True."""
+    TARGET = "target"
+    """The objective reached ``target``."""
+    UNBOUNDED = "unbounded"
+    """The objective falls without bound along one pair of rows or columns."""
+    DIVERGED = "diverged"
+    """The iterates grow without bound: the infimum is not attained."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The best feasible point of a solve and how it was reached.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, r)
+        The point; a fresh array.
+    objective, smooth_value, penalty_value : float
+        F(x) = f(x) + h(x) and its two parts, evaluated afresh at ``x``.
+    feasibility : float
+        ``||XᵀJX − X0ᵀJX0||_F``, where X0ᵀJX0 is the identity on the Stiefel manifold, plus
+        ``||min(X, 0)||_F`` for a nonnegative problem.
+    status : Status
+        Why the solve ended.
+    n_iterations : int
+        Pairs visited: solved, or skipped because their best move is provably the identity.
+    n_sweeps : int
+        ``n_iterations`` in units of n(n−1)/2, rounded down.
+    n_updates : int
+        Pairs that moved.
+    seconds : float
+        Wall-clock time.
+    seed : int
+        The seed that reproduces the run.
+    history : dict of str to ndarray
+        ``"seconds"``, ``"objective"``, ``"feasibility"``, ``"n_iterations"``: row 0 is the start,
+        the last row is the returned point; ``"objective"`` never rises.
+    extra : dict
+        What a particular solver adds.
+    """
+
+    x: NDArray[np.float64]
+    objective: float
+    smooth_value: float
+    penalty_value: float
+    feasibility: float
+    status: Status
+    n_iterations: int
+    n_sweeps: int
+    n_updates: int
+    seconds: float
+    seed: int
+    history: dict[str, NDArray[np.float64]]
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solve ended because no sweep lowers the objective any more."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of entries of ``x`` that are not exactly zero."""
+        return int(np.count_nonzero(self.x))
+
+    def __repr__(self) -> str:
+        n, r = self.x.shape
+        return (
+            f"Result({n}x{r}, objective={self.objective:.8g}, status={self.status.name}, "
+            f"nonzeros={self.n_nonzero}, feasibility={self.feasibility:.1e}, "
+            f"sweeps={self.n_sweeps}, seconds={self.seconds:.2f})"
+        )

@@ -1,0 +1,479 @@
+//! A block of rows and the exact pair sweeps inside it: the heart of the method.
+//!
+//! The block keeps its own copy of the rows X_B, of the gradient rows G_B and of the curvature
+//! C_BB. When a pair (i, j) moves by ΔX, the gradient of the block follows from
+//! `G_B += C_B,{i,j} ΔX D`, so every pair solved sees the exact gradient (Gauss–Seidel), at
+//! 4·|B|·r flops per accepted pair instead of 4·n·r. What the rest of the problem has to know is
+//! committed once, as one matrix product. With |B| = 2 this is the papers' algorithm to the letter.
+
+use ndarray::{Array2, ArrayView2};
+use pulp::{Simd, WithSimd};
+
+use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
+use crate::penalty::Penalty;
+
+/// Row stride of a block is a multiple of this, so that every row is whole vectors.
+const LANES: usize = 8;
+
+/// Which curvature the pair solver sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Curvature {
+    /// `½ tr(C_BB E (Z D Zᵀ) Eᵀ)`, exact (OBCD paper, eq. 8).
+    #[default]
+    Exact,
+    /// The scalar bound `ς/2 ‖E‖²`, ς = ‖Z D Zᵀ‖·‖C_BB‖ (eq. 9).
+    Scalar,
+}
+
+/// Which pairs of a block are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairs {
+    /// All pairs.
+    All,
+    /// Only pairs of one row of the lead and one of the rest.
+    Cross,
+}
+
+/// A block of rows with everything needed to sweep its pairs.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// Global row indices.
+    pub rows: Vec<usize>,
+    /// Number of rows that form the lead (see [`Pairs::Cross`]).
+    pub lead: usize,
+    r: usize,
+    stride: usize,
+    x: Vec<f64>,
+    old: Vec<f64>,
+    gradient: Vec<f64>,
+    curvature: Vec<f64>,
+    zero: Vec<bool>,
+    moved: Vec<bool>,
+    step: Vec<f64>,
+}
+
+impl Block {
+    /// An empty block for matrices with `r` columns.
+    pub fn new(r: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            lead: 0,
+            r,
+            stride: r.div_ceil(LANES) * LANES,
+            x: Vec::new(),
+            old: Vec::new(),
+            gradient: Vec::new(),
+            curvature: Vec::new(),
+            zero: Vec::new(),
+            moved: Vec::new(),
+            step: Vec::new(),
+        }
+    }
+
+    /// Takes the rows `lead` then `rest` of X; gradient and curvature are for the objective to fill.
+    pub fn load(&mut self, x: ArrayView2<'_, f64>, lead: &[usize], rest: &[usize]) {
+        self.rows.clear();
+        self.rows.extend_from_slice(lead);
+        self.rows.extend_from_slice(rest);
+        self.lead = lead.len();
+        let b = self.rows.len();
+        let (stride, r) = (self.stride, self.r);
+        self.x.clear();
+        self.x.resize(b * stride, 0.0);
+        self.gradient.clear();
+        self.gradient.resize(b * stride, 0.0);
+        self.curvature.clear();
+        self.curvature.resize(b * b, 0.0);
+        self.zero.clear();
+        self.moved.clear();
+        self.moved.resize(b, false);
+        self.step.resize(2 * stride, 0.0);
+        for (k, &row) in self.rows.iter().enumerate() {
+            let target = &mut self.x[k * stride..k * stride + r];
+            let mut zero = true;
+            for (t, &v) in target.iter_mut().zip(x.row(row)) {
+                *t = v;
+                zero &= v == 0.0;
+            }
+            self.zero.push(zero);
+        }
+        self.old.clear();
+        self.old.extend_from_slice(&self.x);
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether the block has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Number of columns r.
+    pub fn columns(&self) -> usize {
+        self.r
+    }
+
+    /// Row `k` of the block as it is now.
+    #[inline(always)]
+    pub fn row(&self, k: usize) -> &[f64] {
+        &self.x[k * self.stride..k * self.stride + self.r]
+    }
+
+    /// Row `k` of the block as it was loaded.
+    pub fn old_row(&self, k: usize) -> &[f64] {
+        &self.old[k * self.stride..k * self.stride + self.r]
+    }
+
+    /// Whether row `k` has moved since it was loaded.
+    pub fn has_moved(&self, k: usize) -> bool {
+        self.moved[k]
+    }
+
+    /// The gradient row `k`, exact for the block as it is now.
+    pub fn gradient_row(&self, k: usize) -> &[f64] {
+        &self.gradient[k * self.stride..k * self.stride + self.r]
+    }
+
+    /// The gradient row `k`, to be filled by the objective.
+    pub fn gradient_row_mut(&mut self, k: usize) -> &mut [f64] {
+        &mut self.gradient[k * self.stride..k * self.stride + self.r]
+    }
+
+    /// Entry (k, l) of the curvature C_BB.
+    #[inline(always)]
+    pub fn curvature(&self, k: usize, l: usize) -> f64 {
+        self.curvature[k * self.rows.len() + l]
+    }
+
+    /// The curvature C_BB, row-major, to be filled by the objective.
+    pub fn curvature_mut(&mut self) -> &mut [f64] {
+        &mut self.curvature
+    }
+
+    /// Rows that moved and by how much: (positions in the block, ΔX).
+    pub fn delta(&self) -> (Vec<usize>, Array2<f64>) {
+        let moved: Vec<usize> = (0..self.len()).filter(|&k| self.moved[k]).collect();
+        let mut delta = Array2::zeros((moved.len(), self.r));
+        for (mut target, &k) in delta.outer_iter_mut().zip(&moved) {
+            for ((t, &new), &old) in target.iter_mut().zip(self.row(k)).zip(self.old_row(k)) {
+                *t = new - old;
+            }
+        }
+        (moved, delta)
+    }
+}
+
+/// What a sweep over a block did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Outcome {
+    /// Change of f plus h: negative or zero.
+    pub change: f64,
+    /// Pairs visited, solved or skipped.
+    pub visited: u64,
+    /// Pairs that moved.
+    pub updates: u64,
+}
+
+impl Outcome {
+    /// Adds another outcome.
+    pub fn absorb(&mut self, other: Self) {
+        self.change += other.change;
+        self.visited += other.visited;
+        self.updates += other.updates;
+    }
+}
+
+/// The options of a pair solve inside a block.
+#[derive(Debug, Clone, Copy)]
+pub struct PairOptions<'a> {
+    /// Exact or scalar curvature.
+    pub curvature: Curvature,
+    /// Proximal weight α.
+    pub alpha: f64,
+    /// The column metric D, if it is not the identity.
+    pub metric: Option<ArrayView2<'a, f64>>,
+}
+
+/// One sweep over the pairs of a block.
+pub struct Sweep<'a, 'b, P: Penalty> {
+    /// The block.
+    pub block: &'a mut Block,
+    /// Which pairs.
+    pub pairs: Pairs,
+    /// h.
+    pub penalty: &'a P,
+    /// How pairs are solved.
+    pub options: PairOptions<'b>,
+    /// Work space.
+    pub scratch: &'a mut Scratch,
+}
+
+impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
+    type Output = Outcome;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) -> Outcome {
+        let mut outcome = Outcome::default();
+        let b = self.block.len();
+        let lead = self.block.lead;
+        let (firsts, all) = match self.pairs {
+            Pairs::All => (b, true),
+            Pairs::Cross => (lead, false),
+        };
+        for i in 0..firsts {
+            let seconds = if all { i + 1..b } else { lead..b };
+            outcome.visited += seconds.len() as u64;
+            for j in seconds {
+                if self.block.zero[i] && self.block.zero[j] {
+                    continue;
+                }
+                if let Some(change) = self.visit(simd, i, j) {
+                    outcome.change += change;
+                    outcome.updates += 1;
+                }
+            }
+        }
+        outcome
+    }
+}
+
+/// Inner product of two rows of whole vectors.
+#[inline(always)]
+fn dot<S: Simd>(simd: S, x: &[f64], y: &[f64]) -> f64 {
+    let (x, _) = S::as_simd_f64s(x);
+    let (y, _) = S::as_simd_f64s(y);
+    let mut sum = simd.splat_f64s(0.0);
+    for (&a, &b) in x.iter().zip(y) {
+        sum = simd.mul_add_e_f64s(a, b, sum);
+    }
+    simd.reduce_sum_f64s(sum)
+}
+
+/// `target += u·x + v·y` over rows of whole vectors.
+#[inline(always)]
+fn add_two<S: Simd>(simd: S, target: &mut [f64], u: f64, x: &[f64], v: f64, y: &[f64]) {
+    let (target, _) = S::as_mut_simd_f64s(target);
+    let (x, _) = S::as_simd_f64s(x);
+    let (y, _) = S::as_simd_f64s(y);
+    let (u, v) = (simd.splat_f64s(u), simd.splat_f64s(v));
+    for ((t, &a), &b) in target.iter_mut().zip(x).zip(y) {
+        *t = simd.mul_add_e_f64s(u, a, simd.mul_add_e_f64s(v, b, *t));
+    }
+}
+
+impl<P: Penalty> Sweep<'_, '_, P> {
+    /// Solves the pair (i, j) of the block; returns the change of the objective if it moves.
+    #[inline(always)]
+    fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
+        let block = &mut *self.block;
+        let (b, r, stride) = (block.rows.len(), block.r, block.stride);
+        let pair = (block.rows[i], block.rows[j]);
+        let model = {
+            let x = &block.x[i * stride..(i + 1) * stride];
+            let y = &block.x[j * stride..(j + 1) * stride];
+            let gx = &block.gradient[i * stride..(i + 1) * stride];
+            let gy = &block.gradient[j * stride..(j + 1) * stride];
+            PairModel {
+                gz: [
+                    [dot(simd, gx, x), dot(simd, gx, y)],
+                    [dot(simd, gy, x), dot(simd, gy, y)],
+                ],
+                m: Sym2 {
+                    d0: block.curvature[i * b + i],
+                    d1: block.curvature[j * b + j],
+                    o: block.curvature[i * b + j],
+                },
+                s: match self.options.metric {
+                    None => Sym2 {
+                        d0: dot(simd, x, x),
+                        d1: dot(simd, y, y),
+                        o: dot(simd, x, y),
+                    },
+                    Some(metric) => weighted(metric, &x[..r], &y[..r]),
+                },
+                alpha: self.options.alpha,
+            }
+        };
+        let searched = match self.options.curvature {
+            Curvature::Exact => model,
+            Curvature::Scalar => PairModel {
+                m: Sym2::scalar(model.s.spectral_norm() * model.m.spectral_norm()),
+                s: Sym2::scalar(1.0),
+                ..model
+            },
+        };
+        let (rotation, reflection) = searched.branches();
+        let best = self.penalty.circle(
+            &CirclePair {
+                rows: pair,
+                x: &block.x[i * stride..i * stride + r],
+                y: &block.x[j * stride..j * stride + r],
+                rotation,
+                reflection,
+            },
+            self.scratch,
+        );
+        if !(best.value < 0.0) {
+            return None;
+        }
+        // The new rows, into `step`; then the true change.
+        let v = best.turn.matrix();
+        let e = best.turn.minus_identity();
+        let (new_x, new_y) = block.step.split_at_mut(stride);
+        {
+            let x = &block.x[i * stride..(i + 1) * stride];
+            let y = &block.x[j * stride..(j + 1) * stride];
+            for (((nx, ny), &x), &y) in new_x.iter_mut().zip(new_y.iter_mut()).zip(x).zip(y) {
+                // Adding +0.0 turns −0.0 into 0.0.
+                *nx = v[0][0] * x + v[0][1] * y + 0.0;
+                *ny = v[1][0] * x + v[1][1] * y + 0.0;
+            }
+        }
+        for &k in &self.scratch.vanishing {
+            let k = k as usize;
+            if new_x[k].abs() < new_y[k].abs() {
+                new_x[k] = 0.0;
+            } else {
+                new_y[k] = 0.0;
+            }
+        }
+        self.penalty.tidy(new_x);
+        self.penalty.tidy(new_y);
+        let (smooth, smooth_size) = model.change(e);
+        let (hx, hx_size) =
+            self.penalty
+                .change(pair.0, &block.x[i * stride..i * stride + r], &new_x[..r]);
+        let (hy, hy_size) =
+            self.penalty
+                .change(pair.1, &block.x[j * stride..j * stride + r], &new_y[..r]);
+        let change = smooth + (hx + hy);
+        let size = smooth_size + hx_size + hy_size;
+        let proximal = 0.5
+            * self.options.alpha
+            * (e[0][0] * e[0][0] + e[0][1] * e[0][1] + e[1][0] * e[1][0] + e[1][1] * e[1][1]);
+        if !(change + proximal < -TIE * size) {
+            return None;
+        }
+        // Commit inside the block: swap the new rows in, turn `step` into the difference.
+        for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {
+            let current = &mut block.x[row * stride..(row + 1) * stride];
+            let mut zero = true;
+            for (c, n) in current.iter_mut().zip(new.iter_mut()) {
+                let difference = *n - *c;
+                *c = *n;
+                zero &= *n == 0.0;
+                *n = difference;
+            }
+            block.zero[row] = zero;
+            block.moved[row] = true;
+        }
+        if let Some(metric) = self.options.metric {
+            for row in [&mut *new_x, &mut *new_y] {
+                right_multiply(&mut row[..r], metric);
+            }
+        }
+        let (ci, cj) = (
+            &block.curvature[i * b..(i + 1) * b],
+            &block.curvature[j * b..(j + 1) * b],
+        );
+        for (gradient, (&u, &v)) in block
+            .gradient
+            .chunks_exact_mut(stride)
+            .zip(ci.iter().zip(cj))
+        {
+            add_two(simd, gradient, u, new_x, v, new_y);
+        }
+        Some(change)
+    }
+}
+
+impl Block {
+    /// One step for the whole block without a penalty: V minimises the linear part exactly, by a
+    /// singular value decomposition (OBCD paper, section on k > 2), after the row curvature has been
+    /// bounded by its largest eigenvalue; exact when that is a multiple of the identity.
+    ///
+    /// The step is taken if it lowers f, proximal term included.
+    pub fn turn_all(&mut self, options: PairOptions<'_>) -> Outcome {
+        let (b, r, stride) = (self.len(), self.r, self.stride);
+        let rows = |data: &[f64]| Array2::from_shape_fn((b, r), |(k, l)| data[k * stride + l]);
+        let (z, g) = (rows(&self.x), rows(&self.gradient));
+        let m = Array2::from_shape_fn((b, b), |(k, l)| self.curvature[k * b + l]);
+        let zd = options.metric.map_or_else(|| z.clone(), |d| z.dot(&d));
+        let s = zd.dot(&z.t());
+        let gz = g.dot(&z.t());
+        let largest = |a: &Array2<f64>| {
+            let (values, _) = crate::linalg::symmetric_eigen(a.view());
+            (values[0], values[b - 1])
+        };
+        let ((m_low, m_high), (s_low, s_high)) = (largest(&m), largest(&s));
+        let bound = m_low.abs().max(m_high.abs()) * s_low.abs().max(s_high.abs());
+        // Bounding M by its largest eigenvalue needs S ⪰ 0; otherwise the scalar bound is used.
+        let mut linear = if options.curvature == Curvature::Exact && s_low >= -TIE * s_high.abs() {
+            &gz - &(m_high * &s)
+        } else {
+            let mut linear = gz.clone();
+            linear.diag_mut().mapv_inplace(|v| v - bound);
+            linear
+        };
+        linear.diag_mut().mapv_inplace(|v| v - options.alpha);
+        let v = -crate::linalg::polar_factor(linear.view());
+        let mut e = v.clone();
+        e.diag_mut().mapv_inplace(|v| v - 1.0);
+        let (first, second) = (&e * &gz, &e.dot(&s).dot(&e.t()) * &m);
+        let change = first.sum() + 0.5 * second.sum();
+        let proximal = 0.5 * options.alpha * e.iter().map(|v| v * v).sum::<f64>();
+        let size = first.iter().chain(&second).map(|v| v.abs()).sum::<f64>();
+        let mut outcome = Outcome {
+            visited: (b * (b - 1) / 2) as u64,
+            ..Outcome::default()
+        };
+        if !(change + proximal < -TIE * size) {
+            return outcome;
+        }
+        let turned = v.dot(&z);
+        let mut step = &turned - &z;
+        if let Some(metric) = options.metric {
+            step = step.dot(&metric);
+        }
+        let gradient = g + m.dot(&step);
+        for k in 0..b {
+            for l in 0..r {
+                self.x[k * stride + l] = turned[[k, l]];
+                self.gradient[k * stride + l] = gradient[[k, l]];
+            }
+            self.moved[k] = true;
+            self.zero[k] = turned.row(k).iter().all(|&v| v == 0.0);
+        }
+        outcome.change = change;
+        outcome.updates = 1;
+        outcome
+    }
+}
+
+/// Z D Zᵀ for the two rows of Z.
+fn weighted(metric: ArrayView2<'_, f64>, x: &[f64], y: &[f64]) -> Sym2 {
+    let mut out = Sym2::default();
+    for (k, d) in metric.outer_iter().enumerate() {
+        let (mut dx, mut dy) = (0.0, 0.0);
+        for ((&d, &x), &y) in d.iter().zip(x).zip(y) {
+            dx += d * x;
+            dy += d * y;
+        }
+        out.d0 += x[k] * dx;
+        out.d1 += y[k] * dy;
+        out.o += x[k] * dy;
+    }
+    out
+}
+
+/// `row ← row · D` for a symmetric D.
+fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>) {
+    let product: Vec<f64> = metric
+        .outer_iter()
+        .map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum())
+        .collect();
+    row.copy_from_slice(&product);
+}

@@ -1,0 +1,44 @@
+//! Block coordinate descent under orthogonality constraints.
+//!
+//! `orthobcd` minimises `f(X) + h(X)` over matrices that keep XᵀJX fixed, J = diag(±1), by changing
+//! a few rows at a time and solving every pair of rows to global optimality. With J = I the columns
+//! of X stay exactly orthonormal: sparse PCA (ℓ0, ℓ1), nonnegative PCA, anything smooth plus a
+//! separable penalty.
+//!
+//! * [`smooth`]: objectives f, and how they follow the rows that move
+//! * [`penalty`]: separable penalties h and their exact pair solvers
+//! * [`pair`]: the 2×2 problem
+//! * [`block`](mod@block): exact pair sweeps inside a block of rows
+//! * [`working_set`]: which rows come next
+//! * [`minimize`]: the loop
+//! * [`start`]: feasible starting points
+//!
+//! The crate needs no Python; the Python package is the feature `python`.
+
+#![deny(unsafe_code)]
+
+pub mod block;
+mod error;
+pub mod linalg;
+pub mod pair;
+pub mod penalty;
+mod signature;
+pub mod smooth;
+mod solver;
+pub mod start;
+mod threads;
+pub mod working_set;
+
+pub use block::Curvature;
+pub use error::{Error, Result};
+pub use signature::Signature;
+pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
+pub use solver::{
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
+    Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
+};
+pub use threads::Threads;
+pub use working_set::WorkingSet;
+
+#[cfg(feature = "python")]
+mod python;

@@ -1,0 +1,66 @@
+//! Dense factorizations, from `faer`, in `ndarray` terms; and the few matrix products we need.
+
+use faer::Mat;
+use ndarray::{Array1, Array2, ArrayView2};
+
+fn to_faer(a: ArrayView2<'_, f64>) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[[i, j]])
+}
+
+fn from_faer(a: faer::MatRef<'_, f64>) -> Array2<f64> {
+    Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, j)| a[(i, j)])
+}
+
+/// Eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
+///
+/// A matrix whose decomposition fails to converge (not seen for finite input) gives NaN.
+pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
+    let n = a.nrows();
+    match to_faer(a).self_adjoint_eigen(faer::Side::Lower) {
+        Ok(eigen) => (
+            Array1::from_shape_fn(n, |i| eigen.S()[i]),
+            from_faer(eigen.U()),
+        ),
+        Err(_) => (
+            Array1::from_elem(n, f64::NAN),
+            Array2::from_elem((n, n), f64::NAN),
+        ),
+    }
+}
+
+/// Thin singular value decomposition `A = U diag(s) Vᵀ`, s descending.
+pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
+    let k = a.nrows().min(a.ncols());
+    match to_faer(a).thin_svd() {
+        Ok(svd) => (
+            from_faer(svd.U()),
+            Array1::from_shape_fn(k, |i| svd.S()[i]),
+            from_faer(svd.V()),
+        ),
+        Err(_) => (
+            Array2::from_elem((a.nrows(), k), f64::NAN),
+            Array1::from_elem(k, f64::NAN),
+            Array2::from_elem((a.ncols(), k), f64::NAN),
+        ),
+    }
+}
+
+/// The orthonormal factor of a thin QR decomposition, with the diagonal of R positive, so that it
+/// is unique.
+pub fn orthonormal_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
+    let qr = to_faer(a).qr();
+    let mut q = from_faer(qr.compute_thin_Q().as_ref());
+    let r = qr.thin_R();
+    for k in 0..q.ncols() {
+        if r[(k, k)] < 0.0 {
+            q.column_mut(k).mapv_inplace(|v| -v);
+        }
+    }
+    q
+}
+
+/// The nearest matrix with orthonormal columns: the polar factor U Vᵀ.
+pub fn polar_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
+    let (u, _, v) = svd(a);
+    u.dot(&v.t())
+}

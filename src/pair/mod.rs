@@ -1,0 +1,265 @@
+//! The pair problem: two rows of X move by one 2×2 matrix V, chosen globally.
+//!
+//! With Z the two rows (2×r), G the two gradient rows, E = V − I and the curvature given by two
+//! symmetric 2×2 matrices M and S, the smooth part changes by
+//!
+//! ```text
+//! Δf(V) = ⟨E, G Zᵀ⟩ + ½ tr(M E S Eᵀ)                 (OBCD paper, eq. 8: M = C_BB, S = Z D Zᵀ)
+//! ```
+//!
+//! and a proximal term `α/2 ‖E‖²` may be added (eq. 10). On the circle both branches of the
+//! orthogonal group, `[[c, s], [−s, c]]` and `[[c, s], [s, −c]]`, turn this into a
+//! [`Trig`] of one angle.
+
+mod circle;
+
+pub use circle::{Minima, Trig};
+
+/// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
+/// objective by more than this times the sum of the magnitudes that were added up to compute the
+/// change, so V = I wins ties and the objective cannot rise.
+pub const TIE: f64 = 8.0 * f64::EPSILON;
+
+/// Two directions closer than this (in the angle of a breakpoint, radians) are one breakpoint:
+/// both entries vanish there, up to the rounding of the entries themselves.
+pub const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
+
+/// A symmetric 2×2 matrix `[[d0, o], [o, d1]]`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sym2 {
+    /// First diagonal entry.
+    pub d0: f64,
+    /// Second diagonal entry.
+    pub d1: f64,
+    /// Off-diagonal entry.
+    pub o: f64,
+}
+
+impl Sym2 {
+    /// A multiple of the identity.
+    pub fn scalar(value: f64) -> Self {
+        Self {
+            d0: value,
+            d1: value,
+            o: 0.0,
+        }
+    }
+
+    /// Spectral norm.
+    pub fn spectral_norm(self) -> f64 {
+        let mean = 0.5 * (self.d0 + self.d1);
+        mean.abs() + (0.5 * (self.d0 - self.d1)).hypot(self.o)
+    }
+}
+
+/// The smooth part of a pair problem.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PairModel {
+    /// G Zᵀ, row by row.
+    pub gz: [[f64; 2]; 2],
+    /// Row side of the curvature.
+    pub m: Sym2,
+    /// Column side of the curvature.
+    pub s: Sym2,
+    /// Proximal weight α ≥ 0.
+    pub alpha: f64,
+}
+
+impl PairModel {
+    /// L = G Zᵀ − M S: the linear part once the quadratic one is written in V instead of V − I.
+    #[inline(always)]
+    fn linear(&self) -> [[f64; 2]; 2] {
+        let (m, s) = (self.m, self.s);
+        [
+            [
+                self.gz[0][0] - (m.d0 * s.d0 + m.o * s.o),
+                self.gz[0][1] - (m.d0 * s.o + m.o * s.d1),
+            ],
+            [
+                self.gz[1][0] - (m.o * s.d0 + m.d1 * s.o),
+                self.gz[1][1] - (m.o * s.o + m.d1 * s.d1),
+            ],
+        ]
+    }
+
+    /// The two branches, rotations `[[c, s], [−s, c]]` and reflections `[[c, s], [s, −c]]`, up to
+    /// one common constant.
+    #[inline(always)]
+    pub fn branches(&self) -> (Trig, Trig) {
+        let l = self.linear();
+        let m = 0.5 * (self.m.d0 - self.m.d1);
+        let u = 0.5 * (self.s.d0 - self.s.d1);
+        let (w, v) = (self.m.o, self.s.o);
+        (
+            Trig {
+                a: l[0][0] + l[1][1] - 2.0 * self.alpha,
+                b: l[0][1] - l[1][0],
+                p: m * u + w * v,
+                q: m * v - w * u,
+            },
+            Trig {
+                a: l[0][0] - l[1][1],
+                b: l[0][1] + l[1][0],
+                p: m * u - w * v,
+                q: m * v + w * u,
+            },
+        )
+    }
+
+    /// `(Δ, magnitude)`: the change of the smooth part for V − I = `e`, without the proximal term,
+    /// and the sum of the magnitudes of its terms.
+    #[inline(always)]
+    pub fn change(&self, e: [[f64; 2]; 2]) -> (f64, f64) {
+        let t = [
+            e[0][0] * self.gz[0][0],
+            e[0][1] * self.gz[0][1],
+            e[1][0] * self.gz[1][0],
+            e[1][1] * self.gz[1][1],
+        ];
+        // E S Eᵀ, then its inner product with M.
+        let s = self.s;
+        let es = [
+            [e[0][0] * s.d0 + e[0][1] * s.o, e[0][0] * s.o + e[0][1] * s.d1],
+            [e[1][0] * s.d0 + e[1][1] * s.o, e[1][0] * s.o + e[1][1] * s.d1],
+        ];
+        let k00 = es[0][0] * e[0][0] + es[0][1] * e[0][1];
+        let k01 = es[0][0] * e[1][0] + es[0][1] * e[1][1];
+        let k11 = es[1][0] * e[1][0] + es[1][1] * e[1][1];
+        let quadratic = 0.5 * (self.m.d0 * k00 + self.m.d1 * k11) + self.m.o * k01;
+        let size = 0.5 * (self.m.d0.abs() * k00.abs() + self.m.d1.abs() * k11.abs())
+            + self.m.o.abs() * k01.abs();
+        (
+            (t[0] + t[3]) + (t[1] + t[2]) + quadratic,
+            t[0].abs() + t[1].abs() + t[2].abs() + t[3].abs() + size,
+        )
+    }
+}
+
+/// An orthogonal 2×2 matrix: `[[c, s], [−s, c]]`, or `[[c, s], [s, −c]]` when `reflect`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turn {
+    /// Cosine.
+    pub c: f64,
+    /// Sine.
+    pub s: f64,
+    /// Which branch.
+    pub reflect: bool,
+}
+
+impl Turn {
+    /// The identity.
+    pub const IDENTITY: Self = Self {
+        c: 1.0,
+        s: 0.0,
+        reflect: false,
+    };
+
+    /// The matrix itself.
+    #[inline(always)]
+    pub fn matrix(self) -> [[f64; 2]; 2] {
+        let sigma = if self.reflect { -1.0 } else { 1.0 };
+        [[self.c, self.s], [-sigma * self.s, sigma * self.c]]
+    }
+
+    /// V − I, accurate for small angles.
+    #[inline(always)]
+    pub fn minus_identity(self) -> [[f64; 2]; 2] {
+        let c1 = if self.c > 0.0 {
+            -self.s * self.s / (1.0 + self.c)
+        } else {
+            self.c - 1.0
+        };
+        if self.reflect {
+            [[c1, self.s], [self.s, -self.c - 1.0]]
+        } else {
+            [[c1, self.s], [-self.s, c1]]
+        }
+    }
+}
+
+/// A pair problem on the circle as a penalty sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct CirclePair<'a> {
+    /// Global indices of the two rows (for entrywise weights).
+    pub rows: (usize, usize),
+    /// First row, length r.
+    pub x: &'a [f64],
+    /// Second row, length r.
+    pub y: &'a [f64],
+    /// Smooth part on rotations.
+    pub rotation: Trig,
+    /// Smooth part on reflections, with the same constant.
+    pub reflection: Trig,
+}
+
+/// The best candidate found so far; the identity, with value zero, until something is better.
+///
+/// Values are relative to the identity.
+#[derive(Debug, Clone, Copy)]
+pub struct Best {
+    /// Value of the best candidate, relative to the identity's.
+    pub value: f64,
+    /// The candidate.
+    pub turn: Turn,
+    /// Whether some entries vanish there: the index of the breakpoint (meaning is the penalty's).
+    pub breakpoint: Option<usize>,
+}
+
+impl Best {
+    /// The identity.
+    pub const IDENTITY: Self = Self {
+        value: 0.0,
+        turn: Turn::IDENTITY,
+        breakpoint: None,
+    };
+
+    /// Takes the candidate if it is strictly better.
+    #[inline(always)]
+    pub fn offer(&mut self, value: f64, c: f64, s: f64, reflect: bool, breakpoint: Option<usize>) {
+        if value < self.value {
+            *self = Self {
+                value,
+                turn: Turn { c, s, reflect },
+                breakpoint,
+            };
+        }
+    }
+}
+
+/// Work space of pair solvers: allocated once for a given r, never in the loop.
+#[derive(Debug, Clone, Default)]
+pub struct Scratch {
+    /// Columns whose smaller entry is zero at the chosen breakpoint.
+    pub vanishing: Vec<u32>,
+    /// Breakpoints: sort key and index.
+    pub order: Vec<(f64, u32)>,
+    /// Cosines, by breakpoint.
+    pub c: Vec<f64>,
+    /// Sines, by breakpoint.
+    pub s: Vec<f64>,
+    /// Coefficient of the cosine of h on the arc after the breakpoint.
+    pub arc_c: Vec<f64>,
+    /// Coefficient of the sine of h on the arc after the breakpoint.
+    pub arc_s: Vec<f64>,
+    /// Unsorted breakpoints as (c, s, jump of arc_c, jump of arc_s).
+    pub jumps: Vec<[f64; 4]>,
+    /// Values, by breakpoint.
+    pub values: Vec<f64>,
+}
+
+impl Scratch {
+    /// Work space for rows of length `r`.
+    pub fn new(r: usize) -> Self {
+        let capacity = 4 * r + 8;
+        Self {
+            vanishing: Vec::with_capacity(capacity),
+            order: Vec::with_capacity(capacity),
+            c: Vec::with_capacity(capacity),
+            s: Vec::with_capacity(capacity),
+            arc_c: Vec::with_capacity(capacity),
+            arc_s: Vec::with_capacity(capacity),
+            jumps: Vec::with_capacity(capacity),
+            values: Vec::with_capacity(8 * capacity),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! λ‖X‖₀: the count is constant on the circle but where an entry vanishes.
+//!
+//! Both entries of a column vanish in turn at its slope and the three angles π/2 further on, so
+//! everything has period π/2 and both branches share the breakpoints. Candidates: the axis (all
+//! columns with one zero entry keep it), every distinct slope, and the unpenalised minimum.
+//! O(r) plus a sort that finds columns of equal slope.
+
+use super::Penalty;
+use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+
+/// h(X) = λ · (number of nonzero entries).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct L0 {
+    /// Price of a nonzero entry, ≥ 0.
+    pub lambda: f64,
+}
+
+impl Penalty for L0 {
+    #[inline(always)]
+    fn entry(&self, _row: usize, _column: usize, value: f64) -> f64 {
+        if value == 0.0 { 0.0 } else { self.lambda }
+    }
+
+    #[inline(always)]
+    fn slope(&self, _row: usize, _column: usize, _value: f64) -> f64 {
+        0.0
+    }
+
+    fn levels(&self) -> &[f64] {
+        &[0.0]
+    }
+
+    #[inline(always)]
+    fn change(&self, _row: usize, old: &[f64], new: &[f64]) -> (f64, f64) {
+        // Counted in whole numbers, so that an unchanged pattern changes nothing.
+        let before = old.iter().filter(|&&v| v != 0.0).count() as f64;
+        let after = new.iter().filter(|&&v| v != 0.0).count() as f64;
+        let delta = self.lambda * (after - before);
+        (delta, delta.abs())
+    }
+
+    fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
+        if self.lambda.is_finite() && self.lambda >= 0.0 {
+            return Ok(());
+        }
+        Err(crate::Error::invalid(
+            "lam",
+            format!("must be finite and nonnegative, got {}", self.lambda),
+        ))
+    }
+
+    #[inline(always)]
+    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+        scratch.vanishing.clear();
+        scratch.order.clear();
+        let (mut full, mut single) = (0usize, 0usize);
+        for (&x, &y) in pair.x.iter().zip(pair.y) {
+            full += usize::from(x != 0.0 && y != 0.0);
+            single += usize::from((x != 0.0) != (y != 0.0));
+        }
+        let base = pair.rotation.a + pair.rotation.p;
+        let branches = [(pair.rotation, false), (pair.reflection, true)];
+        let mut best = Best::IDENTITY;
+
+        // Axis: the count of the identity.
+        for (f, reflect) in branches {
+            offer_quadrants(&mut best, &f, base, 1.0, 0.0, 0.0, reflect, None);
+        }
+
+        // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes.
+        if full > 0 {
+            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+                if x != 0.0 && y != 0.0 {
+                    let (u, w) = quadrant_direction(x, y);
+                    scratch.order.push((w / (u + w), k as u32));
+                }
+            }
+            if full > 1 {
+                scratch.order.sort_unstable_by(|l, r| l.0.total_cmp(&r.0));
+            }
+            let mut start = 0;
+            while start < full {
+                let mut end = start + 1;
+                while end < full
+                    && scratch.order[end].0 - scratch.order[start].0 <= SAME_BREAKPOINT
+                {
+                    end += 1;
+                }
+                let price = self.lambda * (single as f64 - (end - start) as f64);
+                let k = scratch.order[start].1 as usize;
+                let (u, w) = quadrant_direction(pair.x[k], pair.y[k]);
+                let length = u.hypot(w);
+                for (f, reflect) in branches {
+                    offer_quadrants(
+                        &mut best,
+                        &f,
+                        base,
+                        u / length,
+                        w / length,
+                        price,
+                        reflect,
+                        Some(start),
+                    );
+                }
+                start = end;
+            }
+        }
+
+        // Everywhere else: `single` more nonzeros.
+        let price = self.lambda * single as f64;
+        for (f, reflect) in branches {
+            if f.lower_bound() - base + price < best.value {
+                let (c, s) = f.global_minimum();
+                let value = if reflect {
+                    f.value(c, s) - base
+                } else {
+                    f.change(c, s)
+                };
+                best.offer(value + price, c, s, reflect, None);
+            }
+        }
+
+        if let Some(start) = best.breakpoint {
+            let key = scratch.order[start].0;
+            for &(other, k) in &scratch.order[start..] {
+                if other - key > SAME_BREAKPOINT {
+                    break;
+                }
+                scratch.vanishing.push(k);
+            }
+        }
+        best
+    }
+}
+
+/// The direction (cosθ, sinθ), up to length, in the first quadrant at which one entry of the
+/// rotated column (x, y) vanishes.
+#[inline(always)]
+pub(super) fn quadrant_direction(x: f64, y: f64) -> (f64, f64) {
+    if (x > 0.0) == (y > 0.0) {
+        (x.abs(), y.abs())
+    } else {
+        (y.abs(), x.abs())
+    }
+}
+
+/// Offers the four angles θ + kπ/2 at one price.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn offer_quadrants(
+    best: &mut Best,
+    f: &Trig,
+    base: f64,
+    c: f64,
+    s: f64,
+    price: f64,
+    reflect: bool,
+    breakpoint: Option<usize>,
+) {
+    let first = f.a * c + f.b * s;
+    let quarter = f.b * c - f.a * s;
+    let second = f.p * (c - s) * (c + s) + 2.0 * f.q * c * s;
+    let rest = price - base;
+    let (even, odd) = (second - first.abs() + rest, -second - quarter.abs() + rest);
+    if even < best.value {
+        let sign = if first > 0.0 { -1.0 } else { 1.0 };
+        best.offer(even, sign * c, sign * s, reflect, breakpoint);
+    }
+    if odd < best.value {
+        let sign = if quarter > 0.0 { -1.0 } else { 1.0 };
+        best.offer(odd, -sign * s, sign * c, reflect, breakpoint);
+    }
+}

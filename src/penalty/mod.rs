@@ -1,0 +1,98 @@
+//! Separable penalties h(X) = Σ h_ij(X_ij) and their exact pair solvers.
+//!
+//! A new penalty says what one entry costs, where its formula changes ([`Penalty::levels`]) and
+//! the slope in between; the default [`Penalty::circle`] then solves the pair problem globally, by
+//! visiting every arc between breakpoints. The built-in penalties override it with faster kernels
+//! (and are tested against it).
+
+mod l0;
+mod l1;
+mod none;
+mod nonnegative;
+mod piecewise;
+
+use ndarray::ArrayView2;
+
+use crate::pair::{Best, CirclePair, Scratch};
+
+pub use l0::L0;
+pub use l1::{L1, Weights};
+pub use none::NoPenalty;
+pub use nonnegative::NonNegative;
+
+/// A separable penalty, linear between finitely many levels of an entry.
+///
+/// h must be lower semicontinuous; it may be discontinuous at level 0 only, and infinite (a
+/// constraint) on whole pieces.
+pub trait Penalty: Clone + Send + Sync {
+    /// Whether h is identically zero.
+    const SMOOTH: bool = false;
+
+    /// Price of one entry.
+    fn entry(&self, row: usize, column: usize, value: f64) -> f64;
+
+    /// Slope of the price just right of `value`.
+    fn slope(&self, row: usize, column: usize, value: f64) -> f64;
+
+    /// The values of an entry at which the formula changes, ascending.
+    fn levels(&self) -> &[f64];
+
+    /// Price of one row.
+    #[inline(always)]
+    fn row_value(&self, row: usize, x: &[f64]) -> f64 {
+        x.iter()
+            .enumerate()
+            .map(|(column, &value)| self.entry(row, column, value))
+            .sum()
+    }
+
+    /// `(Δ, magnitude)`: the change of the price of a row, and the sum of the magnitudes of its
+    /// terms.
+    #[inline(always)]
+    fn change(&self, row: usize, old: &[f64], new: &[f64]) -> (f64, f64) {
+        let (mut delta, mut magnitude) = (0.0, 0.0);
+        for (column, (&o, &n)) in old.iter().zip(new).enumerate() {
+            let d = self.entry(row, column, n) - self.entry(row, column, o);
+            delta += d;
+            magnitude += d.abs();
+        }
+        (delta, magnitude)
+    }
+
+    /// The global minimum of smooth part plus penalty over rotations and reflections, relative to
+    /// the identity; the columns with a vanishing entry are left in `scratch.vanishing`.
+    #[inline(always)]
+    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+        piecewise::circle(self, pair, scratch)
+    }
+
+    /// Makes rows exactly feasible after a move that is feasible up to rounding.
+    #[inline(always)]
+    fn tidy(&self, _row: &mut [f64]) {}
+
+    /// Distance of X from the penalty's domain (zero for a finite penalty).
+    fn infeasibility(&self, _x: ArrayView2<'_, f64>) -> f64 {
+        0.0
+    }
+
+    /// Checks that the penalty fits an n×r matrix.
+    ///
+    /// # Errors
+    /// If entrywise data has another shape.
+    fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
+        Ok(())
+    }
+
+    /// The value of h at X.
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        x.outer_iter()
+            .enumerate()
+            .map(|(i, row)| {
+                row.iter()
+                    .enumerate()
+                    .map(|(k, &v)| self.entry(i, k, v))
+                    .sum::<f64>()
+            })
+            .sum()
+    }
+}

@@ -1,0 +1,125 @@
+//! The constraint X ≥ 0: the feasible angles of each branch form one arc.
+//!
+//! A column (x, y) ≥ 0 has polar angle ω in [0, π/2]; the rotation by θ takes it to ω − θ and the
+//! reflection to θ − ω. So θ runs over [ω_max − π/2, ω_min] and [ω_max, ω_min + π/2]. Candidates:
+//! the ends, where entries vanish, and the local minima of the smooth part inside. O(r), no sort.
+
+use ndarray::ArrayView2;
+
+use super::Penalty;
+use crate::pair::{Best, CirclePair, Scratch, Trig};
+
+/// h(X) = 0 for X ≥ 0, +∞ otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NonNegative;
+
+impl Penalty for NonNegative {
+    #[inline(always)]
+    fn entry(&self, _row: usize, _column: usize, value: f64) -> f64 {
+        if value < 0.0 { f64::INFINITY } else { 0.0 }
+    }
+
+    #[inline(always)]
+    fn slope(&self, _row: usize, _column: usize, _value: f64) -> f64 {
+        0.0
+    }
+
+    fn levels(&self) -> &[f64] {
+        &[0.0]
+    }
+
+    #[inline(always)]
+    fn change(&self, _row: usize, _old: &[f64], _new: &[f64]) -> (f64, f64) {
+        (0.0, 0.0)
+    }
+
+    #[inline(always)]
+    fn tidy(&self, row: &mut [f64]) {
+        // The angle is feasible; what is left below zero is the rounding of c·x + s·y.
+        for value in row {
+            *value = if *value > 0.0 { *value } else { 0.0 };
+        }
+    }
+
+    fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
+        x.iter().map(|v| v.min(0.0).powi(2)).sum::<f64>().sqrt()
+    }
+
+    fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+        scratch.vanishing.clear();
+        // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
+        let mut low: Option<(f64, f64)> = None;
+        let mut high = (0.0, 0.0);
+        for (&x, &y) in pair.x.iter().zip(pair.y) {
+            if x == 0.0 && y == 0.0 {
+                continue;
+            }
+            match low {
+                None => {
+                    low = Some((x, y));
+                    high = (x, y);
+                }
+                Some((u, v)) => {
+                    if y * u < v * x {
+                        low = Some((x, y));
+                    }
+                    if y * high.0 > high.1 * x {
+                        high = (x, y);
+                    }
+                }
+            }
+        }
+        let mut best = Best::IDENTITY;
+        let Some(low) = low else {
+            return best;
+        };
+        let unit = |(x, y): (f64, f64)| {
+            let length = x.hypot(y);
+            (x / length, y / length)
+        };
+        let (low, high) = (unit(low), unit(high));
+        let base = pair.rotation.a + pair.rotation.p;
+        // Rotations: from ω_max − π/2 to ω_min.
+        arc(&mut best, &pair.rotation, base, (high.1, -high.0), low, false);
+        // Reflections: from ω_max to ω_min + π/2.
+        arc(&mut best, &pair.reflection, base, high, (-low.1, low.0), true);
+        if best.breakpoint.is_some() {
+            let v = best.turn.matrix();
+            // The columns that made the bound vanish there, exactly.
+            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+                let (u, w) = (v[0][0] * x + v[0][1] * y, v[1][0] * x + v[1][1] * y);
+                let tolerance = crate::pair::SAME_BREAKPOINT * (u.abs() + w.abs());
+                if (x != 0.0 || y != 0.0) && (u.abs() <= tolerance || w.abs() <= tolerance) {
+                    scratch.vanishing.push(k as u32);
+                }
+            }
+        }
+        best
+    }
+}
+
+/// Offers the ends of the arc from `from` to `to` (at most π/2 long) and the minima inside.
+#[inline(always)]
+fn arc(best: &mut Best, f: &Trig, base: f64, from: (f64, f64), to: (f64, f64), reflect: bool) {
+    let value = |c: f64, s: f64| {
+        if reflect {
+            f.value(c, s) - base
+        } else {
+            f.change(c, s)
+        }
+    };
+    best.offer(value(from.0, from.1), from.0, from.1, reflect, Some(0));
+    best.offer(value(to.0, to.1), to.0, to.1, reflect, Some(1));
+    if f.lower_bound() - base < best.value {
+        for &(c, s) in f.minima().points() {
+            if from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
+                best.offer(value(c, s), c, s, reflect, None);
+            }
+        }
+    }
+}

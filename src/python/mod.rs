@@ -1,0 +1,179 @@
+//! The one door between Python and the core: arguments in, GIL released, signals polled, errors
+//! mapped.
+
+mod input;
+mod watch;
+
+use ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::penalty::{L0, L1, NoPenalty, NonNegative};
+use crate::solver::{Problem, Solution};
+use crate::{Error, Options, Signature, Threads, minimize, start};
+
+use input::{AnyPenalty, AnySmooth, SolverOptions};
+use watch::Watch;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        PyValueError::new_err(error.to_string())
+    }
+}
+
+/// Calls `$body` with `$penalty` bound to the concrete penalty.
+macro_rules! with_penalty {
+    ($any:expr, $penalty:ident => $body:expr) => {
+        match $any {
+            AnyPenalty::None($penalty) => $body,
+            AnyPenalty::L0($penalty) => $body,
+            AnyPenalty::L1($penalty) => $body,
+            AnyPenalty::NonNegative($penalty) => $body,
+        }
+    };
+}
+
+/// Where to start.
+#[derive(FromPyObject)]
+enum StartPoint<'py> {
+    Named(String),
+    Given(PyReadonlyArray2<'py, f64>),
+}
+
+impl StartPoint<'_> {
+    fn point(
+        &self,
+        smooth: &dyn crate::Smooth,
+        r: usize,
+        nonnegative: bool,
+        project: bool,
+        seed: u64,
+        threads: &Threads,
+    ) -> Result<Array2<f64>, Error> {
+        let n = smooth.rows();
+        match self {
+            Self::Given(x0) => start::given(&x0.as_array().to_owned(), nonnegative, project),
+            Self::Named(name) => {
+                let x0 = match name.as_str() {
+                    "identity" => start::identity(n, r),
+                    "random" if nonnegative => {
+                        return Ok(start::round_to_partition(start::random(n, r, seed).view()));
+                    }
+                    "random" => start::random(n, r, seed),
+                    "spectral" => start::spectral(smooth, r, threads),
+                    "partition" => start::partition(n, r, seed),
+                    _ => {
+                        return Err(Error::invalid(
+                            "x0",
+                            format!(
+                                "must be an array or one of identity, random, spectral, partition; \
+                                 got {name:?}"
+                            ),
+                        ));
+                    }
+                };
+                Ok(if nonnegative && name == "spectral" {
+                    start::round_to_partition(x0.view())
+                } else {
+                    x0
+                })
+            }
+        }
+    }
+}
+
+/// What the core hands back, as a dict; and the exception that stopped it, if one did.
+type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
+
+fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let history = PyDict::new(py);
+    let column = |f: &dyn Fn(&crate::Record) -> f64| {
+        PyArray1::from_iter(py, solution.history.iter().map(f))
+    };
+    history.set_item("seconds", column(&|r| r.seconds))?;
+    history.set_item("objective", column(&|r| r.objective))?;
+    history.set_item("feasibility", column(&|r| r.feasibility))?;
+    history.set_item(
+        "n_iterations",
+        PyArray1::from_iter(py, solution.history.iter().map(|r| r.iterations as i64)),
+    )?;
+    out.set_item("history", history)?;
+    out.set_item("objective", solution.objective)?;
+    out.set_item("smooth_value", solution.smooth_value)?;
+    out.set_item("penalty_value", solution.penalty_value)?;
+    out.set_item("feasibility", solution.feasibility)?;
+    out.set_item("status", watch::status_name(solution.status))?;
+    out.set_item("n_iterations", solution.iterations)?;
+    out.set_item("n_sweeps", solution.sweeps)?;
+    out.set_item("n_updates", solution.updates)?;
+    out.set_item("seconds", solution.seconds)?;
+    out.set_item("x", solution.x.into_pyarray(py))?;
+    Ok(out)
+}
+
+#[pymodule]
+mod _core {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Block coordinate descent on the Stiefel manifold.
+    #[pyfunction]
+    #[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, solver, limits, seed, n_threads, callback))]
+    #[allow(clippy::too_many_arguments)]
+    fn solve_stiefel<'py>(
+        py: Python<'py>,
+        smooth: AnySmooth,
+        penalty: AnyPenalty,
+        n_components: usize,
+        x0: StartPoint<'py>,
+        project_x0: bool,
+        solver: SolverOptions,
+        limits: input::Limits,
+        seed: u64,
+        n_threads: Option<usize>,
+        callback: Option<Py<PyAny>>,
+    ) -> PyResult<Returned<'py>> {
+        let options: Options = solver.options(&limits, seed)?;
+        let threads = Threads::new(n_threads)?;
+        let smooth = smooth.build()?;
+        let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+        let x0 = x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads)?;
+        let signature = Signature::stiefel(smooth.rows());
+        let mut watch = Watch::new(callback);
+        let solution = with_penalty!(&penalty, penalty => {
+            let problem = Problem {
+                smooth: &*smooth,
+                penalty,
+                signature: &signature,
+                components: n_components,
+            };
+            py.detach(|| minimize(&problem, x0, &options, &threads, &mut watch))
+        })?;
+        Ok((solution_dict(py, solution)?, watch.into_error()))
+    }
+
+    /// A starting point by name, or a checked user start.
+    #[pyfunction]
+    fn start_point<'py>(
+        py: Python<'py>,
+        smooth: AnySmooth,
+        n_components: usize,
+        x0: StartPoint<'py>,
+        nonnegative: bool,
+        project_x0: bool,
+        seed: u64,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let threads = Threads::new(n_threads)?;
+        let smooth = smooth.build()?;
+        let point = x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads)?;
+        Ok(point.into_pyarray(py))
+    }
+}

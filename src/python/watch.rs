@@ -1,0 +1,83 @@
+//! Signals and callbacks during a solve.
+
+use ndarray::ArrayView2;
+use numpy::ToPyArray;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::{Control, Monitor, Record, Status};
+
+/// Polls Python's signal handlers and calls the callback. Ctrl-C stops the solve and is a status;
+/// any other exception stops it too and is handed back beside the result.
+pub(super) struct Watch {
+    callback: Option<Py<PyAny>>,
+    error: Option<PyErr>,
+}
+
+impl Watch {
+    pub(super) fn new(callback: Option<Py<PyAny>>) -> Self {
+        Self {
+            callback,
+            error: None,
+        }
+    }
+
+    pub(super) fn into_error(self) -> Option<PyErr> {
+        self.error
+    }
+
+    fn stopped_by(&mut self, py: Python<'_>, error: PyErr) -> Control {
+        if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+            self.error = Some(error);
+        }
+        Control::Stop
+    }
+}
+
+impl Monitor for Watch {
+    fn poll(&mut self) -> Control {
+        Python::attach(|py| match py.check_signals() {
+            Ok(()) => Control::Continue,
+            Err(error) => self.stopped_by(py, error),
+        })
+    }
+
+    fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
+        if self.callback.is_none() {
+            return Control::Continue;
+        }
+        Python::attach(|py| {
+            let Some(callback) = &self.callback else {
+                return Control::Continue;
+            };
+            let answer = callback
+                .call1(
+                    py,
+                    (
+                        record.seconds,
+                        record.objective,
+                        record.feasibility,
+                        record.iterations,
+                        x.to_pyarray(py),
+                    ),
+                )
+                .and_then(|answer| answer.is_truthy(py));
+            match answer {
+                Ok(true) => Control::Stop,
+                Ok(false) => Control::Continue,
+                Err(error) => self.stopped_by(py, error),
+            }
+        })
+    }
+}
+
+/// The name of the Python enum member's value.
+pub(super) fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Converged => "converged",
+        Status::MaxTime => "max_time",
+        Status::MaxSweeps => "max_sweeps",
+        Status::Interrupted => "interrupted",
+        Status::Target => "target",
+    }
+}

@@ -1,0 +1,68 @@
+//! The signature J = diag(±1) whose quadratic form XᵀJX every move keeps.
+//!
+//! All +1 is the Stiefel manifold (XᵀX fixed). With mixed signs two rows of equal sign move by a
+//! rotation or reflection, two rows of opposite sign by a hyperbolic rotation.
+
+use crate::error::{Error, Result};
+
+/// A pattern of n signs, in any order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    signs: Vec<i8>,
+    definite: bool,
+}
+
+impl Signature {
+    /// The signature of the Stiefel manifold: n times +1.
+    pub fn stiefel(n: usize) -> Self {
+        Self {
+            signs: vec![1; n],
+            definite: true,
+        }
+    }
+
+    /// A signature from its signs.
+    ///
+    /// # Errors
+    /// If `signs` is empty or holds anything but +1 and −1.
+    pub fn new(signs: &[i8]) -> Result<Self> {
+        if signs.is_empty() {
+            return Err(Error::invalid("signature", "must not be empty"));
+        }
+        if let Some(bad) = signs.iter().find(|&&s| s != 1 && s != -1) {
+            return Err(Error::invalid(
+                "signature",
+                format!("must hold only +1 and -1, got {bad}"),
+            ));
+        }
+        Ok(Self {
+            signs: signs.to_vec(),
+            definite: signs.iter().all(|&s| s == signs[0]),
+        })
+    }
+
+    /// Number of rows n.
+    pub fn len(&self) -> usize {
+        self.signs.len()
+    }
+
+    /// Whether there are no rows; never true of a signature made by [`Signature::new`].
+    pub fn is_empty(&self) -> bool {
+        self.signs.is_empty()
+    }
+
+    /// Whether all signs are equal, so that XᵀJX = ±XᵀX.
+    pub fn is_definite(&self) -> bool {
+        self.definite
+    }
+
+    /// The sign of row `i` as ±1.0.
+    pub fn sign(&self, i: usize) -> f64 {
+        f64::from(self.signs[i])
+    }
+
+    /// All signs.
+    pub fn signs(&self) -> &[i8] {
+        &self.signs
+    }
+}

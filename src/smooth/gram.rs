@@ -1,0 +1,550 @@
+//! `½·scale·‖A X‖²` from the data alone; keeps W = A X, never forms AᵀA.
+//!
+//! A gradient row is `scale·A_kᵀ W` and the curvature of a block `scale·A_Bᵀ A_B`, both at the cost
+//! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and one panel of the block's
+//! columns over the samples they touch.
+//!
+//! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others)
+//! reuse the lead's panel, its curvature, and its gradient, which the block itself kept exact.
+//!
+//! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
+//! sparse.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
+
+use super::{Smooth, Tracker, lanczos_bounds};
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::threads::{CHUNK_ROWS, Threads};
+
+/// Lanczos steps for the bounds of the spectrum.
+const LANCZOS_STEPS: usize = 40;
+
+/// A sparse m×n matrix by columns (CSC).
+#[derive(Debug, Clone)]
+pub struct SparseColumns {
+    samples: usize,
+    starts: Vec<usize>,
+    indices: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl SparseColumns {
+    /// From the arrays of a CSC matrix with `samples` rows.
+    ///
+    /// # Errors
+    /// If the arrays are inconsistent, an index is out of range, or a value is not finite.
+    pub fn new(
+        samples: usize,
+        starts: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<f64>,
+    ) -> Result<Self> {
+        let consistent = starts.len() >= 2
+            && starts[0] == 0
+            && starts.windows(2).all(|w| w[0] <= w[1])
+            && starts[starts.len() - 1] == indices.len()
+            && indices.len() == values.len()
+            && indices.iter().all(|&i| (i as usize) < samples);
+        if samples == 0 || !consistent {
+            return Err(Error::invalid("A", "is not a valid CSC matrix"));
+        }
+        if values.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("A", "must be finite"));
+        }
+        Ok(Self {
+            samples,
+            starts,
+            indices,
+            values,
+        })
+    }
+
+    fn columns(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// (sample, value) pairs of column `k`.
+    #[inline(always)]
+    fn column(&self, k: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let range = self.starts[k]..self.starts[k + 1];
+        self.indices[range.clone()]
+            .iter()
+            .map(|&i| i as usize)
+            .zip(self.values[range].iter().copied())
+    }
+}
+
+/// The data matrix A, m samples by n features.
+#[derive(Debug, Clone)]
+pub enum Data {
+    /// Dense, stored transposed (n×m) so that features are contiguous.
+    Dense(Array2<f64>),
+    /// Sparse, by columns.
+    Sparse(SparseColumns),
+}
+
+impl Data {
+    /// Dense data, m×n.
+    ///
+    /// # Errors
+    /// If it is empty or not finite.
+    pub fn dense(a: ArrayView2<'_, f64>) -> Result<Self> {
+        if a.is_empty() {
+            return Err(Error::invalid("A", "must not be empty"));
+        }
+        if a.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("A", "must be finite"));
+        }
+        Ok(Self::Dense(a.t().as_standard_layout().into_owned()))
+    }
+
+    fn samples(&self) -> usize {
+        match self {
+            Self::Dense(at) => at.ncols(),
+            Self::Sparse(a) => a.samples,
+        }
+    }
+
+    fn features(&self) -> usize {
+        match self {
+            Self::Dense(at) => at.nrows(),
+            Self::Sparse(a) => a.columns(),
+        }
+    }
+
+    /// A X.
+    fn times(&self, x: ArrayView2<'_, f64>) -> Array2<f64> {
+        match self {
+            Self::Dense(at) => at.t().dot(&x),
+            Self::Sparse(a) => {
+                let mut w = Array2::zeros((a.samples, x.ncols()));
+                for (k, row) in x.outer_iter().enumerate() {
+                    if row.iter().any(|&v| v != 0.0) {
+                        for (i, value) in a.column(k) {
+                            w.row_mut(i).scaled_add(value, &row);
+                        }
+                    }
+                }
+                w
+            }
+        }
+    }
+
+    /// Adds `scale · A_kᵀ W` to `target`.
+    #[inline(always)]
+    fn add_transposed_row(&self, k: usize, w: &Array2<f64>, scale: f64, target: &mut [f64]) {
+        match self {
+            Self::Dense(at) => {
+                for (&value, w) in at.row(k).iter().zip(w.outer_iter()) {
+                    let factor = scale * value;
+                    target.iter_mut().zip(w).for_each(|(t, &w)| *t += factor * w);
+                }
+            }
+            Self::Sparse(a) => {
+                let r = target.len();
+                let Some(w) = w.as_slice() else { return };
+                for (i, value) in a.column(k) {
+                    let factor = scale * value;
+                    let w = &w[i * r..(i + 1) * r];
+                    target.iter_mut().zip(w).for_each(|(t, &w)| *t += factor * w);
+                }
+            }
+        }
+    }
+}
+
+/// `½·scale·‖(A − 1 meanᵀ) X‖²`.
+#[derive(Debug, Clone)]
+pub struct GramQuadratic {
+    data: Data,
+    scale: f64,
+    mean: Option<Array1<f64>>,
+    /// Column sums of A, needed when there is a mean.
+    sums: Array1<f64>,
+}
+
+impl GramQuadratic {
+    /// The objective for data A, a scale (−1 maximises variance) and optional column means to
+    /// subtract.
+    ///
+    /// # Errors
+    /// If `scale` is not finite or `mean` has the wrong length.
+    pub fn new(data: Data, scale: f64, mean: Option<Array1<f64>>) -> Result<Self> {
+        if !scale.is_finite() {
+            return Err(Error::invalid("scale", "must be finite"));
+        }
+        if let Some(mean) = &mean {
+            if mean.len() != data.features() || mean.iter().any(|v| !v.is_finite()) {
+                return Err(Error::invalid(
+                    "mean",
+                    format!("must hold {} finite values", data.features()),
+                ));
+            }
+        }
+        let sums = match (&mean, &data) {
+            (None, _) => Array1::zeros(0),
+            (Some(_), Data::Dense(at)) => at.sum_axis(ndarray::Axis(1)),
+            (Some(_), Data::Sparse(a)) => {
+                (0..a.columns()).map(|k| a.column(k).map(|(_, v)| v).sum()).collect()
+            }
+        };
+        Ok(Self {
+            data,
+            scale,
+            mean,
+            sums,
+        })
+    }
+
+    /// Sums over the rows of X with the means and with the column sums: (μᵀX, σᵀX).
+    fn moments(&self, x: ArrayView2<'_, f64>) -> Moments {
+        self.mean.as_ref().map(|mean| (mean.dot(&x), self.sums.dot(&x)))
+    }
+
+    /// Adds what centring contributes to gradient row `k`.
+    #[inline(always)]
+    fn center_row(&self, k: usize, moments: &Moments, target: &mut [f64]) {
+        if let (Some(mean), Some((by_mean, by_sum))) = (&self.mean, moments) {
+            let m = self.data.samples() as f64;
+            let (mu, sigma) = (mean[k], self.sums[k]);
+            for ((t, &u), &v) in target.iter_mut().zip(by_mean).zip(by_sum) {
+                *t += self.scale * ((m * mu - sigma) * u - mu * v);
+            }
+        }
+    }
+
+    /// What centring contributes to entry (k, l) of C.
+    #[inline(always)]
+    fn center_entry(&self, k: usize, l: usize) -> f64 {
+        match &self.mean {
+            None => 0.0,
+            Some(mean) => {
+                let m = self.data.samples() as f64;
+                self.scale
+                    * (m * mean[k] * mean[l] - self.sums[k] * mean[l] - mean[k] * self.sums[l])
+            }
+        }
+    }
+
+    fn transposed_times(
+        &self,
+        w: &Array2<f64>,
+        moments: &Moments,
+        threads: &Threads,
+    ) -> Array2<f64> {
+        let r = w.ncols();
+        let mut y = Array2::<f64>::zeros((self.data.features(), r));
+        let work = match &self.data {
+            Data::Dense(at) => at.len() * r,
+            Data::Sparse(a) => a.values.len() * r,
+        };
+        if let Some(slice) = y.as_slice_mut() {
+            threads.for_chunks(slice, CHUNK_ROWS * r, work, |piece, target| {
+                let from = piece * CHUNK_ROWS;
+                if let Data::Dense(at) = &self.data {
+                    let rows = target.len() / r;
+                    if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), &mut *target) {
+                        general_mat_mul(
+                            self.scale,
+                            &at.slice(s![from..from + rows, ..]),
+                            w,
+                            0.0,
+                            &mut target,
+                        );
+                    }
+                }
+                for (k, row) in target.chunks_exact_mut(r).enumerate() {
+                    if let Data::Sparse(_) = &self.data {
+                        self.data.add_transposed_row(from + k, w, self.scale, row);
+                    }
+                    self.center_row(from + k, moments, row);
+                }
+            });
+        }
+        y
+    }
+}
+
+/// (μᵀX, σᵀX), when there is a mean.
+type Moments = Option<(Array1<f64>, Array1<f64>)>;
+
+impl Smooth for GramQuadratic {
+    fn rows(&self) -> usize {
+        self.data.features()
+    }
+
+    fn hessian_bounds(&self) -> (f64, f64) {
+        let threads = Threads::serial();
+        let (low, high) = lanczos_bounds(self.rows(), LANCZOS_STEPS, |v| self.apply(v, &threads));
+        if self.scale < 0.0 {
+            (low.min(0.0), 0.0)
+        } else {
+            (0.0, high.max(0.0))
+        }
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        (0..self.rows())
+            .map(|k| {
+                let square: f64 = match &self.data {
+                    Data::Dense(at) => at.row(k).iter().map(|v| v * v).sum(),
+                    Data::Sparse(a) => a.column(k).map(|(_, v)| v * v).sum(),
+                };
+                self.scale * square + self.center_entry(k, k)
+            })
+            .collect()
+    }
+
+    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        self.transposed_times(&self.data.times(x), &self.moments(x), threads)
+    }
+
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, _threads: &Threads) -> Box<dyn Tracker + 'a> {
+        Box::new(GramTracker {
+            objective: self,
+            w: self.data.times(x),
+            moments: self.moments(x),
+            slots: match &self.data {
+                Data::Dense(_) => Vec::new(),
+                Data::Sparse(a) => vec![NO_SLOT; a.samples],
+            },
+            lead: Lead::default(),
+        })
+    }
+}
+
+/// Marks a sample that the panel does not hold.
+const NO_SLOT: u32 = u32::MAX;
+
+/// What is kept of the lead rows of the last block.
+#[derive(Debug, Default)]
+struct Lead {
+    rows: Vec<usize>,
+    gradient: Vec<f64>,
+    curvature: Vec<f64>,
+    panel: Panel,
+    /// Whether `gradient` belongs to the current X.
+    fresh: bool,
+}
+
+/// Some columns of A over the samples that they touch: `values[slot·width + k]`.
+#[derive(Debug, Default)]
+struct Panel {
+    samples: Vec<u32>,
+    width: usize,
+    values: Vec<f64>,
+}
+
+impl Panel {
+    fn build(&mut self, a: &SparseColumns, columns: &[usize], slots: &mut [u32]) {
+        self.samples.clear();
+        self.values.clear();
+        self.width = columns.len();
+        for (k, &column) in columns.iter().enumerate() {
+            for (i, value) in a.column(column) {
+                if slots[i] == NO_SLOT {
+                    slots[i] = self.samples.len() as u32;
+                    self.samples.push(i as u32);
+                    self.values.resize(self.samples.len() * self.width, 0.0);
+                }
+                self.values[slots[i] as usize * self.width + k] = value;
+            }
+        }
+    }
+
+    /// Marks (or unmarks) the samples of the panel in `slots`.
+    fn mark(&self, slots: &mut [u32], on: bool) {
+        for (slot, &i) in self.samples.iter().enumerate() {
+            slots[i as usize] = if on { slot as u32 } else { NO_SLOT };
+        }
+    }
+
+    /// Inner products of all columns of the panel with column `column`, added to `target`.
+    #[inline(always)]
+    fn products(&self, a: &SparseColumns, column: usize, slots: &[u32], target: &mut [f64]) {
+        for (i, value) in a.column(column) {
+            let slot = slots[i];
+            if slot != NO_SLOT {
+                let row = &self.values[slot as usize * self.width..][..self.width];
+                target.iter_mut().zip(row).for_each(|(t, &v)| *t += value * v);
+            }
+        }
+    }
+}
+
+struct GramTracker<'a> {
+    objective: &'a GramQuadratic,
+    w: Array2<f64>,
+    moments: Moments,
+    slots: Vec<u32>,
+    lead: Lead,
+}
+
+impl GramTracker<'_> {
+    /// `out[k, l] = A_rows[k] · A_columns[l]` for the panel's rows, sparse data.
+    fn sparse_products(
+        a: &SparseColumns,
+        panel: &Panel,
+        columns: &[usize],
+        slots: &[u32],
+    ) -> Vec<f64> {
+        let mut out = vec![0.0; columns.len() * panel.width];
+        for (target, &column) in out.chunks_exact_mut(panel.width.max(1)).zip(columns) {
+            panel.products(a, column, slots, target);
+        }
+        out
+    }
+}
+
+impl Tracker for GramTracker<'_> {
+    fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
+        let mut square: f64 = self.w.iter().map(|v| v * v).sum();
+        if let Some((by_mean, by_sum)) = &self.moments {
+            let m = self.objective.data.samples() as f64;
+            square += m * by_mean.dot(by_mean) - 2.0 * by_mean.dot(by_sum);
+        }
+        0.5 * self.objective.scale * square
+    }
+
+    fn fill(&mut self, block: &mut Block) {
+        let objective = self.objective;
+        let scale = objective.scale;
+        let b = block.len();
+        let lead = block.lead;
+        let r = block.columns();
+        let rows = std::mem::take(&mut block.rows);
+        let (lead_rows, rest) = rows.split_at(lead);
+        let same = self.lead.rows == lead_rows;
+
+        // Curvature: lead × lead (kept), lead × rest, rest × rest.
+        let (cross, inner) = match &objective.data {
+            Data::Sparse(a) => {
+                if same {
+                    self.lead.panel.mark(&mut self.slots, true);
+                } else {
+                    self.lead.panel.build(a, lead_rows, &mut self.slots);
+                    self.lead.curvature =
+                        Self::sparse_products(a, &self.lead.panel, lead_rows, &self.slots);
+                }
+                let cross = Self::sparse_products(a, &self.lead.panel, rest, &self.slots);
+                self.lead.panel.mark(&mut self.slots, false);
+                let mut panel = Panel::default();
+                panel.build(a, rest, &mut self.slots);
+                let inner = Self::sparse_products(a, &panel, rest, &self.slots);
+                panel.mark(&mut self.slots, false);
+                (cross, inner)
+            }
+            Data::Dense(at) => {
+                let gather = |rows: &[usize]| at.select(ndarray::Axis(0), rows);
+                let lead_panel = gather(lead_rows);
+                if !same {
+                    self.lead.curvature = lead_panel.dot(&lead_panel.t()).into_iter().collect();
+                }
+                let panel = gather(rest);
+                (
+                    panel.dot(&lead_panel.t()).into_iter().collect(),
+                    panel.dot(&panel.t()).into_iter().collect(),
+                )
+            }
+        };
+        let curvature = block.curvature_mut();
+        for k in 0..b {
+            for l in 0..b {
+                let product = match (k < lead, l < lead) {
+                    (true, true) => self.lead.curvature[k * lead + l],
+                    (true, false) => cross[(l - lead) * lead + k],
+                    (false, true) => cross[(k - lead) * lead + l],
+                    (false, false) => inner[(k - lead) * (b - lead) + (l - lead)],
+                };
+                curvature[k * b + l] = scale * product + objective.center_entry(rows[k], rows[l]);
+            }
+        }
+
+        // Gradient.
+        let keep = same && self.lead.fresh;
+        for (k, &row) in rows.iter().enumerate() {
+            let target = block.gradient_row_mut(k);
+            if k < lead && keep {
+                target.copy_from_slice(&self.lead.gradient[k * r..(k + 1) * r]);
+            } else {
+                self.gradient_row(row, target);
+            }
+        }
+        if !same {
+            self.lead.rows.clear();
+            self.lead.rows.extend_from_slice(lead_rows);
+        }
+        block.rows = rows;
+        self.keep_lead_gradient(block);
+    }
+
+    fn commit(&mut self, block: &Block, _threads: &Threads) {
+        let (moved, delta) = block.delta();
+        for (&k, step) in moved.iter().zip(delta.outer_iter()) {
+            let row = block.rows[k];
+            match &self.objective.data {
+                Data::Dense(at) => {
+                    for (mut w, &value) in self.w.outer_iter_mut().zip(at.row(row)) {
+                        w.scaled_add(value, &step);
+                    }
+                }
+                Data::Sparse(a) => {
+                    for (i, value) in a.column(row) {
+                        self.w.row_mut(i).scaled_add(value, &step);
+                    }
+                }
+            }
+            if let (Some(mean), Some((by_mean, by_sum))) = (&self.objective.mean, &mut self.moments)
+            {
+                by_mean.scaled_add(mean[row], &step);
+                by_sum.scaled_add(self.objective.sums[row], &step);
+            }
+        }
+        // The block kept the gradient of its own rows exact.
+        self.keep_lead_gradient(block);
+    }
+
+    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, _threads: &Threads) {
+        self.w += &self.objective.data.times(delta);
+        if let (Some((by_mean, by_sum)), Some((d_mean, d_sum))) =
+            (&mut self.moments, self.objective.moments(delta))
+        {
+            *by_mean += &d_mean;
+            *by_sum += &d_sum;
+        }
+        self.lead.fresh = false;
+    }
+
+    fn gradient_row(&self, row: usize, target: &mut [f64]) {
+        let objective = self.objective;
+        target.fill(0.0);
+        objective
+            .data
+            .add_transposed_row(row, &self.w, objective.scale, target);
+        objective.center_row(row, &self.moments, target);
+    }
+
+    fn gradient(&self, threads: &Threads) -> Array2<f64> {
+        self.objective
+            .transposed_times(&self.w, &self.moments, threads)
+    }
+
+    fn refresh(&mut self, x: ArrayView2<'_, f64>, _threads: &Threads) {
+        self.w = self.objective.data.times(x);
+        self.moments = self.objective.moments(x);
+        self.lead.fresh = false;
+    }
+}
+
+impl GramTracker<'_> {
+    fn keep_lead_gradient(&mut self, block: &Block) {
+        let (lead, r) = (block.lead, block.columns());
+        self.lead.gradient.resize(lead * r, 0.0);
+        for k in 0..lead {
+            self.lead.gradient[k * r..(k + 1) * r].copy_from_slice(block.gradient_row(k));
+        }
+        self.lead.fresh = true;
+    }
+}

@@ -1,0 +1,140 @@
+//! Smooth objectives f and how they follow the rows that move.
+//!
+//! A [`Smooth`] objective is data; its [`Tracker`] is what must stay up to date as rows of X change (C X, A X):
+//! it fills a [`Block`] with gradient rows and curvature, and is told what moved.
+
+mod gram;
+mod quadratic;
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::block::Block;
+use crate::threads::Threads;
+
+pub use gram::{Data, GramQuadratic, SparseColumns};
+pub use quadratic::Quadratic;
+
+/// A smooth function f of an n×r matrix whose change, when only the rows B move by E Z, is at most
+/// (for quadratics: exactly) `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ.
+pub trait Smooth: Send + Sync {
+    /// Number of rows n.
+    fn rows(&self) -> usize;
+
+    /// Number of columns r that the data fixes, if it does.
+    fn columns(&self) -> Option<usize> {
+        None
+    }
+
+    /// The column metric D, if it is not the identity.
+    fn metric(&self) -> Option<ArrayView2<'_, f64>> {
+        None
+    }
+
+    /// Bounds (lower ≤ 0, upper ≥ 0) on the eigenvalues of the Hessian D ⊗ C. The largest of their
+    /// magnitudes is L_f; the upper one majorises f.
+    fn hessian_bounds(&self) -> (f64, f64);
+
+    /// Diagonal of the row curvature C.
+    fn diagonal(&self) -> Vec<f64>;
+
+    /// The row operator: C X.
+    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64>;
+
+    /// The linear term, if there is one.
+    fn linear(&self) -> Option<ArrayView2<'_, f64>> {
+        None
+    }
+
+    /// What must stay up to date, evaluated at `x`.
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a>;
+
+    /// f(x).
+    fn value(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
+        self.tracker(x, threads).value(x)
+    }
+
+    /// ∇f(x), n×r.
+    fn gradient(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        let mut gradient = self.apply(x, threads);
+        if let Some(metric) = self.metric() {
+            gradient = gradient.dot(&metric);
+        }
+        if let Some(linear) = self.linear() {
+            gradient += &linear;
+        }
+        gradient
+    }
+}
+
+/// The incremental side of a [`Smooth`] objective during one solve.
+pub trait Tracker: Send {
+    /// f at the current X.
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64;
+
+    /// Fills gradient rows and curvature of a loaded block.
+    fn fill(&mut self, block: &mut Block);
+
+    /// Takes over the rows of the block that moved.
+    fn commit(&mut self, block: &Block, threads: &Threads);
+
+    /// Takes over a change of all rows.
+    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads);
+
+    /// One row of ∇f at the current X.
+    fn gradient_row(&self, row: usize, target: &mut [f64]);
+
+    /// ∇f at the current X.
+    fn gradient(&self, threads: &Threads) -> Array2<f64>;
+
+    /// Evaluates everything afresh at `x`, which removes the rounding of the updates.
+    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads);
+}
+
+/// Bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with
+/// full reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual
+/// (Zhou and Li, Linear Algebra Appl. 435, 2011). Exact when `steps` reaches n.
+pub(crate) fn lanczos_bounds(
+    n: usize,
+    steps: usize,
+    apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
+) -> (f64, f64) {
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, StandardNormal};
+    let steps = steps.min(n);
+    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0x6c61_6e63);
+    let mut basis: Vec<Array2<f64>> = Vec::with_capacity(steps);
+    let mut v: Array2<f64> = Array2::from_shape_fn((n, 1), |_| StandardNormal.sample(&mut rng));
+    v /= v.iter().map(|t| t * t).sum::<f64>().sqrt();
+    let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut residual = 0.0;
+    for _ in 0..steps {
+        basis.push(v.clone());
+        let mut w = apply(v.view());
+        alphas.push((&w * &v).sum());
+        for _ in 0..2 {
+            for u in &basis {
+                let overlap = (&w * u).sum();
+                w.scaled_add(-overlap, u);
+            }
+        }
+        residual = w.iter().map(|t| t * t).sum::<f64>().sqrt();
+        let size = alphas.iter().fold(0.0f64, |m, a| m.max(a.abs()));
+        if residual <= 1e-14 * size || alphas.len() == n {
+            residual = 0.0;
+            break;
+        }
+        betas.push(residual);
+        v = w / residual;
+    }
+    let k = alphas.len();
+    let mut t = Array2::zeros((k, k));
+    for i in 0..k {
+        t[[i, i]] = alphas[i];
+        if i + 1 < k {
+            t[[i, i + 1]] = betas[i];
+            t[[i + 1, i]] = betas[i];
+        }
+    }
+    let (values, _) = crate::linalg::symmetric_eigen(t.view());
+    (values[0] - residual, values[k - 1] + residual)
+}

@@ -1,0 +1,326 @@
+//! `½⟨X, C X D⟩ + ⟨linear, X⟩` with a dense symmetric C; keeps Y = C X.
+//!
+//! A block costs |B|² reads of C, a commit one product of n×|B| with |B|×r. When few entries of ΔX
+//! are nonzero (sparse iterates), only those columns of Y are touched.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+
+use super::{Smooth, Tracker, lanczos_bounds};
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::threads::{CHUNK_ROWS, Threads};
+
+/// Up to this n the spectrum of C is computed; beyond it, bounded by Lanczos.
+const EXACT_SPECTRUM: usize = 256;
+
+/// Lanczos steps for the bounds beyond that.
+const LANCZOS_STEPS: usize = 40;
+
+/// `½⟨X, C X D⟩ + ⟨linear, X⟩`.
+#[derive(Debug, Clone)]
+pub struct Quadratic {
+    c: Array2<f64>,
+    linear: Option<Array2<f64>>,
+    metric: Option<Array2<f64>>,
+}
+
+impl Quadratic {
+    /// The objective from C (n×n, symmetric), an optional linear term (n×r) and an optional column
+    /// metric D (r×r, symmetric; default identity).
+    ///
+    /// # Errors
+    /// If a shape does not fit, an entry is not finite, or C or D is not exactly symmetric.
+    pub fn new(
+        c: Array2<f64>,
+        linear: Option<Array2<f64>>,
+        metric: Option<Array2<f64>>,
+    ) -> Result<Self> {
+        check_symmetric("C", c.view())?;
+        if let Some(linear) = &linear {
+            if linear.nrows() != c.nrows() || linear.ncols() == 0 {
+                return Err(Error::invalid(
+                    "linear",
+                    format!("must have {} rows, got shape {:?}", c.nrows(), linear.dim()),
+                ));
+            }
+            if linear.iter().any(|v| !v.is_finite()) {
+                return Err(Error::invalid("linear", "must be finite"));
+            }
+        }
+        if let Some(metric) = &metric {
+            check_symmetric("D", metric.view())?;
+            if let Some(linear) = &linear {
+                if linear.ncols() != metric.nrows() {
+                    return Err(Error::invalid(
+                        "D",
+                        format!("must have {} rows to match linear", linear.ncols()),
+                    ));
+                }
+            }
+        }
+        let standard = |a: Array2<f64>| a.as_standard_layout().into_owned();
+        Ok(Self {
+            c: standard(c),
+            linear: linear.map(standard),
+            metric: metric.map(standard),
+        })
+    }
+
+    /// PCA's objective `−½‖A X‖²` with C = −AᵀA formed.
+    ///
+    /// # Errors
+    /// If A is empty or not finite.
+    pub fn from_data(a: ArrayView2<'_, f64>) -> Result<Self> {
+        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("A", "must be finite and not empty"));
+        }
+        let mut c = -a.t().dot(&a);
+        for i in 0..c.nrows() {
+            for j in 0..i {
+                c[[i, j]] = c[[j, i]];
+            }
+        }
+        Self::new(c, None, None)
+    }
+
+    /// C.
+    pub fn matrix(&self) -> ArrayView2<'_, f64> {
+        self.c.view()
+    }
+}
+
+fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
+    if a.nrows() != a.ncols() || a.is_empty() {
+        return Err(Error::invalid(
+            name,
+            format!("must be square and not empty, got shape {:?}", a.dim()),
+        ));
+    }
+    if a.iter().any(|v| !v.is_finite()) {
+        return Err(Error::invalid(name, "must be finite"));
+    }
+    if a != a.t() {
+        return Err(Error::invalid(name, "must be exactly symmetric"));
+    }
+    Ok(())
+}
+
+impl Smooth for Quadratic {
+    fn rows(&self) -> usize {
+        self.c.nrows()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.linear
+            .as_ref()
+            .or(self.metric.as_ref())
+            .map(Array2::ncols)
+    }
+
+    fn metric(&self) -> Option<ArrayView2<'_, f64>> {
+        self.metric.as_ref().map(|d| d.view())
+    }
+
+    fn linear(&self) -> Option<ArrayView2<'_, f64>> {
+        self.linear.as_ref().map(|l| l.view())
+    }
+
+    fn hessian_bounds(&self) -> (f64, f64) {
+        let steps = if self.rows() <= EXACT_SPECTRUM {
+            self.rows()
+        } else {
+            LANCZOS_STEPS
+        };
+        let (low, high) = lanczos_bounds(self.rows(), steps, |v| self.c.dot(&v));
+        metric_bounds(low, high, self.metric())
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        self.c.diag().to_vec()
+    }
+
+    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        let mut y = Array2::zeros(x.dim());
+        multiply_add(self.c.view(), x, &mut y, threads);
+        y
+    }
+
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
+        Box::new(QuadraticTracker {
+            objective: self,
+            y: self.apply(x, threads),
+            panel: Array2::zeros((0, 0)),
+        })
+    }
+}
+
+/// Bounds of the spectrum of D ⊗ C from those of C.
+pub(super) fn metric_bounds(
+    low: f64,
+    high: f64,
+    metric: Option<ArrayView2<'_, f64>>,
+) -> (f64, f64) {
+    let (d_low, d_high) = match metric {
+        None => (1.0, 1.0),
+        Some(metric) => {
+            let (values, _) = crate::linalg::symmetric_eigen(metric);
+            (values[0], values[values.len() - 1])
+        }
+    };
+    let products = [low * d_low, low * d_high, high * d_low, high * d_high];
+    (
+        products.iter().fold(0.0f64, |m, &v| m.min(v)),
+        products.iter().fold(0.0f64, |m, &v| m.max(v)),
+    )
+}
+
+/// `y += a · x`, in row pieces of fixed size.
+pub(super) fn multiply_add(
+    a: ArrayView2<'_, f64>,
+    x: ArrayView2<'_, f64>,
+    y: &mut Array2<f64>,
+    threads: &Threads,
+) {
+    let r = y.ncols();
+    let work = a.len() * r;
+    let Some(slice) = y.as_slice_mut() else {
+        general_mat_mul(1.0, &a, &x, 1.0, y);
+        return;
+    };
+    threads.for_chunks(slice, CHUNK_ROWS * r, work, |piece, target| {
+        let rows = target.len() / r;
+        let from = piece * CHUNK_ROWS;
+        if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), target) {
+            general_mat_mul(1.0, &a.slice(s![from..from + rows, ..]), &x, 1.0, &mut target);
+        }
+    });
+}
+
+struct QuadraticTracker<'a> {
+    objective: &'a Quadratic,
+    y: Array2<f64>,
+    panel: Array2<f64>,
+}
+
+/// Share of nonzero entries of ΔX below which single entries are applied one by one.
+const SPARSE_STEP: f64 = 0.25;
+
+impl Tracker for QuadraticTracker<'_> {
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let quadratic = match &self.objective.metric {
+            None => (&x * &self.y).sum(),
+            Some(metric) => (&x.dot(metric) * &self.y).sum(),
+        };
+        let linear = self
+            .objective
+            .linear
+            .as_ref()
+            .map_or(0.0, |linear| (&x * linear).sum());
+        0.5 * quadratic + linear
+    }
+
+    fn fill(&mut self, block: &mut Block) {
+        let rows = std::mem::take(&mut block.rows);
+        let b = rows.len();
+        for (k, &row) in rows.iter().enumerate() {
+            let c = self.objective.c.row(row);
+            for (target, &column) in block.curvature_mut()[k * b..(k + 1) * b].iter_mut().zip(&rows)
+            {
+                *target = c[column];
+            }
+            self.gradient_row(row, block.gradient_row_mut(k));
+        }
+        block.rows = rows;
+    }
+
+    fn gradient_row(&self, row: usize, target: &mut [f64]) {
+        let y = self.y.row(row);
+        match &self.objective.metric {
+            None => target.iter_mut().zip(y).for_each(|(t, &y)| *t = y),
+            Some(metric) => target
+                .iter_mut()
+                .zip(metric.outer_iter())
+                .for_each(|(t, d)| *t = d.dot(&y)),
+        }
+        if let Some(linear) = &self.objective.linear {
+            target
+                .iter_mut()
+                .zip(linear.row(row))
+                .for_each(|(t, &l)| *t += l);
+        }
+    }
+
+    fn commit(&mut self, block: &Block, threads: &Threads) {
+        let (moved, delta) = block.delta();
+        let (n, r) = self.y.dim();
+        let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
+        let c = &self.objective.c;
+        let Some(y) = self.y.as_slice_mut() else {
+            return;
+        };
+        if (nonzero as f64) < SPARSE_STEP * delta.len() as f64 || moved.len() <= 4 {
+            let dense = moved.len() <= 4 && nonzero * 2 > delta.len();
+            threads.for_chunks(y, CHUNK_ROWS * r, n * nonzero, |piece, target| {
+                let from = piece * CHUNK_ROWS;
+                for (step, &k) in delta.outer_iter().zip(&moved) {
+                    let row = c.row(block.rows[k]);
+                    let Some(row) = row.as_slice() else { continue };
+                    let row = &row[from..from + target.len() / r];
+                    if dense {
+                        for (y, &c) in target.chunks_exact_mut(r).zip(row) {
+                            for (y, &d) in y.iter_mut().zip(step) {
+                                *y += c * d;
+                            }
+                        }
+                    } else {
+                        for (column, &d) in step.iter().enumerate() {
+                            if d != 0.0 {
+                                for (y, &c) in target.chunks_exact_mut(r).zip(row) {
+                                    y[column] += c * d;
+                                }
+                            }
+                        }
+                    }
+                }
+            });
+            return;
+        }
+        // Gather the rows of C (columns, by symmetry) once, then one product per piece.
+        if self.panel.dim() != (moved.len(), n) {
+            self.panel = Array2::zeros((moved.len(), n));
+        }
+        for (mut target, &k) in self.panel.outer_iter_mut().zip(&moved) {
+            target.assign(&c.row(block.rows[k]));
+        }
+        let panel = self.panel.view();
+        threads.for_chunks(y, CHUNK_ROWS * r, n * delta.len(), |piece, target| {
+            let rows = target.len() / r;
+            let from = piece * CHUNK_ROWS;
+            if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), target) {
+                let columns = panel.slice(s![.., from..from + rows]);
+                general_mat_mul(1.0, &columns.t(), &delta, 1.0, &mut target);
+            }
+        });
+    }
+
+    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
+        multiply_add(self.objective.c.view(), delta, &mut self.y, threads);
+    }
+
+    fn gradient(&self, _threads: &Threads) -> Array2<f64> {
+        let mut gradient = match &self.objective.metric {
+            None => self.y.clone(),
+            Some(metric) => self.y.dot(metric),
+        };
+        if let Some(linear) = &self.objective.linear {
+            gradient += linear;
+        }
+        gradient
+    }
+
+    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
+        self.y.fill(0.0);
+        multiply_add(self.objective.c.view(), x, &mut self.y, threads);
+    }
+}

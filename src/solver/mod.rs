@@ -1,0 +1,701 @@
+//! The one loop: choose rows, solve their pairs exactly, commit, repeat.
+//!
+//! ```text
+//! repeat:  B     <- working set
+//!          block <- rows X_B, gradient ∇f(X)_B, curvature C_BB
+//!          V     <- exact pair sweeps inside the block
+//!          X_B   <- V X_B;  the objective takes over ΔX_B
+//! ```
+//!
+//! Every step keeps XᵀJX and lowers F = f + h by what it says; nothing is accepted whose decrease
+//! could be rounding ([`TIE`](crate::pair::TIE)). At every checkpoint (a sweep, or
+//! [`CHECKPOINT_UPDATES`] moves) the incremental quantities are evaluated afresh, and the drift of
+//! XᵀJX is measured and repaired.
+
+mod jacobi;
+mod repair;
+
+use std::time::{Duration, Instant};
+
+use ndarray::{Array2, ArrayView2};
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
+use crate::error::{Error, Result};
+use crate::pair::Scratch;
+use crate::penalty::Penalty;
+use crate::signature::Signature;
+use crate::smooth::{Smooth, Tracker};
+use crate::threads::Threads;
+use crate::working_set::{Schedule, Scores, Visit, WorkingSet};
+
+pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
+pub(crate) use repair::START_TOLERANCE;
+
+/// How pairs are updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Update {
+    /// One block after the other, each with the current gradient.
+    #[default]
+    GaussSeidel,
+    /// All pairs of a random perfect matching at once, from one gradient, under a curvature bound
+    /// that is safe for all of them together.
+    Jacobi,
+}
+
+/// Moves after which everything incremental is evaluated afresh, if no sweep ended before.
+pub const CHECKPOINT_UPDATES: u64 = 100_000;
+
+/// Inner sweeps over the pairs of a block of k > 2 rows, at most.
+const INNER_SWEEPS: usize = 50;
+
+/// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
+pub const DEFAULT_TILE: usize = 64;
+
+/// Seconds between looks at the monitor.
+const POLL: Duration = Duration::from_millis(40);
+
+/// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀.
+#[derive(Clone, Copy)]
+pub struct Problem<'a, P: Penalty> {
+    /// f.
+    pub smooth: &'a dyn Smooth,
+    /// h.
+    pub penalty: &'a P,
+    /// J.
+    pub signature: &'a Signature,
+    /// Number of columns r.
+    pub components: usize,
+}
+
+impl<P: Penalty> Problem<'_, P> {
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions.
+    pub fn check(&self) -> Result<()> {
+        let (n, r) = (self.smooth.rows(), self.components);
+        if n < 2 {
+            return Err(Error::invalid(
+                "smooth",
+                format!("must have at least 2 rows, got {n}"),
+            ));
+        }
+        if r == 0 || r > n {
+            return Err(Error::invalid(
+                "n_components",
+                format!("must be between 1 and n = {n}, got {r}"),
+            ));
+        }
+        if let Some(columns) = self.smooth.columns() {
+            if columns != r {
+                return Err(Error::invalid(
+                    "n_components",
+                    format!("must be {columns}, as the objective's data has; got {r}"),
+                ));
+            }
+        }
+        if self.signature.len() != n {
+            return Err(Error::invalid(
+                "signature",
+                format!("must have {n} entries, got {}", self.signature.len()),
+            ));
+        }
+        self.penalty.check(n, r)
+    }
+
+    /// F at X.
+    pub fn objective(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
+        self.smooth.value(x, threads) + self.penalty.value(x)
+    }
+}
+
+/// Options of a solve.
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `working_set` | tiled | which rows come next |
+/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled |
+/// | `tile` | [`DEFAULT_TILE`] | rows per tile |
+/// | `update` | Gauss–Seidel | or Jacobi |
+/// | `curvature` | exact | or the scalar bound |
+/// | `alpha` | 1e-5 | proximal weight α ≥ 0 |
+/// | `max_time` | none | seconds |
+/// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
+/// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol`·(|f| + |h|) |
+/// | `target` | none | stop when F reaches it |
+/// | `seed` | 0 | all random choices |
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Which rows come next.
+    pub working_set: WorkingSet,
+    /// Rows per block.
+    pub block_size: usize,
+    /// Rows per tile.
+    pub tile: usize,
+    /// Gauss–Seidel or Jacobi.
+    pub update: Update,
+    /// Exact or scalar curvature.
+    pub curvature: Curvature,
+    /// Proximal weight.
+    pub alpha: f64,
+    /// Time limit in seconds.
+    pub max_time: Option<f64>,
+    /// Limit on sweeps.
+    pub max_sweeps: Option<u64>,
+    /// Relative decrease of a sweep at which the solve has converged.
+    pub tol: f64,
+    /// Objective to stop at.
+    pub target: Option<f64>,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            working_set: WorkingSet::default(),
+            block_size: 2,
+            tile: DEFAULT_TILE,
+            update: Update::default(),
+            curvature: Curvature::default(),
+            alpha: 1e-5,
+            max_time: None,
+            max_sweeps: None,
+            tol: 1e-10,
+            target: None,
+            seed: 0,
+        }
+    }
+}
+
+impl Options {
+    /// Checks the values against a problem with n rows.
+    ///
+    /// # Errors
+    /// If a value is out of range.
+    pub fn check(&self, n: usize) -> Result<()> {
+        let nonnegative = |name: &'static str, value: f64| {
+            if value.is_finite() && value >= 0.0 {
+                Ok(())
+            } else {
+                Err(Error::invalid(
+                    name,
+                    format!("must be finite and nonnegative, got {value}"),
+                ))
+            }
+        };
+        nonnegative("alpha", self.alpha)?;
+        nonnegative("tol", self.tol)?;
+        if let Some(seconds) = self.max_time {
+            nonnegative("max_time", seconds)?;
+        }
+        if self.block_size < 2 || self.block_size > n {
+            return Err(Error::invalid(
+                "block_size",
+                format!("must be between 2 and n = {n}, got {}", self.block_size),
+            ));
+        }
+        if self.tile < 2 {
+            return Err(Error::invalid(
+                "tile",
+                format!("must be at least 2, got {}", self.tile),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Why a solve ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// A whole sweep lowered the objective by no more than the tolerance.
+    Converged,
+    /// The time limit.
+    MaxTime,
+    /// The sweep limit.
+    MaxSweeps,
+    /// The monitor said stop.
+    Interrupted,
+    /// The target objective is reached.
+    Target,
+}
+
+/// A row of the history.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Record {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// F.
+    pub objective: f64,
+    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
+    pub feasibility: f64,
+    /// Pairs visited.
+    pub iterations: u64,
+}
+
+/// What a solve returns: always the best feasible point.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// X.
+    pub x: Array2<f64>,
+    /// F(X), fresh.
+    pub objective: f64,
+    /// f(X), fresh.
+    pub smooth_value: f64,
+    /// h(X), fresh.
+    pub penalty_value: f64,
+    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
+    pub feasibility: f64,
+    /// Why it ended.
+    pub status: Status,
+    /// Pairs visited.
+    pub iterations: u64,
+    /// `iterations` in units of n(n−1)/2.
+    pub sweeps: u64,
+    /// Pairs that moved.
+    pub updates: u64,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// Row 0 is the start, the last row the returned point; the objective never rises.
+    pub history: Vec<Record>,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// Stop, with the status [`Status::Interrupted`].
+    Stop,
+}
+
+/// Watches a solve.
+pub trait Monitor {
+    /// Called every few hundredths of a second on the calling thread.
+    fn poll(&mut self) -> Control {
+        Control::Continue
+    }
+
+    /// Called for every row of the history, with the current point.
+    fn record(&mut self, _record: &Record, _x: ArrayView2<'_, f64>) -> Control {
+        Control::Continue
+    }
+}
+
+/// The monitor that lets a solve run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Monitor for Unwatched {}
+
+/// Minimises from a feasible start.
+///
+/// `k0` is the value XᵀJX is to keep: the identity on the Stiefel manifold.
+///
+/// # Errors
+/// If the problem, the options or the shape of the start are not valid. Whatever happens during
+/// the solve is a [`Status`].
+///
+/// ```
+/// use ndarray::{Array2, array};
+/// use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, penalty::L1};
+///
+/// let a = array![[3.0, 1.0, 0.1], [1.0, 2.0, 0.2], [0.1, 0.3, 1.0], [0.5, 0.1, 0.2]];
+/// let smooth = Quadratic::from_data(a.view())?;
+/// let penalty = L1::new(0.5);
+/// let signature = Signature::stiefel(3);
+/// let problem = Problem { smooth: &smooth, penalty: &penalty, signature: &signature, components: 2 };
+/// let solution = minimize(
+///     &problem, Array2::eye(3).slice_move(ndarray::s![.., ..2]),
+///     &Options::default(), &Threads::serial(), &mut Unwatched,
+/// )?;
+/// assert!(solution.feasibility < 1e-14);
+/// assert!(solution.objective < solution.history[0].objective);
+/// # Ok::<(), orthobcd::Error>(())
+/// ```
+pub fn minimize<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x0: Array2<f64>,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution> {
+    problem.check()?;
+    options.check(problem.smooth.rows())?;
+    let (n, r) = (problem.smooth.rows(), problem.components);
+    if x0.dim() != (n, r) {
+        return Err(Error::invalid(
+            "x0",
+            format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
+        ));
+    }
+    if x0.iter().any(|v| !v.is_finite()) {
+        return Err(Error::invalid("x0", "must be finite"));
+    }
+    let mut state = State::new(problem, x0, options, threads);
+    Ok(state.run(monitor))
+}
+
+/// Everything that changes during a solve.
+struct State<'a, P: Penalty> {
+    problem: &'a Problem<'a, P>,
+    options: &'a Options,
+    threads: &'a Threads,
+    x: Array2<f64>,
+    k0: Array2<f64>,
+    tracker: Box<dyn Tracker + 'a>,
+    objective: f64,
+    magnitude: f64,
+    counts: Outcome,
+    schedule: Schedule,
+    visit: Visit,
+    rng: Xoshiro256PlusPlus,
+    block: Block,
+    scratch: Scratch,
+    lipschitz: f64,
+    jacobi: Option<jacobi::Jacobi>,
+    arch: pulp::Arch,
+    started: Instant,
+    history: Vec<Record>,
+}
+
+impl<'a, P: Penalty> State<'a, P> {
+    fn new(
+        problem: &'a Problem<'a, P>,
+        x0: Array2<f64>,
+        options: &'a Options,
+        threads: &'a Threads,
+    ) -> Self {
+        let (n, r) = x0.dim();
+        let started = Instant::now();
+        let x = x0.as_standard_layout().into_owned();
+        let k0 = repair::start_constraint(x.view(), problem.signature);
+        let tracker = problem.smooth.tracker(x.view(), threads);
+        let needs_bound = options.working_set == WorkingSet::WssOr;
+        let lipschitz = if needs_bound {
+            let (low, high) = problem.smooth.hessian_bounds();
+            high.max(-low)
+        } else {
+            0.0
+        };
+        let jacobi = (options.update == Update::Jacobi)
+            .then(|| jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1));
+        let mut state = Self {
+            problem,
+            options,
+            threads,
+            k0,
+            tracker,
+            objective: 0.0,
+            magnitude: 0.0,
+            counts: Outcome::default(),
+            schedule: Schedule::new(options.working_set, n, options.block_size, options.tile),
+            visit: Visit::default(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
+            block: Block::new(r),
+            scratch: Scratch::new(r),
+            lipschitz,
+            jacobi,
+            arch: pulp::Arch::new(),
+            started,
+            history: Vec::new(),
+            x,
+        };
+        state.evaluate();
+        state
+    }
+
+    /// F and its magnitude from the tracker and the current X.
+    fn evaluate(&mut self) {
+        let smooth = self.tracker.value(self.x.view());
+        let penalty = self.problem.penalty.value(self.x.view());
+        self.objective = smooth + penalty;
+        self.magnitude = smooth.abs() + penalty.abs();
+    }
+
+    fn run(&mut self, monitor: &mut dyn Monitor) -> Solution {
+        let status = self.descend(monitor);
+        self.finish(status)
+    }
+
+    fn descend(&mut self, monitor: &mut dyn Monitor) -> Status {
+        let n = self.x.nrows() as u64;
+        let sweep = n * (n - 1) / 2;
+        let mut next_sweep = sweep;
+        let mut sweep_start = self.objective;
+        let mut checked_updates = 0;
+        let (mut polled, mut recorded) = (Instant::now(), Instant::now());
+        let mut record_cost = Duration::ZERO;
+        let mut ticks = 0u32;
+        if self.record(monitor, &mut record_cost) == Control::Stop {
+            return Status::Interrupted;
+        }
+        loop {
+            if self.options.target.is_some_and(|t| self.objective <= t) {
+                return Status::Target;
+            }
+            ticks = ticks.wrapping_add(1);
+            if self.visit.pairs == Some(Pairs::All) || ticks % 8 == 0 {
+                let now = Instant::now();
+                let elapsed = now.duration_since(self.started).as_secs_f64();
+                if self.options.max_time.is_some_and(|limit| elapsed >= limit) {
+                    return Status::MaxTime;
+                }
+                if now.duration_since(polled) >= POLL {
+                    polled = now;
+                    if monitor.poll() == Control::Stop {
+                        return Status::Interrupted;
+                    }
+                }
+                let pause = Duration::from_millis(100).max(20 * record_cost);
+                if now.duration_since(recorded) >= pause {
+                    recorded = now;
+                    if self.record(monitor, &mut record_cost) == Control::Stop {
+                        return Status::Interrupted;
+                    }
+                }
+            } else if self.options.max_time == Some(0.0) {
+                return Status::MaxTime;
+            }
+
+            self.step();
+
+            if self.counts.visited >= next_sweep || self.counts.updates >= checked_updates + CHECKPOINT_UPDATES {
+                checked_updates = self.counts.updates;
+                self.checkpoint();
+            }
+            if self.counts.visited >= next_sweep {
+                next_sweep = (self.counts.visited / sweep + 1) * sweep;
+                let decrease = sweep_start - self.objective;
+                sweep_start = self.objective;
+                let pause = if self.history.len() < 1000 { 0 } else { 10 };
+                if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
+                    recorded = Instant::now();
+                    if self.record(monitor, &mut record_cost) == Control::Stop {
+                        return Status::Interrupted;
+                    }
+                }
+                if decrease <= self.options.tol * self.magnitude {
+                    return Status::Converged;
+                }
+                if self
+                    .options
+                    .max_sweeps
+                    .is_some_and(|limit| self.counts.visited / sweep >= limit)
+                {
+                    return Status::MaxSweeps;
+                }
+            } else if self.options.max_sweeps == Some(0) {
+                return Status::MaxSweeps;
+            }
+        }
+    }
+
+    /// Visits one block, or one matching.
+    fn step(&mut self) {
+        if let Some(mut jacobi) = self.jacobi.take() {
+            self.jacobi_round(&mut jacobi);
+            self.jacobi = Some(jacobi);
+            return;
+        }
+        {
+            let mut scores = PointScores {
+                x: self.x.view(),
+                tracker: &*self.tracker,
+                penalty: self.problem.penalty,
+                rows: [vec![0.0; self.x.ncols()], vec![0.0; self.x.ncols()]],
+            };
+            self.schedule.next(
+                &mut self.visit,
+                self.x.view(),
+                &mut self.rng,
+                &mut scores,
+                self.lipschitz,
+                self.options.alpha,
+            );
+        }
+        self.counts.visited += self.visit.skipped;
+        let Some(pairs) = self.visit.pairs else {
+            return;
+        };
+        let (lead, rest) = (&self.visit.lead, &self.visit.rest);
+        let resting = |rows: &[usize]| {
+            rows.iter()
+                .all(|&i| self.x.row(i).iter().all(|&v| v == 0.0))
+        };
+        if pairs == Pairs::Cross && lead.len() == 1 && resting(lead) && resting(rest) {
+            self.counts.visited += rest.len() as u64;
+            return;
+        }
+        self.block.load(self.x.view(), lead, rest);
+        self.tracker.fill(&mut self.block);
+        let outcome = self.sweep_block(pairs);
+        if outcome.updates > 0 {
+            for (k, &row) in self.block.rows.iter().enumerate() {
+                if self.block.has_moved(k) {
+                    self.x
+                        .row_mut(row)
+                        .iter_mut()
+                        .zip(self.block.row(k))
+                        .for_each(|(x, &new)| *x = new);
+                }
+            }
+            self.tracker.commit(&self.block, self.threads);
+            self.objective += outcome.change;
+        }
+        self.counts.absorb(outcome);
+    }
+
+    fn sweep_block(&mut self, pairs: Pairs) -> Outcome {
+        let options = PairOptions {
+            curvature: self.options.curvature,
+            alpha: self.options.alpha,
+            metric: self.problem.smooth.metric(),
+        };
+        let small_block = self.options.working_set != WorkingSet::Tiled && self.block.len() > 2;
+        let mut outcome = Outcome::default();
+        if small_block && P::SMOOTH {
+            outcome = self.block.turn_all(options);
+            if options.curvature == Curvature::Scalar {
+                return outcome;
+            }
+        }
+        for _ in 0..if small_block { INNER_SWEEPS } else { 1 } {
+            let swept = self.arch.dispatch(Sweep {
+                block: &mut self.block,
+                pairs,
+                penalty: self.problem.penalty,
+                options,
+                scratch: &mut self.scratch,
+            });
+            outcome.absorb(swept);
+            if swept.updates == 0 {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Evaluates everything afresh and repairs the drift of the constraint, if that does not raise
+    /// what has been reported.
+    fn checkpoint(&mut self) {
+        self.tracker.refresh(self.x.view(), self.threads);
+        self.evaluate();
+        let size = self.k0.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let drift = repair::drift(self.x.view(), self.problem.signature, self.k0.view());
+        if drift > REPAIR_THRESHOLD * size.max(1.0) {
+            let ceiling = self.history.last().map_or(self.objective, |r| r.objective);
+            let mut repaired =
+                repair::project_onto_pattern(&self.x, self.problem.signature, self.k0.view());
+            for mut row in repaired.outer_iter_mut() {
+                if let Some(row) = row.as_slice_mut() {
+                    self.problem.penalty.tidy(row);
+                }
+            }
+            let mut tracker = self.problem.smooth.tracker(repaired.view(), self.threads);
+            let value =
+                tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
+            if value <= ceiling {
+                std::mem::swap(&mut self.tracker, &mut tracker);
+                self.x = repaired;
+                self.evaluate();
+            }
+        }
+    }
+
+    fn feasibility(&self) -> f64 {
+        repair::drift(self.x.view(), self.problem.signature, self.k0.view())
+            + self.problem.penalty.infeasibility(self.x.view())
+    }
+
+    fn record(&mut self, monitor: &mut dyn Monitor, cost: &mut Duration) -> Control {
+        let begun = Instant::now();
+        // Fresh evaluations may differ from tracked values in the last digits; a report never rises.
+        let ceiling = self.history.last().map_or(f64::INFINITY, |r| r.objective);
+        let record = Record {
+            seconds: self.started.elapsed().as_secs_f64(),
+            objective: self.objective.min(ceiling),
+            feasibility: self.feasibility(),
+            iterations: self.counts.visited,
+        };
+        self.history.push(record);
+        *cost = begun.elapsed();
+        monitor.record(&record, self.x.view())
+    }
+
+    fn finish(&mut self, status: Status) -> Solution {
+        self.checkpoint();
+        let smooth_value = self.tracker.value(self.x.view());
+        let penalty_value = self.problem.penalty.value(self.x.view());
+        let objective = smooth_value + penalty_value;
+        let n = self.x.nrows() as u64;
+        let last = Record {
+            seconds: self.started.elapsed().as_secs_f64(),
+            objective,
+            feasibility: self.feasibility(),
+            iterations: self.counts.visited,
+        };
+        let mut history = std::mem::take(&mut self.history);
+        if history.len() > 1
+            && history
+                .last()
+                .is_some_and(|r| r.iterations == self.counts.visited)
+        {
+            history.pop();
+        }
+        // Tracked values agree with fresh ones to rounding; those a rounding error below the final
+        // value are lifted to it, so that the history is what it says: nonincreasing, ending here.
+        for record in &mut history {
+            record.objective = record.objective.max(objective);
+        }
+        history.push(last);
+        Solution {
+            x: std::mem::take(&mut self.x),
+            objective,
+            smooth_value,
+            penalty_value,
+            feasibility: last.feasibility,
+            status,
+            iterations: self.counts.visited,
+            sweeps: self.counts.visited / (n * (n - 1) / 2),
+            updates: self.counts.updates,
+            seconds: last.seconds,
+            history,
+        }
+    }
+}
+
+/// Scores of pairs at the current point, for the greedy rules.
+struct PointScores<'a, P: Penalty> {
+    x: ArrayView2<'a, f64>,
+    tracker: &'a dyn Tracker,
+    penalty: &'a P,
+    rows: [Vec<f64>; 2],
+}
+
+impl<P: Penalty> Scores for PointScores<'_, P> {
+    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
+        for (target, row) in self.rows.iter_mut().zip([i, j]) {
+            self.tracker.gradient_row(row, target);
+            for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
+                *t += self.penalty.slope(row, k, v);
+            }
+        }
+        let (xi, xj) = (self.x.row(i), self.x.row(j));
+        let dot = |g: &[f64], x: ndarray::ArrayView1<'_, f64>| -> f64 {
+            g.iter().zip(x).map(|(g, x)| g * x).sum()
+        };
+        (
+            [
+                dot(&self.rows[0], xi),
+                dot(&self.rows[0], xj),
+                dot(&self.rows[1], xi),
+                dot(&self.rows[1], xj),
+            ],
+            [xi.dot(&xi), xi.dot(&xj), xj.dot(&xj)],
+        )
+    }
+}

@@ -1,0 +1,286 @@
+//! Which rows come next (OBCD paper, section on working sets).
+//!
+//! | rule | rows |
+//! |---|---|
+//! | [`WorkingSet::Random`] | uniform over all sets of k rows |
+//! | [`WorkingSet::Cyclic`] | pairs in lexicographic order (consecutive pieces for k > 2) |
+//! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ, of p sampled pairs |
+//! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f, of p sampled pairs |
+//! | [`WorkingSet::Tiled`] | all pairs, tile by tile, in random order of the rows |
+//!
+//! Two rows that are both zero cannot move (V·0 = 0). The tiled rule never visits tiles of zero
+//! rows; skipped pairs count as visited, because their best move is proved to be the identity.
+
+use ndarray::ArrayView2;
+use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::block::Pairs;
+use crate::error::{Error, Result};
+
+/// A rule for choosing rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkingSet {
+    /// Uniformly random rows.
+    Random,
+    /// Lexicographic order.
+    Cyclic,
+    /// Maximal violation of stationarity.
+    WssSv,
+    /// Maximal guaranteed decrease.
+    WssOr,
+    /// All pairs, tile by tile.
+    #[default]
+    Tiled,
+}
+
+impl std::str::FromStr for WorkingSet {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "random" => Ok(Self::Random),
+            "cyclic" => Ok(Self::Cyclic),
+            "wss-sv" => Ok(Self::WssSv),
+            "wss-or" => Ok(Self::WssOr),
+            "tiled" => Ok(Self::Tiled),
+            _ => Err(Error::invalid(
+                "working_set",
+                format!("must be one of random, cyclic, wss-sv, wss-or, tiled; got {name:?}"),
+            )),
+        }
+    }
+}
+
+/// Pairs that a greedy rule scores before it chooses (p in the papers: at most this, at most n).
+pub const SCORED_PAIRS: usize = 200;
+
+/// What a greedy rule may ask of the current point.
+pub trait Scores {
+    /// For rows (i, j) with subgradient rows Γ: (Γ_i·x_i, Γ_i·x_j, Γ_j·x_i, Γ_j·x_j) and
+    /// (x_i·x_i, x_i·x_j, x_j·x_j).
+    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]);
+}
+
+/// The score `|S_ij|` of the rule WSS-SV: S = XΓᵀ − ΓXᵀ.
+pub fn violation(gamma: [f64; 4]) -> f64 {
+    (gamma[2] - gamma[1]).abs()
+}
+
+/// The score of the rule WSS-OR: the decrease `‖T_BB‖_* + tr T_BB` of the scalar model with
+/// T = (Γ − L X)Xᵀ − αI, in closed form.
+pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, alpha: f64) -> f64 {
+    let t00 = gamma[0] - lipschitz * gram[0] - alpha;
+    let t01 = gamma[1] - lipschitz * gram[1];
+    let t10 = gamma[2] - lipschitz * gram[1];
+    let t11 = gamma[3] - lipschitz * gram[2] - alpha;
+    let (c1, c2, c3, c4) = (t00 + t11, t01 - t10, t11 - t00, t01 + t10);
+    c1 + c1.hypot(c2).max(c3.hypot(c4))
+}
+
+/// Rows to visit next.
+#[derive(Debug, Clone, Default)]
+pub struct Visit {
+    /// Lead rows.
+    pub lead: Vec<usize>,
+    /// The other rows.
+    pub rest: Vec<usize>,
+    /// Which pairs of them.
+    pub pairs: Option<Pairs>,
+    /// Pairs proved to rest, which this visit also accounts for.
+    pub skipped: u64,
+}
+
+/// A working-set rule in action.
+#[derive(Debug)]
+pub struct Schedule {
+    rule: WorkingSet,
+    n: usize,
+    size: usize,
+    tile: usize,
+    cursor: (usize, usize),
+    tiles: Tiles,
+}
+
+#[derive(Debug, Default)]
+struct Tiles {
+    groups: Vec<Vec<usize>>,
+    /// Number of groups that hold nonzero rows; they come first.
+    active: usize,
+    first: usize,
+    second: usize,
+    skipped: u64,
+    running: bool,
+}
+
+impl Schedule {
+    /// The rule for n rows, sets of `size` rows, and tiles of `tile` rows.
+    pub fn new(rule: WorkingSet, n: usize, size: usize, tile: usize) -> Self {
+        Self {
+            rule,
+            n,
+            size,
+            tile,
+            cursor: (0, 1),
+            tiles: Tiles::default(),
+        }
+    }
+
+    /// The next rows.
+    pub fn next(
+        &mut self,
+        visit: &mut Visit,
+        x: ArrayView2<'_, f64>,
+        rng: &mut Xoshiro256PlusPlus,
+        scores: &mut dyn Scores,
+        lipschitz: f64,
+        alpha: f64,
+    ) {
+        visit.lead.clear();
+        visit.rest.clear();
+        visit.skipped = 0;
+        visit.pairs = Some(Pairs::All);
+        match self.rule {
+            WorkingSet::Random => sample(self.n, self.size, rng, &mut visit.lead),
+            WorkingSet::Cyclic => self.cyclic(visit),
+            WorkingSet::WssSv => self.greedy(visit, rng, scores, |g, _| violation(g)),
+            WorkingSet::WssOr => self.greedy(visit, rng, scores, |g, z| {
+                guaranteed_decrease(g, z, lipschitz, alpha).abs()
+            }),
+            WorkingSet::Tiled => self.tiled(visit, x, rng),
+        }
+        if visit.rest.is_empty() && visit.lead.len() == 2 {
+            visit.rest.push(visit.lead[1]);
+            visit.lead.truncate(1);
+            visit.pairs = Some(Pairs::Cross);
+        }
+    }
+
+    fn cyclic(&mut self, visit: &mut Visit) {
+        if self.size == 2 {
+            let (i, j) = self.cursor;
+            visit.lead.extend([i, j]);
+            self.cursor = match (i, j) {
+                (i, j) if j + 1 < self.n => (i, j + 1),
+                (i, _) if i + 2 < self.n => (i + 1, i + 2),
+                _ => (0, 1),
+            };
+            return;
+        }
+        // Windows of k rows at growing distance meet every pair.
+        let (start, gap) = self.cursor;
+        visit
+            .lead
+            .extend((0..self.size).map(|t| (start + t * gap) % self.n));
+        visit.lead.sort_unstable();
+        visit.lead.dedup();
+        self.cursor = if start + 1 < self.n {
+            (start + 1, gap)
+        } else {
+            (0, if gap + 1 < self.n { gap + 1 } else { 1 })
+        };
+    }
+
+    fn greedy(
+        &self,
+        visit: &mut Visit,
+        rng: &mut Xoshiro256PlusPlus,
+        scores: &mut dyn Scores,
+        score: impl Fn([f64; 4], [f64; 3]) -> f64,
+    ) {
+        let sampled = SCORED_PAIRS.min(self.n);
+        let mut scored: Vec<(f64, usize, usize)> = (0..sampled)
+            .map(|_| {
+                let (i, j) = random_pair(self.n, rng);
+                let (gamma, gram) = scores.products(i, j);
+                (score(gamma, gram), i, j)
+            })
+            .collect();
+        scored.sort_by(|l, r| r.0.total_cmp(&l.0));
+        // Disjoint pairs in decreasing order; an odd k takes one row of the next pair.
+        for &(_, i, j) in &scored {
+            if visit.lead.len() >= self.size {
+                break;
+            }
+            if visit.lead.contains(&i) || visit.lead.contains(&j) {
+                continue;
+            }
+            visit.lead.push(i);
+            if visit.lead.len() < self.size {
+                visit.lead.push(j);
+            }
+        }
+        // Too few disjoint pairs among the sampled ones: fill up at random.
+        while visit.lead.len() < self.size {
+            let row = rng.random_range(0..self.n);
+            if !visit.lead.contains(&row) {
+                visit.lead.push(row);
+            }
+        }
+    }
+
+    /// Groups of half a tile; a tile is two groups. The nonzero rows form the first groups, so a
+    /// sweep costs (nonzero rows) × n pairs.
+    fn tiled(&mut self, visit: &mut Visit, x: ArrayView2<'_, f64>, rng: &mut Xoshiro256PlusPlus) {
+        let tiles = &mut self.tiles;
+        if !tiles.running {
+            let (mut active, mut zero): (Vec<usize>, Vec<usize>) =
+                (0..self.n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
+            let pairs = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
+            tiles.skipped = pairs(zero.len());
+            active.shuffle(rng);
+            zero.shuffle(rng);
+            let half = (self.tile / 2).max(1);
+            tiles.groups.clear();
+            tiles.groups.extend(active.chunks(half).map(<[usize]>::to_vec));
+            tiles.active = tiles.groups.len();
+            tiles.groups.extend(zero.chunks(half).map(<[usize]>::to_vec));
+            tiles.first = 0;
+            tiles.second = 0;
+            tiles.running = true;
+        }
+        let (first, second) = (tiles.first, tiles.second);
+        visit.lead.extend_from_slice(&tiles.groups[first]);
+        if first == second {
+            visit.pairs = Some(Pairs::All);
+            if visit.lead.len() == 1 {
+                visit.pairs = None;
+            }
+        } else {
+            visit.rest.extend_from_slice(&tiles.groups[second]);
+            visit.pairs = Some(Pairs::Cross);
+        }
+        tiles.second += 1;
+        if tiles.second == tiles.groups.len() {
+            tiles.first += 1;
+            tiles.second = tiles.first;
+            if tiles.first >= tiles.active {
+                tiles.running = false;
+                visit.skipped = tiles.skipped;
+            }
+        }
+    }
+}
+
+/// A uniform pair i < j.
+pub(crate) fn random_pair<R: Rng>(n: usize, rng: &mut R) -> (usize, usize) {
+    let i = rng.random_range(0..n);
+    let j = rng.random_range(0..n - 1);
+    let j = if j >= i { j + 1 } else { j };
+    (i.min(j), i.max(j))
+}
+
+/// `k` distinct rows of 0..n, uniform, ascending (Floyd's algorithm).
+fn sample<R: Rng>(n: usize, k: usize, rng: &mut R, out: &mut Vec<usize>) {
+    if k == 2 {
+        let (i, j) = random_pair(n, rng);
+        out.extend([i, j]);
+        return;
+    }
+    for last in n - k..n {
+        let row = rng.random_range(0..=last);
+        out.push(if out.contains(&row) { last } else { row });
+    }
+    out.sort_unstable();
+}
