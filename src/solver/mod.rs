@@ -28,7 +28,7 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
-use crate::working_set::{Schedule, Scores, Visit, WorkingSet};
+use crate::working_set::{Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
 pub(crate) use repair::START_TOLERANCE;
@@ -383,6 +383,11 @@ impl<'a, P: Penalty> State<'a, P> {
         };
         let jacobi = (options.update == Update::Jacobi)
             .then(|| jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1));
+        let tile_order = if tracker.keeps_lead() {
+            TileOrder::ByLead
+        } else {
+            TileOrder::RoundRobin
+        };
         let mut state = Self {
             problem,
             options,
@@ -392,7 +397,13 @@ impl<'a, P: Penalty> State<'a, P> {
             objective: 0.0,
             magnitude: 0.0,
             counts: Outcome::default(),
-            schedule: Schedule::new(options.working_set, n, options.block_size, options.tile),
+            schedule: Schedule::new(
+                options.working_set,
+                n,
+                options.block_size,
+                options.tile,
+                tile_order,
+            ),
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             block: Block::new(r),
@@ -543,6 +554,7 @@ impl<'a, P: Penalty> State<'a, P> {
                         .for_each(|(x, &new)| *x = new);
                 }
             }
+            self.block.collect_delta();
             self.tracker.commit(&self.block, self.threads);
             self.objective += outcome.change;
         }
