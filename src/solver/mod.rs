@@ -433,6 +433,9 @@ impl<'a, P: Penalty> State<'a, P> {
         if self.record(monitor, &mut record_cost) == Control::Stop {
             return Status::Interrupted;
         }
+        if self.options.max_sweeps == Some(0) {
+            return Status::MaxSweeps;
+        }
         loop {
             if self.options.target.is_some_and(|t| self.objective <= t) {
                 return Status::Target;
@@ -488,8 +491,6 @@ impl<'a, P: Penalty> State<'a, P> {
                 {
                     return Status::MaxSweeps;
                 }
-            } else if self.options.max_sweeps == Some(0) {
-                return Status::MaxSweeps;
             }
         }
     }
