@@ -54,7 +54,11 @@ pub(super) fn circle<P: Penalty>(
             let (s, c) = angle.sin_cos();
             let vanishing: Vec<u32> = breakpoints
                 .iter()
-                .filter(|b| b.2 && ((b.0 - angle).abs() <= near * 4.0))
+                .filter(|b| {
+                    // Angles are on a circle: 0 and 2π are one.
+                    let gap = (b.0 - angle).abs();
+                    b.2 && gap.min(std::f64::consts::TAU - gap) <= near * 4.0
+                })
                 .map(|b| b.1 as u32)
                 .collect();
             let mut value = f.value(c, s) - identity;
