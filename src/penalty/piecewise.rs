@@ -104,7 +104,8 @@ pub(super) fn circle<P: Penalty>(
                 let inside = [angle, angle + std::f64::consts::TAU]
                     .iter()
                     .any(|&t| t > from && t < to);
-                if inside {
+                // Without breakpoints the one arc is the whole circle, its ends included.
+                if inside || breakpoints.is_empty() {
                     let value = Trig::value(&arc, c, s) + offset - identity;
                     if value < best.value {
                         best.offer(value, c, s, reflect, None);
