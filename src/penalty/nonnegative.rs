@@ -117,7 +117,9 @@ fn arc(best: &mut Best, f: &Trig, base: f64, from: (f64, f64), to: (f64, f64), r
     best.offer(value(to.0, to.1), to.0, to.1, reflect, Some(1));
     if f.lower_bound() - base < best.value {
         for &(c, s) in f.minima().points() {
-            if from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
+            // Between the two ends, and not on the opposite side of the circle.
+            let ahead = c * (from.0 + to.0) + s * (from.1 + to.1) > 0.0;
+            if ahead && from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
                 best.offer(value(c, s), c, s, reflect, None);
             }
         }
