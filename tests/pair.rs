@@ -214,7 +214,7 @@ struct Grid {
 impl Grid {
     fn new() -> Self {
         // Off the axes, so that no entry vanishes by accident; those angles are added exactly.
-        let angle = |i: usize| (i as f64 + 0.318) * TAU / ANGLES as f64;
+        let angle = |i: usize| (i as f64 + 0.3) * TAU / ANGLES as f64;
         Self {
             c: (0..ANGLES).map(|i| angle(i).cos()).collect(),
             s: (0..ANGLES).map(|i| angle(i).sin()).collect(),
