@@ -58,6 +58,7 @@ test: test-rust test-python
 
 test-rust:
 	$(CARGO) test --release --locked
+	$(CARGO) run --release --locked --quiet --example sparse_pca
 
 # The wheel, not the source tree: the environment is made afresh and the tests import from it.
 $(TEST)/.ready: $(WHEELS)/.built

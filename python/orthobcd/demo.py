@@ -1,12 +1,13 @@
-"""Sparse and nonnegative PCA beside what is usually done: ``python -m orthobcd.demo [DATA] [--out DIR]``.
+"""Sparse and nonnegative PCA beside what is usually done: ``python -m orthobcd.demo [DATA]``.
 
-Without DATA it takes scikit-learn's handwritten digits and shows the components as 8 × 8 images. DATA
-may be a .npy, .npz (dense, or sparse as scipy saves it), .csv (with or without a header) or svmlight
-file, samples in rows. Prints a table and writes ``table.txt`` and ``components.png``.
+Without DATA it takes scikit-learn's handwritten digits and shows the components as 8 × 8 images.
+DATA may be a .npy, .npz (dense, or sparse as scipy saves it), .csv (with or without a header) or
+svmlight file, samples in rows. Prints a table and writes ``table.txt`` and ``components.png``.
 
 The rivals get exactly as many nonzeros as our ℓ0 components:
 
-* *threshold*: PCA, all but the largest entries set to zero, columns normalised; not orthonormal any more;
+* *threshold*: PCA, all but the largest entries set to zero, columns normalised; not orthonormal
+  any more;
 * *threshold + ortho*: the nearest orthonormal matrix to that, which is dense again.
 
 Explained variance is that of the orthogonal projection onto the span of the components, which for
@@ -77,7 +78,9 @@ def read_matrix(path: str | Path) -> tuple[Any, list[str]]:
         raise
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise UnreadableFile(f"{path}: not a readable {suffix or 'svmlight'} file: {reason}") from error
+        raise UnreadableFile(
+            f"{path}: not a readable {suffix or 'svmlight'} file: {reason}"
+        ) from error
     if data.dtype.kind not in "fiub":
         raise UnreadableFile(f"{path}: not numeric, its type is {data.dtype}")
     if data.ndim != 2 or min(data.shape) < 2:
@@ -98,7 +101,8 @@ def _read_npz(path: Path) -> tuple[Any, list[str]]:
         if "indptr" in keys or "row" in keys:
             import scipy.sparse
 
-            return scipy.sparse.load_npz(path).tocsr(), []
+            loaded: Any = scipy.sparse.load_npz(path)
+            return loaded.tocsr(), []
         matrices = [key for key in keys if archive[key].ndim == 2]
         key = next((k for k in ("X", "A", "data") if k in matrices), None)
         if key is None:
@@ -197,7 +201,7 @@ class Variance:
 
 
 def keep_largest(x: FloatArray, count: int) -> FloatArray:
-    """The ``count`` largest entries, every column keeping at least its largest; columns normalised."""
+    """The ``count`` largest entries, at least one per column; columns normalised."""
     kept = np.zeros(x.shape, dtype=bool)
     kept[np.argmax(np.abs(x), axis=0), np.arange(x.shape[1])] = True
     order = np.argsort(-np.abs(x), axis=None)
@@ -273,7 +277,9 @@ def path(
     targets: Sequence[int],
     seconds: float,
 ) -> list[tuple[Result, float, float]]:
-    """For every target the point of a λ-path whose number of nonzeros is nearest: (result, λ, seconds).
+    """For every target the point of a λ-path with the nearest number of nonzeros.
+
+    Returns a list of (result, λ, seconds since the path began).
 
     At a large λ the optimum is known: the r features of largest variance, one each. From there λ
     falls by `RATIO` and every solve starts at the point before, until the last target is passed.

@@ -12,6 +12,7 @@ problem, and the loop around them:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -145,7 +146,7 @@ def breakpoint_pair(
             for t, column in zip(points, np.flatnonzero(finite) % Z.shape[1], strict=True):
                 offer(_at(half, t, reflect), int(column))
             edges = np.concatenate([[-np.inf], np.sort(points), [np.inf]])
-            arcs = zip(edges[:-1], edges[1:], strict=True) if kind == "l1" else [(-np.inf, np.inf)]
+            arcs = itertools.pairwise(edges) if kind == "l1" else [(-np.inf, np.inf)]
             for lo, hi in arcs:
                 o = np.zeros_like(x)
                 if kind == "l1":

@@ -38,9 +38,10 @@ def test_docstrings(module):
 
 def test_the_wheel_is_tested():
     """Not the source tree: the package must come from where it was installed."""
-    assert ROOT / "python" not in importlib.import_module("pathlib").Path(
-        orthobcd.__file__
-    ).resolve().parents
+    assert (
+        ROOT / "python"
+        not in importlib.import_module("pathlib").Path(orthobcd.__file__).resolve().parents
+    )
 
 
 def test_everything_public_is_documented():
