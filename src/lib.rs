@@ -42,3 +42,12 @@ pub use working_set::WorkingSet;
 
 #[cfg(feature = "python")]
 mod python;
+
+/// The code of README.md and CONTRIBUTING.md runs as documentation tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../CONTRIBUTING.md")]
+    struct Contributing;
+}

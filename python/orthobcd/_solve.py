@@ -163,7 +163,7 @@ def solve(
         **{**returned, "status": Status(returned["status"]), "seed": seed},
     )
     if error is not None:
-        error.result = result
+        error.result = result  # type: ignore[attr-defined]
         raise error
     return result
 
