@@ -5,7 +5,7 @@
 //! columns with one zero entry keep it), every distinct slope, and the unpenalised minimum.
 //! O(r) plus a sort that finds columns of equal slope.
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
@@ -47,6 +47,16 @@ impl Penalty for L0 {
             "lam",
             format!("must be finite and nonnegative, got {}", self.lambda),
         ))
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Count(self.lambda)
+    }
+
+    fn scaled(&self, factor: f64) -> Option<Self> {
+        Some(Self {
+            lambda: factor * self.lambda,
+        })
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! No penalty: the pair problem is the global minimum of the smooth part on both branches.
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::pair::{Best, CirclePair, Scratch};
 
 /// h = 0.
@@ -27,6 +27,10 @@ impl Penalty for NoPenalty {
     #[inline(always)]
     fn change(&self, _row: usize, _old: &[f64], _new: &[f64]) -> (f64, f64) {
         (0.0, 0.0)
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Zero
     }
 
     #[inline(always)]
