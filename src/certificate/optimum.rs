@@ -52,27 +52,27 @@ pub fn large_lambda_optimum<P: Penalty>(problem: &Problem<'_, P>, threads: &Thre
     let diagonal = smooth.diagonal();
     let top = top_rows(&diagonal, r);
     let value = lambda * r as f64 + 0.5 * top.iter().map(|&i| diagonal[i]).sum::<f64>();
-    // The largest off-diagonal magnitude that the proof tolerates.
+    // The columns of the chosen rows refute most cases cheaply: the proof never tolerates more
+    // than 2λ (ℓ0) or λ (ℓ1).
+    let most = if counts { 2.0 * lambda } else { lambda };
+    if largest_off_diagonal(problem, &top, threads) > most {
+        return None;
+    }
+    let (low, high) = smooth.hessian_bounds();
     let limit = if counts {
-        2.0 * lambda
+        most
     } else {
-        let largest = -smooth.hessian_bounds().0;
-        let spread = (largest + diagonal[top[r - 1]]).max(0.0);
+        let spread = (-low + diagonal[top[r - 1]]).max(0.0);
         let reach = (1.0 + spread / (2.0 * lambda)).min((n as f64).sqrt());
         2.0 * lambda / (reach + 1.0)
     };
     // Semidefinite: |P_ij| ≤ √(P_ii P_jj).
-    let (low, high) = smooth.hessian_bounds();
     if low == 0.0 || high == 0.0 {
         let mut sizes: Vec<f64> = diagonal.iter().map(|v| v.abs()).collect();
         sizes.sort_by(|a, b| b.total_cmp(a));
         if (sizes[0] * sizes[1]).sqrt() <= limit {
             return Some(value);
         }
-    }
-    // The columns of the chosen rows refute most cases cheaply.
-    if largest_off_diagonal(problem, &top, threads) > limit {
-        return None;
     }
     if n > SEARCHED_ROWS {
         return None;

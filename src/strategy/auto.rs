@@ -238,15 +238,19 @@ fn first_point<P: Penalty>(problem: &Problem<'_, P>, seed: u64) -> Array2<f64> {
     }
 }
 
-/// An approximate spectral solution by a block Krylov space: good enough to start from.
-fn krylov_spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f64> {
+/// An approximate spectral solution and the extreme eigenvalues of the Hessian, by a block Krylov
+/// space: good enough to start from.
+fn krylov_spectral(
+    smooth: &dyn Smooth,
+    r: usize,
+    threads: &Threads,
+) -> (Array2<f64>, (f64, f64)) {
     const BLOCKS: usize = 10;
     const DENSE: usize = 400;
     let n = smooth.rows();
-    let (low, high) = smooth.hessian_bounds();
     let width = (r + 8).min(n);
-    if n <= DENSE || low == high || width * BLOCKS > n || smooth.metric().is_some() {
-        return start::spectral(smooth, r, threads);
+    if n <= DENSE || width * BLOCKS > n || smooth.metric().is_some() {
+        return (start::spectral(smooth, r, threads), smooth.hessian_bounds());
     }
     let mut basis = Array2::<f64>::zeros((n, width * BLOCKS));
     let mut block = start::random(n, width, 0x6b72_796c);
@@ -259,8 +263,9 @@ fn krylov_spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f
     let basis = linalg::orthonormal_factor(basis.view());
     let image = smooth.apply(basis.view(), threads);
     let small = basis.t().dot(&image);
-    let (_, vectors) = linalg::symmetric_eigen(((&small + &small.t()) * 0.5).view());
-    polar(&basis.dot(&vectors.slice(s![.., ..r])))
+    let (values, vectors) = linalg::symmetric_eigen(((&small + &small.t()) * 0.5).view());
+    let bounds = (values[0].min(0.0), values[values.len() - 1].max(0.0));
+    (polar(&basis.dot(&vectors.slice(s![.., ..r]))), bounds)
 }
 
 /// Turns the columns so that their third moments are positive.
@@ -370,7 +375,10 @@ impl<P: Penalty> Shared<'_, P> {
 
     /// The point of a full-gradient method, feasible and descended from by tangent steps.
     fn tangent(&self, x: Array2<f64>, pace: Pace<'_>) -> Array2<f64> {
-        escape::descend(&self.oracle, x, TANGENT_STEPS, pace).x
+        let f=self.oracle.objective(&x); let t=self.clock.seconds();
+        let d=escape::descend(&self.oracle, x, TANGENT_STEPS, pace);
+        if std::env::var("SM_V").is_ok() { eprintln!("tangent {f} -> {} in {} at {t} stalled {}",d.objective,self.clock.seconds()-t,d.stalled); }
+        d.x
     }
 
     /// Annealed splitting from x, made feasible and descended from.
@@ -559,7 +567,6 @@ impl<P: Penalty> Shared<'_, P> {
         let draw: f64 = rng.random();
         let name = format!("{way} again");
         let mut counts = (0, 0);
-        let nonnegative = matches!(self.problem.penalty.form(), Form::NonNegative);
         let x = match (way, &self.covariance) {
             (Strategy::Supports, Some(p)) => {
                 let heat = supports::TEMPERATURE.0 * 0.6 * (0.25f64).powf(draw);
@@ -725,8 +732,8 @@ impl<'a, P: Penalty> Board<'a, P> {
     fn solve(&mut self, x0: Option<Array2<f64>>, threads: &Threads) {
         let (problem, auto, clock) = (self.problem, self.auto, self.clock);
         let r = problem.components;
-        let oracle = Oracle::new(problem);
-        let spectral = krylov_spectral(problem.smooth, r, threads);
+        let (spectral, bounds) = krylov_spectral(problem.smooth, r, threads);
+        let oracle = Oracle::new(problem, bounds);
         let mut rotated = varimax(spectral.view());
         if matches!(problem.penalty.form(), Form::NonNegative) {
             turn_positive(&mut rotated);

@@ -16,12 +16,10 @@
 use ndarray::{Array2, Zip};
 
 use super::clock::Pace;
-use super::geometry::{FEASIBLE, inner, square, symmetric};
+use super::geometry::{inner, restore, square, symmetric};
 use super::oracle::{Oracle, soft};
 use crate::certificate::conjugate_gradients;
 use crate::penalty::{Form, Penalty, Weights};
-use crate::signature::Signature;
-use crate::solver::{drift, project_onto_pattern};
 
 /// Decrease, relative to |f| + |h|, at which the descent ends.
 pub(super) const STALL: f64 = 1e-12;
@@ -145,20 +143,16 @@ fn retract<P: Penalty>(
     let mut moved = x.clone();
     moved.scaled_add(length, step);
     let nonnegative = matches!(oracle.problem.penalty.form(), Form::NonNegative);
-    let signature = Signature::stiefel(x.nrows());
-    let eye = Array2::eye(x.ncols());
     for _ in 0..3 {
         if nonnegative {
             moved.mapv_inplace(|v| if v > 0.0 { v } else { 0.0 });
         }
-        moved = project_onto_pattern(&moved, &signature, eye.view());
+        moved = restore(&moved)?;
         if !nonnegative || moved.iter().all(|&v| v >= 0.0) {
-            break;
+            return Some(moved);
         }
     }
-    let feasible = drift(moved.view(), &signature, eye.view()) <= FEASIBLE
-        && (!nonnegative || moved.iter().all(|&v| v >= 0.0));
-    feasible.then_some(moved)
+    None
 }
 
 /// Proximal-gradient steps of Barzilai–Borwein length from a feasible point, at most `limit`.

@@ -2,9 +2,10 @@
 
 use ndarray::{Array2, ArrayView2, Axis, Zip};
 
+use crate::certificate::conjugate_gradients;
 use crate::linalg;
 use crate::signature::Signature;
-use crate::solver::{drift, project_onto_pattern};
+use crate::solver::drift;
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
@@ -83,6 +84,48 @@ pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
     turned
 }
 
+/// The nearby point with XᵀX = I and the zeros of x, by at most a few Newton steps with few conjugate
+/// gradients each (unlike [`project_onto_pattern`](crate::project_onto_pattern), which may take long on a
+/// degenerate pattern);
+/// none if that does not reach it.
+pub(super) fn restore(x: &Array2<f64>) -> Option<Array2<f64>> {
+    const NEWTON: usize = 7;
+    const GRADIENTS: usize = 40;
+    const FAR: f64 = 0.7;
+    let r = x.ncols();
+    let mut x = x.clone();
+    let mut before = f64::INFINITY;
+    for step in 0..=NEWTON {
+        let mut gap = -x.t().dot(&x);
+        gap.diag_mut().mapv_inplace(|v| v + 1.0);
+        let size = square(&gap).sqrt();
+        if size <= 2e-16 * (r as f64) || (size <= 1e-13 && size > 0.2 * before) {
+            return Some(x);
+        }
+        if !(size < 0.9 * before) || size > FAR || step == NEWTON {
+            return (size <= FEASIBLE).then_some(x);
+        }
+        before = size;
+        let lift = |lambda: &Array2<f64>| {
+            let mut lifted = x.dot(lambda);
+            Zip::from(&mut lifted).and(&x).for_each(|d, &v| {
+                if v == 0.0 {
+                    *d = 0.0;
+                }
+            });
+            lifted
+        };
+        let operator = |lambda: &Array2<f64>| {
+            let product = x.t().dot(&lift(lambda));
+            &product + &product.t()
+        };
+        let lambda = conjugate_gradients(operator, &gap, GRADIENTS);
+        let correction = lift(&lambda);
+        x += &correction;
+    }
+    None
+}
+
 /// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
 /// Newton's method on the pattern; none if that does not get there.
 pub(super) fn project_on_support(
@@ -112,10 +155,10 @@ pub(super) fn project_on_support(
             return None;
         }
         if gap <= NEAR && step > 2 || gap <= 1e-3 {
-            let projected = project_onto_pattern(&current, &signature, eye.view());
-            let feasible = drift(projected.view(), &signature, eye.view()) <= FEASIBLE;
-            if feasible && (!nonnegative || projected.iter().all(|&v| v >= 0.0)) {
-                return Some(projected);
+            if let Some(projected) = restore(&current) {
+                if !nonnegative || projected.iter().all(|&v| v >= 0.0) {
+                    return Some(projected);
+                }
             }
         }
         current = mask(polar(&current));

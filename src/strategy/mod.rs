@@ -27,6 +27,7 @@ mod forward;
 mod geometry;
 mod oracle;
 mod path;
+mod product;
 mod smoothed;
 mod splitting;
 mod supports;

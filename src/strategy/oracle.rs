@@ -2,6 +2,8 @@
 
 use ndarray::{Array2, Zip};
 
+use super::geometry::inner;
+use super::product::symmetric_product;
 use crate::penalty::{Form, Penalty, Weights};
 use crate::smooth;
 use crate::solver::Problem;
@@ -18,8 +20,8 @@ pub(super) struct Oracle<'a, P: Penalty> {
 }
 
 impl<'a, P: Penalty> Oracle<'a, P> {
-    pub(super) fn new(problem: &'a Problem<'a, P>) -> Self {
-        let (low, high) = problem.smooth.hessian_bounds();
+    /// `bounds`: (about) the extreme eigenvalues of the Hessian.
+    pub(super) fn new(problem: &'a Problem<'a, P>, (low, high): (f64, f64)) -> Self {
         let linear = problem
             .smooth
             .linear()
@@ -31,7 +33,8 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         Self {
             problem,
             lipschitz,
-            convexity: high.max(0.0),
+            // Bounds have slack: a little above zero is zero (concave, as in PCA).
+            convexity: if high > 0.1 * lipschitz { high } else { 0.0 },
             serial: Threads::serial(),
         }
     }
@@ -46,12 +49,18 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// f and ∇f.
     pub(super) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
-        smooth::value_and_gradient(self.problem.smooth, x.view(), &self.serial)
+        let smooth = self.problem.smooth;
+        if let (Some(c), None, None) = (smooth.dense(), smooth.linear(), smooth.metric()) {
+            if let Some(gradient) = symmetric_product(c, x.view()) {
+                return (0.5 * inner(&gradient, x), gradient);
+            }
+        }
+        smooth::value_and_gradient(smooth, x.view(), &self.serial)
     }
 
     /// F.
     pub(super) fn objective(&self, x: &Array2<f64>) -> f64 {
-        self.problem.objective(x.view(), &self.serial)
+        self.value_and_gradient(x).0 + self.problem.penalty.value(x.view())
     }
 
     /// Whether f = ½⟨X, C X⟩, so that columns of disjoint support are independent.

@@ -181,6 +181,8 @@ pub(super) fn descend<P: Penalty>(
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
+    let get=|n:&str,d:f64| std::env::var(n).ok().and_then(|v|v.parse().ok()).unwrap_or(d);
+    let schedule = Schedule { first: get("SM_F",schedule.first), last: get("SM_L",schedule.last), stages: get("SM_S",schedule.stages as f64) as usize };
     let unit = natural_epsilon(oracle);
     let at = |stage: usize| {
         let ratio = stage as f64 / schedule.stages.saturating_sub(1).max(1) as f64;
@@ -200,6 +202,7 @@ pub(super) fn descend<P: Penalty>(
             }
             steps += 1;
         }
+        if std::env::var("SM_V").is_ok() { eprintln!("stage {stage} eps {:.4} steps {steps} value {} norm {:.2e} F {}", at(stage)/unit, descent.value, descent.norm2.sqrt()/oracle.lipschitz, oracle.objective(&descent.x)); }
     }
     (descent.x, descent.epsilon)
 }
