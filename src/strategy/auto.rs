@@ -31,7 +31,7 @@ const STARTS_SHARE: f64 = 0.55;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
-const START_SECONDS: f64 = 1.0;
+const START_SECONDS: f64 = 2.0;
 
 /// Steps of the methods when no clock limits them.
 const SPLITTING_STEPS: usize = 400;
@@ -41,6 +41,9 @@ const TANGENT_STEPS: usize = 300;
 
 /// Rounds of perturbation without improvement after which the solve counts as converged.
 const IDLE_ROUNDS: usize = 40;
+
+/// Relative distance from the best start within which a method is worth repeating.
+const NEAR: f64 = 0.02;
 
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
@@ -375,10 +378,7 @@ impl<P: Penalty> Shared<'_, P> {
 
     /// The point of a full-gradient method, feasible and descended from by tangent steps.
     fn tangent(&self, x: Array2<f64>, pace: Pace<'_>) -> Array2<f64> {
-        let f=self.oracle.objective(&x); let t=self.clock.seconds();
-        let d=escape::descend(&self.oracle, x, TANGENT_STEPS, pace);
-        if std::env::var("SM_V").is_ok() { eprintln!("tangent {f} -> {} in {} at {t} stalled {}",d.objective,self.clock.seconds()-t,d.stalled); }
-        d.x
+        escape::descend(&self.oracle, x, TANGENT_STEPS, pace).x
     }
 
     /// Annealed splitting from x, made feasible and descended from.
@@ -440,7 +440,7 @@ impl<P: Penalty> Shared<'_, P> {
                 let schedule = match self.problem.penalty.form() {
                     Form::Count(_) => smoothed::COUNT,
                     Form::Absolute(_) => smoothed::ABSOLUTE,
-                    _ => smoothed::Schedule { first: 1.0, last: 1.0, stages: 1 },
+                    _ => smoothed::Schedule { first: 1.0, last: 1.0, stages: 1, front: 1.0 },
                 };
                 let (x, epsilon) = smoothed::descend(&self.oracle, rotated, schedule, pace.first(0.85));
                 let x = self.threshold(&x, epsilon);
@@ -596,7 +596,7 @@ impl<P: Penalty> Shared<'_, P> {
                     _ => smoothed::ABSOLUTE,
                 };
                 let pace = self.clock.pace(Some(until), SMOOTHED_STEPS);
-                let from = kicked(base, 0.1 * draw, seed);
+                let from = kicked(base, 0.04 * draw, seed);
                 let (x, epsilon) = smoothed::descend(&self.oracle, from, schedule, pace.first(0.8));
                 let x = self.threshold(&x, epsilon);
                 self.tangent(x, self.clock.pace(Some(until), TANGENT_STEPS))
@@ -842,11 +842,25 @@ impl<'a, P: Penalty> Board<'a, P> {
         let clock = self.clock;
         let limit = clock.limit().unwrap_or(0.0);
         let ways = shared.perturbations();
-        // (improvements, attempts) of every way.
-        let mut record = vec![(1.0f64, 1.0f64); ways.len()];
+        // (improvements, attempts) of every way; one whose start came out far from the best is not
+        // expected to do better from there.
+        let mut record: Vec<(f64, f64)> = ways
+            .iter()
+            .map(|way| {
+                let name = way.to_string();
+                let near = self
+                    .starts
+                    .iter()
+                    .filter(|s| s.strategy == name)
+                    .map(|s| s.objective - self.best.objective)
+                    .fold(f64::INFINITY, f64::min);
+                let promising = !(near.is_finite() && near > NEAR * self.best.objective.abs());
+                (if promising { 1.0 } else { 0.05 }, 1.0)
+            })
+            .collect();
         let mut idle = 0;
         let mut index = 0u64;
-        let slice = (0.12 * limit).clamp(0.2, 4.0);
+        let slice = (0.15 * limit).clamp(0.2, 5.0);
         while self.status.is_none() && idle < IDLE_ROUNDS {
             let left = PERTURB_SHARE * limit - clock.seconds();
             if left < 0.25 * slice {
@@ -857,7 +871,8 @@ impl<'a, P: Penalty> Board<'a, P> {
             order.sort_by(|&a, &b| {
                 (record[b].0 / record[b].1).total_cmp(&(record[a].0 / record[a].1)).then(a.cmp(&b))
             });
-            let chosen: Vec<usize> = (0..workers).map(|w| order[w % order.len()]).collect();
+            let promising = order.iter().filter(|&&k| record[k].0 / record[k].1 > 0.15).count().max(1);
+            let chosen: Vec<usize> = (0..workers).map(|w| order[w % promising]).collect();
             let base = self.best.x.clone();
             let before = self.best.objective;
             let first = index;

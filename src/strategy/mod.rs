@@ -22,6 +22,7 @@
 
 mod auto;
 mod clock;
+mod columns;
 mod escape;
 mod forward;
 mod geometry;

@@ -9,6 +9,7 @@
 use ndarray::{Array2, Zip};
 
 use super::clock::Pace;
+use super::columns;
 use super::geometry::{inner, polar, square, tangent};
 use super::oracle::Oracle;
 use crate::penalty::{Form, Penalty, Weights};
@@ -19,6 +20,8 @@ pub(super) struct Schedule {
     pub(super) first: f64,
     pub(super) last: f64,
     pub(super) stages: usize,
+    /// Share of the steps for the first ε; the others share the rest.
+    pub(super) front: f64,
 }
 
 /// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops.
@@ -26,13 +29,15 @@ pub(super) const COUNT: Schedule = Schedule {
     first: 2.0,
     last: 0.15,
     stages: 30,
+    front: 0.04,
 };
 
 /// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector.
 pub(super) const ABSOLUTE: Schedule = Schedule {
     first: 0.3,
-    last: 1e-3,
-    stages: 10,
+    last: 0.03,
+    stages: 4,
+    front: 0.6,
 };
 
 /// Relative norm of the gradient at which a stage ends.
@@ -181,8 +186,6 @@ pub(super) fn descend<P: Penalty>(
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
-    let get=|n:&str,d:f64| std::env::var(n).ok().and_then(|v|v.parse().ok()).unwrap_or(d);
-    let schedule = Schedule { first: get("SM_F",schedule.first), last: get("SM_L",schedule.last), stages: get("SM_S",schedule.stages as f64) as usize };
     let unit = natural_epsilon(oracle);
     let at = |stage: usize| {
         let ratio = stage as f64 / schedule.stages.saturating_sub(1).max(1) as f64;
@@ -194,7 +197,8 @@ pub(super) fn descend<P: Penalty>(
         if stage > 0 {
             descent.restart(at(stage));
         }
-        let share = (stage + 1) as f64 / schedule.stages as f64;
+        let others = schedule.stages.saturating_sub(1).max(1) as f64;
+        let share = schedule.front + (1.0 - schedule.front) * stage as f64 / others;
         let floor = STAGE_TOLERANCE * oracle.lipschitz;
         while pace.progress(steps) < share {
             if descent.norm2 <= floor * floor || !descent.step() {
@@ -202,7 +206,10 @@ pub(super) fn descend<P: Penalty>(
             }
             steps += 1;
         }
-        if std::env::var("SM_V").is_ok() { eprintln!("stage {stage} eps {:.4} steps {steps} value {} norm {:.2e} F {}", at(stage)/unit, descent.value, descent.norm2.sqrt()/oracle.lipschitz, oracle.objective(&descent.x)); }
+        let turns = matches!(oracle.problem.penalty.form(), Form::Absolute(_)) && columns::applies(oracle);
+        if turns && stage + 1 < schedule.stages {
+            columns::sweep(oracle, &mut descent.x, 1);
+        }
     }
     (descent.x, descent.epsilon)
 }
