@@ -39,6 +39,11 @@ const SMOOTHED_STEPS: usize = 800;
 const SUPPORT_STEPS: usize = 400;
 const TANGENT_STEPS: usize = 300;
 
+/// Without a time limit: most rounds of perturbation, their width, and the n²r that they are worth.
+const FREE_ROUNDS: usize = 8;
+const FREE_WIDTH: usize = 4;
+const FREE_WORK: usize = 4_000_000;
+
 /// Rounds of perturbation without improvement after which the solve counts as converged.
 const IDLE_ROUNDS: usize = 40;
 
@@ -561,7 +566,7 @@ impl<P: Penalty> Shared<'_, P> {
 
     /// A new point from the best one.
     fn perturb(&self, base: &Array2<f64>, way: Strategy, index: u64, seconds: f64) -> Candidate {
-        let until = self.clock.seconds() + seconds;
+        let until = self.clock.limit().map(|_| self.clock.seconds() + seconds);
         let seed = self.seed(1_000_000 + index);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let draw: f64 = rng.random();
@@ -570,11 +575,11 @@ impl<P: Penalty> Shared<'_, P> {
         let x = match (way, &self.covariance) {
             (Strategy::Supports, Some(p)) => {
                 let heat = supports::TEMPERATURE.0 * 0.6 * (0.25f64).powf(draw);
-                let pace = self.clock.pace(Some(until), SUPPORT_STEPS);
+                let pace = self.clock.pace(until, SUPPORT_STEPS);
                 supports::anneal(&self.oracle, p, base, (heat, supports::TEMPERATURE.1), seed, pace)
             }
             (Strategy::Forward, Some(p)) => {
-                let pace = self.clock.pace(Some(until), SUPPORT_STEPS);
+                let pace = self.clock.pace(until, SUPPORT_STEPS);
                 match self.problem.penalty.form() {
                     Form::Count(lambda) => forward::improve(&self.oracle, p, base, lambda, seed, pace),
                     _ => base.clone(),
@@ -582,7 +587,7 @@ impl<P: Penalty> Shared<'_, P> {
             }
             (Strategy::Splitting, _) => {
                 let first = splitting::BETA.0 * 6f64.powf(draw);
-                let pace = self.clock.pace(Some(until), SPLITTING_STEPS);
+                let pace = self.clock.pace(until, SPLITTING_STEPS);
                 let from = kicked(base, 0.05 * draw, seed);
                 self.split(from, (first, splitting::BETA.1), seed, pace)
                     .unwrap_or_else(|| base.clone())
@@ -595,18 +600,18 @@ impl<P: Penalty> Shared<'_, P> {
                     },
                     _ => smoothed::ABSOLUTE,
                 };
-                let pace = self.clock.pace(Some(until), SMOOTHED_STEPS);
+                let pace = self.clock.pace(until, SMOOTHED_STEPS);
                 let from = kicked(base, 0.04 * draw, seed);
                 let (x, epsilon) = smoothed::descend(&self.oracle, from, schedule, pace.first(0.8));
                 let x = self.threshold(&x, epsilon);
-                self.tangent(x, self.clock.pace(Some(until), TANGENT_STEPS))
+                self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
             }
             (Strategy::Path, _) => {
                 let own = default_stages(self.problem, RATIO);
                 let lambda = own.last().copied().unwrap_or(1.0);
                 let raise = 1.5 * 3f64.powf(draw);
                 let stages = [lambda * raise, lambda * raise.sqrt(), lambda];
-                match self.path_from(Some(base.clone()), Some(&stages), Some(until), None) {
+                match self.path_from(Some(base.clone()), Some(&stages), until, None) {
                     Some(solution) => {
                         counts = (solution.iterations, solution.updates);
                         solution.x
@@ -616,7 +621,7 @@ impl<P: Penalty> Shared<'_, P> {
             }
             _ => {
                 let x = start::random(self.oracle.rows(), self.oracle.columns(), seed);
-                self.tangent(x, self.clock.pace(Some(until), TANGENT_STEPS))
+                self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
             }
         };
         let mut candidate = self.candidate(x, name);
@@ -803,7 +808,11 @@ impl<'a, P: Penalty> Board<'a, P> {
         // The best are polished, as many as there are workers.
         let pairs = (problem.smooth.rows() * (problem.smooth.rows() - 1) / 2) as u64;
         let spent: u64 = self.iterations.div_ceil(pairs);
-        let polished = if sweeps.is_some() { 1 } else { workers.max(2) };
+        let polished = match (sweeps, clock.limit()) {
+            (Some(_), _) => 1,
+            (None, Some(_)) => workers.max(2),
+            (None, None) => 2,
+        };
         found.truncate(polished);
         let until = clock.limit().map(|limit| {
             let left = limit - clock.seconds();
@@ -830,17 +839,25 @@ impl<'a, P: Penalty> Board<'a, P> {
             self.status = Some(Status::Converged);
             return;
         }
-        if sweeps.is_some() || clock.limit().is_none() {
+        if sweeps.is_some() {
             self.status = Some(if settled { Status::Converged } else { Status::MaxSweeps });
             return;
         }
         self.perturb(&shared, workers);
     }
 
+    /// Rounds of perturbation without a time limit: as many as a small problem can afford.
+    fn free_rounds(&self) -> usize {
+        let (n, r) = self.best.x.dim();
+        (FREE_WORK / (n * n * r)).min(FREE_ROUNDS)
+    }
+
     /// Perturb and descend while there is time.
     fn perturb(&mut self, shared: &Shared<'_, P>, workers: usize) {
         let clock = self.clock;
-        let limit = clock.limit().unwrap_or(0.0);
+        let limit = clock.limit();
+        let width = if limit.is_some() { workers } else { FREE_WIDTH };
+        let mut rounds = if limit.is_some() { usize::MAX } else { self.free_rounds() };
         let ways = shared.perturbations();
         // (improvements, attempts) of every way; one whose start came out far from the best is not
         // expected to do better from there.
@@ -860,9 +877,13 @@ impl<'a, P: Penalty> Board<'a, P> {
             .collect();
         let mut idle = 0;
         let mut index = 0u64;
-        let slice = (0.15 * limit).clamp(0.2, 5.0);
+        let slice = (0.15 * limit.unwrap_or(0.0)).clamp(0.2, 5.0);
         while self.status.is_none() && idle < IDLE_ROUNDS {
-            let left = PERTURB_SHARE * limit - clock.seconds();
+            if rounds == 0 {
+                break;
+            }
+            rounds -= 1;
+            let left = limit.map_or(f64::INFINITY, |limit| PERTURB_SHARE * limit - clock.seconds());
             if left < 0.25 * slice {
                 break;
             }
@@ -872,21 +893,21 @@ impl<'a, P: Penalty> Board<'a, P> {
                 (record[b].0 / record[b].1).total_cmp(&(record[a].0 / record[a].1)).then(a.cmp(&b))
             });
             let promising = order.iter().filter(|&&k| record[k].0 / record[k].1 > 0.15).count().max(1);
-            let chosen: Vec<usize> = (0..workers).map(|w| order[w % promising]).collect();
+            let chosen: Vec<usize> = (0..width).map(|w| order[w % promising]).collect();
             let base = self.best.x.clone();
             let before = self.best.objective;
             let first = index;
-            index += workers as u64;
+            index += width as u64;
             let settled = self.best.settled;
             let found = workers::run(
-                workers,
+                width,
                 workers,
                 clock,
                 |w| {
-                    let stop = clock.seconds() + seconds;
+                    let stop = limit.map(|_| clock.seconds() + seconds);
                     let candidate = shared.perturb(&base, ways[chosen[w]], first + w as u64, 0.7 * seconds);
                     if candidate.objective < before + 1e-2 * before.abs() {
-                        shared.polish(candidate, Some(stop), None)
+                        shared.polish(candidate, stop, None)
                     } else {
                         candidate
                     }
@@ -902,7 +923,7 @@ impl<'a, P: Penalty> Board<'a, P> {
                 way.1 = 0.7 * way.1 + 1.0;
             }
             idle = if self.best.objective < before - 1e-12 * before.abs() { 0 } else { idle + 1 };
-            if idle > 0 {
+            if self.best.objective == before {
                 self.best.settled = settled;
             }
         }
@@ -924,8 +945,13 @@ impl<'a, P: Penalty> Board<'a, P> {
             }
         }
         if self.status.is_none() {
-            let idle = idle >= IDLE_ROUNDS && self.best.settled;
-            self.status = Some(if idle { Status::Converged } else { Status::MaxTime });
+            let done = (limit.is_none() || idle >= IDLE_ROUNDS) && self.best.settled;
+            self.status = Some(match (done, limit) {
+                (true, _) => Status::Converged,
+                (false, Some(_)) => Status::MaxTime,
+                // Tangent steps and pairs took turns as long as they may.
+                (false, None) => Status::MaxSweeps,
+            });
         }
     }
 
