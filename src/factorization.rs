@@ -55,7 +55,10 @@ pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
     if d.ncols() != n || n < 2 {
         return Err(Error::invalid(
             "D",
-            format!("must be square with at least 2 rows, got shape {:?}", d.dim()),
+            format!(
+                "must be square with at least 2 rows, got shape {:?}",
+                d.dim()
+            ),
         ));
     }
     let gap = (d.t().dot(&d) - Array2::<f64>::eye(n))
@@ -76,7 +79,11 @@ pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
         for i in j + 1..n {
             let (a, b) = (rest[[j, j]], rest[[i, j]]);
             let length = a.hypot(b);
-            let (c, s) = if length > 0.0 { (a / length, b / length) } else { (1.0, 0.0) };
+            let (c, s) = if length > 0.0 {
+                (a / length, b / length)
+            } else {
+                (1.0, 0.0)
+            };
             let mut factor = Factor {
                 i: j,
                 j: i,
@@ -143,7 +150,10 @@ mod tests {
                     .filter(|f| f.v[0][0] * f.v[1][1] - f.v[0][1] * f.v[1][0] < 0.0)
                     .count();
                 assert!(reflections <= 1);
-                let (x, x0) = (start::random(n, n.div_ceil(2), seed), start::random(n, n.div_ceil(2), seed + 100));
+                let (x, x0) = (
+                    start::random(n, n.div_ceil(2), seed),
+                    start::random(n, n.div_ceil(2), seed + 100),
+                );
                 let factors = connecting_factorization(x.view(), x0.view()).unwrap();
                 assert!((product(&factors, x0) - &x).iter().all(|v| v.abs() < 1e-13));
             }

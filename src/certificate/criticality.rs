@@ -42,8 +42,16 @@ pub(crate) fn subdifferential<P: Penalty>(
     };
     let (below, above) = (value.next_down(), value.next_up());
     let left = penalty.slope(row, column, below);
-    let low = if side(below, left) { f64::NEG_INFINITY } else { left };
-    let high = if side(above, right) { f64::INFINITY } else { right };
+    let low = if side(below, left) {
+        f64::NEG_INFINITY
+    } else {
+        left
+    };
+    let high = if side(above, right) {
+        f64::INFINITY
+    } else {
+        right
+    };
     (low, high)
 }
 

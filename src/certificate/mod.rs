@@ -25,13 +25,16 @@ use crate::smooth::Tracker;
 use crate::solver::{Problem, drift};
 use crate::threads::Threads;
 
-pub use criticality::criticality;
 pub(crate) use criticality::conjugate_gradients;
-pub(crate) use optimum::{known_optimum, top_rows};
+pub use criticality::criticality;
 pub use optimum::large_lambda_optimum;
+pub(crate) use optimum::{known_optimum, top_rows};
 
 /// Rows per group; pairs are visited group against group.
 const GROUP: usize = 32;
+
+/// Rows that pair solvers see are multiples of this long.
+const PADDING: usize = crate::pair::LANES;
 
 /// What has been proved about a point.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +110,10 @@ pub fn certify<P: Penalty>(
         return Err(Error::invalid("x", "must be finite"));
     }
     if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
-        return Err(Error::invalid("signature", "must be all +1 for a certificate"));
+        return Err(Error::invalid(
+            "signature",
+            "must be all +1 for a certificate",
+        ));
     }
     let x = x.as_standard_layout();
     let smooth_value = problem.smooth.value(x.view(), threads);
@@ -170,7 +176,11 @@ fn survey<P: Penalty>(
         let mut scratch = Scratch::new(x.ncols());
         let mut found = Survey::default();
         for second in first..groups.len() {
-            let rest = if first == second { &[][..] } else { groups[second] };
+            let rest = if first == second {
+                &[][..]
+            } else {
+                groups[second]
+            };
             found.absorb(survey_groups(
                 problem,
                 x,
@@ -221,17 +231,31 @@ impl<P: Penalty> WithSimd for Visit<'_, '_, P> {
     type Output = Survey;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> Survey {
+    fn with_simd<S: Simd>(self, simd: S) -> Survey {
         let lead = self.block.lead;
         let mut found = Survey::default();
         let (mut new_x, mut new_y) = (Vec::new(), Vec::new());
+        // Pair solvers take whole vectors: rows followed by zeros.
+        let stride = self.block.columns().div_ceil(PADDING) * PADDING;
+        let mut rows = vec![0.0; stride * self.block.len()];
+        for (k, row) in rows.chunks_exact_mut(stride).enumerate() {
+            row[..self.block.columns()].copy_from_slice(self.block.row(k));
+        }
         for i in 0..lead {
-            let others = if self.inside { i + 1..lead } else { lead..self.block.len() };
+            let others = if self.inside {
+                i + 1..lead
+            } else {
+                lead..self.block.len()
+            };
             for j in others {
                 let Some((decrease, distance)) = solve_pair(
+                    simd,
                     self.block,
-                    i,
-                    j,
+                    (i, j),
+                    (
+                        &rows[i * stride..(i + 1) * stride],
+                        &rows[j * stride..(j + 1) * stride],
+                    ),
                     self.penalty,
                     self.metric,
                     self.scratch,
@@ -260,10 +284,11 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
 /// (decrease, ‖V − I‖²) of the best move of a pair, none if it is the identity.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-fn solve_pair<P: Penalty>(
+fn solve_pair<S: Simd, P: Penalty>(
+    simd: S,
     block: &Block,
-    i: usize,
-    j: usize,
+    (i, j): (usize, usize),
+    (padded_x, padded_y): (&[f64], &[f64]),
     penalty: &P,
     metric: Option<ArrayView2<'_, f64>>,
     scratch: &mut Scratch,
@@ -280,9 +305,11 @@ fn solve_pair<P: Penalty>(
         },
         Some(metric) => {
             let bilinear = |u: &[f64], v: &[f64]| -> f64 {
-                metric.outer_iter().zip(u).map(|(d, u)| {
-                    u * d.iter().zip(v).map(|(d, v)| d * v).sum::<f64>()
-                }).sum()
+                metric
+                    .outer_iter()
+                    .zip(u)
+                    .map(|(d, u)| u * d.iter().zip(v).map(|(d, v)| d * v).sum::<f64>())
+                    .sum()
             };
             Sym2 {
                 d0: bilinear(x, x),
@@ -304,10 +331,11 @@ fn solve_pair<P: Penalty>(
     let (rotation, reflection) = model.branches();
     let rows = (block.rows[i], block.rows[j]);
     let best = penalty.circle(
+        simd,
         &CirclePair {
             rows,
-            x,
-            y,
+            x: padded_x,
+            y: padded_y,
             rotation,
             reflection,
         },

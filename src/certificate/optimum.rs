@@ -35,7 +35,10 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 
 /// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
 /// enough for the proof above.
-pub fn large_lambda_optimum<P: Penalty>(problem: &Problem<'_, P>, threads: &Threads) -> Option<f64> {
+pub fn large_lambda_optimum<P: Penalty>(
+    problem: &Problem<'_, P>,
+    threads: &Threads,
+) -> Option<f64> {
     let smooth = problem.smooth;
     if smooth.metric().is_some() || smooth.linear().is_some() {
         return None;
@@ -89,7 +92,10 @@ const EXACT_SPECTRUM: usize = 1024;
 /// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1; for a
 /// smooth problem half the sum of the r smallest eigenvalues of C (no linear term, no column
 /// metric), or the polar factor's value when C is a multiple of the identity (Procrustes).
-pub(crate) fn known_optimum<P: Penalty>(problem: &Problem<'_, P>, threads: &Threads) -> Option<f64> {
+pub(crate) fn known_optimum<P: Penalty>(
+    problem: &Problem<'_, P>,
+    threads: &Threads,
+) -> Option<f64> {
     if !matches!(problem.penalty.form(), Form::Zero) {
         return large_lambda_optimum(problem, threads);
     }
@@ -97,9 +103,13 @@ pub(crate) fn known_optimum<P: Penalty>(problem: &Problem<'_, P>, threads: &Thre
     let c = smooth.dense()?;
     if let Some(linear) = smooth.linear() {
         let multiple = c[[0, 0]];
-        let scalar = c.indexed_iter().all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
+        let scalar = c
+            .indexed_iter()
+            .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
         return scalar.then(|| {
-            let columns = smooth.metric().map_or(problem.components as f64, |d| d.diag().sum());
+            let columns = smooth
+                .metric()
+                .map_or(problem.components as f64, |d| d.diag().sum());
             let (_, singular, _) = crate::linalg::svd(linear);
             0.5 * multiple * columns - singular.sum()
         });

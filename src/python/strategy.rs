@@ -32,7 +32,12 @@ pub(super) fn solve_auto<'py>(
     let auto = Auto {
         starts: n_starts,
         strategies: strategies
-            .map(|names| names.iter().map(|name| name.parse()).collect::<crate::Result<_>>())
+            .map(|names| {
+                names
+                    .iter()
+                    .map(|name| name.parse())
+                    .collect::<crate::Result<_>>()
+            })
             .transpose()?,
         options: limits.options(seed),
     };
@@ -40,7 +45,16 @@ pub(super) fn solve_auto<'py>(
     let smooth = smooth.build()?;
     let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
     let x0 = x0
-        .map(|x0| x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads))
+        .map(|x0| {
+            x0.point(
+                &*smooth,
+                n_components,
+                nonnegative,
+                project_x0,
+                seed,
+                &threads,
+            )
+        })
         .transpose()?;
     let signature = Signature::stiefel(smooth.rows());
     let mut watch = Watch::new(callback);
@@ -87,7 +101,16 @@ pub(super) fn solve_path<'py>(
     let smooth = smooth.build()?;
     let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
     let x0 = x0
-        .map(|x0| x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads))
+        .map(|x0| {
+            x0.point(
+                &*smooth,
+                n_components,
+                nonnegative,
+                project_x0,
+                seed,
+                &threads,
+            )
+        })
         .transpose()?;
     let signature = Signature::stiefel(smooth.rows());
     let mut watch = Watch::new(callback);
@@ -170,4 +193,3 @@ pub(super) fn basis_factorization<'py>(
     let matrices = Array3::from_shape_fn((factors.len(), 2, 2), |(t, k, l)| factors[t].v[k][l]);
     Ok((pairs.into_pyarray(py), matrices.into_pyarray(py)))
 }
-

@@ -87,6 +87,11 @@ pub(crate) fn value_and_gradient(
 
 /// The incremental side of a [`Smooth`] objective during one solve.
 pub trait Tracker: Send {
+    /// Whether consecutive blocks with the same lead rows are cheaper to fill.
+    fn keeps_lead(&self) -> bool {
+        false
+    }
+
     /// f at the current X.
     fn value(&self, x: ArrayView2<'_, f64>) -> f64;
 

@@ -229,7 +229,9 @@ pub fn minimize_auto<P: Penalty>(
         return Err(Error::invalid("n_starts", "must be at least 1, got 0"));
     }
     let clock = Clock::new(started, auto.options.max_time);
-    let first = x0.clone().unwrap_or_else(|| first_point(problem, auto.options.seed));
+    let first = x0
+        .clone()
+        .unwrap_or_else(|| first_point(problem, auto.options.seed));
     let mut board = Board::new(problem, auto, &clock, first, monitor);
     if board.status.is_none() && auto.options.max_sweeps != Some(0) {
         board.solve(x0, threads);
@@ -248,11 +250,7 @@ fn first_point<P: Penalty>(problem: &Problem<'_, P>, seed: u64) -> Array2<f64> {
 
 /// An approximate spectral solution and the extreme eigenvalues of the Hessian, by a block Krylov
 /// space: good enough to start from.
-fn krylov_spectral(
-    smooth: &dyn Smooth,
-    r: usize,
-    threads: &Threads,
-) -> (Array2<f64>, (f64, f64)) {
+fn krylov_spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> (Array2<f64>, (f64, f64)) {
     const BLOCKS: usize = 10;
     const DENSE: usize = 400;
     let n = smooth.rows();
@@ -263,7 +261,9 @@ fn krylov_spectral(
     let mut basis = Array2::<f64>::zeros((n, width * BLOCKS));
     let mut block = start::random(n, width, 0x6b72_796c);
     for k in 0..BLOCKS {
-        basis.slice_mut(s![.., k * width..(k + 1) * width]).assign(&block);
+        basis
+            .slice_mut(s![.., k * width..(k + 1) * width])
+            .assign(&block);
         if k + 1 < BLOCKS {
             block = linalg::orthonormal_factor(smooth.apply(block.view(), threads).view());
         }
@@ -387,13 +387,26 @@ impl<P: Penalty> Shared<'_, P> {
     }
 
     /// Annealed splitting from x, made feasible and descended from.
-    fn split(&self, x: Array2<f64>, beta: (f64, f64), seed: u64, pace: Pace<'_>) -> Option<Array2<f64>> {
+    fn split(
+        &self,
+        x: Array2<f64>,
+        beta: (f64, f64),
+        seed: u64,
+        pace: Pace<'_>,
+    ) -> Option<Array2<f64>> {
         if let (Form::NonNegative, Some(p)) = (self.problem.penalty.form(), &self.covariance) {
             // The splitting finds the groups, single rows find their places.
             let (x, _) = splitting::anneal(&self.oracle, x, beta, pace.first(0.6));
             let rest = pace.rest(0.4);
             let x = start::round_to_partition(x.view());
-            return Some(supports::anneal(&self.oracle, p, &x, supports::COOL, seed, rest));
+            return Some(supports::anneal(
+                &self.oracle,
+                p,
+                &x,
+                supports::COOL,
+                seed,
+                rest,
+            ));
         }
         let (x, y) = splitting::anneal(&self.oracle, x, beta, pace.first(0.85));
         let nonnegative = matches!(self.problem.penalty.form(), Form::NonNegative);
@@ -401,7 +414,13 @@ impl<P: Penalty> Shared<'_, P> {
         self.settle(&x, &y).map(|x| self.tangent(x, pace.rest(0.2)))
     }
 
-    fn path_from(&self, x0: Option<Array2<f64>>, stages: Option<&[f64]>, until: Option<f64>, sweeps: Option<u64>) -> Option<Solution> {
+    fn path_from(
+        &self,
+        x0: Option<Array2<f64>>,
+        stages: Option<&[f64]>,
+        until: Option<f64>,
+        sweeps: Option<u64>,
+    ) -> Option<Solution> {
         let options = Options {
             max_time: until.map(|until| (until - self.clock.seconds()).max(0.0)),
             max_sweeps: sweeps,
@@ -423,7 +442,13 @@ impl<P: Penalty> Shared<'_, P> {
     }
 
     /// One start, until `until`; `sweeps` limits the pair sweeps of those that make any.
-    fn start(&self, strategy: Strategy, index: usize, seconds: Option<f64>, sweeps: Option<u64>) -> Candidate {
+    fn start(
+        &self,
+        strategy: Strategy,
+        index: usize,
+        seconds: Option<f64>,
+        sweeps: Option<u64>,
+    ) -> Candidate {
         let (n, r) = (self.oracle.rows(), self.oracle.columns());
         let until = seconds.map(|s| self.clock.seconds() + s);
         let seed = self.seed(index as u64 + 1);
@@ -445,9 +470,15 @@ impl<P: Penalty> Shared<'_, P> {
                 let schedule = match self.problem.penalty.form() {
                     Form::Count(_) => smoothed::COUNT,
                     Form::Absolute(_) => smoothed::ABSOLUTE,
-                    _ => smoothed::Schedule { first: 1.0, last: 1.0, stages: 1, front: 1.0 },
+                    _ => smoothed::Schedule {
+                        first: 1.0,
+                        last: 1.0,
+                        stages: 1,
+                        front: 1.0,
+                    },
                 };
-                let (x, epsilon) = smoothed::descend(&self.oracle, rotated, schedule, pace.first(0.85));
+                let (x, epsilon) =
+                    smoothed::descend(&self.oracle, rotated, schedule, pace.first(0.85));
                 let x = self.threshold(&x, epsilon);
                 Some(self.tangent(x, self.clock.pace(until, TANGENT_STEPS)))
             }
@@ -485,7 +516,9 @@ impl<P: Penalty> Shared<'_, P> {
         };
         let x = x.filter(|x| x.iter().all(|v| v.is_finite()));
         let x = match x {
-            Some(x) if nonnegative && x.iter().any(|&v| v < 0.0) => start::round_to_partition(x.view()),
+            Some(x) if nonnegative && x.iter().any(|&v| v < 0.0) => {
+                start::round_to_partition(x.view())
+            }
             Some(x) => x,
             None => first_point(self.problem, seed),
         };
@@ -576,12 +609,21 @@ impl<P: Penalty> Shared<'_, P> {
             (Strategy::Supports, Some(p)) => {
                 let heat = supports::TEMPERATURE.0 * 0.6 * (0.25f64).powf(draw);
                 let pace = self.clock.pace(until, SUPPORT_STEPS);
-                supports::anneal(&self.oracle, p, base, (heat, supports::TEMPERATURE.1), seed, pace)
+                supports::anneal(
+                    &self.oracle,
+                    p,
+                    base,
+                    (heat, supports::TEMPERATURE.1),
+                    seed,
+                    pace,
+                )
             }
             (Strategy::Forward, Some(p)) => {
                 let pace = self.clock.pace(until, SUPPORT_STEPS);
                 match self.problem.penalty.form() {
-                    Form::Count(lambda) => forward::improve(&self.oracle, p, base, lambda, seed, pace),
+                    Form::Count(lambda) => {
+                        forward::improve(&self.oracle, p, base, lambda, seed, pace)
+                    }
                     _ => base.clone(),
                 }
             }
@@ -677,7 +719,11 @@ impl<'a, P: Penalty> Board<'a, P> {
         };
         if board.record() == Control::Stop {
             board.status = Some(Status::Interrupted);
-        } else if auto.options.target.is_some_and(|target| objective <= target) {
+        } else if auto
+            .options
+            .target
+            .is_some_and(|target| objective <= target)
+        {
             board.status = Some(Status::Target);
         }
         board
@@ -701,19 +747,12 @@ impl<'a, P: Penalty> Board<'a, P> {
     }
 
     /// Takes note of a new point, and of the monitor's wishes.
-    fn watch(&mut self, candidate: Option<&Candidate>, report: bool) -> Control {
+    fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
         let mut control = self.monitor.poll();
         let mut better = false;
         if let Some(candidate) = candidate {
             self.iterations += candidate.iterations;
             self.updates += candidate.updates;
-            if report {
-                self.starts.push(StartReport {
-                    strategy: candidate.name.clone(),
-                    objective: candidate.objective,
-                    seconds: candidate.seconds,
-                });
-            }
             better = candidate.objective < self.best.objective;
             if better {
                 self.best = candidate.clone();
@@ -731,7 +770,32 @@ impl<'a, P: Penalty> Board<'a, P> {
         if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
             self.status = Some(Status::Target);
         }
-        if self.status.is_some() { Control::Stop } else { Control::Continue }
+        if self.status.is_some() {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+
+    /// The best of what there was and what tasks returned, by index: the order in which they came in
+    /// must not decide between equal values.
+    fn settle_best(&mut self, before: Candidate, found: &[Option<Candidate>]) {
+        self.best = found.iter().flatten().fold(before, |best, candidate| {
+            if candidate.objective < best.objective {
+                candidate.clone()
+            } else {
+                best
+            }
+        });
+    }
+
+    fn report(&mut self, found: &[Option<Candidate>]) {
+        self.starts
+            .extend(found.iter().flatten().map(|candidate| StartReport {
+                strategy: candidate.name.clone(),
+                objective: candidate.objective,
+                seconds: candidate.seconds,
+            }));
     }
 
     fn solve(&mut self, x0: Option<Array2<f64>>, threads: &Threads) {
@@ -790,16 +854,17 @@ impl<'a, P: Penalty> Board<'a, P> {
             self.status = Some(Status::Converged);
             return;
         }
-        let mut found = workers::run(
+        let before = self.best.clone();
+        let found = workers::run(
             tasks.len(),
             workers,
             clock,
             |k| shared.start(tasks[k], k, seconds, allotted.map(|a| a.max(1))),
-            |candidate| self.watch(candidate, true),
-        )
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>();
+            |candidate| self.watch(candidate),
+        );
+        self.settle_best(before, &found);
+        self.report(&found);
+        let mut found: Vec<Candidate> = found.into_iter().flatten().collect();
         found.sort_by(|a, b| a.objective.total_cmp(&b.objective));
         if self.status.is_some() {
             return;
@@ -816,9 +881,14 @@ impl<'a, P: Penalty> Board<'a, P> {
         found.truncate(polished);
         let until = clock.limit().map(|limit| {
             let left = limit - clock.seconds();
-            if left < START_SECONDS { limit } else { clock.seconds() + 0.4 * left }
+            if left < START_SECONDS {
+                limit
+            } else {
+                clock.seconds() + 0.4 * left
+            }
         });
         let remaining = sweeps.map(|limit| limit.saturating_sub(spent));
+        let before = self.best.clone();
         let results = workers::run(
             found.len(),
             workers,
@@ -828,19 +898,27 @@ impl<'a, P: Penalty> Board<'a, P> {
                 (candidate.iterations, candidate.updates) = (0, 0);
                 shared.polish(candidate, until, remaining)
             },
-            |candidate| self.watch(candidate, false),
+            |candidate| self.watch(candidate),
         );
+        self.settle_best(before, &results);
         if self.status.is_some() {
             return;
         }
-        let settled = results.iter().flatten().any(|c| c.settled && c.objective <= self.best.objective);
+        let settled = results
+            .iter()
+            .flatten()
+            .any(|c| c.settled && c.objective <= self.best.objective);
         self.best.settled = settled;
         if is_optimal(&self.best) {
             self.status = Some(Status::Converged);
             return;
         }
         if sweeps.is_some() {
-            self.status = Some(if settled { Status::Converged } else { Status::MaxSweeps });
+            self.status = Some(if settled {
+                Status::Converged
+            } else {
+                Status::MaxSweeps
+            });
             return;
         }
         self.perturb(&shared, workers);
@@ -857,7 +935,11 @@ impl<'a, P: Penalty> Board<'a, P> {
         let clock = self.clock;
         let limit = clock.limit();
         let width = if limit.is_some() { workers } else { FREE_WIDTH };
-        let mut rounds = if limit.is_some() { usize::MAX } else { self.free_rounds() };
+        let mut rounds = if limit.is_some() {
+            usize::MAX
+        } else {
+            self.free_rounds()
+        };
         let ways = shared.perturbations();
         // (improvements, attempts) of every way; one whose start came out far from the best is not
         // expected to do better from there.
@@ -883,37 +965,48 @@ impl<'a, P: Penalty> Board<'a, P> {
                 break;
             }
             rounds -= 1;
-            let left = limit.map_or(f64::INFINITY, |limit| PERTURB_SHARE * limit - clock.seconds());
+            let left = limit.map_or(f64::INFINITY, |limit| {
+                PERTURB_SHARE * limit - clock.seconds()
+            });
             if left < 0.25 * slice {
                 break;
             }
             let seconds = slice.min(left);
             let mut order: Vec<usize> = (0..ways.len()).collect();
             order.sort_by(|&a, &b| {
-                (record[b].0 / record[b].1).total_cmp(&(record[a].0 / record[a].1)).then(a.cmp(&b))
+                (record[b].0 / record[b].1)
+                    .total_cmp(&(record[a].0 / record[a].1))
+                    .then(a.cmp(&b))
             });
-            let promising = order.iter().filter(|&&k| record[k].0 / record[k].1 > 0.15).count().max(1);
+            let promising = order
+                .iter()
+                .filter(|&&k| record[k].0 / record[k].1 > 0.15)
+                .count()
+                .max(1);
             let chosen: Vec<usize> = (0..width).map(|w| order[w % promising]).collect();
             let base = self.best.x.clone();
             let before = self.best.objective;
             let first = index;
             index += width as u64;
-            let settled = self.best.settled;
+            let best = self.best.clone();
             let found = workers::run(
                 width,
                 workers,
                 clock,
                 |w| {
                     let stop = limit.map(|_| clock.seconds() + seconds);
-                    let candidate = shared.perturb(&base, ways[chosen[w]], first + w as u64, 0.7 * seconds);
+                    let candidate =
+                        shared.perturb(&base, ways[chosen[w]], first + w as u64, 0.7 * seconds);
                     if candidate.objective < before + 1e-2 * before.abs() {
                         shared.polish(candidate, stop, None)
                     } else {
                         candidate
                     }
                 },
-                |candidate| self.watch(candidate, true),
+                |candidate| self.watch(candidate),
             );
+            self.settle_best(best, &found);
+            self.report(&found);
             for (w, candidate) in found.iter().enumerate() {
                 let gained = candidate
                     .as_ref()
@@ -922,10 +1015,11 @@ impl<'a, P: Penalty> Board<'a, P> {
                 way.0 = 0.7 * way.0 + if gained { 1.0 } else { 0.0 };
                 way.1 = 0.7 * way.1 + 1.0;
             }
-            idle = if self.best.objective < before - 1e-12 * before.abs() { 0 } else { idle + 1 };
-            if self.best.objective == before {
-                self.best.settled = settled;
-            }
+            idle = if self.best.objective < before - 1e-12 * before.abs() {
+                0
+            } else {
+                idle + 1
+            };
         }
         if self.status.is_none() && !self.best.settled {
             let best = self.best.clone();
@@ -938,8 +1032,9 @@ impl<'a, P: Penalty> Board<'a, P> {
                     (candidate.iterations, candidate.updates) = (0, 0);
                     shared.polish(candidate, clock.limit(), None)
                 },
-                |candidate| self.watch(candidate, false),
+                |candidate| self.watch(candidate),
             );
+            self.settle_best(best.clone(), &results);
             if results.iter().flatten().any(|c| c.settled) {
                 self.best.settled = true;
             }

@@ -83,7 +83,9 @@ impl<'a> Pace<'a> {
     /// The part of this pace up to `share`, or the part after it.
     pub(super) fn first(&self, share: f64) -> Pace<'a> {
         Pace {
-            until: self.until.map(|until| self.from + share * (until - self.from)),
+            until: self
+                .until
+                .map(|until| self.from + share * (until - self.from)),
             steps: (self.steps as f64 * share).ceil() as usize,
             ..*self
         }

@@ -4,10 +4,11 @@
 //! alone as a function of one angle: the same problem as for two rows, of length n. It is solved
 //! exactly by the penalty's own pair solver. O(n log n) a pair.
 
-use ndarray::Array2;
+use ndarray::{Array2, s};
+use pulp::{Arch, Simd, WithSimd};
 
 use super::oracle::Oracle;
-use crate::pair::{CirclePair, Scratch, TIE, Trig};
+use crate::pair::{CirclePair, LANES, Scratch, TIE, Trig};
 use crate::penalty::{Form, Penalty, Weights};
 
 /// Whether columns may turn: f must not notice, and h must treat rows and columns alike.
@@ -23,9 +24,36 @@ pub(super) fn applies<P: Penalty>(oracle: &Oracle<'_, P>) -> bool {
 /// Sweeps over all pairs of columns until none turns, `limit` times at most; returns the change of
 /// h. X must be one for which [`applies`] holds.
 pub(super) fn sweep<P: Penalty>(oracle: &Oracle<'_, P>, x: &mut Array2<f64>, limit: usize) -> f64 {
+    Arch::new().dispatch(Sweep { oracle, x, limit })
+}
+
+struct Sweep<'a, 'b, P: Penalty> {
+    oracle: &'a Oracle<'b, P>,
+    x: &'a mut Array2<f64>,
+    limit: usize,
+}
+
+impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        turn_columns(simd, self.oracle, self.x, self.limit)
+    }
+}
+
+#[inline(always)]
+fn turn_columns<S: Simd, P: Penalty>(
+    simd: S,
+    oracle: &Oracle<'_, P>,
+    x: &mut Array2<f64>,
+    limit: usize,
+) -> f64 {
     let (n, r) = x.dim();
     let penalty = oracle.problem.penalty;
-    let mut turned = x.t().as_standard_layout().into_owned();
+    // Columns as rows, padded: pair solvers take whole vectors.
+    let mut turned = Array2::zeros((r, n.div_ceil(LANES) * LANES));
+    turned.slice_mut(s![.., ..n]).assign(&x.t());
     let mut scratch = Scratch::new(n);
     let mut total = 0.0;
     for _ in 0..limit {
@@ -34,6 +62,7 @@ pub(super) fn sweep<P: Penalty>(oracle: &Oracle<'_, P>, x: &mut Array2<f64>, lim
             for l in k + 1..r {
                 let (a, b) = (turned.row(k).to_vec(), turned.row(l).to_vec());
                 let best = penalty.circle(
+                    simd,
                     &CirclePair {
                         rows: (0, 1),
                         x: &a,
@@ -47,10 +76,16 @@ pub(super) fn sweep<P: Penalty>(oracle: &Oracle<'_, P>, x: &mut Array2<f64>, lim
                     continue;
                 }
                 let v = best.turn.matrix();
-                let mut new_a: Vec<f64> =
-                    a.iter().zip(&b).map(|(x, y)| v[0][0] * x + v[0][1] * y).collect();
-                let mut new_b: Vec<f64> =
-                    a.iter().zip(&b).map(|(x, y)| v[1][0] * x + v[1][1] * y).collect();
+                let mut new_a: Vec<f64> = a
+                    .iter()
+                    .zip(&b)
+                    .map(|(x, y)| v[0][0] * x + v[0][1] * y)
+                    .collect();
+                let mut new_b: Vec<f64> = a
+                    .iter()
+                    .zip(&b)
+                    .map(|(x, y)| v[1][0] * x + v[1][1] * y)
+                    .collect();
                 for &i in &scratch.vanishing {
                     let i = i as usize;
                     if new_a[i].abs() < new_b[i].abs() {
@@ -62,8 +97,16 @@ pub(super) fn sweep<P: Penalty>(oracle: &Oracle<'_, P>, x: &mut Array2<f64>, lim
                 let (da, sa) = penalty.change(0, &a, &new_a);
                 let (db, sb) = penalty.change(1, &b, &new_b);
                 if da + db < -TIE * (sa + sb) {
-                    turned.row_mut(k).iter_mut().zip(&new_a).for_each(|(t, &v)| *t = v);
-                    turned.row_mut(l).iter_mut().zip(&new_b).for_each(|(t, &v)| *t = v);
+                    turned
+                        .row_mut(k)
+                        .iter_mut()
+                        .zip(&new_a)
+                        .for_each(|(t, &v)| *t = v);
+                    turned
+                        .row_mut(l)
+                        .iter_mut()
+                        .zip(&new_b)
+                        .for_each(|(t, &v)| *t = v);
                     total += da + db;
                 }
             }
@@ -72,6 +115,6 @@ pub(super) fn sweep<P: Penalty>(oracle: &Oracle<'_, P>, x: &mut Array2<f64>, lim
             break;
         }
     }
-    x.assign(&turned.t());
+    x.assign(&turned.slice(s![.., ..n]).t());
     total
 }

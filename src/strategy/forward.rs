@@ -14,8 +14,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::Pace;
-use super::path::top_diagonal;
 use super::oracle::Oracle;
+use super::path::top_diagonal;
 use crate::penalty::Penalty;
 
 /// Rows that join in one step of a pace.
@@ -67,7 +67,11 @@ impl Grower<'_> {
             let mut norm2 = 0.0;
             for (k, t) in next.iter_mut().enumerate() {
                 let row = &local[k * s..(k + 1) * s];
-                *t = row.iter().zip(&column.vector).map(|(p, v)| p * v).sum::<f64>()
+                *t = row
+                    .iter()
+                    .zip(&column.vector)
+                    .map(|(p, v)| p * v)
+                    .sum::<f64>()
                     + self.shift * column.vector[k];
                 norm2 += *t * *t;
             }
@@ -94,7 +98,12 @@ impl Grower<'_> {
                 .zip(self.p.row(i))
                 .for_each(|(t, &p)| *t += v * p);
         }
-        column.value = column.rows.iter().zip(&column.vector).map(|(&i, v)| v * column.image[i]).sum();
+        column.value = column
+            .rows
+            .iter()
+            .zip(&column.vector)
+            .map(|(&i, v)| v * column.image[i])
+            .sum();
     }
 
     fn seeded(&self, row: usize) -> Column {
@@ -110,7 +119,13 @@ impl Grower<'_> {
     fn best_join(&self, column: &Column, free: &[bool]) -> Option<(usize, f64)> {
         let mu = column.value;
         let (mut best, mut largest) = (None, mu + 2.0 * self.price);
-        for (j, ((&b, &d), &free)) in column.image.iter().zip(&self.diagonal).zip(free).enumerate() {
+        for (j, ((&b, &d), &free)) in column
+            .image
+            .iter()
+            .zip(&self.diagonal)
+            .zip(free)
+            .enumerate()
+        {
             let half = 0.5 * (mu - d);
             let top = 0.5 * (mu + d) + (half * half + b * b).sqrt();
             if free && top > largest {
@@ -148,7 +163,8 @@ impl Grower<'_> {
                 if rest < 1e-9 {
                     return f64::INFINITY;
                 }
-                let left = (column.value - 2.0 * v * column.image[i] + v * v * self.diagonal[i]) / rest;
+                let left =
+                    (column.value - 2.0 * v * column.image[i] + v * v * self.diagonal[i]) / rest;
                 0.5 * (column.value - left) - self.price
             };
             let worst = (0..column.rows.len())
@@ -256,7 +272,11 @@ pub(super) fn improve<P: Penalty>(
     let mut order: Vec<usize> = (0..r).collect();
     let mut seeds: Vec<usize> = Vec::with_capacity(n);
     while pace.progress(grower.joins / JOINS_PER_STEP) < 1.0 {
-        let group = if r == 1 { 1 } else { [1, 1, 2, 2, 2, 3][rng.random_range(0..6)].min(r) };
+        let group = if r == 1 {
+            1
+        } else {
+            [1, 1, 2, 2, 2, 3][rng.random_range(0..6)].min(r)
+        };
         let (emptied, _) = order.partial_shuffle(&mut rng, group);
         let emptied = emptied.to_vec();
         let mut trial_free = free.clone();
@@ -283,7 +303,9 @@ pub(super) fn improve<P: Penalty>(
                     best = Some((cost, column, marks));
                 }
             }
-            let Some((cost, column, marks)) = best else { break };
+            let Some((cost, column, marks)) = best else {
+                break;
+            };
             after += cost;
             trial_free = marks;
             grown.push(column);

@@ -20,7 +20,12 @@ pub(super) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
             // Four running sums: the compiler may not reorder one.
             let mut sums = [0.0; 8];
             let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
-            let rest: f64 = heads.remainder().iter().zip(tails.remainder()).map(|(a, b)| a * b).sum();
+            let rest: f64 = heads
+                .remainder()
+                .iter()
+                .zip(tails.remainder())
+                .map(|(a, b)| a * b)
+                .sum();
             for (a, b) in heads.zip(tails) {
                 for k in 0..8 {
                     sums[k] += a[k] * b[k];
@@ -147,7 +152,10 @@ pub(super) fn project_on_support(
     };
     let mut current = mask(x.clone());
     for step in 0..ALTERNATING {
-        if current.axis_iter(Axis(1)).any(|column| column.iter().all(|&v| v == 0.0)) {
+        if current
+            .axis_iter(Axis(1))
+            .any(|column| column.iter().all(|&v| v == 0.0))
+        {
             return None;
         }
         let gap = drift(current.view(), &signature, eye.view());

@@ -13,9 +13,7 @@ use crate::certificate::top_rows;
 use crate::error::{Error, Result};
 use crate::penalty::{Form, Penalty, Weights};
 use crate::smooth::Smooth;
-use crate::solver::{
-    Control, Monitor, Options, Problem, Record, Solution, Status, minimize,
-};
+use crate::solver::{Control, Monitor, Options, Problem, Record, Solution, Status, minimize};
 use crate::start;
 use crate::threads::Threads;
 
@@ -251,7 +249,10 @@ pub fn follow_path<P: Penalty>(
         if own {
             answer = Some(solution);
         }
-        if matches!(status, Status::MaxTime | Status::MaxSweeps | Status::Interrupted | Status::Target) {
+        if matches!(
+            status,
+            Status::MaxTime | Status::MaxSweeps | Status::Interrupted | Status::Target
+        ) {
             ended = Some(status);
             break;
         }

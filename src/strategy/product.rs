@@ -66,13 +66,31 @@ fn group<S: Simd, const V: usize>(
         let mut i = 0;
         while i < n {
             if i + 8 <= n && S::REGISTER_COUNT >= 32 {
-                rows::<S, V, 8>(simd, &c[i * n + start..], n, part, &mut result[i * width..(i + 8) * width]);
+                rows::<S, V, 8>(
+                    simd,
+                    &c[i * n + start..],
+                    n,
+                    part,
+                    &mut result[i * width..(i + 8) * width],
+                );
                 i += 8;
             } else if i + 4 <= n {
-                rows::<S, V, 4>(simd, &c[i * n + start..], n, part, &mut result[i * width..(i + 4) * width]);
+                rows::<S, V, 4>(
+                    simd,
+                    &c[i * n + start..],
+                    n,
+                    part,
+                    &mut result[i * width..(i + 4) * width],
+                );
                 i += 4;
             } else {
-                rows::<S, V, 1>(simd, &c[i * n + start..], n, part, &mut result[i * width..(i + 1) * width]);
+                rows::<S, V, 1>(
+                    simd,
+                    &c[i * n + start..],
+                    n,
+                    part,
+                    &mut result[i * width..(i + 1) * width],
+                );
                 i += 1;
             }
         }
@@ -115,7 +133,10 @@ fn rows<S: Simd, const V: usize, const R: usize>(
 }
 
 /// C X; none if C is not contiguous.
-pub(super) fn symmetric_product(c: ArrayView2<'_, f64>, x: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+pub(super) fn symmetric_product(
+    c: ArrayView2<'_, f64>,
+    x: ArrayView2<'_, f64>,
+) -> Option<Array2<f64>> {
     let mut y = Array2::zeros(x.dim());
     let c = c.to_slice()?;
     Arch::new().dispatch(Product { c, x, y: &mut y });
@@ -134,7 +155,10 @@ mod tests {
             let c = &q + &q.t();
             let x = start::random(n, r, 2);
             let fast = symmetric_product(c.view(), x.view()).unwrap();
-            assert!((&fast - &c.dot(&x)).iter().all(|v| v.abs() < 1e-13), "{n} {r}");
+            assert!(
+                (&fast - &c.dot(&x)).iter().all(|v| v.abs() < 1e-13),
+                "{n} {r}"
+            );
         }
     }
 }

@@ -81,11 +81,14 @@ fn smoothed<P: Penalty>(
         }
         Form::Absolute(Weights::Entrywise(weights)) => {
             let mut sum = 0.0;
-            Zip::from(&mut gradient).and(x).and(weights).for_each(|g, &x, &w| {
-                let root = (x * x + squared).sqrt();
-                sum += w * (root - epsilon);
-                *g += w * x / root;
-            });
+            Zip::from(&mut gradient)
+                .and(x)
+                .and(weights)
+                .for_each(|g, &x, &w| {
+                    let root = (x * x + squared).sqrt();
+                    sum += w * (root - epsilon);
+                    *g += w * x / root;
+                });
             value += sum;
         }
         _ => {}
@@ -206,7 +209,8 @@ pub(super) fn descend<P: Penalty>(
             }
             steps += 1;
         }
-        let turns = matches!(oracle.problem.penalty.form(), Form::Absolute(_)) && columns::applies(oracle);
+        let turns =
+            matches!(oracle.problem.penalty.form(), Form::Absolute(_)) && columns::applies(oracle);
         if turns && stage + 1 < schedule.stages {
             columns::sweep(oracle, &mut descent.x, 1);
         }

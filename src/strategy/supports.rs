@@ -41,7 +41,10 @@ pub(super) fn covariance<P: Penalty>(oracle: &Oracle<'_, P>) -> Option<Array2<f6
     }
     let n = oracle.rows();
     (n <= DENSE_ROWS).then(|| {
-        -oracle.problem.smooth.apply(Array2::eye(n).view(), &oracle.serial)
+        -oracle
+            .problem
+            .smooth
+            .apply(Array2::eye(n).view(), &oracle.serial)
     })
 }
 
@@ -159,7 +162,12 @@ impl<'a> State<'a> {
     }
 
     fn value(&self) -> f64 {
-        let total: f64 = self.quotient.iter().zip(&self.norm2).map(|(q, s)| q / s).sum();
+        let total: f64 = self
+            .quotient
+            .iter()
+            .zip(&self.norm2)
+            .map(|(q, s)| q / s)
+            .sum();
         let members: usize = self.size.iter().sum();
         self.price * members as f64 - 0.5 * total
     }
@@ -185,7 +193,8 @@ impl<'a> State<'a> {
             }
             quotient = self.quotient[from] - 2.0 * u * image + u * u * d;
             cross = image - u * d;
-            change += 0.5 * (self.quotient[from] / self.norm2[from] - quotient / norm2) - self.price;
+            change +=
+                0.5 * (self.quotient[from] / self.norm2[from] - quotient / norm2) - self.price;
         }
         let mut entry = 0.0;
         if to < r {
@@ -241,10 +250,7 @@ impl<'a> State<'a> {
             let image = &mut self.image[step.to * n..(step.to + 1) * n];
             self.quotient[step.to] += 2.0 * delta * image[i] + delta * delta * d;
             self.norm2[step.to] += step.entry * step.entry - old * old;
-            image
-                .iter_mut()
-                .zip(p)
-                .for_each(|(t, &p)| *t += delta * p);
+            image.iter_mut().zip(p).for_each(|(t, &p)| *t += delta * p);
         } else {
             if step.from < r {
                 shift(step.from, self.u[i], -1.0);
@@ -388,7 +394,10 @@ pub(super) fn anneal<P: Penalty>(
     state.greedy(pace);
     if best.0 < state.value() {
         let mut sizes = vec![0; r];
-        best.1.iter().filter(|&&k| k < r).for_each(|&k| sizes[k] += 1);
+        best.1
+            .iter()
+            .filter(|&&k| k < r)
+            .for_each(|&k| sizes[k] += 1);
         (state.owner, state.u, state.size) = (best.1, best.2, sizes);
         state.refresh();
         state.greedy(pace);

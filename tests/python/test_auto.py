@@ -97,7 +97,7 @@ def test_a_given_start_is_the_first():
         -0.5 * np.sum((A @ x0) ** 2) + 5.0 * x0.size
     )
     chosen = ob.solve(problem, solver=ob.Auto(n_starts=2, strategies=["dense"]))
-    assert [start.strategy for start in chosen.starts] == ["dense", "dense"]
+    assert [start.strategy for start in chosen.starts[:2]] == ["dense", "dense"]
 
 
 def test_other_objectives():
