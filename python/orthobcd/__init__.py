@@ -5,6 +5,7 @@ two rows at a time, each pair solved to global optimality: every iterate is feas
 objective never rises.
 """
 
+from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
 from ._solve import Progress, solve
 from .problems import (
@@ -18,23 +19,31 @@ from .problems import (
     SparsePCAProblem,
     StiefelProblem,
 )
-from .result import Result, Status
-from .solvers import OBCD
+from .result import PathPoint, Result, StartReport, Status
+from .solvers import OBCD, Auto, Path
 
 __all__ = [
     "L0",
     "L1",
     "OBCD",
+    "Auto",
+    "BasisFactorization",
+    "Certificate",
     "GramQuadratic",
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",
+    "Path",
+    "PathPoint",
     "Progress",
     "Quadratic",
     "Result",
     "SparsePCAProblem",
+    "StartReport",
     "Status",
     "StiefelProblem",
     "__version__",
+    "basis_factorization",
+    "certify",
     "solve",
 ]

@@ -19,6 +19,7 @@ use pulp::{Simd, WithSimd};
 use crate::penalty::Penalty;
 
 pub use breakpoints::Breakpoints;
+pub(crate) use breakpoints::LANES;
 pub use circle::{Minima, Trig};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the

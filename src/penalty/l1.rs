@@ -12,7 +12,7 @@
 use ndarray::{Array2, ArrayView2};
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::error::{Error, Result};
 use crate::pair::{Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
@@ -115,6 +115,19 @@ impl Penalty for L1 {
             Weights::Scalar(lambda) => lambda * x.iter().map(|v| v.abs()).sum::<f64>(),
             Weights::Entrywise(w) => x.iter().zip(w).map(|(v, w)| w * v.abs()).sum(),
         }
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Absolute(&self.weights)
+    }
+
+    fn scaled(&self, factor: f64) -> Option<Self> {
+        Some(Self {
+            weights: match &self.weights {
+                Weights::Scalar(lambda) => Weights::Scalar(factor * lambda),
+                Weights::Entrywise(weights) => Weights::Entrywise(weights * factor),
+            },
+        })
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use ndarray::ArrayView2;
 
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::pair::{Best, CirclePair, Scratch, Trig};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
@@ -49,6 +49,10 @@ impl Penalty for NonNegative {
 
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         0.0
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::NonNegative
     }
 
     #[inline(always)]

@@ -35,6 +35,8 @@ macro_rules! with_penalty {
     };
 }
 
+mod strategy;
+
 /// Where to start.
 #[derive(FromPyObject)]
 enum StartPoint<'py> {
@@ -116,6 +118,9 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::strategy::{basis_factorization, certify, solve_auto, solve_path};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

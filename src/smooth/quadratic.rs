@@ -140,6 +140,10 @@ impl Smooth for Quadratic {
         self.c.diag().to_vec()
     }
 
+    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+        Some(self.c.view())
+    }
+
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
         let mut y = Array2::zeros(x.dim());
         multiply_add(self.c.view(), x, &mut y, threads);
