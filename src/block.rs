@@ -6,6 +6,8 @@
 //! 4·|B|·r flops per accepted pair instead of 4·n·r. What the rest of the problem has to know is
 //! committed once, as one matrix product. With |B| = 2 this is the papers' algorithm to the letter.
 
+mod boost;
+
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
@@ -50,6 +52,7 @@ pub struct Block {
     zero: Vec<bool>,
     moved: Vec<bool>,
     step: Vec<f64>,
+    mixed: boost::Mixed,
 }
 
 impl Block {
@@ -67,11 +70,13 @@ impl Block {
             zero: Vec::new(),
             moved: Vec::new(),
             step: Vec::new(),
+            mixed: boost::Mixed::default(),
         }
     }
 
     /// Takes the rows `lead` then `rest` of X; gradient and curvature are for the objective to fill.
     pub fn load(&mut self, x: ArrayView2<'_, f64>, lead: &[usize], rest: &[usize]) {
+        self.mixed.recession = None;
         self.rows.clear();
         self.rows.extend_from_slice(lead);
         self.rows.extend_from_slice(rest);
@@ -230,7 +235,17 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
                 if self.block.zero[i] && self.block.zero[j] {
                     continue;
                 }
-                if let Some(change) = self.visit(simd, i, j) {
+                let mixed = &self.block.mixed;
+                let moved = if mixed.opposite(self.block.rows[i], self.block.rows[j]) {
+                    let moved = self.visit_boost(simd, i, j);
+                    if self.block.mixed.recession.is_some() {
+                        return outcome;
+                    }
+                    moved
+                } else {
+                    self.visit(simd, i, j)
+                };
+                if let Some(change) = moved {
                     outcome.change += change;
                     outcome.updates += 1;
                 }

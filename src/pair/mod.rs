@@ -9,11 +9,16 @@
 //!
 //! and a proximal term `α/2 ‖E‖²` may be added (eq. 10). On the circle both branches of the
 //! orthogonal group, `[[c, s], [−s, c]]` and `[[c, s], [s, −c]]`, turn this into a
-//! [`Trig`] of one angle.
+//! [`Trig`] of one angle. Rows of opposite sign move on a hyperbola: [`Hyp`] of one rapidity.
 
 mod circle;
+mod hyperbola;
 
 pub use circle::{Minima, Trig};
+pub use hyperbola::{
+    BestBoost, Boost, BoostMinima, Branch, Hyp, HyperbolaPair, LightModel, MAX_RAPIDITY,
+    RECESSION_TOLERANCE, Recession, SIGNS, Tail, full_range,
+};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
 /// objective by more than this times the sum of the magnitudes that were added up to compute the

@@ -6,7 +6,7 @@
 //! O(r) plus a sort that finds columns of equal slope.
 
 use super::Penalty;
-use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,6 +47,15 @@ impl Penalty for L0 {
             "lam",
             format!("must be finite and nonnegative, got {}", self.lambda),
         ))
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::l0(self.lambda, pair, scratch)
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use ndarray::{Array2, ArrayView2};
 use super::Penalty;
 use super::l0::quadrant_direction;
 use crate::error::{Error, Result};
-use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// Weights of the ℓ1 norm.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,6 +109,28 @@ impl Penalty for L1 {
             Weights::Scalar(lambda) => lambda * x.iter().map(|v| v.abs()).sum::<f64>(),
             Weights::Entrywise(w) => x.iter().zip(w).map(|(v, w)| w * v.abs()).sum(),
         }
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        match &self.weights {
+            Weights::Scalar(lambda) => {
+                super::boost::l1(|_| (*lambda, *lambda), pair, scratch)
+            }
+            Weights::Entrywise(weights) => {
+                let (i, j) = pair.rows;
+                super::boost::l1(|k| (weights[[i, k]], weights[[j, k]]), pair, scratch)
+            }
+        }
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(match &self.weights {
+            Weights::Scalar(lambda) => Self::new(*lambda),
+            Weights::Entrywise(weights) => Self {
+                weights: Weights::Entrywise(weights.t().as_standard_layout().into_owned()),
+            },
+        })
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! No penalty: the pair problem is the global minimum of the smooth part on both branches.
 
 use super::Penalty;
-use crate::pair::{Best, CirclePair, Scratch};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch};
 
 /// h = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +27,15 @@ impl Penalty for NoPenalty {
     #[inline(always)]
     fn change(&self, _row: usize, _old: &[f64], _new: &[f64]) -> (f64, f64) {
         (0.0, 0.0)
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::none(pair, scratch)
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@
 use ndarray::ArrayView2;
 
 use super::Penalty;
-use crate::pair::{Best, CirclePair, Scratch, Trig};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch, Trig};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +47,15 @@ impl Penalty for NonNegative {
 
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         0.0
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::nonnegative(pair, scratch)
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
     }
 
     #[inline(always)]
