@@ -10,6 +10,7 @@
 //! * [`pair`]: the 2×2 problem
 //! * [`block`](mod@block): exact pair sweeps inside a block of rows
 //! * [`working_set`]: which rows come next
+//! * [`hyperbolic`]: mixed signatures: J-orthogonal matrices and column moves
 //! * [`minimize`]: the loop
 //! * [`start`]: feasible starting points
 //!
@@ -19,6 +20,7 @@
 
 pub mod block;
 mod error;
+pub mod hyperbolic;
 pub mod linalg;
 pub mod pair;
 pub mod penalty;
@@ -34,8 +36,8 @@ pub use error::{Error, Result};
 pub use signature::Signature;
 pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
-    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
-    Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
+    Side, Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
 };
 pub use threads::Threads;
 pub use working_set::WorkingSet;

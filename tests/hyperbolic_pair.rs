@@ -316,7 +316,7 @@ fn unbounded_instances_are_recognised() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
     let mut scratch = Scratch::new(8);
     let mut counts = [0usize; 2];
-    for _ in 0..4 * INSTANCES {
+    for _ in 0..5 * INSTANCES {
         let mut case = instance(&mut rng, false);
         // Any inertia.
         case.m = Sym2 {

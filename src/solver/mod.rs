@@ -12,6 +12,7 @@
 //! [`CHECKPOINT_UPDATES`] moves) the incremental quantities are evaluated afresh, and the drift of
 //! XᵀJX is measured and repaired.
 
+mod columns;
 mod jacobi;
 mod repair;
 
@@ -23,15 +24,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
-use crate::pair::Scratch;
+use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
 use crate::working_set::{Schedule, Scores, Visit, WorkingSet};
 
+pub(crate) use columns::column_pairs_gap;
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
-pub(crate) use repair::START_TOLERANCE;
+pub(crate) use repair::{START_TOLERANCE, signed};
 
 /// How pairs are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +45,28 @@ pub enum Update {
     /// that is safe for all of them together.
     Jacobi,
 }
+
+/// What moves: rows (X ← VX), columns (X ← XV), or both in turn.
+///
+/// Columns move where XᵀJX = diag(±1) and the objective says what that does: `½⟨X, CX⟩ + ⟨linear, X⟩`
+/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method, see
+/// [`hyperbolic`](crate::hyperbolic)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Side {
+    /// Rows, as in the papers.
+    #[default]
+    Rows,
+    /// Columns alone.
+    Columns,
+    /// Rows and columns, the side that gains little visited less often; rows alone where columns
+    /// cannot move. For square X and the objective of the J-Jacobi method a critical point of the
+    /// columns is one of the rows, so there columns alone move.
+    Both,
+}
+
+/// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
+/// count as diverging: the infimum is not attained, or not finite.
+pub const DIVERGENCE: f64 = 1e8;
 
 /// Moves after which everything incremental is evaluated afresh, if no sweep ended before.
 pub const CHECKPOINT_UPDATES: u64 = 100_000;
@@ -121,6 +145,9 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
 /// | `alpha` | 1e-5 | proximal weight α ≥ 0 |
+/// | `side` | rows | what moves |
+/// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
+/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol`·(|f| + |h|) |
@@ -140,6 +167,13 @@ pub struct Options {
     pub curvature: Curvature,
     /// Proximal weight.
     pub alpha: f64,
+    /// What moves.
+    pub side: Side,
+    /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
+    /// reported as unbounded.
+    pub rapidity_bound: Option<f64>,
+    /// Whether the Jacobi update adapts its curvature.
+    pub adaptive: bool,
     /// Time limit in seconds.
     pub max_time: Option<f64>,
     /// Limit on sweeps.
@@ -161,6 +195,9 @@ impl Default for Options {
             update: Update::default(),
             curvature: Curvature::default(),
             alpha: 1e-5,
+            side: Side::Rows,
+            rapidity_bound: None,
+            adaptive: false,
             max_time: None,
             max_sweeps: None,
             tol: 1e-10,
@@ -190,6 +227,14 @@ impl Options {
         nonnegative("tol", self.tol)?;
         if let Some(seconds) = self.max_time {
             nonnegative("max_time", seconds)?;
+        }
+        if let Some(bound) = self.rapidity_bound {
+            if !(bound.is_finite() && bound > 0.0) {
+                return Err(Error::invalid(
+                    "rapidity_bound",
+                    format!("must be finite and positive, got {bound}"),
+                ));
+            }
         }
         if self.block_size < 2 || self.block_size > n {
             return Err(Error::invalid(
@@ -221,6 +266,10 @@ pub enum Status {
     Interrupted,
     /// The target objective is reached.
     Target,
+    /// The objective is unbounded below along one pair, see [`Solution::recession`].
+    Unbounded,
+    /// The iterates leave every bound, see [`DIVERGENCE`]: the infimum is not attained.
+    Diverged,
 }
 
 /// A row of the history.
