@@ -7,12 +7,15 @@
 //! committed once, as one matrix product. With |B| = 2 this is the papers' algorithm to the letter.
 
 mod boost;
+mod columns;
 
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
+
+pub(crate) use columns::ColumnSweep;
 
 /// Row stride of a block is a multiple of this, so that every row is whole vectors.
 const LANES: usize = 8;
@@ -53,6 +56,8 @@ pub struct Block {
     moved: Vec<bool>,
     step: Vec<f64>,
     mixed: boost::Mixed,
+    delta: Vec<f64>,
+    delta_rows: Vec<usize>,
 }
 
 impl Block {
@@ -71,6 +76,8 @@ impl Block {
             moved: Vec::new(),
             step: Vec::new(),
             mixed: boost::Mixed::default(),
+            delta: Vec::new(),
+            delta_rows: Vec::new(),
         }
     }
 
@@ -158,16 +165,28 @@ impl Block {
         &mut self.curvature
     }
 
-    /// Rows that moved and by how much: (positions in the block, ΔX).
-    pub fn delta(&self) -> (Vec<usize>, Array2<f64>) {
-        let moved: Vec<usize> = (0..self.len()).filter(|&k| self.moved[k]).collect();
-        let mut delta = Array2::zeros((moved.len(), self.r));
-        for (mut target, &k) in delta.outer_iter_mut().zip(&moved) {
-            for ((t, &new), &old) in target.iter_mut().zip(self.row(k)).zip(self.old_row(k)) {
-                *t = new - old;
-            }
+    /// Collects which rows moved and by how much, for [`Block::moved_rows`] and [`Block::delta`].
+    pub fn collect_delta(&mut self) {
+        self.delta_rows.clear();
+        self.delta.clear();
+        let stride = self.stride;
+        for k in (0..self.rows.len()).filter(|&k| self.moved[k]) {
+            self.delta_rows.push(k);
+            let range = k * stride..k * stride + self.r;
+            let (new, old) = (&self.x[range.clone()], &self.old[range]);
+            self.delta.extend(new.iter().zip(old).map(|(n, o)| n - o));
         }
-        (moved, delta)
+    }
+
+    /// Positions in the block of the rows that moved.
+    pub fn moved_rows(&self) -> &[usize] {
+        &self.delta_rows
+    }
+
+    /// ΔX of the rows that moved, in the order of [`Block::moved_rows`].
+    pub fn delta(&self) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape((self.delta_rows.len(), self.r), &self.delta)
+            .unwrap_or_else(|_| ArrayView2::from(&[[0.0; 0]; 0]))
     }
 }
 
@@ -322,10 +341,11 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         };
         let (rotation, reflection) = searched.branches();
         let best = self.penalty.circle(
+            simd,
             &CirclePair {
                 rows: pair,
-                x: &block.x[i * stride..i * stride + r],
-                y: &block.x[j * stride..j * stride + r],
+                x: &block.x[i * stride..(i + 1) * stride],
+                y: &block.x[j * stride..(j + 1) * stride],
                 rotation,
                 reflection,
             },
@@ -387,7 +407,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         }
         if let Some(metric) = self.options.metric {
             for row in [&mut *new_x, &mut *new_y] {
-                right_multiply(&mut row[..r], metric);
+                right_multiply(&mut row[..r], metric, &mut block.delta);
             }
         }
         let (ci, cj) = (
@@ -485,10 +505,12 @@ fn weighted(metric: ArrayView2<'_, f64>, x: &[f64], y: &[f64]) -> Sym2 {
 }
 
 /// `row ← row · D` for a symmetric D.
-fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>) {
-    let product: Vec<f64> = metric
-        .outer_iter()
-        .map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum())
-        .collect();
-    row.copy_from_slice(&product);
+fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>, product: &mut Vec<f64>) {
+    product.clear();
+    product.extend(
+        metric
+            .outer_iter()
+            .map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum::<f64>()),
+    );
+    row.copy_from_slice(product);
 }

@@ -36,7 +36,7 @@ pub use error::{Error, Result};
 pub use signature::Signature;
 pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
-    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
     Side, Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
 };
 pub use threads::Threads;

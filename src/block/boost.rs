@@ -14,9 +14,9 @@ pub(super) struct Mixed {
     /// Signs of all rows of X; empty when all signs are equal.
     signs: Vec<i8>,
     /// Largest |μ| of one move.
-    rapidity_bound: Option<f64>,
+    pub(super) rapidity_bound: Option<f64>,
     /// x + y and x − y of the pair, then D times both.
-    light: Vec<f64>,
+    pub(super) light: Vec<f64>,
     /// The pair and direction along which the objective was found to be unbounded.
     pub(super) recession: Option<Recession>,
 }
@@ -39,6 +39,11 @@ impl Block {
             self.mixed.signs.extend_from_slice(signature.signs());
         }
         self.mixed.rapidity_bound = rapidity_bound;
+    }
+
+    /// Distance between the rows of the block's storage: r, padded to whole vectors.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
     }
 
     /// The pair of rows along which the last sweep found the objective to be unbounded below; the
@@ -74,8 +79,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
                 metric_rows[..stride].copy_from_slice(plus);
                 metric_rows[stride..].copy_from_slice(minus);
                 let (first, second) = metric_rows.split_at_mut(stride);
-                right_multiply(&mut first[..r], metric);
-                right_multiply(&mut second[..r], metric);
+                right_multiply(&mut first[..r], metric, &mut block.delta);
+                right_multiply(&mut second[..r], metric, &mut block.delta);
                 (first, second)
             }
         };
@@ -186,8 +191,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             block.moved[row] = true;
         }
         if let Some(metric) = self.options.metric {
-            right_multiply(&mut new_x[..r], metric);
-            right_multiply(&mut new_y[..r], metric);
+            right_multiply(&mut new_x[..r], metric, &mut block.delta);
+            right_multiply(&mut new_y[..r], metric, &mut block.delta);
         }
         let (ci, cj) = (
             &block.curvature[i * b..(i + 1) * b],
@@ -206,7 +211,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
 /// The change of the smooth part from V − I or from light-cone coordinates, whichever adds up
 /// smaller terms and so rounds less: the first near the identity, the second for large rapidities.
 #[inline(always)]
-pub(crate) fn smooth_change(
+pub(super) fn smooth_change(
     model: &PairModel,
     light: &LightModel,
     boost: Boost,

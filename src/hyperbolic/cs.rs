@@ -94,7 +94,7 @@ fn sorted(signature: &Signature) -> Vec<usize> {
 }
 
 /// Distance ‖XᵀJX − J‖_F, relative to ‖X‖_F², up to which a matrix counts as J-orthogonal.
-pub const J_ORTHOGONAL_TOLERANCE: f64 = solver::START_TOLERANCE;
+pub(super) const J_ORTHOGONAL_TOLERANCE: f64 = solver::START_TOLERANCE;
 
 /// Decomposes a J-orthogonal matrix. With r = rank of the off-diagonal block the factors are
 /// unique up to signs and rotations of equal sines; the product is exact to a few ε‖X‖_F.

@@ -11,9 +11,11 @@
 //! orthogonal group, `[[c, s], [−s, c]]` and `[[c, s], [s, −c]]`, turn this into a
 //! [`Trig`] of one angle. Rows of opposite sign move on a hyperbola: [`Hyp`] of one rapidity.
 
+mod breakpoints;
 mod circle;
 mod hyperbola;
 
+pub use breakpoints::Breakpoints;
 pub use circle::{Minima, Trig};
 pub use hyperbola::{
     BestBoost, Boost, BoostMinima, Branch, Hyp, HyperbolaPair, LightModel, MAX_RAPIDITY,
@@ -187,9 +189,9 @@ impl Turn {
 pub struct CirclePair<'a> {
     /// Global indices of the two rows (for entrywise weights).
     pub rows: (usize, usize),
-    /// First row, length r.
+    /// First row: r entries, perhaps followed by zeros.
     pub x: &'a [f64],
-    /// Second row, length r.
+    /// Second row, of the same length.
     pub y: &'a [f64],
     /// Smooth part on rotations.
     pub rotation: Trig,
@@ -236,35 +238,23 @@ impl Best {
 pub struct Scratch {
     /// Columns whose smaller entry is zero at the chosen breakpoint.
     pub vanishing: Vec<u32>,
-    /// Breakpoints: sort key and index.
+    /// Breakpoints and arcs.
+    pub breakpoints: Breakpoints,
+    /// On the hyperbola: (u at which an entry vanishes, column).
     pub order: Vec<(f64, u32)>,
-    /// Cosines, by breakpoint.
-    pub c: Vec<f64>,
-    /// Sines, by breakpoint.
-    pub s: Vec<f64>,
-    /// Coefficient of the cosine of h on the arc after the breakpoint.
-    pub arc_c: Vec<f64>,
-    /// Coefficient of the sine of h on the arc after the breakpoint.
-    pub arc_s: Vec<f64>,
-    /// Unsorted breakpoints as (c, s, jump of arc_c, jump of arc_s).
-    pub jumps: Vec<[f64; 4]>,
-    /// Values, by breakpoint.
-    pub values: Vec<f64>,
+    /// On the hyperbola: jumps of the coefficients of u and 1/u there, by column.
+    pub jumps: Vec<[f64; 2]>,
 }
 
 impl Scratch {
     /// Work space for rows of length `r`.
     pub fn new(r: usize) -> Self {
-        let capacity = 4 * r + 8;
+        let capacity = 2 * r + 16;
         Self {
             vanishing: Vec::with_capacity(capacity),
-            order: Vec::with_capacity(capacity),
-            c: Vec::with_capacity(capacity),
-            s: Vec::with_capacity(capacity),
-            arc_c: Vec::with_capacity(capacity),
-            arc_s: Vec::with_capacity(capacity),
-            jumps: Vec::with_capacity(capacity),
-            values: Vec::with_capacity(8 * capacity),
+            breakpoints: Breakpoints::with_capacity(capacity),
+            order: Vec::new(),
+            jumps: Vec::new(),
         }
     }
 }

@@ -157,11 +157,11 @@ pub(super) fn l1(
         if vanishing_point(x, y).is_some() {
             scratch
                 .jumps
-                .push([2.0 * small * plus, -2.0 * small * minus, 0.0, 0.0]);
+                .push([2.0 * small * plus, -2.0 * small * minus]);
         } else {
             // Lightlike: one of plus, minus is zero, and so is one of the two terms, for all u.
             a += 2.0 * small * plus;
-            scratch.jumps.push([0.0; 4]);
+            scratch.jumps.push([0.0; 2]);
         }
     }
     let down = b;

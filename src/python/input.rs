@@ -188,6 +188,7 @@ impl SolverOptions {
             tol: limits.2.unwrap_or(default.tol),
             target: limits.3,
             seed,
+            ..default
         })
     }
 }

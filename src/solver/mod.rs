@@ -29,7 +29,7 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
-use crate::working_set::{Schedule, Scores, Visit, WorkingSet};
+use crate::working_set::{Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 pub(crate) use columns::column_pairs_gap;
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
@@ -70,6 +70,10 @@ pub const DIVERGENCE: f64 = 1e8;
 
 /// Moves after which everything incremental is evaluated afresh, if no sweep ended before.
 pub const CHECKPOINT_UPDATES: u64 = 100_000;
+
+/// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected: rounding of one
+/// evaluation is about ε times it.
+pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-15;
 
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
@@ -310,6 +314,8 @@ pub struct Solution {
     pub seconds: f64,
     /// Row 0 is the start, the last row the returned point; the objective never rises.
     pub history: Vec<Record>,
+    /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].
+    pub recession: Option<Recession>,
 }
 
 /// Whether to go on.
@@ -384,7 +390,15 @@ pub fn minimize<P: Penalty>(
     if x0.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("x0", "must be finite"));
     }
-    let mut state = State::new(problem, x0, options, threads);
+    if !problem.signature.is_definite()
+        && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
+    {
+        return Err(Error::invalid(
+            "working_set",
+            "must be random, cyclic or tiled for a mixed signature",
+        ));
+    }
+    let mut state = State::new(problem, x0, options, threads)?;
     Ok(state.run(monitor))
 }
 
@@ -406,6 +420,16 @@ struct State<'a, P: Penalty> {
     scratch: Scratch,
     lipschitz: f64,
     jacobi: Option<jacobi::Jacobi>,
+    columns: Option<columns::Columns<P>>,
+    turn: columns::Turn,
+    /// Whether X has moved without the tracker.
+    stale: bool,
+    /// Pair visits by which sweeps of columns count for more than their pairs.
+    credit: u64,
+    recession: Option<Recession>,
+    /// The last point of a mixed signature that was not diverging.
+    good: Option<Array2<f64>>,
+    divergence: f64,
     arch: pulp::Arch,
     started: Instant,
     history: Vec<Record>,
@@ -417,7 +441,7 @@ impl<'a, P: Penalty> State<'a, P> {
         x0: Array2<f64>,
         options: &'a Options,
         threads: &'a Threads,
-    ) -> Self {
+    ) -> Result<Self> {
         let (n, r) = x0.dim();
         let started = Instant::now();
         let x = x0.as_standard_layout().into_owned();
@@ -431,7 +455,19 @@ impl<'a, P: Penalty> State<'a, P> {
             0.0
         };
         let jacobi = (options.update == Update::Jacobi)
-            .then(|| jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1));
+            .then(|| {
+                jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1, problem, options)
+            });
+        let columns = columns::Columns::new(problem, k0.view(), options.side)?;
+        let turn = columns::Turn::new(options.side, columns.as_ref(), n);
+        let mut block = Block::new(r);
+        block.set_signature(problem.signature, options.rapidity_bound);
+        let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
+        let tile_order = if tracker.keeps_lead() {
+            TileOrder::ByLead
+        } else {
+            TileOrder::RoundRobin
+        };
         let mut state = Self {
             problem,
             options,
@@ -441,20 +477,33 @@ impl<'a, P: Penalty> State<'a, P> {
             objective: 0.0,
             magnitude: 0.0,
             counts: Outcome::default(),
-            schedule: Schedule::new(options.working_set, n, options.block_size, options.tile),
+            schedule: Schedule::new(
+                options.working_set,
+                n,
+                options.block_size,
+                options.tile,
+                tile_order,
+            ),
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
-            block: Block::new(r),
+            block,
             scratch: Scratch::new(r),
             lipschitz,
             jacobi,
+            columns,
+            turn,
+            stale: false,
+            credit: 0,
+            recession: None,
+            good: (!problem.signature.is_definite()).then(|| x.clone()),
+            divergence: DIVERGENCE * size.max(1.0),
             arch: pulp::Arch::new(),
             started,
             history: Vec::new(),
             x,
         };
         state.evaluate();
-        state
+        Ok(state)
     }
 
     /// F and its magnitude from the tracker and the current X.
@@ -510,14 +559,29 @@ impl<'a, P: Penalty> State<'a, P> {
                 return Status::MaxTime;
             }
 
-            self.step();
+            if self.turn.columns {
+                self.column_step();
+            } else {
+                self.refresh_if_stale();
+                self.step();
+            }
+            if self.recession.is_some() {
+                return Status::Unbounded;
+            }
 
-            if self.counts.visited >= next_sweep || self.counts.updates >= checked_updates + CHECKPOINT_UPDATES {
+            let progress = self.counts.visited + self.credit;
+            let within = self.turn.columns && progress < next_sweep;
+            if progress >= next_sweep
+                || (!within && self.counts.updates >= checked_updates + CHECKPOINT_UPDATES)
+            {
                 checked_updates = self.counts.updates;
                 self.checkpoint();
+                if self.diverges() {
+                    return Status::Diverged;
+                }
             }
-            if self.counts.visited >= next_sweep {
-                next_sweep = (self.counts.visited / sweep + 1) * sweep;
+            if progress >= next_sweep {
+                next_sweep = (progress / sweep + 1) * sweep;
                 let decrease = sweep_start - self.objective;
                 sweep_start = self.objective;
                 let pause = if self.history.len() < 1000 { 0 } else { 10 };
@@ -527,13 +591,14 @@ impl<'a, P: Penalty> State<'a, P> {
                         return Status::Interrupted;
                     }
                 }
-                if decrease <= self.options.tol * self.magnitude {
+                let threshold = self.options.tol * self.magnitude;
+                if self.turn.end_of_sweep(decrease, threshold) {
                     return Status::Converged;
                 }
                 if self
                     .options
                     .max_sweeps
-                    .is_some_and(|limit| self.counts.visited / sweep >= limit)
+                    .is_some_and(|limit| progress / sweep >= limit)
                 {
                     return Status::MaxSweeps;
                 }
@@ -582,6 +647,7 @@ impl<'a, P: Penalty> State<'a, P> {
         self.block.load(self.x.view(), lead, rest);
         self.tracker.fill(&mut self.block);
         let outcome = self.sweep_block(pairs);
+        self.recession = self.recession.or(self.block.recession());
         if outcome.updates > 0 {
             for (k, &row) in self.block.rows.iter().enumerate() {
                 if self.block.has_moved(k) {
@@ -592,6 +658,7 @@ impl<'a, P: Penalty> State<'a, P> {
                         .for_each(|(x, &new)| *x = new);
                 }
             }
+            self.block.collect_delta();
             self.tracker.commit(&self.block, self.threads);
             self.objective += outcome.change;
         }
@@ -606,7 +673,12 @@ impl<'a, P: Penalty> State<'a, P> {
         };
         let small_block = self.options.working_set != WorkingSet::Tiled && self.block.len() > 2;
         let mut outcome = Outcome::default();
-        if small_block && P::SMOOTH {
+        // A turn of all rows is orthogonal, so the rows have to be of one sign.
+        let signs = self.problem.signature;
+        let rows = &self.block.rows;
+        let orthogonal = signs.is_definite()
+            || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
+        if small_block && P::SMOOTH && orthogonal {
             outcome = self.block.turn_all(options);
             if options.curvature == Curvature::Scalar {
                 return outcome;
@@ -632,13 +704,29 @@ impl<'a, P: Penalty> State<'a, P> {
     /// what has been reported.
     fn checkpoint(&mut self) {
         self.tracker.refresh(self.x.view(), self.threads);
+        self.stale = false;
         self.evaluate();
-        let size = self.k0.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
+        let definite = self.problem.signature.is_definite();
+        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
+        let size = if definite {
+            norm(&self.k0).sqrt()
+        } else {
+            norm(&self.x)
+        };
         let drift = repair::drift(self.x.view(), self.problem.signature, self.k0.view());
-        if drift > REPAIR_THRESHOLD * size.max(1.0) {
+        let threshold = if definite { REPAIR_THRESHOLD } else { MIXED_REPAIR_THRESHOLD };
+        if drift > threshold * size.max(1.0) {
             let ceiling = self.history.last().map_or(self.objective, |r| r.objective);
-            let mut repaired =
-                repair::project_onto_pattern(&self.x, self.problem.signature, self.k0.view());
+            let dense = !definite
+                && P::SMOOTH
+                && repair::signs_of(self.k0.view()).is_some();
+            let project = if dense {
+                repair::project_dense
+            } else {
+                project_onto_pattern
+            };
+            let mut repaired = project(&self.x, self.problem.signature, self.k0.view());
             for mut row in repaired.outer_iter_mut() {
                 if let Some(row) = row.as_slice_mut() {
                     self.problem.penalty.tidy(row);
@@ -653,6 +741,20 @@ impl<'a, P: Penalty> State<'a, P> {
                 self.evaluate();
             }
         }
+    }
+
+    /// Whether ‖X‖² has left every bound; X is the last good point then. Otherwise X is that point.
+    fn diverges(&mut self) -> bool {
+        let Some(good) = &mut self.good else {
+            return false;
+        };
+        let size = self.x.iter().map(|v| v * v).sum::<f64>() / self.x.nrows() as f64;
+        if size <= self.divergence {
+            good.assign(&self.x);
+            return false;
+        }
+        self.x.assign(good);
+        true
     }
 
     fn feasibility(&self) -> f64 {
@@ -709,10 +811,11 @@ impl<'a, P: Penalty> State<'a, P> {
             feasibility: last.feasibility,
             status,
             iterations: self.counts.visited,
-            sweeps: self.counts.visited / (n * (n - 1) / 2),
+            sweeps: (self.counts.visited + self.credit) / (n * (n - 1) / 2),
             updates: self.counts.updates,
             seconds: last.seconds,
             history,
+            recession: self.recession,
         }
     }
 }
