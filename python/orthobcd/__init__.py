@@ -7,6 +7,15 @@ objective never rises.
 
 from ._core import __version__
 from ._solve import Progress, solve
+from .hyperbolic import hyperbolic_cs, random_j_orthogonal
+from .hyperbolic_problems import (
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    JOrthogonalProblem,
+    WellPosedness,
+    well_posedness,
+)
+from .jobcd import JOBCD
 from .problems import (
     L0,
     L1,
@@ -22,10 +31,14 @@ from .result import Result, Status
 from .solvers import OBCD
 
 __all__ = [
+    "JOBCD",
     "L0",
     "L1",
     "OBCD",
     "GramQuadratic",
+    "HyperbolicEigenvalueProblem",
+    "HyperbolicPCAProblem",
+    "JOrthogonalProblem",
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",
@@ -35,6 +48,10 @@ __all__ = [
     "SparsePCAProblem",
     "Status",
     "StiefelProblem",
+    "WellPosedness",
     "__version__",
+    "hyperbolic_cs",
+    "random_j_orthogonal",
     "solve",
+    "well_posedness",
 ]

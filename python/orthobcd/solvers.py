@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ._checks import as_choice, as_float, as_int
+from .jobcd import JOBCD
 
 WORKING_SETS = ("random", "cyclic", "wss-sv", "wss-or", "tiled")
 UPDATES = ("gauss-seidel", "jacobi")
 CURVATURES = ("exact", "scalar")
-SIDES = ("rows",)
+SIDES = ("rows", "columns", "both")
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ class OBCD:
         Jacobi moves all pairs of a random perfect matching at once, in parallel.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the pair model, eq. 8 or eq. 9 of the paper.
-    side : {"rows"}, default "rows"
-        What moves.
+    side : {"rows", "columns", "both"}, default "rows"
+        What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and lower
+        h: a sparsifying rotation), or both in turn.
     alpha : float, default 1e-5
         Proximal weight, nonnegative; every accepted move lowers F by at least
         ``alpha/2 · ||V − I||²`` (Theorem 4.2).
@@ -63,4 +65,4 @@ class OBCD:
         object.__setattr__(self, "alpha", as_float("alpha", self.alpha, minimum=0.0))
 
 
-Solver: TypeAlias = OBCD
+Solver: TypeAlias = OBCD | JOBCD

@@ -1,6 +1,7 @@
 //! The one door between Python and the core: arguments in, GIL released, signals polled, errors
 //! mapped.
 
+mod hyperbolic;
 mod input;
 mod watch;
 
@@ -34,6 +35,8 @@ macro_rules! with_penalty {
         }
     };
 }
+
+pub(crate) use with_penalty;
 
 /// Where to start.
 #[derive(FromPyObject)]
@@ -117,6 +120,11 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::hyperbolic::{
+        certify_j_orthogonal, hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,142 @@
+"""Solves with a mixed signature."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._checks import FloatArray, as_float_array
+from .hyperbolic import random_j_orthogonal
+from .hyperbolic_problems import (
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    JOrthogonalProblem,
+    WellPosedness,
+    well_posedness,
+)
+from .jobcd import JOBCD
+from .result import Result, Status
+
+logger = logging.getLogger("orthobcd")
+
+HYPERBOLIC_PROBLEMS = (JOrthogonalProblem, HyperbolicEigenvalueProblem, HyperbolicPCAProblem)
+
+HYPERBOLIC_STARTS = ("identity", "random", "cs")
+
+RANDOM_SCALE = 0.5
+"""Standard deviation of the rapidities of the start "random"."""
+
+CS_SCALE = 0.65
+"""Standard deviation of the rapidities of the start "cs": E[sinh²] as the paper's start values imply."""
+
+FEASIBLE_START = 1e-8
+"""A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
+
+
+def solve_hyperbolic(
+    problem: JOrthogonalProblem | HyperbolicEigenvalueProblem | HyperbolicPCAProblem,
+    x0: Any,
+    solver: JOBCD,
+    limits: tuple[float | None, int | None, float | None, float | None],
+    seed: int,
+    n_threads: int | None,
+    watcher: Callable[..., bool] | None,
+) -> Result:
+    """Solve a problem of mixed signature; arguments are those of `solve`, already checked."""
+    signs = problem.signature
+    if (
+        isinstance(problem, JOrthogonalProblem)
+        and solver.rapidity_bound is not None
+        and (signs == signs[0]).all()
+    ):
+        raise ValueError("rapidity_bound needs a signature of both signs")
+    posed = _check(problem)
+    start = start_point(problem, x0, seed)
+    returned, error = _core.solve_j_orthogonal(
+        problem.smooth,
+        problem.penalty,
+        signs,
+        start,
+        solver,
+        limits,
+        seed,
+        n_threads,
+        watcher,
+    )
+    extra: dict[str, Any] = {}
+    recession = returned.pop("recession", None)
+    if recession is not None:
+        extra["recession"] = recession
+        logger.warning(
+            "the objective is unbounded below along %s %s: rapidity → %s∞, signs %s",
+            recession["kind"],
+            recession["pair"],
+            "+" if recession["direction"] > 0 else "−",
+            recession["signs"],
+        )
+    status = Status(returned["status"])
+    if posed is not None:
+        extra["well_posedness"] = posed
+        if not posed.attained and status in (
+            Status.CONVERGED,
+            Status.MAX_TIME,
+            Status.MAX_SWEEPS,
+        ):
+            status = Status.DIVERGED
+    if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
+        x = returned["x"]
+        extra["eigenvalues"] = signs * np.einsum("ik,ik->k", x, problem.matrix @ x)
+    result = Result(**{**returned, "status": status, "seed": seed, "extra": extra})
+    if error is not None:
+        error.result = result
+        raise error
+    return result
+
+
+def _check(problem: Any) -> WellPosedness | None:
+    if isinstance(problem, JOrthogonalProblem):
+        return None
+    if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
+        # Unbounded wherever it is not trivial; the solve finds the pair.
+        return None
+    posed = well_posedness(problem.matrix, problem.signature)
+    name = "ridge" if isinstance(problem, HyperbolicEigenvalueProblem) else "C"
+    if not posed.finite:
+        raise ValueError(f"{name}: {posed.message}")
+    if not posed.attained:
+        logger.warning("%s: %s", type(problem).__name__, posed.message)
+    return posed
+
+
+def start_point(problem: Any, x0: Any, seed: int) -> FloatArray:
+    """The start: by name, or the checked array."""
+    signs = problem.signature
+    n = signs.size
+    r = n if isinstance(problem, HyperbolicPCAProblem) else problem.n_components
+    if x0 is None:
+        x0 = "identity"
+    if isinstance(x0, str):
+        if x0 not in HYPERBOLIC_STARTS:
+            raise ValueError(
+                f"x0 must be an array or one of {', '.join(HYPERBOLIC_STARTS)}; got {x0!r}"
+            )
+        if x0 == "identity":
+            return np.eye(n, r)
+        scale = RANDOM_SCALE if x0 == "random" else CS_SCALE
+        return np.ascontiguousarray(random_j_orthogonal(signs, scale, seed)[:, :r])
+    array = as_float_array("x0", x0, 2)
+    if array.shape != (n, r):
+        raise ValueError(f"x0 must have shape ({n}, {r}), got {array.shape}")
+    if r == n:
+        gap = float(np.linalg.norm(array.T @ (signs[:, None] * array) - np.diag(signs)))
+        size = max(1.0, float(np.linalg.norm(array)) ** 2)
+        if gap > FEASIBLE_START * size:
+            raise ValueError(
+                "x0 must satisfy XᵀJX = J for J = diag(signature), "
+                f"‖XᵀJX − J‖_F is {gap:.3e}"
+            )
+    return array
