@@ -10,6 +10,7 @@
 //! * [`pair`]: the 2×2 problem
 //! * [`block`](mod@block): exact pair sweeps inside a block of rows
 //! * [`working_set`]: which rows come next
+//! * [`finite_sum`]: sums over data rows and the variance-reduced method
 //! * [`hyperbolic`]: mixed signatures: J-orthogonal matrices and column moves
 //! * [`minimize`]: the loop
 //! * [`start`]: feasible starting points
@@ -20,6 +21,7 @@
 
 pub mod block;
 mod error;
+pub mod finite_sum;
 pub mod hyperbolic;
 pub mod linalg;
 pub mod pair;

@@ -126,6 +126,7 @@ impl Instance {
                 [dot(&self.y, &plus), dot(&self.y, &minus)],
             ],
             s: [dot(&plus, &plus), dot(&minus, &minus)],
+            s_size: [0.0; 2],
             alpha: self.alpha,
         }
     }

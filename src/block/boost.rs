@@ -115,6 +115,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
                 [dot(simd, y, d_plus), dot(simd, y, d_minus)],
             ],
             s: [dot(simd, plus, d_plus), dot(simd, minus, d_minus)],
+            s_size: [0.0; 2],
             alpha: self.options.alpha,
         };
         let searched = match self.options.curvature {

@@ -22,6 +22,8 @@ pub(crate) struct ColumnSweep<'a, P: Penalty> {
     pub(crate) linear: &'a [f64],
     /// The penalty of Xᵀ.
     pub(crate) penalty: &'a P,
+    /// Size of C: its largest diagonal entry.
+    pub(crate) scale: f64,
     /// Proximal weight.
     pub(crate) alpha: f64,
     /// Work space.
@@ -111,6 +113,8 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 [dot(simd, y, c_plus), dot(simd, y, c_minus)],
             ];
             let along = gz(plus, minus);
+            // Rounding of CX: ε‖C‖ times the length of the columns.
+            let length = self.scale * (dot(simd, x, x).sqrt() + dot(simd, y, y).sqrt());
             let light = LightModel {
                 gz: [
                     [t[0][0] + along[0][0], t[0][1] + along[0][1]],
@@ -119,6 +123,10 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 m: model.m,
                 t,
                 s: [dot(simd, plus, c_plus), dot(simd, minus, c_minus)],
+                s_size: [
+                    length * dot(simd, plus, plus).sqrt(),
+                    length * dot(simd, minus, minus).sqrt(),
+                ],
                 alpha: self.alpha,
             };
             let best = self.penalty.hyperbola(

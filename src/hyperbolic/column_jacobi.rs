@@ -25,7 +25,8 @@ use crate::threads::Threads;
 /// Columns per tile.
 const TILE: usize = 32;
 
-/// An entry b_ik is rounding, and its pair rests, if it is at most this times √|b_ii b_kk|.
+/// An entry b_ik is rounding, and its pair rests, if it is at most this times √|b_ii b_kk|, or times
+/// ‖C‖·‖x_i‖‖x_k‖ (what rounding of XᵀCX amounts to; on the kernel of C it is all there is).
 pub const SKIP: f64 = f64::EPSILON;
 
 /// Largest |tanh 2μ| of one move where b_ii + b_kk ± 2b_ik is zero up to rounding, so that the pair's
@@ -41,6 +42,8 @@ pub struct Round {
     pub visited: u64,
     /// Pairs that moved.
     pub updates: u64,
+    /// Largest |b_ik|/√|b_ii b_kk| that was met.
+    pub off: f64,
     /// A pair of columns along which f is unbounded below; nothing moved after it.
     pub recession: Option<Recession>,
     /// Whether this was the last round of a sweep.
@@ -57,6 +60,8 @@ pub struct ColumnJacobi {
     signs: Vec<f64>,
     weights: Vec<f64>,
     rapidity_bound: Option<f64>,
+    /// Size of C: its largest diagonal entry.
+    scale: f64,
     round: usize,
 }
 
@@ -69,15 +74,17 @@ struct Moves {
 
 impl ColumnJacobi {
     /// A sweep from X, with B = XᵀCX, κ = diag(XᵀJX) (±1, or 0 for nothing: such columns rest) and the
-    /// weights w.
+    /// weights w; `scale` is the size of C, say its largest diagonal entry.
     pub fn new(
         x: ArrayView2<'_, f64>,
         b: Array2<f64>,
         signs: Vec<f64>,
         weights: Vec<f64>,
         rapidity_bound: Option<f64>,
+        scale: f64,
     ) -> Self {
         Self {
+            scale,
             xt: x.t().as_standard_layout().into_owned(),
             b,
             signs,
@@ -132,6 +139,7 @@ impl ColumnJacobi {
             total.change += m.outcome.change;
             total.visited += m.outcome.visited;
             total.updates += m.outcome.updates;
+            total.off = total.off.max(m.outcome.off);
             total.recession = total.recession.or(m.outcome.recession);
         }
         if total.updates > 0 {
@@ -165,6 +173,13 @@ impl ColumnJacobi {
         let mut local = Local {
             b: Array2::from_shape_fn((w, w), |(i, k)| self.b[[rows[i], rows[k]]]),
             v: Array2::eye(w),
+            noise: rows
+                .iter()
+                .map(|&k| {
+                    let row = self.xt.row(k);
+                    (self.scale * row.dot(&row)).sqrt()
+                })
+                .collect(),
         };
         let mut outcome = Round::default();
         'sweep: for i in 0..w {
@@ -177,6 +192,10 @@ impl ColumnJacobi {
                 let weights = (self.weights[p], self.weights[q]);
                 if signs.0 == 0.0 || signs.1 == 0.0 {
                     continue;
+                }
+                let (bi, bk, o) = local.entries(i, k);
+                if !local.rests(i, k) {
+                    outcome.off = outcome.off.max(o.abs() / (bi * bk).abs().sqrt());
                 }
                 let moved = if signs.0 == signs.1 {
                     Ok(local.rotate(i, k, weights))
@@ -236,6 +255,8 @@ fn apply(a: &mut Array2<f64>, moves: &[Moves], threads: &Threads) {
 struct Local {
     b: Array2<f64>,
     v: Array2<f64>,
+    /// √(‖C‖)·‖x_k‖: ε times the product of two of them is rounding of their entry of b.
+    noise: Vec<f64>,
 }
 
 /// Rows i, k of a ← [[a00, a01], [a10, a11]] · rows.
@@ -266,6 +287,16 @@ impl Local {
             }
         }
         turn_rows(&mut self.v, i, k, t);
+        let (p, q) = (self.noise[i], self.noise[k]);
+        self.noise[i] = t[0][0].abs() * p + t[0][1].abs() * q;
+        self.noise[k] = t[1][0].abs() * p + t[1][1].abs() * q;
+    }
+
+    /// Whether b_ik is rounding.
+    #[inline(always)]
+    fn rests(&self, i: usize, k: usize) -> bool {
+        let (bi, bk, o) = self.entries(i, k);
+        o.abs() <= SKIP * (bi * bk).abs().sqrt().max(self.noise[i] * self.noise[k])
     }
 
     #[inline(always)]
@@ -277,7 +308,7 @@ impl Local {
     #[inline(always)]
     fn rotate(&mut self, i: usize, k: usize, weights: (f64, f64)) -> Option<f64> {
         let (bi, bk, o) = self.entries(i, k);
-        let rests = o.abs() <= SKIP * (bi * bk).abs().sqrt() || o == 0.0;
+        let rests = self.rests(i, k);
         // The heavier column is to have the smaller eigenvalue.
         let swapped = (weights.0 - weights.1) * (bi - bk) > 0.0
             && (bi - bk).abs() > f64::EPSILON * (bi.abs() + bk.abs());
@@ -321,7 +352,8 @@ impl Local {
         let (bi, bk, o) = self.entries(i, k);
         let weight = weights.0 + weights.1;
         let (d, h) = (bi + bk, 2.0 * o);
-        let size = bi.abs() + bk.abs() + h.abs();
+        let noise = self.noise[i] * self.noise[i] + self.noise[k] * self.noise[k];
+        let size = (bi.abs() + bk.abs() + h.abs()).max(noise);
         if rapidity_bound.is_none() && weight > 0.0 {
             if d + h < -RECESSION_TOLERANCE * size {
                 return Err(true);
@@ -330,7 +362,7 @@ impl Local {
                 return Err(false);
             }
         }
-        if o == 0.0 && d >= 0.0 || o.abs() <= SKIP * (bi * bk).abs().sqrt() && d > 0.0 {
+        if self.rests(i, k) && (d >= 0.0 || rapidity_bound.is_none()) {
             return Ok(None);
         }
         let limit = rapidity_bound.unwrap_or(MAX_RAPIDITY);

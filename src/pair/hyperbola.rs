@@ -419,6 +419,9 @@ pub struct LightModel {
     pub t: [[f64; 2]; 2],
     /// `(z₊ D z₊, z₋ D z₋)`.
     pub s: [f64; 2],
+    /// What `s` was added up from, in magnitude: a value this times [`RECESSION_TOLERANCE`] below zero
+    /// is rounding.
+    pub s_size: [f64; 2],
     /// Proximal weight α ≥ 0.
     pub alpha: f64,
 }
@@ -451,7 +454,7 @@ impl LightModel {
             a[k] = 0.5 * ((g0 + g1) - (c0 + c1));
             let m = self.m.d0 + self.m.d1 + 2.0 * orientation * mixed * self.m.o;
             p[k] = 0.125 * m * self.s[k];
-            let p_size = 0.125 * m_size * self.s[k].abs();
+            let p_size = 0.125 * m_size * self.s[k].abs().max(self.s_size[k]);
             if p[k] < 0.0 && p[k] >= -RECESSION_TOLERANCE * p_size {
                 p[k] = 0.0;
             }
@@ -481,6 +484,7 @@ impl LightModel {
             m: Sym2::scalar(bound),
             t: [[1.0, 1.0], [1.0, -1.0]],
             s: [2.0, 2.0],
+            s_size: [2.0, 2.0],
             ..*self
         }
     }

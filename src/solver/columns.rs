@@ -9,6 +9,7 @@ use crate::hyperbolic::{ColumnJacobi, Gap};
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
+use crate::smooth::Smooth;
 use crate::threads::Threads;
 
 /// A side is visited every time unless its last sweep gained less than this share of the other's;
@@ -16,6 +17,14 @@ const SMALL_SHARE: f64 = 0.1;
 
 /// then only every so many sweeps.
 const SELDOM: u32 = 8;
+
+/// B counts as diagonal after a sweep that met no |b_ik|/√|b_ii b_kk| above this: convergence is quadratic,
+/// so what is left is rounding.
+const DIAGONAL: f64 = 1e-9;
+
+/// Sweeps, at most, that go on for a diagonal B after the objective has converged (on the kernel
+/// of a singular matrix the quotients are rounding noise that never gets small).
+const POLISH: u32 = 5;
 
 /// How columns move.
 #[derive(Debug, Clone)]
@@ -31,6 +40,11 @@ pub(super) struct Columns<P> {
     method: Method<P>,
     signs: Vec<f64>,
     sweep: Option<ColumnJacobi>,
+    /// Largest quotient met in this sweep.
+    off: f64,
+    polished: u32,
+    /// Whether the next round starts a sweep.
+    fresh: bool,
 }
 
 /// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
@@ -88,6 +102,9 @@ impl<P: Penalty> Columns<P> {
                     method,
                     signs,
                     sweep: None,
+                    off: 0.0,
+                    polished: 0,
+                    fresh: true,
                 }))
             }
             Err(_) if side == Side::Both => Ok(None),
@@ -173,6 +190,7 @@ impl<P: Penalty> State<'_, P> {
                         columns.signs.clone(),
                         weights.clone(),
                         self.options.rapidity_bound,
+                        size_of(self.problem.smooth),
                     )
                 });
                 let round = jacobi.step(self.threads);
@@ -189,6 +207,12 @@ impl<P: Penalty> State<'_, P> {
                 } else {
                     columns.sweep = Some(jacobi);
                 }
+                if columns.fresh {
+                    columns.off = round.off;
+                } else {
+                    columns.off = columns.off.max(round.off);
+                }
+                columns.fresh = round.last;
             }
             Method::Pairs(penalty) => {
                 let (mut block, linear) =
@@ -198,6 +222,7 @@ impl<P: Penalty> State<'_, P> {
                     block: &mut block,
                     linear: &linear,
                     penalty,
+                    scale: size_of(self.problem.smooth),
                     alpha: self.options.alpha,
                     scratch: &mut scratch,
                     best: None,
@@ -222,6 +247,18 @@ impl<P: Penalty> State<'_, P> {
         self.columns = Some(columns);
     }
 
+    /// Whether a converged sweep of columns should be followed by another, for the eigenvalues' sake.
+    pub(super) fn polishes(&mut self) -> bool {
+        let Some(columns) = &mut self.columns else {
+            return false;
+        };
+        if !self.turn.columns || columns.off <= DIAGONAL || columns.polished >= POLISH {
+            return false;
+        }
+        columns.polished += 1;
+        true
+    }
+
     /// Lets the objective follow what the columns did.
     pub(super) fn refresh_if_stale(&mut self) {
         if self.stale {
@@ -229,6 +266,11 @@ impl<P: Penalty> State<'_, P> {
             self.stale = false;
         }
     }
+}
+
+/// The largest diagonal entry of C in magnitude.
+fn size_of(smooth: &dyn Smooth) -> f64 {
+    smooth.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
 }
 
 /// Xᵀ with (CX)ᵀ beside it, and linearᵀ padded alike.
@@ -287,6 +329,7 @@ pub(crate) fn column_pairs_gap<P: Penalty>(
         block: &mut block,
         linear: &linear,
         penalty: &penalty,
+        scale: size_of(problem.smooth),
         alpha: 0.0,
         scratch: &mut scratch,
         best: None,

@@ -33,7 +33,7 @@ use crate::working_set::{Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 pub(crate) use columns::column_pairs_gap;
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
-pub(crate) use repair::{START_TOLERANCE, signed};
+pub(crate) use repair::{START_TOLERANCE, repair_dense, signed, start_constraint};
 
 /// How pairs are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -592,7 +592,8 @@ impl<'a, P: Penalty> State<'a, P> {
                     }
                 }
                 let threshold = self.options.tol * self.magnitude;
-                if self.turn.end_of_sweep(decrease, threshold) {
+                let settled = self.turn.end_of_sweep(decrease, threshold);
+                if settled && !self.polishes() {
                     return Status::Converged;
                 }
                 if self

@@ -24,7 +24,7 @@ pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> 
 
 /// The value to keep: the identity (or −I) if the start is orthonormal up to rounding, else the
 /// start's own XᵀJX.
-pub(super) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     let k = constraint(x, signature);
     // A start whose XᵀJX is a diagonal of ±1 up to rounding means exactly that.
     let rounded = k.mapv(f64::round);
@@ -85,6 +85,19 @@ pub(super) fn project_dense(
         before = after;
     }
     x
+}
+
+/// [`project_dense`] where K = diag(±1), X itself elsewhere.
+pub(crate) fn repair_dense(
+    x: &Array2<f64>,
+    signature: &Signature,
+    k: ArrayView2<'_, f64>,
+) -> Array2<f64> {
+    if signs_of(k).is_some() {
+        project_dense(x, signature, k)
+    } else {
+        x.clone()
+    }
 }
 
 /// The signs of K if it is diag(±1).
