@@ -82,6 +82,24 @@ fn curvature_bounds_the_hessian() {
 }
 
 #[test]
+fn mean_square_curvature_bounds_the_components() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(33);
+    for sum in members(6, 40, 4) {
+        for _ in 0..50 {
+            let (x, y) = (gauss(&mut rng, 6, 6), gauss(&mut rng, 6, 6));
+            let mean = (0..40)
+                .map(|i| {
+                    norm2(&(sum.batch_gradient(x.view(), &[i]) - sum.batch_gradient(y.view(), &[i])))
+                })
+                .sum::<f64>()
+                / 40.0;
+            let bound = sum.mean_square_curvature().powi(2) * norm2(&(&x - &y));
+            assert!(mean <= bound * (1.0 + 1e-12));
+        }
+    }
+}
+
+#[test]
 fn conditional_mean_is_exact() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
     let all: Vec<usize> = (0..6).collect();
@@ -187,7 +205,7 @@ fn variance_reduction_saves_component_gradients() {
     let full = FiniteSumOptions {
         probability: Some(1.0),
         look: 1,
-        max_evaluations: Some(60 * samples as u64),
+        max_evaluations: Some(100 * samples as u64),
         ..FiniteSumOptions::default()
     };
     let solve = |options: &FiniteSumOptions| {
@@ -201,7 +219,7 @@ fn variance_reduction_saves_component_gradients() {
         probability: None,
         look: 10,
         target: Some(reference.objective),
-        max_evaluations: Some(60 * samples as u64),
+        max_evaluations: Some(100 * samples as u64),
         ..FiniteSumOptions::default()
     });
     println!(
@@ -214,7 +232,7 @@ fn variance_reduction_saves_component_gradients() {
     let again = solve(&FiniteSumOptions {
         look: 10,
         target: Some(reference.objective),
-        max_evaluations: Some(60 * samples as u64),
+        max_evaluations: Some(100 * samples as u64),
         ..FiniteSumOptions::default()
     });
     assert_eq!(again.x, reduced.x);

@@ -390,7 +390,7 @@ fn drift_is_repaired_from_both_sides_of_the_threshold() {
     for (error, repaired) in [(1e-10, true), (1e-18, false)] {
         let x0 = &exact + &(gauss(4, n, n) * error);
         let before = drift(x0.view(), &signature, j.view());
-        let options = Options { max_sweeps: Some(0), ..Options::default() };
+        let options = Options { max_time: Some(0.0), ..Options::default() };
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         let after = drift(solution.x.view(), &signature, j.view());
         if repaired {

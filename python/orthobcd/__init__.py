@@ -7,6 +7,7 @@ objective never rises.
 
 from ._core import __version__
 from ._solve import Progress, solve
+from .finite_sums import LogisticLoss
 from .hyperbolic import hyperbolic_cs, random_j_orthogonal
 from .hyperbolic_problems import (
     HyperbolicEigenvalueProblem,
@@ -39,6 +40,7 @@ __all__ = [
     "HyperbolicEigenvalueProblem",
     "HyperbolicPCAProblem",
     "JOrthogonalProblem",
+    "LogisticLoss",
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",

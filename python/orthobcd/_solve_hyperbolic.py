@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._checks import FloatArray, as_float_array
+from ._checks import FloatArray, as_float_array, is_sparse
+from .finite_sums import LogisticLoss
 from .hyperbolic import random_j_orthogonal
 from .hyperbolic_problems import (
     HyperbolicEigenvalueProblem,
@@ -19,6 +20,7 @@ from .hyperbolic_problems import (
     well_posedness,
 )
 from .jobcd import JOBCD
+from .problems import GramQuadratic
 from .result import Result, Status
 
 logger = logging.getLogger("orthobcd")
@@ -32,6 +34,9 @@ RANDOM_SCALE = 0.5
 
 CS_SCALE = 0.65
 """Standard deviation of the rapidities of the start "cs": E[sinh²] as the paper's start values imply."""
+
+LOOK = 50
+"""Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
 
 FEASIBLE_START = 1e-8
 """A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
@@ -56,18 +61,35 @@ def solve_hyperbolic(
         raise ValueError("rapidity_bound needs a signature of both signs")
     posed = _check(problem)
     start = start_point(problem, x0, seed)
-    returned, error = _core.solve_j_orthogonal(
-        problem.smooth,
-        problem.penalty,
-        signs,
-        start,
-        solver,
-        limits,
-        seed,
-        n_threads,
-        watcher,
-    )
     extra: dict[str, Any] = {}
+    loss = isinstance(problem.smooth, LogisticLoss)
+    if loss and solver.update == "gauss-seidel":
+        raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
+    if loss or solver.update == "vr-jacobi":
+        returned, error = _core.solve_finite_sum(
+            _finite_sum(problem),
+            problem.penalty,
+            signs,
+            start,
+            _sum_options(problem, solver, limits[1]),
+            limits,
+            seed,
+            n_threads,
+            watcher,
+        )
+        extra["component_gradients"] = returned.pop("evaluations")
+    else:
+        returned, error = _core.solve_j_orthogonal(
+            problem.smooth,
+            problem.penalty,
+            signs,
+            start,
+            solver,
+            limits,
+            seed,
+            n_threads,
+            watcher,
+        )
     recession = returned.pop("recession", None)
     if recession is not None:
         extra["recession"] = recession
@@ -95,6 +117,49 @@ def solve_hyperbolic(
         error.result = result
         raise error
     return result
+
+
+def _finite_sum(problem: Any) -> Any:
+    """The sum over data rows that the variance-reduced update samples."""
+    smooth = problem.smooth
+    if isinstance(smooth, LogisticLoss):
+        return smooth
+    if isinstance(problem, HyperbolicEigenvalueProblem):
+        data, scale = problem.A, 2.0 if problem.sense == "min" else -2.0
+        if problem.ridge < 0.0:
+            raise ValueError("ridge must be nonnegative with the update 'vr-jacobi'")
+    elif isinstance(smooth, GramQuadratic) and smooth.mean is None:
+        data, scale = smooth.A, smooth.scale
+    else:
+        raise ValueError(
+            "update must be 'gauss-seidel' or 'jacobi' here: 'vr-jacobi' needs a sum over data rows "
+            "(LogisticLoss, GramQuadratic without mean, or a HyperbolicEigenvalueProblem)"
+        )
+    dense = np.ascontiguousarray(data.toarray() if is_sparse(data) else data)
+    ridge = getattr(problem, "ridge", 0.0)
+    if ridge > 0.0:
+        dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
+    return dense, scale
+
+
+def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
+    """Options of the finite-sum solve; a sweep is one pass over the data there."""
+    rows = problem.smooth.A if isinstance(problem.smooth, LogisticLoss) else None
+    full = solver.update == "jacobi"
+    if rows is None:
+        source = problem.A if isinstance(problem, HyperbolicEigenvalueProblem) else problem.smooth.A
+        count = source.shape[0]
+    else:
+        count = rows.shape[0]
+    return (
+        solver.batch_size,
+        solver.small_batch_size,
+        1.0 if full else None,
+        solver.theta,
+        solver.rapidity_bound,
+        1 if full else LOOK,
+        None if max_sweeps is None else max_sweeps * count,
+    )
 
 
 def _check(problem: Any) -> WellPosedness | None:

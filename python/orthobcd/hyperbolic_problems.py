@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._checks import FloatArray, as_choice, as_float, as_int
-from .problems import NoPenalty, Penalty, Quadratic, Smooth, _check_problem, _data, _symmetric
+from .finite_sums import LogisticLoss
+from .problems import L0, L1, NonNegative, NoPenalty, Penalty, Quadratic, Smooth, _check_problem, _data, _symmetric
 
 SENSES = ("min", "max")
 
@@ -47,8 +48,8 @@ class JOrthogonalProblem:
 
     Parameters
     ----------
-    smooth : Quadratic or GramQuadratic
-        f.
+    smooth : Quadratic, GramQuadratic or LogisticLoss
+        f. A `LogisticLoss` needs a Jacobi update.
     signature : array_like of shape (n,)
         +1 and −1 in any order. All of one sign is the Stiefel manifold, solved as such.
     penalty : L0, L1, NonNegative or NoPenalty, default NoPenalty()
@@ -63,7 +64,7 @@ class JOrthogonalProblem:
         If an argument is not valid; the message names it.
     """
 
-    smooth: Smooth
+    smooth: Smooth | LogisticLoss
     signature: Any
     penalty: Penalty = NoPenalty()
     n_components: int | None = None
@@ -72,7 +73,22 @@ class JOrthogonalProblem:
         n = getattr(self.smooth, "n_rows", None)
         object.__setattr__(self, "signature", as_signature(self.signature, n))
         columns = n if self.n_components is None else self.n_components
-        r = _check_problem(self.smooth, self.penalty, columns)
+        if isinstance(self.smooth, LogisticLoss):
+            if columns != self.smooth.n_columns and self.n_components is not None:
+                raise ValueError(
+                    f"n_components must be {self.smooth.n_columns}, as B has that many columns; "
+                    f"got {columns}"
+                )
+            r = self.smooth.n_columns
+            if r > self.smooth.n_rows:
+                raise ValueError(f"B must have at most n = {n} columns, got {r}")
+            if not isinstance(self.penalty, (L0, L1, NonNegative, NoPenalty)):
+                raise TypeError(
+                    "penalty must be L0, L1, NonNegative or NoPenalty, "
+                    f"got {type(self.penalty).__name__}"
+                )
+        else:
+            r = _check_problem(self.smooth, self.penalty, columns)
         object.__setattr__(self, "n_components", r)
 
 

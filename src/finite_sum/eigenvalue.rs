@@ -15,6 +15,7 @@ pub struct SampledGram {
     a: Array2<f64>,
     scale: f64,
     curvature: f64,
+    mean_square: f64,
 }
 
 impl SampledGram {
@@ -30,7 +31,18 @@ impl SampledGram {
             return Err(Error::invalid("scale", "must be finite"));
         }
         let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| a.t().dot(&a.dot(&v)));
+        // H_i = scale·N a_i a_iᵀ, so mean H_i² = scale²·N Σ‖a_i‖² a_i a_iᵀ.
+        let squares: Vec<f64> = a.outer_iter().map(|row| row.dot(&row)).collect();
+        let (_, mean_square) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
+            let mut image = a.dot(&v);
+            for (mut row, w) in image.outer_iter_mut().zip(&squares) {
+                row *= *w;
+            }
+            a.t().dot(&image)
+        });
+        let mean_square = scale.abs() * (a.nrows() as f64 * mean_square.max(0.0)).sqrt();
         Ok(Self {
+            mean_square,
             a,
             scale,
             curvature: (scale * top).max(0.0),
@@ -63,5 +75,9 @@ impl FiniteSum for SampledGram {
 
     fn curvature(&self) -> f64 {
         self.curvature
+    }
+
+    fn mean_square_curvature(&self) -> f64 {
+        self.mean_square
     }
 }

@@ -19,6 +19,7 @@ pub struct Logistic {
     b: Array2<f64>,
     labels: Array1<f64>,
     curvature: f64,
+    mean_square: f64,
 }
 
 impl Logistic {
@@ -44,15 +45,27 @@ impl Logistic {
             ));
         }
         let weights: Array1<f64> = b.outer_iter().map(|row| row.dot(&row)).collect();
-        let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
-            let mut image = a.dot(&v);
-            for (mut row, w) in image.outer_iter_mut().zip(&weights) {
-                row *= *w;
-            }
-            a.t().dot(&image)
-        });
+        let top_of = |weights: &Array1<f64>| {
+            let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
+                let mut image = a.dot(&v);
+                for (mut row, w) in image.outer_iter_mut().zip(weights) {
+                    row *= *w;
+                }
+                a.t().dot(&image)
+            });
+            top.max(0.0)
+        };
+        let top = top_of(&weights);
+        // ‖∇f_i(X) − ∇f_i(Y)‖² ≤ (1/16)‖a_i‖²‖b_i‖⁴‖a_iᵀ(X − Y)‖².
+        let squares: Array1<f64> = a
+            .outer_iter()
+            .zip(&weights)
+            .map(|(row, w)| row.dot(&row) * w * w)
+            .collect();
+        let mean_square = 0.25 * (top_of(&squares) / samples as f64).sqrt();
         Ok(Self {
             curvature: 0.25 * top / samples as f64,
+            mean_square,
             a,
             b,
             labels,
@@ -125,5 +138,9 @@ impl FiniteSum for Logistic {
 
     fn curvature(&self) -> f64 {
         self.curvature
+    }
+
+    fn mean_square_curvature(&self) -> f64 {
+        self.mean_square
     }
 }

@@ -27,7 +27,7 @@ use crate::threads::Threads;
 /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
 /// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
 /// | `theta` | 1e-5 | proximal weight θ ≥ 0 |
-/// | `curvature` | the sum's L | curvature of the pair models; less than L gives up the guarantee |
+/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
 /// | `rapidity_bound` | none | largest \|μ\| of one move |
 /// | `max_evaluations` | none | component gradients |
 /// | `max_time` | none | seconds |
@@ -288,7 +288,11 @@ pub fn minimize_finite_sum<P: Penalty>(
         options.probability,
     )?;
     let started = Instant::now();
-    let bound = options.curvature.unwrap_or_else(|| sum.curvature());
+    let bound = options.curvature.unwrap_or_else(|| {
+        let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
+        let noise = if noise > 0.0 { noise.sqrt() * sum.mean_square_curvature() } else { 0.0 };
+        sum.curvature() + noise
+    });
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let k0 = start_constraint(x0.view(), signature);
     let mut x = x0.as_standard_layout().into_owned();

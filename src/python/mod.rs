@@ -1,6 +1,7 @@
 //! The one door between Python and the core: arguments in, GIL released, signals polled, errors
 //! mapped.
 
+mod finite_sum;
 mod hyperbolic;
 mod input;
 mod watch;
@@ -120,6 +121,9 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::finite_sum::solve_finite_sum;
 
     #[pymodule_export]
     use super::hyperbolic::{

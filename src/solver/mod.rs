@@ -72,8 +72,8 @@ pub const DIVERGENCE: f64 = 1e8;
 pub const CHECKPOINT_UPDATES: u64 = 100_000;
 
 /// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected: rounding of one
-/// evaluation is about ε times it.
-pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-15;
+/// evaluation is a few ε times it.
+pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
