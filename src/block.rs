@@ -6,11 +6,16 @@
 //! 4·|B|·r flops per accepted pair instead of 4·n·r. What the rest of the problem has to know is
 //! committed once, as one matrix product. With |B| = 2 this is the papers' algorithm to the letter.
 
+mod boost;
+mod columns;
+
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
+
+pub(crate) use columns::ColumnSweep;
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +52,7 @@ pub struct Block {
     zero: Vec<bool>,
     moved: Vec<bool>,
     step: Vec<f64>,
+    mixed: boost::Mixed,
     delta: Vec<f64>,
     delta_rows: Vec<usize>,
 }
@@ -66,6 +72,7 @@ impl Block {
             zero: Vec::new(),
             moved: Vec::new(),
             step: Vec::new(),
+            mixed: boost::Mixed::default(),
             delta: Vec::new(),
             delta_rows: Vec::new(),
         }
@@ -73,6 +80,7 @@ impl Block {
 
     /// Takes the rows `lead` then `rest` of X; gradient and curvature are for the objective to fill.
     pub fn load(&mut self, x: ArrayView2<'_, f64>, lead: &[usize], rest: &[usize]) {
+        self.mixed.recession = None;
         self.rows.clear();
         self.rows.extend_from_slice(lead);
         self.rows.extend_from_slice(rest);
@@ -249,7 +257,17 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
                 if self.block.zero[i] && self.block.zero[j] {
                     continue;
                 }
-                if let Some(change) = self.visit(simd, i, j) {
+                let mixed = &self.block.mixed;
+                let moved = if mixed.opposite(self.block.rows[i], self.block.rows[j]) {
+                    let moved = self.visit_boost(simd, i, j);
+                    if self.block.mixed.recession.is_some() {
+                        return outcome;
+                    }
+                    moved
+                } else {
+                    self.visit(simd, i, j)
+                };
+                if let Some(change) = moved {
                     outcome.change += change;
                     outcome.updates += 1;
                 }
@@ -314,6 +332,18 @@ fn exchange<S: Simd>(simd: S, current: &mut [f64], new: &mut [f64]) -> bool {
         *new = difference;
     }
     simd.reduce_max_f64s(largest) == 0.0
+}
+
+/// Inner product of two rows of whole vectors.
+#[inline(always)]
+fn dot<S: Simd>(simd: S, x: &[f64], y: &[f64]) -> f64 {
+    let (x, _) = S::as_simd_f64s(x);
+    let (y, _) = S::as_simd_f64s(y);
+    let mut sum = simd.splat_f64s(0.0);
+    for (&a, &b) in x.iter().zip(y) {
+        sum = simd.mul_add_e_f64s(a, b, sum);
+    }
+    simd.reduce_sum_f64s(sum)
 }
 
 /// `target += u·x + v·y` over rows of whole vectors.

@@ -10,6 +10,8 @@
 //! * [`pair`]: the 2×2 problem
 //! * [`block`](mod@block): exact pair sweeps inside a block of rows
 //! * [`working_set`]: which rows come next
+//! * [`finite_sum`]: sums over data rows and the variance-reduced method
+//! * [`hyperbolic`]: mixed signatures: J-orthogonal matrices and column moves
 //! * [`minimize`]: the loop
 //! * [`start`]: feasible starting points
 //! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
@@ -23,6 +25,8 @@ pub mod block;
 pub mod certificate;
 mod error;
 mod factorization;
+pub mod finite_sum;
+pub mod hyperbolic;
 pub mod linalg;
 pub mod pair;
 pub mod penalty;
@@ -41,8 +45,9 @@ pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub use signature::Signature;
 pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
-    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
-    Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor,
+    Options, Problem, REPAIR_THRESHOLD, Record, Side, Solution, Status, Unwatched, Update,
+    constraint, drift, minimize, project_onto_pattern,
 };
 pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
 pub use threads::Threads;

@@ -64,3 +64,15 @@ pub fn polar_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
     let (u, _, v) = svd(a);
     u.dot(&v.t())
 }
+
+/// A square orthogonal matrix whose first columns are the given orthonormal ones.
+pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
+    let (n, k) = a.dim();
+    let qr = to_faer(a).qr();
+    let full = qr.compute_Q();
+    let mut q = from_faer(full.as_ref());
+    // The span of the first k columns is that of a; take a itself there.
+    q.slice_mut(ndarray::s![.., ..k]).assign(&a);
+    debug_assert_eq!(q.dim(), (n, n));
+    q
+}

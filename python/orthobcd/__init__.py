@@ -8,6 +8,16 @@ objective never rises.
 from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
 from ._solve import Progress, solve
+from .finite_sums import LogisticLoss
+from .hyperbolic import hyperbolic_cs, random_j_orthogonal
+from .hyperbolic_problems import (
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    JOrthogonalProblem,
+    WellPosedness,
+    well_posedness,
+)
+from .jobcd import JOBCD
 from .problems import (
     L0,
     L1,
@@ -23,6 +33,7 @@ from .result import PathPoint, Result, StartReport, Status
 from .solvers import OBCD, Auto, Path
 
 __all__ = [
+    "JOBCD",
     "L0",
     "L1",
     "OBCD",
@@ -30,6 +41,10 @@ __all__ = [
     "BasisFactorization",
     "Certificate",
     "GramQuadratic",
+    "HyperbolicEigenvalueProblem",
+    "HyperbolicPCAProblem",
+    "JOrthogonalProblem",
+    "LogisticLoss",
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",
@@ -42,8 +57,12 @@ __all__ = [
     "StartReport",
     "Status",
     "StiefelProblem",
+    "WellPosedness",
     "__version__",
     "basis_factorization",
     "certify",
+    "hyperbolic_cs",
+    "random_j_orthogonal",
     "solve",
+    "well_posedness",
 ]

@@ -11,6 +11,9 @@ import numpy as np
 
 from . import _core
 from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int
+from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS, solve_hyperbolic
+from .hyperbolic_problems import JOrthogonalProblem
+from .jobcd import JOBCD
 from .problems import (
     L0,
     L1,
@@ -125,12 +128,28 @@ def solve(
     >>> result.converged, bool(result.feasibility < 1e-12)
     (True, True)
     """
-    if not isinstance(problem, (StiefelProblem, SparsePCAProblem, NonnegativePCAProblem)):
+    if isinstance(problem, JOrthogonalProblem) and (problem.signature == problem.signature[0]).all():
+        # XᵀJX = ±XᵀX: the Stiefel manifold, with the same results bit for bit.
+        problem = StiefelProblem(problem.smooth, problem.penalty, problem.n_components)
+        if isinstance(solver, JOBCD):
+            solver = _stiefel_solver(solver)
+    hyperbolic = isinstance(problem, HYPERBOLIC_PROBLEMS)
+    if not hyperbolic and not isinstance(
+        problem, (StiefelProblem, SparsePCAProblem, NonnegativePCAProblem)
+    ):
         raise TypeError(
-            "problem must be a StiefelProblem, SparsePCAProblem or NonnegativePCAProblem, "
+            "problem must be a StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, "
+            "JOrthogonalProblem, HyperbolicEigenvalueProblem or HyperbolicPCAProblem, "
             f"got {type(problem).__name__}"
         )
-    if solver is None:
+    if hyperbolic:
+        if solver is None:
+            solver = JOBCD()
+        elif not isinstance(solver, JOBCD):
+            raise TypeError(
+                f"solver must be a JOBCD for a {type(problem).__name__}, got {type(solver).__name__}"
+            )
+    elif solver is None:
         solver = Auto()
     elif not isinstance(solver, (Auto, Path, OBCD)):
         raise TypeError(f"solver must be an Auto, Path or OBCD, got {type(solver).__name__}")
@@ -157,10 +176,15 @@ def solve(
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     as_bool("verbose", verbose)
     as_bool("project_x0", project_x0)
+    watcher = _watcher(callback, verbose)
+    if hyperbolic:
+        if project_x0:
+            raise ValueError("project_x0 must be False for a mixed signature")
+        return solve_hyperbolic(problem, x0, solver, limits, seed, n_threads, watcher)
     start = _start(x0, n, r)
     if start is None and isinstance(solver, OBCD):
         start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
-    common = (limits, seed, n_threads, _watcher(callback, verbose))
+    common = (limits, seed, n_threads, watcher)
     what = (problem.smooth, problem.penalty, r, start, project_x0)
     if isinstance(solver, Auto):
         strategies = None if solver.strategies is None else list(solver.strategies)
@@ -181,6 +205,21 @@ def solve(
         error.result = result  # type: ignore[attr-defined]
         raise error
     return result
+
+
+def _stiefel_solver(solver: JOBCD) -> OBCD:
+    """The options of a `JOBCD` on the Stiefel manifold."""
+    if solver.rapidity_bound is not None:
+        raise ValueError("rapidity_bound needs a signature of both signs")
+    if solver.update == "vr-jacobi":
+        raise ValueError("update must be 'gauss-seidel' or 'jacobi' for a definite signature")
+    return OBCD(
+        working_set=solver.working_set,
+        update=solver.update,
+        side=solver.side,
+        alpha=solver.theta,
+        tile_size=solver.tile_size,
+    )
 
 
 def _start(x0: Any, n: int, r: int) -> str | FloatArray | None:

@@ -137,6 +137,18 @@ class Result:
         return self.status is Status.CONVERGED
 
     @property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """Hyperbolic eigenvalues: ``J XᵀMX``'s diagonal, those of JM when it has converged.
+
+        Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has them; column k of ``x`` is
+        the eigenvector of entry k, of the type of ``signature[k]``.
+        """
+        if "eigenvalues" not in self.extra:
+            raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")
+        values: NDArray[np.float64] = self.extra["eigenvalues"]
+        return values
+
+    @property
     def n_nonzero(self) -> int:
         """Number of entries of ``x`` that are not exactly zero."""
         return int(np.count_nonzero(self.x))

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ._checks import as_choice, as_float, as_float_array, as_int
+from .jobcd import JOBCD
 
 WORKING_SETS = ("random", "cyclic", "wss-sv", "wss-or", "tiled")
 UPDATES = ("gauss-seidel", "jacobi")
 CURVATURES = ("exact", "scalar")
-SIDES = ("rows",)
+SIDES = ("rows", "columns", "both")
 STRATEGIES = (
     "splitting",
     "smoothed",
@@ -44,8 +45,9 @@ class OBCD:
         Jacobi moves all pairs of a random perfect matching at once, in parallel.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the pair model, eq. 8 or eq. 9 of the paper.
-    side : {"rows"}, default "rows"
-        What moves.
+    side : {"rows", "columns", "both"}, default "rows"
+        What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and lower
+        h: a sparsifying rotation), or both in turn.
     alpha : float, default 1e-5
         Proximal weight, nonnegative; every accepted move lowers F by at least
         ``alpha/2 · ||V − I||²`` (Theorem 4.2).
@@ -171,4 +173,4 @@ class Auto:
             object.__setattr__(self, "strategies", names)
 
 
-Solver: TypeAlias = OBCD | Path | Auto
+Solver: TypeAlias = OBCD | Path | Auto | JOBCD

@@ -9,10 +9,11 @@
 //!
 //! and a proximal term `α/2 ‖E‖²` may be added (eq. 10). On the circle both branches of the
 //! orthogonal group, `[[c, s], [−s, c]]` and `[[c, s], [s, −c]]`, turn this into a
-//! [`Trig`] of one angle.
+//! [`Trig`] of one angle. Rows of opposite sign move on a hyperbola: [`Hyp`] of one rapidity.
 
 mod breakpoints;
 mod circle;
+mod hyperbola;
 
 use pulp::{Simd, WithSimd};
 
@@ -21,6 +22,10 @@ use crate::penalty::Penalty;
 pub use breakpoints::Breakpoints;
 pub(crate) use breakpoints::LANES;
 pub use circle::{Minima, Trig};
+pub use hyperbola::{
+    BestBoost, Boost, BoostMinima, Branch, Hyp, HyperbolaPair, LightModel, MAX_RAPIDITY,
+    RECESSION_TOLERANCE, Recession, SIGNS, Tail, full_range,
+};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
 /// objective by more than this times the sum of the magnitudes that were added up to compute the
@@ -289,6 +294,10 @@ pub struct Scratch {
     pub vanishing: Vec<u32>,
     /// Breakpoints and arcs.
     pub breakpoints: Breakpoints,
+    /// On the hyperbola: (u at which an entry vanishes, column).
+    pub order: Vec<(f64, u32)>,
+    /// On the hyperbola: jumps of the coefficients of u and 1/u there, by column.
+    pub jumps: Vec<[f64; 2]>,
 }
 
 impl Scratch {
@@ -298,6 +307,8 @@ impl Scratch {
         Self {
             vanishing: Vec::with_capacity(capacity),
             breakpoints: Breakpoints::with_capacity(capacity),
+            order: Vec::new(),
+            jumps: Vec::new(),
         }
     }
 }

@@ -7,9 +7,9 @@
 
 use pulp::Simd;
 
-use super::{Form, Penalty};
 use super::l1::quarter_period;
-use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use super::{Form, Penalty};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +60,15 @@ impl Penalty for L0 {
         Some(Self {
             lambda: factor * self.lambda,
         })
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::l0(self.lambda, pair, scratch)
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
     }
 
     #[inline(always)]

@@ -14,7 +14,9 @@ use pulp::Simd;
 
 use super::{Form, Penalty};
 use crate::error::{Error, Result};
-use crate::pair::{Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{
+    Best, BestBoost, Breakpoints, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig,
+};
 
 /// Weights of the ℓ1 norm.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +128,26 @@ impl Penalty for L1 {
             weights: match &self.weights {
                 Weights::Scalar(lambda) => Weights::Scalar(factor * lambda),
                 Weights::Entrywise(weights) => Weights::Entrywise(weights * factor),
+            },
+        })
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        match &self.weights {
+            Weights::Scalar(lambda) => super::boost::l1(|_| (*lambda, *lambda), pair, scratch),
+            Weights::Entrywise(weights) => {
+                let (i, j) = pair.rows;
+                super::boost::l1(|k| (weights[[i, k]], weights[[j, k]]), pair, scratch)
+            }
+        }
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(match &self.weights {
+            Weights::Scalar(lambda) => Self::new(*lambda),
+            Weights::Entrywise(weights) => Self {
+                weights: Weights::Entrywise(weights.t().as_standard_layout().into_owned()),
             },
         })
     }

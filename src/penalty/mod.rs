@@ -5,6 +5,7 @@
 //! visiting every arc between breakpoints. The built-in penalties override it with faster kernels
 //! (and are tested against it).
 
+mod boost;
 mod l0;
 mod l1;
 mod none;
@@ -15,7 +16,7 @@ use ndarray::ArrayView2;
 
 use pulp::Simd;
 
-use crate::pair::{Best, CirclePair, Scratch};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch};
 
 pub use l0::L0;
 pub use l1::{L1, Weights};
@@ -82,6 +83,18 @@ pub trait Penalty: Clone + Send + Sync {
     #[inline(always)]
     fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         piecewise::circle(self, pair, scratch)
+    }
+
+    /// The same over the four components of the hyperbola, for rows of opposite sign; or a direction
+    /// along which the pair is unbounded below.
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        boost::piecewise(self, pair, scratch)
+    }
+
+    /// The penalty of Xᵀ, which column moves need; `None` (the default) if there is none.
+    fn transposed(&self) -> Option<Self> {
+        None
     }
 
     /// Makes rows exactly feasible after a move that is feasible up to rounding.

@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::{Form, Penalty};
-use crate::pair::{Best, CirclePair, Scratch};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch};
 
 /// h = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +33,15 @@ impl Penalty for NoPenalty {
 
     fn form(&self) -> Form<'_> {
         Form::Zero
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::none(pair, scratch)
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
     }
 
     #[inline(always)]

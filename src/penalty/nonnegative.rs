@@ -9,7 +9,7 @@ use ndarray::ArrayView2;
 use pulp::Simd;
 
 use super::{Form, Penalty};
-use crate::pair::{Best, CirclePair, Scratch, Trig};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch, Trig};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +53,15 @@ impl Penalty for NonNegative {
 
     fn form(&self) -> Form<'_> {
         Form::NonNegative
+    }
+
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::nonnegative(pair, scratch)
+    }
+
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
     }
 
     #[inline(always)]

@@ -149,11 +149,17 @@ pub(super) struct SolverOptions {
     update: String,
     curvature: String,
     alpha: f64,
+    side: String,
 }
 
 /// When to stop: (max_time, max_sweeps, tol, target).
 #[derive(FromPyObject)]
-pub(super) struct Limits(Option<f64>, Option<u64>, Option<f64>, Option<f64>);
+pub(super) struct Limits(
+    pub(super) Option<f64>,
+    pub(super) Option<u64>,
+    pub(super) Option<f64>,
+    pub(super) Option<f64>,
+);
 
 impl Limits {
     /// Default options with these limits.
@@ -198,11 +204,13 @@ impl SolverOptions {
                 }
             },
             alpha: self.alpha,
+            side: super::hyperbolic::side(&self.side)?,
             max_time: limits.0,
             max_sweeps: limits.1,
             tol: limits.2.unwrap_or(default.tol),
             target: limits.3,
             seed,
+            ..default
         })
     }
 }

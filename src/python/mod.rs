@@ -1,6 +1,8 @@
 //! The one door between Python and the core: arguments in, GIL released, signals polled, errors
 //! mapped.
 
+mod finite_sum;
+mod hyperbolic;
 mod input;
 mod watch;
 
@@ -36,6 +38,7 @@ macro_rules! with_penalty {
 }
 
 mod strategy;
+pub(crate) use with_penalty;
 
 /// Where to start.
 #[derive(FromPyObject)]
@@ -121,6 +124,14 @@ mod _core {
 
     #[pymodule_export]
     use super::strategy::{basis_factorization, certify, solve_auto, solve_path};
+
+    #[pymodule_export]
+    use super::finite_sum::solve_finite_sum;
+
+    #[pymodule_export]
+    use super::hyperbolic::{
+        certify_j_orthogonal, hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -79,5 +79,7 @@ pub(super) fn status_name(status: Status) -> &'static str {
         Status::MaxSweeps => "max_sweeps",
         Status::Interrupted => "interrupted",
         Status::Target => "target",
+        Status::Unbounded => "unbounded",
+        Status::Diverged => "diverged",
     }
 }

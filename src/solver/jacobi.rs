@@ -9,7 +9,7 @@
 use ndarray::{Array2, ArrayView2};
 use rand::seq::SliceRandom;
 
-use super::State;
+use super::{Options, Problem, State};
 use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
@@ -17,9 +17,24 @@ use crate::penalty::Penalty;
 /// Pairs per parallel piece.
 const CHUNK_PAIRS: usize = 32;
 
+/// Adaptive curvature: a round counts if F falls by this share of what the model predicts,
+const FAIR_SHARE: f64 = 0.1;
+/// and lowers the curvature if it falls by this share,
+const GOOD_SHARE: f64 = 0.5;
+/// by this factor;
+const LOWER: f64 = 0.8;
+/// one that does not count raises it by this factor,
+const RAISE: f64 = 2.0;
+/// within these shares of the safe bound.
+const LEAST_SHARE: f64 = 1e-4;
+
 /// State of the Jacobi update.
 pub(super) struct Jacobi {
+    /// The curvature in use.
     bound: f64,
+    /// A curvature that majorises f for certain.
+    safe: f64,
+    adaptive: bool,
     order: Vec<usize>,
     workers: Vec<Worker>,
 }
@@ -32,13 +47,23 @@ struct Worker {
 }
 
 impl Jacobi {
-    pub(super) fn new(n: usize, r: usize, upper: f64) -> Self {
+    pub(super) fn new<P: Penalty>(
+        n: usize,
+        r: usize,
+        upper: f64,
+        problem: &Problem<'_, P>,
+        options: &Options,
+    ) -> Self {
+        let mut block = Block::new(r);
+        block.set_signature(problem.signature, options.rapidity_bound);
         Self {
             bound: upper,
+            safe: upper,
+            adaptive: options.adaptive,
             order: (0..n).collect(),
             workers: (0..(n / 2).div_ceil(CHUNK_PAIRS))
                 .map(|_| Worker {
-                    block: Block::new(r),
+                    block: block.clone(),
                     scratch: Scratch::new(r),
                     moved: Vec::new(),
                     outcome: Outcome::default(),
@@ -79,8 +104,11 @@ impl<P: Penalty> State<'_, P> {
             });
         let mut delta = Array2::<f64>::zeros(self.x.dim());
         let mut penalty_change = 0.0;
+        let mut predicted = 0.0;
         let mut outcome = Outcome::default();
         for worker in &jacobi.workers {
+            self.recession = self.recession.or(worker.block.recession());
+            predicted += worker.outcome.change;
             outcome.visited += worker.outcome.visited;
             outcome.updates += worker.outcome.updates;
             for (row, new) in &worker.moved {
@@ -112,15 +140,26 @@ impl<P: Penalty> State<'_, P> {
         }
         self.tracker.commit_all(delta.view(), self.threads);
         let change = self.tracker.value(after.view()) - smooth_before + penalty_change;
-        if change < 0.0 {
+        // Under the safe bound F falls at least by what the model says; under a smaller one a fair
+        // share of that is enough, and a good one lowers it further.
+        let fair = !jacobi.adaptive || change <= FAIR_SHARE * predicted;
+        if change < 0.0 && fair {
             self.x = after;
             self.objective += change;
             self.counts.updates += outcome.updates;
+            if jacobi.adaptive && change <= GOOD_SHARE * predicted {
+                jacobi.bound = (LOWER * jacobi.bound).max(LEAST_SHARE * jacobi.safe);
+            }
+        } else if jacobi.adaptive && jacobi.bound < jacobi.safe {
+            self.x = before;
+            self.tracker.refresh(self.x.view(), self.threads);
+            jacobi.bound = (RAISE * jacobi.bound).min(jacobi.safe);
         } else {
             self.x = before;
             self.tracker.refresh(self.x.view(), self.threads);
             let floor = f64::EPSILON * self.magnitude.max(f64::MIN_POSITIVE);
             jacobi.bound = (2.0 * jacobi.bound).max(floor);
+            jacobi.safe = jacobi.safe.max(jacobi.bound);
         }
     }
 }

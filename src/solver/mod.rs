@@ -12,6 +12,7 @@
 //! [`CHECKPOINT_UPDATES`] moves) the incremental quantities are evaluated afresh, and the drift of
 //! XᵀJX is measured and repaired.
 
+mod columns;
 mod jacobi;
 mod repair;
 
@@ -23,15 +24,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
-use crate::pair::Scratch;
+use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
-pub(crate) use repair::START_TOLERANCE;
+pub(crate) use columns::column_pairs_gap;
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
+pub(crate) use repair::{START_TOLERANCE, repair_dense, signed, start_constraint};
 
 /// How pairs are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,8 +46,34 @@ pub enum Update {
     Jacobi,
 }
 
+/// What moves: rows (X ← VX), columns (X ← XV), or both in turn.
+///
+/// Columns move where XᵀJX = diag(±1) and the objective says what that does: `½⟨X, CX⟩ + ⟨linear, X⟩`
+/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method, see
+/// [`hyperbolic`](crate::hyperbolic)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Side {
+    /// Rows, as in the papers.
+    #[default]
+    Rows,
+    /// Columns alone.
+    Columns,
+    /// Rows and columns, the side that gains little visited less often; rows alone where columns
+    /// cannot move. For square X and the objective of the J-Jacobi method a critical point of the
+    /// columns is one of the rows, so there columns alone move.
+    Both,
+}
+
+/// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
+/// count as diverging: the infimum is not attained, or not finite.
+pub const DIVERGENCE: f64 = 1e8;
+
 /// Moves after which everything incremental is evaluated afresh, if no sweep ended before.
 pub const CHECKPOINT_UPDATES: u64 = 100_000;
+
+/// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected: rounding of one
+/// evaluation is a few ε times it.
+pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
@@ -128,6 +156,9 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
 /// | `alpha` | 1e-5 | proximal weight α ≥ 0 |
+/// | `side` | rows | what moves |
+/// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
+/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol`·(|f| + |h|) |
@@ -147,6 +178,13 @@ pub struct Options {
     pub curvature: Curvature,
     /// Proximal weight.
     pub alpha: f64,
+    /// What moves.
+    pub side: Side,
+    /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
+    /// reported as unbounded.
+    pub rapidity_bound: Option<f64>,
+    /// Whether the Jacobi update adapts its curvature.
+    pub adaptive: bool,
     /// Time limit in seconds.
     pub max_time: Option<f64>,
     /// Limit on sweeps.
@@ -168,6 +206,9 @@ impl Default for Options {
             update: Update::default(),
             curvature: Curvature::default(),
             alpha: 1e-5,
+            side: Side::Rows,
+            rapidity_bound: None,
+            adaptive: false,
             max_time: None,
             max_sweeps: None,
             tol: 1e-10,
@@ -197,6 +238,14 @@ impl Options {
         nonnegative("tol", self.tol)?;
         if let Some(seconds) = self.max_time {
             nonnegative("max_time", seconds)?;
+        }
+        if let Some(bound) = self.rapidity_bound
+            && !(bound.is_finite() && bound > 0.0)
+        {
+            return Err(Error::invalid(
+                "rapidity_bound",
+                format!("must be finite and positive, got {bound}"),
+            ));
         }
         if self.block_size < 2 || self.block_size > n {
             return Err(Error::invalid(
@@ -228,6 +277,10 @@ pub enum Status {
     Interrupted,
     /// The target objective is reached.
     Target,
+    /// The objective is unbounded below along one pair, see [`Solution::recession`].
+    Unbounded,
+    /// The iterates leave every bound, see [`DIVERGENCE`]: the infimum is not attained.
+    Diverged,
 }
 
 /// A row of the history.
@@ -268,6 +321,8 @@ pub struct Solution {
     pub seconds: f64,
     /// Row 0 is the start, the last row the returned point; the objective never rises.
     pub history: Vec<Record>,
+    /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].
+    pub recession: Option<Recession>,
 }
 
 /// Whether to go on.
@@ -342,7 +397,15 @@ pub fn minimize<P: Penalty>(
     if x0.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("x0", "must be finite"));
     }
-    let mut state = State::new(problem, x0, options, threads);
+    if !problem.signature.is_definite()
+        && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
+    {
+        return Err(Error::invalid(
+            "working_set",
+            "must be random, cyclic or tiled for a mixed signature",
+        ));
+    }
+    let mut state = State::new(problem, x0, options, threads)?;
     Ok(state.run(monitor))
 }
 
@@ -366,6 +429,16 @@ struct State<'a, P: Penalty> {
     scratch: Scratch,
     lipschitz: f64,
     jacobi: Option<jacobi::Jacobi>,
+    columns: Option<columns::Columns<P>>,
+    turn: columns::Turn,
+    /// Whether X has moved without the tracker.
+    stale: bool,
+    /// Pair visits by which sweeps of columns count for more than their pairs.
+    credit: u64,
+    recession: Option<Recession>,
+    /// The last point of a mixed signature that was not diverging.
+    good: Option<Array2<f64>>,
+    divergence: f64,
     arch: pulp::Arch,
     started: Instant,
     history: Vec<Record>,
@@ -377,7 +450,7 @@ impl<'a, P: Penalty> State<'a, P> {
         x0: Array2<f64>,
         options: &'a Options,
         threads: &'a Threads,
-    ) -> Self {
+    ) -> Result<Self> {
         let (n, r) = x0.dim();
         let started = Instant::now();
         let x = x0.as_standard_layout().into_owned();
@@ -390,8 +463,14 @@ impl<'a, P: Penalty> State<'a, P> {
         } else {
             0.0
         };
-        let jacobi = (options.update == Update::Jacobi)
-            .then(|| jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1));
+        let jacobi = (options.update == Update::Jacobi).then(|| {
+            jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1, problem, options)
+        });
+        let columns = columns::Columns::new(problem, k0.view(), options.side)?;
+        let turn = columns::Turn::new(options.side, columns.as_ref(), n);
+        let mut block = Block::new(r);
+        block.set_signature(problem.signature, options.rapidity_bound);
+        let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
         let tile_order = if tracker.keeps_lead() {
             TileOrder::ByLead
         } else {
@@ -415,18 +494,25 @@ impl<'a, P: Penalty> State<'a, P> {
             ),
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
-            block: Block::new(r),
+            block,
             block_current: false,
             scratch: Scratch::new(r),
             lipschitz,
             jacobi,
+            columns,
+            turn,
+            stale: false,
+            credit: 0,
+            recession: None,
+            good: (!problem.signature.is_definite()).then(|| x.clone()),
+            divergence: DIVERGENCE * size.max(1.0),
             arch: pulp::Arch::new(),
             started,
             history: Vec::new(),
             x,
         };
         state.evaluate();
-        state
+        Ok(state)
     }
 
     /// F and its magnitude from the tracker and the current X.
@@ -487,18 +573,31 @@ impl<'a, P: Penalty> State<'a, P> {
                 }
             }
 
-            self.step();
+            if self.turn.columns {
+                self.column_step();
+            } else {
+                self.refresh_if_stale();
+                self.step();
+            }
+            if self.recession.is_some() {
+                return Status::Unbounded;
+            }
 
-            let ended = if tiled {
+            let progress = self.counts.visited + self.credit;
+            let ended = if tiled && !self.turn.columns {
                 self.schedule.ended()
             } else {
-                (self.counts.visited >= next_sweep).then_some(Pass::Full)
+                (progress >= next_sweep).then_some(Pass::Full)
             };
+            let within = self.turn.columns && ended.is_none();
             if ended == Some(Pass::Full)
-                || self.counts.updates >= checked_updates + CHECKPOINT_UPDATES
+                || (!within && self.counts.updates >= checked_updates + CHECKPOINT_UPDATES)
             {
                 checked_updates = self.counts.updates;
                 self.checkpoint();
+                if self.diverges() {
+                    return Status::Diverged;
+                }
             }
             match ended {
                 None => {}
@@ -511,7 +610,7 @@ impl<'a, P: Penalty> State<'a, P> {
                     }
                 }
                 Some(Pass::Full) => {
-                    next_sweep = (self.counts.visited / sweep + 1) * sweep;
+                    next_sweep = progress + sweep;
                     let decrease = sweep_start - self.objective;
                     sweep_start = self.objective;
                     let pause = if self.history.len() < 1000 { 0 } else { 10 };
@@ -521,20 +620,22 @@ impl<'a, P: Penalty> State<'a, P> {
                             return Status::Interrupted;
                         }
                     }
-                    if decrease <= self.options.tol * self.magnitude {
+                    let threshold = self.options.tol * self.magnitude;
+                    let settled = self.turn.end_of_sweep(decrease, threshold);
+                    if settled && !self.polishes() {
                         return Status::Converged;
                     }
                     if self
                         .options
                         .max_sweeps
-                        .is_some_and(|limit| self.counts.visited / sweep >= limit)
+                        .is_some_and(|limit| progress / sweep >= limit)
                     {
                         return Status::MaxSweeps;
                     }
-                    if tiled && 2 * self.schedule.support() < self.x.nrows() {
+                    let sparse = 2 * self.schedule.support() < self.x.nrows();
+                    if tiled && sparse && !self.turn.columns {
                         support_start = self.objective;
-                        support_goal =
-                            (SUPPORT_SHARE * decrease).max(self.options.tol * self.magnitude);
+                        support_goal = (SUPPORT_SHARE * decrease).max(threshold);
                         support_sweeps = 0;
                         self.schedule.restrict_to_support();
                     }
@@ -555,7 +656,7 @@ impl<'a, P: Penalty> State<'a, P> {
                 x: self.x.view(),
                 tracker: &*self.tracker,
                 penalty: self.problem.penalty,
-                rows: [vec![0.0; self.x.ncols()], vec![0.0; self.x.ncols()]],
+                rows: [Vec::new(), Vec::new()],
             };
             self.schedule.next(
                 &mut self.visit,
@@ -587,6 +688,7 @@ impl<'a, P: Penalty> State<'a, P> {
             self.block_current = true;
         }
         let outcome = self.sweep_block(pairs);
+        self.recession = self.recession.or(self.block.recession());
         if outcome.updates > 0 {
             for (k, &row) in self.block.rows.iter().enumerate() {
                 if self.block.has_moved(k) {
@@ -612,7 +714,12 @@ impl<'a, P: Penalty> State<'a, P> {
         };
         let small_block = self.options.working_set != WorkingSet::Tiled && self.block.len() > 2;
         let mut outcome = Outcome::default();
-        if small_block && P::SMOOTH {
+        // A turn of all rows is orthogonal, so the rows have to be of one sign.
+        let signs = self.problem.signature;
+        let rows = &self.block.rows;
+        let orthogonal =
+            signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
+        if small_block && P::SMOOTH && orthogonal {
             outcome = self.block.turn_all(options);
             if options.curvature == Curvature::Scalar {
                 return outcome;
@@ -638,13 +745,31 @@ impl<'a, P: Penalty> State<'a, P> {
     /// what has been reported.
     fn checkpoint(&mut self) {
         self.tracker.refresh(self.x.view(), self.threads);
+        self.stale = false;
         self.evaluate();
-        let size = self.k0.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
+        let definite = self.problem.signature.is_definite();
+        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
+        let size = if definite {
+            norm(&self.k0).sqrt()
+        } else {
+            norm(&self.x)
+        };
         let drift = repair::drift(self.x.view(), self.problem.signature, self.k0.view());
-        if drift > REPAIR_THRESHOLD * size.max(1.0) {
+        let threshold = if definite {
+            REPAIR_THRESHOLD
+        } else {
+            MIXED_REPAIR_THRESHOLD
+        };
+        if drift > threshold * size.max(1.0) {
             let ceiling = self.history.last().map_or(self.objective, |r| r.objective);
-            let mut repaired =
-                repair::project_onto_pattern(&self.x, self.problem.signature, self.k0.view());
+            let dense = !definite && P::SMOOTH && repair::signs_of(self.k0.view()).is_some();
+            let project = if dense {
+                repair::project_dense
+            } else {
+                project_onto_pattern
+            };
+            let mut repaired = project(&self.x, self.problem.signature, self.k0.view());
             for mut row in repaired.outer_iter_mut() {
                 if let Some(row) = row.as_slice_mut() {
                     self.problem.penalty.tidy(row);
@@ -660,6 +785,20 @@ impl<'a, P: Penalty> State<'a, P> {
                 self.evaluate();
             }
         }
+    }
+
+    /// Whether ‖X‖² has left every bound; X is the last good point then. Otherwise X is that point.
+    fn diverges(&mut self) -> bool {
+        let Some(good) = &mut self.good else {
+            return false;
+        };
+        let size = self.x.iter().map(|v| v * v).sum::<f64>() / self.x.nrows() as f64;
+        if size <= self.divergence {
+            good.assign(&self.x);
+            return false;
+        }
+        self.x.assign(good);
+        true
     }
 
     fn feasibility(&self) -> f64 {
@@ -716,10 +855,11 @@ impl<'a, P: Penalty> State<'a, P> {
             feasibility: last.feasibility,
             status,
             iterations: self.counts.visited,
-            sweeps: self.counts.visited / (n * (n - 1) / 2),
+            sweeps: (self.counts.visited + self.credit) / (n * (n - 1) / 2),
             updates: self.counts.updates,
             seconds: last.seconds,
             history,
+            recession: self.recession,
         }
     }
 }
@@ -735,6 +875,7 @@ struct PointScores<'a, P: Penalty> {
 impl<P: Penalty> Scores for PointScores<'_, P> {
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
         for (target, row) in self.rows.iter_mut().zip([i, j]) {
+            target.resize(self.x.ncols(), 0.0);
             self.tracker.gradient_row(row, target);
             for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
                 *t += self.penalty.slope(row, k, v);

@@ -24,7 +24,7 @@ pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> 
 
 /// The value to keep: the identity (or −I) if the start is orthonormal up to rounding, else the
 /// start's own XᵀJX.
-pub(super) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     let k = constraint(x, signature);
     // A start whose XᵀJX is a diagonal of ±1 up to rounding means exactly that.
     let rounded = k.mapv(f64::round);
@@ -50,7 +50,8 @@ pub fn drift(x: ArrayView2<'_, f64>, signature: &Signature, k: ArrayView2<'_, f6
         .sqrt()
 }
 
-fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+/// J X.
+pub(crate) fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     let mut jx = x.to_owned();
     for (mut row, &sign) in jx.outer_iter_mut().zip(signature.signs()) {
         if sign < 0 {
@@ -58,6 +59,53 @@ fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
         }
     }
     jx
+}
+
+/// `X ← ½X(3I − K XᵀJX)` until the drift stops falling: Newton's method for diagonal K = diag(±1),
+/// quadratically convergent, for X without zeros to keep. X itself where it does not converge.
+pub(super) fn project_dense(
+    x: &Array2<f64>,
+    signature: &Signature,
+    k: ArrayView2<'_, f64>,
+) -> Array2<f64> {
+    let mut x = x.clone();
+    let mut before = drift(x.view(), signature, k);
+    for _ in 0..8 {
+        // ½(3I − K XᵀJX) = I − ½K(XᵀJX − K), as K² = I.
+        let mut gap = constraint(x.view(), signature) - k;
+        for (mut row, sign) in gap.outer_iter_mut().zip(k.diag()) {
+            row.mapv_inplace(|v| -0.5 * sign * v);
+        }
+        let next = &x + &x.dot(&gap);
+        let after = drift(next.view(), signature, k);
+        if !(after < before) {
+            break;
+        }
+        x = next;
+        before = after;
+    }
+    x
+}
+
+/// [`project_dense`] where K = diag(±1), X itself elsewhere.
+pub(crate) fn repair_dense(
+    x: &Array2<f64>,
+    signature: &Signature,
+    k: ArrayView2<'_, f64>,
+) -> Array2<f64> {
+    if signs_of(k).is_some() {
+        project_dense(x, signature, k)
+    } else {
+        x.clone()
+    }
+}
+
+/// The signs of K if it is diag(±1).
+pub(crate) fn signs_of(k: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+    let diagonal = k
+        .indexed_iter()
+        .all(|((i, j), &v)| if i == j { v.abs() == 1.0 } else { v == 0.0 });
+    diagonal.then(|| k.diag().to_vec())
 }
 
 /// The nearby point with XᵀJX = K and the same zeros, by Newton's method; X itself where that does

@@ -758,10 +758,9 @@ impl<'a, P: Penalty> Board<'a, P> {
                 self.best = candidate.clone();
             }
         }
-        if better || self.recorded.elapsed().as_secs_f64() > 0.1 {
-            if self.record() == Control::Stop {
-                control = Control::Stop;
-            }
+        if (better || self.recorded.elapsed().as_secs_f64() > 0.1) && self.record() == Control::Stop
+        {
+            control = Control::Stop;
         }
         if control == Control::Stop && self.status.is_none() {
             self.status = Some(Status::Interrupted);
@@ -1085,6 +1084,7 @@ impl<'a, P: Penalty> Board<'a, P> {
                 updates: self.updates,
                 seconds: last.seconds,
                 history: self.history,
+                recession: None,
             },
             strategy: self.best.name,
             starts: self.starts,

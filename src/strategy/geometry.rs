@@ -162,12 +162,11 @@ pub(super) fn project_on_support(
         if !gap.is_finite() {
             return None;
         }
-        if gap <= NEAR && step > 2 || gap <= 1e-3 {
-            if let Some(projected) = restore(&current) {
-                if !nonnegative || projected.iter().all(|&v| v >= 0.0) {
-                    return Some(projected);
-                }
-            }
+        if (gap <= NEAR && step > 2 || gap <= 1e-3)
+            && let Some(projected) = restore(&current)
+            && (!nonnegative || projected.iter().all(|&v| v >= 0.0))
+        {
+            return Some(projected);
         }
         current = mask(polar(&current));
     }

@@ -50,10 +50,10 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     /// f and ∇f.
     pub(super) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         let smooth = self.problem.smooth;
-        if let (Some(c), None, None) = (smooth.dense(), smooth.linear(), smooth.metric()) {
-            if let Some(gradient) = symmetric_product(c, x.view()) {
-                return (0.5 * inner(&gradient, x), gradient);
-            }
+        if let (Some(c), None, None) = (smooth.dense(), smooth.linear(), smooth.metric())
+            && let Some(gradient) = symmetric_product(c, x.view())
+        {
+            return (0.5 * inner(&gradient, x), gradient);
         }
         smooth::value_and_gradient(smooth, x.view(), &self.serial)
     }

@@ -294,10 +294,10 @@ impl<'a> State<'a> {
                 let mut best: Option<Move> = None;
                 let last = if self.price > 0.0 { self.r } else { self.r - 1 };
                 for to in 0..=last {
-                    if let Some(step) = self.propose(i, to) {
-                        if step.change < best.as_ref().map_or(-1e-13, |b| b.change) {
-                            best = Some(step);
-                        }
+                    if let Some(step) = self.propose(i, to)
+                        && step.change < best.as_ref().map_or(-1e-13, |b| b.change)
+                    {
+                        best = Some(step);
                     }
                 }
                 if let Some(step) = best {

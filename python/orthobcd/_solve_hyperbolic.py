@@ -1,0 +1,207 @@
+"""Solves with a mixed signature."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._checks import FloatArray, as_float_array, is_sparse
+from .finite_sums import LogisticLoss
+from .hyperbolic import random_j_orthogonal
+from .hyperbolic_problems import (
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    JOrthogonalProblem,
+    WellPosedness,
+    well_posedness,
+)
+from .jobcd import JOBCD
+from .problems import GramQuadratic
+from .result import Result, Status
+
+logger = logging.getLogger("orthobcd")
+
+HYPERBOLIC_PROBLEMS = (JOrthogonalProblem, HyperbolicEigenvalueProblem, HyperbolicPCAProblem)
+
+HYPERBOLIC_STARTS = ("identity", "random", "cs")
+
+RANDOM_SCALE = 0.5
+"""Standard deviation of the rapidities of the start "random"."""
+
+CS_SCALE = 0.65
+"""Standard deviation of the rapidities of the start "cs": E[sinh²] as the paper's start values imply."""
+
+LOOK = 50
+"""Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
+
+FEASIBLE_START = 1e-8
+"""A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
+
+
+def solve_hyperbolic(
+    problem: JOrthogonalProblem | HyperbolicEigenvalueProblem | HyperbolicPCAProblem,
+    x0: Any,
+    solver: JOBCD,
+    limits: tuple[float | None, int | None, float | None, float | None],
+    seed: int,
+    n_threads: int | None,
+    watcher: Callable[..., bool] | None,
+) -> Result:
+    """Solve a problem of mixed signature; arguments are those of `solve`, already checked."""
+    signs = problem.signature
+    if (
+        isinstance(problem, JOrthogonalProblem)
+        and solver.rapidity_bound is not None
+        and (signs == signs[0]).all()
+    ):
+        raise ValueError("rapidity_bound needs a signature of both signs")
+    posed = _check(problem)
+    start = start_point(problem, x0, seed)
+    extra: dict[str, Any] = {}
+    loss = isinstance(problem.smooth, LogisticLoss)
+    if loss and solver.update == "gauss-seidel":
+        raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
+    if loss or solver.update == "vr-jacobi":
+        returned, error = _core.solve_finite_sum(
+            _finite_sum(problem),
+            problem.penalty,
+            signs,
+            start,
+            _sum_options(problem, solver, limits[1]),
+            limits,
+            seed,
+            n_threads,
+            watcher,
+        )
+        extra["component_gradients"] = returned.pop("evaluations")
+    else:
+        returned, error = _core.solve_j_orthogonal(
+            problem.smooth,
+            problem.penalty,
+            signs,
+            start,
+            solver,
+            limits,
+            seed,
+            n_threads,
+            watcher,
+        )
+    recession = returned.pop("recession", None)
+    if recession is not None:
+        extra["recession"] = recession
+        logger.warning(
+            "the objective is unbounded below along %s %s: rapidity → %s∞, signs %s",
+            recession["kind"],
+            recession["pair"],
+            "+" if recession["direction"] > 0 else "−",
+            recession["signs"],
+        )
+    status = Status(returned["status"])
+    if posed is not None:
+        extra["well_posedness"] = posed
+        if not posed.attained and status in (
+            Status.CONVERGED,
+            Status.MAX_TIME,
+            Status.MAX_SWEEPS,
+        ):
+            status = Status.DIVERGED
+    if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
+        x = returned["x"]
+        extra["eigenvalues"] = signs * np.einsum("ik,ik->k", x, problem.matrix @ x)
+    result = Result(**{**returned, "status": status, "seed": seed, "extra": extra})
+    if error is not None:
+        error.result = result
+        raise error
+    return result
+
+
+def _finite_sum(problem: Any) -> Any:
+    """The sum over data rows that the variance-reduced update samples."""
+    smooth = problem.smooth
+    if isinstance(smooth, LogisticLoss):
+        return smooth
+    if isinstance(problem, HyperbolicEigenvalueProblem):
+        data, scale = problem.A, 2.0 if problem.sense == "min" else -2.0
+        if problem.ridge < 0.0:
+            raise ValueError("ridge must be nonnegative with the update 'vr-jacobi'")
+    elif isinstance(smooth, GramQuadratic) and smooth.mean is None:
+        data, scale = smooth.A, smooth.scale
+    else:
+        raise ValueError(
+            "update must be 'gauss-seidel' or 'jacobi' here: 'vr-jacobi' needs a sum over data rows "
+            "(LogisticLoss, GramQuadratic without mean, or a HyperbolicEigenvalueProblem)"
+        )
+    dense = np.ascontiguousarray(data.toarray() if is_sparse(data) else data)
+    ridge = getattr(problem, "ridge", 0.0)
+    if ridge > 0.0:
+        dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
+    return dense, scale
+
+
+def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
+    """Options of the finite-sum solve; a sweep is one pass over the data there."""
+    rows = problem.smooth.A if isinstance(problem.smooth, LogisticLoss) else None
+    full = solver.update == "jacobi"
+    if rows is None:
+        source = problem.A if isinstance(problem, HyperbolicEigenvalueProblem) else problem.smooth.A
+        count = source.shape[0]
+    else:
+        count = rows.shape[0]
+    return (
+        solver.batch_size,
+        solver.small_batch_size,
+        1.0 if full else None,
+        solver.theta,
+        solver.rapidity_bound,
+        1 if full else LOOK,
+        None if max_sweeps is None else max_sweeps * count,
+    )
+
+
+def _check(problem: Any) -> WellPosedness | None:
+    if isinstance(problem, JOrthogonalProblem):
+        return None
+    if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
+        # Unbounded wherever it is not trivial; the solve finds the pair.
+        return None
+    posed = well_posedness(problem.matrix, problem.signature)
+    name = "ridge" if isinstance(problem, HyperbolicEigenvalueProblem) else "C"
+    if not posed.finite:
+        raise ValueError(f"{name}: {posed.message}")
+    if not posed.attained:
+        logger.warning("%s: %s", type(problem).__name__, posed.message)
+    return posed
+
+
+def start_point(problem: Any, x0: Any, seed: int) -> FloatArray:
+    """The start: by name, or the checked array."""
+    signs = problem.signature
+    n = signs.size
+    r = n if isinstance(problem, HyperbolicPCAProblem) else problem.n_components
+    if x0 is None:
+        x0 = "identity"
+    if isinstance(x0, str):
+        if x0 not in HYPERBOLIC_STARTS:
+            raise ValueError(
+                f"x0 must be an array or one of {', '.join(HYPERBOLIC_STARTS)}; got {x0!r}"
+            )
+        if x0 == "identity":
+            return np.eye(n, r)
+        scale = RANDOM_SCALE if x0 == "random" else CS_SCALE
+        return np.ascontiguousarray(random_j_orthogonal(signs, scale, seed)[:, :r])
+    array = as_float_array("x0", x0, 2)
+    if array.shape != (n, r):
+        raise ValueError(f"x0 must have shape ({n}, {r}), got {array.shape}")
+    if r == n:
+        gap = float(np.linalg.norm(array.T @ (signs[:, None] * array) - np.diag(signs)))
+        size = max(1.0, float(np.linalg.norm(array)) ** 2)
+        if gap > FEASIBLE_START * size:
+            raise ValueError(
+                "x0 must satisfy XᵀJX = J for J = diag(signature), "
+                f"‖XᵀJX − J‖_F is {gap:.3e}"
+            )
+    return array

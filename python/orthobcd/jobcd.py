@@ -1,0 +1,77 @@
+"""The solver for mixed signatures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ._checks import as_bool, as_choice, as_float, as_int
+
+UPDATES = ("gauss-seidel", "jacobi", "vr-jacobi")
+SIDES = ("rows", "columns", "both")
+WORKING_SETS = ("tiled", "random", "cyclic")
+
+
+@dataclass(frozen=True)
+class JOBCD:
+    """Block coordinate descent with ``XᵀJX`` fixed (the JOBCD paper, and column moves).
+
+    Parameters
+    ----------
+    update : {"gauss-seidel", "jacobi", "vr-jacobi"}, default "gauss-seidel"
+        One pair after the other, each with the current gradient (GS-JOBCD); all pairs of a
+        random perfect matching at once, in parallel (J-JOBCD); the same with the
+        variance-reduced gradient of a finite sum (VR-J-JOBCD), for a problem made from data rows.
+    side : {"both", "rows", "columns"}, default "both"
+        What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
+        method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
+        move, and for the updates "jacobi" and "vr-jacobi".
+    theta : float, default 1e-5
+        Proximal weight θ ≥ 0.
+    rapidity_bound : float, optional
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it an unbounded
+        problem is followed instead of reported.
+    working_set : {"tiled", "random", "cyclic"}, default "tiled"
+        Which rows come next in the update "gauss-seidel".
+    tile_size : int, default 64
+        Rows per tile of the tiled rule.
+    adaptive : bool, default True
+        Update "jacobi": try less curvature than the bound that is safe for all pairs together,
+        and back off where F does not fall enough.
+    batch_size : int, optional
+        Update "vr-jacobi": rows b of a full gradient estimate; all N by default.
+    small_batch_size : int, optional
+        Update "vr-jacobi": rows b′ of a correction; ⌈√N⌉ by default. A full estimate comes with
+        probability b′/(b + b′).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is not one of its choices or out of range.
+    """
+
+    update: str = "gauss-seidel"
+    side: str = "both"
+    theta: float = 1e-5
+    rapidity_bound: float | None = None
+    working_set: str = "tiled"
+    tile_size: int = 64
+    adaptive: bool = True
+    batch_size: int | None = None
+    small_batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        as_choice("update", self.update, UPDATES)
+        as_choice("side", self.side, SIDES)
+        as_choice("working_set", self.working_set, WORKING_SETS)
+        object.__setattr__(self, "theta", as_float("theta", self.theta, minimum=0.0))
+        if self.rapidity_bound is not None:
+            bound = as_float("rapidity_bound", self.rapidity_bound, minimum=0.0, exclusive=True)
+            object.__setattr__(self, "rapidity_bound", bound)
+        object.__setattr__(self, "tile_size", as_int("tile_size", self.tile_size, 2))
+        as_bool("adaptive", self.adaptive)
+        for name in ("batch_size", "small_batch_size"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, as_int(name, value, 1))
+        if self.side == "columns" and self.update != "gauss-seidel":
+            raise ValueError(f"side must be 'rows' or 'both' with the update {self.update!r}")

@@ -1,0 +1,224 @@
+//! Pairs of opposite sign inside a block: they move on a hyperbola.
+
+use pulp::Simd;
+
+use super::{Block, Sweep, add_two, dot, right_multiply, weighted};
+use crate::block::Curvature;
+use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2, TIE};
+use crate::penalty::Penalty;
+use crate::signature::Signature;
+
+/// What a block has to know about a mixed signature.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mixed {
+    /// Signs of all rows of X; empty when all signs are equal.
+    signs: Vec<i8>,
+    /// Largest |μ| of one move.
+    pub(super) rapidity_bound: Option<f64>,
+    /// x + y and x − y of the pair, then D times both.
+    pub(super) light: Vec<f64>,
+    /// The pair and direction along which the objective was found to be unbounded.
+    pub(super) recession: Option<Recession>,
+}
+
+impl Mixed {
+    /// Whether global rows i and j move on a hyperbola.
+    #[inline(always)]
+    pub(super) fn opposite(&self, i: usize, j: usize) -> bool {
+        !self.signs.is_empty() && self.signs[i] != self.signs[j]
+    }
+}
+
+impl Block {
+    /// Makes rows of opposite sign move on the hyperbola, with |μ| of one move at most
+    /// `rapidity_bound` if there is one. Rows of a definite signature move on the circle, as
+    /// without this call.
+    pub fn set_signature(&mut self, signature: &Signature, rapidity_bound: Option<f64>) {
+        self.mixed.signs.clear();
+        if !signature.is_definite() {
+            self.mixed.signs.extend_from_slice(signature.signs());
+        }
+        self.mixed.rapidity_bound = rapidity_bound;
+    }
+
+    /// Distance between the rows of the block's storage: r, padded to whole vectors.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The pair of rows along which the last sweep found the objective to be unbounded below; the
+    /// sweep stopped there.
+    pub fn recession(&self) -> Option<Recession> {
+        self.mixed.recession
+    }
+}
+
+impl<P: Penalty> Sweep<'_, '_, P> {
+    /// Solves the pair (i, j) of the block, of opposite signs; returns the change of the objective
+    /// if it moves.
+    #[inline(always)]
+    pub(super) fn visit_boost<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
+        let block = &mut *self.block;
+        let (b, r, stride) = (block.rows.len(), block.r, block.stride);
+        let pair = (block.rows[i], block.rows[j]);
+        block.mixed.light.resize(4 * stride, 0.0);
+        let (plus, rest) = block.mixed.light.split_at_mut(stride);
+        let (minus, metric_rows) = rest.split_at_mut(stride);
+        let x = &block.x[i * stride..(i + 1) * stride];
+        let y = &block.x[j * stride..(j + 1) * stride];
+        for (((p, m), &x), &y) in plus.iter_mut().zip(minus.iter_mut()).zip(x).zip(y) {
+            *p = x + y;
+            *m = x - y;
+        }
+        let gx = &block.gradient[i * stride..(i + 1) * stride];
+        let gy = &block.gradient[j * stride..(j + 1) * stride];
+        // D z±, which is z± itself for D = I.
+        let (d_plus, d_minus): (&[f64], &[f64]) = match self.options.metric {
+            None => (plus, minus),
+            Some(metric) => {
+                metric_rows[..stride].copy_from_slice(plus);
+                metric_rows[stride..].copy_from_slice(minus);
+                let (first, second) = metric_rows.split_at_mut(stride);
+                right_multiply(&mut first[..r], metric, &mut block.delta);
+                right_multiply(&mut second[..r], metric, &mut block.delta);
+                (first, second)
+            }
+        };
+        let model = PairModel {
+            gz: [
+                [dot(simd, gx, x), dot(simd, gx, y)],
+                [dot(simd, gy, x), dot(simd, gy, y)],
+            ],
+            m: Sym2 {
+                d0: block.curvature[i * b + i],
+                d1: block.curvature[j * b + j],
+                o: block.curvature[i * b + j],
+            },
+            s: match self.options.metric {
+                None => Sym2 {
+                    d0: dot(simd, x, x),
+                    d1: dot(simd, y, y),
+                    o: dot(simd, x, y),
+                },
+                Some(metric) => weighted(metric, &x[..r], &y[..r]),
+            },
+            alpha: self.options.alpha,
+        };
+        let light = LightModel {
+            gz: [
+                [dot(simd, gx, plus), dot(simd, gx, minus)],
+                [dot(simd, gy, plus), dot(simd, gy, minus)],
+            ],
+            m: model.m,
+            t: [
+                [dot(simd, x, d_plus), dot(simd, x, d_minus)],
+                [dot(simd, y, d_plus), dot(simd, y, d_minus)],
+            ],
+            s: [dot(simd, plus, d_plus), dot(simd, minus, d_minus)],
+            s_size: [0.0; 2],
+            alpha: self.options.alpha,
+        };
+        let searched = match self.options.curvature {
+            Curvature::Exact => light,
+            Curvature::Scalar => light.scalar(model.s.spectral_norm() * model.m.spectral_norm()),
+        };
+        let best = self.penalty.hyperbola(
+            &HyperbolaPair::new(
+                pair,
+                &x[..r],
+                &y[..r],
+                &searched,
+                block.mixed.rapidity_bound,
+            ),
+            self.scratch,
+        );
+        if let Some((signs, upwards)) = best.unbounded {
+            block.mixed.recession = Some(Recession {
+                pair,
+                columns: false,
+                signs,
+                upwards,
+            });
+            return None;
+        }
+        if !(best.value < 0.0) {
+            return None;
+        }
+        let boost = best.boost;
+        let (new_x, new_y) = block.step.split_at_mut(stride);
+        boost.apply(x, y, new_x, new_y);
+        for &k in &self.scratch.vanishing {
+            let k = k as usize;
+            if new_x[k].abs() < new_y[k].abs() {
+                new_x[k] = 0.0;
+            } else {
+                new_y[k] = 0.0;
+            }
+        }
+        self.penalty.tidy(new_x);
+        self.penalty.tidy(new_y);
+        let e = boost.minus_identity();
+        let (smooth, smooth_size) = smooth_change(&model, &light, boost, e);
+        let (hx, hx_size) = self.penalty.change(pair.0, &x[..r], &new_x[..r]);
+        let (hy, hy_size) = self.penalty.change(pair.1, &y[..r], &new_y[..r]);
+        let change = smooth + (hx + hy);
+        let size = smooth_size + hx_size + hy_size;
+        let proximal = 0.5
+            * self.options.alpha
+            * (e[0][0] * e[0][0] + e[0][1] * e[0][1] + e[1][0] * e[1][0] + e[1][1] * e[1][1]);
+        if !(change + proximal < -TIE * size) || !change.is_finite() {
+            return None;
+        }
+        self.commit_pair(simd, i, j);
+        Some(change)
+    }
+
+    /// Takes the new rows of `step` over into the block.
+    #[inline(always)]
+    fn commit_pair<S: Simd>(&mut self, simd: S, i: usize, j: usize) {
+        let block = &mut *self.block;
+        let (b, r, stride) = (block.rows.len(), block.r, block.stride);
+        let (new_x, new_y) = block.step.split_at_mut(stride);
+        for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {
+            let current = &mut block.x[row * stride..(row + 1) * stride];
+            let mut zero = true;
+            for (c, n) in current.iter_mut().zip(new.iter_mut()) {
+                let difference = *n - *c;
+                *c = *n;
+                zero &= *n == 0.0;
+                *n = difference;
+            }
+            block.zero[row] = zero;
+            block.moved[row] = true;
+        }
+        if let Some(metric) = self.options.metric {
+            right_multiply(&mut new_x[..r], metric, &mut block.delta);
+            right_multiply(&mut new_y[..r], metric, &mut block.delta);
+        }
+        let (ci, cj) = (
+            &block.curvature[i * b..(i + 1) * b],
+            &block.curvature[j * b..(j + 1) * b],
+        );
+        for (gradient, (&u, &v)) in block
+            .gradient
+            .chunks_exact_mut(stride)
+            .zip(ci.iter().zip(cj))
+        {
+            add_two(simd, gradient, u, new_x, v, new_y);
+        }
+    }
+}
+
+/// The change of the smooth part from V − I or from light-cone coordinates, whichever adds up
+/// smaller terms and so rounds less: the first near the identity, the second for large rapidities.
+#[inline(always)]
+pub(super) fn smooth_change(
+    model: &PairModel,
+    light: &LightModel,
+    boost: Boost,
+    e: [[f64; 2]; 2],
+) -> (f64, f64) {
+    let direct = model.change(e);
+    let cone = light.change(boost);
+    if direct.1 <= cone.1 { direct } else { cone }
+}

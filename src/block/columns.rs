@@ -1,0 +1,213 @@
+//! Column moves for `f = ½⟨X, CX⟩ + ⟨linear, X⟩` with any penalty: the same pair problem on Xᵀ.
+//!
+//! The block holds columns of X as its rows, and columns of CX where row moves have the gradient.
+//! X(:,B) ← X(:,B)Vᵀ takes CX along by the same V, and the curvature is M = I, S = X_BᵀCX_B. For two
+//! columns of equal sign the quadratic part is constant: what moves is h (and the linear term), a
+//! sparsifying rotation.
+
+use pulp::{Simd, WithSimd};
+
+use super::boost::smooth_change;
+use super::{Block, Outcome, dot};
+use crate::pair::{
+    CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2, TIE,
+};
+use crate::penalty::Penalty;
+
+/// One sweep over all pairs of columns.
+pub(crate) struct ColumnSweep<'a, P: Penalty> {
+    /// Xᵀ, and (CX)ᵀ as the gradient rows.
+    pub(crate) block: &'a mut Block,
+    /// Rows of linearᵀ, padded to the block's stride; empty without a linear term.
+    pub(crate) linear: &'a [f64],
+    /// The penalty of Xᵀ.
+    pub(crate) penalty: &'a P,
+    /// Size of C: its largest diagonal entry.
+    pub(crate) scale: f64,
+    /// Proximal weight.
+    pub(crate) alpha: f64,
+    /// Work space.
+    pub(crate) scratch: &'a mut Scratch,
+    /// Whether pairs are only looked at: the best decrease and its pair are left here.
+    pub(crate) best: Option<(f64, (usize, usize))>,
+    /// Whether moves are made.
+    pub(crate) commit: bool,
+}
+
+impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
+    type Output = (Outcome, Option<(f64, (usize, usize))>);
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) -> Self::Output {
+        let mut outcome = Outcome::default();
+        let b = self.block.len();
+        for i in 0..b {
+            for j in i + 1..b {
+                outcome.visited += 1;
+                if let Some(change) = self.visit(simd, i, j) {
+                    outcome.change += change;
+                    outcome.updates += 1;
+                    if self.best.is_none_or(|(best, _)| change < best) {
+                        self.best = Some((change, (i, j)));
+                    }
+                }
+                if self.block.mixed.recession.is_some() {
+                    return (outcome, self.best);
+                }
+            }
+        }
+        (outcome, self.best)
+    }
+}
+
+impl<P: Penalty> ColumnSweep<'_, P> {
+    #[inline(always)]
+    fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
+        let block = &mut *self.block;
+        let (r, stride) = (block.r, block.stride);
+        let pair = (block.rows[i], block.rows[j]);
+        let x = &block.x[i * stride..(i + 1) * stride];
+        let y = &block.x[j * stride..(j + 1) * stride];
+        let gz = |a: &[f64], b: &[f64]| {
+            if self.linear.is_empty() {
+                return [[0.0; 2]; 2];
+            }
+            let li = &self.linear[i * stride..(i + 1) * stride];
+            let lj = &self.linear[j * stride..(j + 1) * stride];
+            [
+                [dot(simd, li, a), dot(simd, li, b)],
+                [dot(simd, lj, a), dot(simd, lj, b)],
+            ]
+        };
+        let linear = gz(x, y);
+        let (new_x, new_y) = block.step.split_at_mut(stride);
+        // New columns into `step`, V, and the change of the smooth part.
+        let (matrix, e, smooth, smooth_size);
+        if block.mixed.opposite(pair.0, pair.1) {
+            let cx = &block.gradient[i * stride..(i + 1) * stride];
+            let cy = &block.gradient[j * stride..(j + 1) * stride];
+            block.mixed.light.resize(4 * stride, 0.0);
+            let (plus, rest) = block.mixed.light.split_at_mut(stride);
+            let (minus, rest) = rest.split_at_mut(stride);
+            let (c_plus, c_minus) = rest.split_at_mut(stride);
+            for k in 0..stride {
+                (plus[k], minus[k]) = (x[k] + y[k], x[k] - y[k]);
+                (c_plus[k], c_minus[k]) = (cx[k] + cy[k], cx[k] - cy[k]);
+            }
+            let s = Sym2 {
+                d0: dot(simd, x, cx),
+                d1: dot(simd, y, cy),
+                o: dot(simd, x, cy),
+            };
+            let model = PairModel {
+                gz: [
+                    [s.d0 + linear[0][0], s.o + linear[0][1]],
+                    [s.o + linear[1][0], s.d1 + linear[1][1]],
+                ],
+                m: Sym2::scalar(1.0),
+                s,
+                alpha: self.alpha,
+            };
+            let t = [
+                [dot(simd, x, c_plus), dot(simd, x, c_minus)],
+                [dot(simd, y, c_plus), dot(simd, y, c_minus)],
+            ];
+            let along = gz(plus, minus);
+            // Rounding of CX: ε‖C‖ times the length of the columns.
+            let length = self.scale * (dot(simd, x, x).sqrt() + dot(simd, y, y).sqrt());
+            let light = LightModel {
+                gz: [
+                    [t[0][0] + along[0][0], t[0][1] + along[0][1]],
+                    [t[1][0] + along[1][0], t[1][1] + along[1][1]],
+                ],
+                m: model.m,
+                t,
+                s: [dot(simd, plus, c_plus), dot(simd, minus, c_minus)],
+                s_size: [
+                    length * dot(simd, plus, plus).sqrt(),
+                    length * dot(simd, minus, minus).sqrt(),
+                ],
+                alpha: self.alpha,
+            };
+            let best = self.penalty.hyperbola(
+                &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, block.mixed.rapidity_bound),
+                self.scratch,
+            );
+            if let Some((signs, upwards)) = best.unbounded {
+                block.mixed.recession = Some(Recession {
+                    pair,
+                    columns: true,
+                    signs,
+                    upwards,
+                });
+                return None;
+            }
+            if !(best.value < 0.0) {
+                return None;
+            }
+            e = best.boost.minus_identity();
+            matrix = best.boost.matrix();
+            (smooth, smooth_size) = smooth_change(&model, &light, best.boost, e);
+            best.boost.apply(x, y, new_x, new_y);
+        } else {
+            // Rotations leave ½⟨X, CX⟩ alone.
+            let model = PairModel {
+                gz: linear,
+                alpha: self.alpha,
+                ..PairModel::default()
+            };
+            let (rotation, reflection) = model.branches();
+            let best = self.penalty.circle(
+                simd,
+                &CirclePair {
+                    rows: pair,
+                    x,
+                    y,
+                    rotation,
+                    reflection,
+                },
+                self.scratch,
+            );
+            if !(best.value < 0.0) {
+                return None;
+            }
+            matrix = best.turn.matrix();
+            e = best.turn.minus_identity();
+            (smooth, smooth_size) = model.change(e);
+            for (((nx, ny), &x), &y) in new_x.iter_mut().zip(new_y.iter_mut()).zip(x).zip(y) {
+                *nx = matrix[0][0] * x + matrix[0][1] * y + 0.0;
+                *ny = matrix[1][0] * x + matrix[1][1] * y + 0.0;
+            }
+        }
+        for &k in &self.scratch.vanishing {
+            let k = k as usize;
+            if new_x[k].abs() < new_y[k].abs() {
+                new_x[k] = 0.0;
+            } else {
+                new_y[k] = 0.0;
+            }
+        }
+        self.penalty.tidy(new_x);
+        self.penalty.tidy(new_y);
+        let (hx, hx_size) = self.penalty.change(pair.0, &x[..r], &new_x[..r]);
+        let (hy, hy_size) = self.penalty.change(pair.1, &y[..r], &new_y[..r]);
+        let change = smooth + (hx + hy);
+        let proximal = 0.5 * self.alpha * e.iter().flatten().map(|v| v * v).sum::<f64>();
+        let size = smooth_size + hx_size + hy_size;
+        if !(change + proximal < -TIE * size) || !change.is_finite() {
+            return None;
+        }
+        if self.commit {
+            block.x[i * stride..(i + 1) * stride].copy_from_slice(new_x);
+            block.x[j * stride..(j + 1) * stride].copy_from_slice(new_y);
+            let (head, tail) = block.gradient.split_at_mut(j * stride);
+            let (cx, cy) = (&mut head[i * stride..(i + 1) * stride], &mut tail[..stride]);
+            for (cx, cy) in cx.iter_mut().zip(cy) {
+                let (p, q) = (*cx, *cy);
+                *cx = matrix[0][0] * p + matrix[0][1] * q;
+                *cy = matrix[1][0] * p + matrix[1][1] * q;
+            }
+        }
+        Some(change)
+    }
+}

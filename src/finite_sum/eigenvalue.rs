@@ -1,0 +1,83 @@
+//! `f_i(X) = ½·scale·N‖a_iᵀX‖²`: the eigenvalue objective ½·scale·‖AX‖² sampled over data rows.
+
+use ndarray::{Array2, ArrayView2, Axis};
+
+use super::FiniteSum;
+use crate::error::{Error, Result};
+use crate::smooth::lanczos_bounds;
+
+/// Lanczos steps for the largest eigenvalue of AᵀA.
+const LANCZOS_STEPS: usize = 40;
+
+/// `f_i(X) = ½·scale·N‖a_iᵀX‖²`, so that f = ½·scale·‖AX‖² (scale = 2: tr(XᵀAᵀAX)).
+#[derive(Debug, Clone)]
+pub struct SampledGram {
+    a: Array2<f64>,
+    scale: f64,
+    curvature: f64,
+    mean_square: f64,
+}
+
+impl SampledGram {
+    /// The objective for data A (N×n).
+    ///
+    /// # Errors
+    /// If A is empty or not finite, or `scale` is not finite.
+    pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
+        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("A", "must be finite and not empty"));
+        }
+        if !scale.is_finite() {
+            return Err(Error::invalid("scale", "must be finite"));
+        }
+        let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| a.t().dot(&a.dot(&v)));
+        // H_i = scale·N a_i a_iᵀ, so mean H_i² = scale²·N Σ‖a_i‖² a_i a_iᵀ.
+        let squares: Vec<f64> = a.outer_iter().map(|row| row.dot(&row)).collect();
+        let (_, mean_square) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
+            let mut image = a.dot(&v);
+            for (mut row, w) in image.outer_iter_mut().zip(&squares) {
+                row *= *w;
+            }
+            a.t().dot(&image)
+        });
+        let mean_square = scale.abs() * (a.nrows() as f64 * mean_square.max(0.0)).sqrt();
+        Ok(Self {
+            mean_square,
+            a,
+            scale,
+            curvature: (scale * top).max(0.0),
+        })
+    }
+}
+
+impl FiniteSum for SampledGram {
+    fn components(&self) -> usize {
+        self.a.nrows()
+    }
+
+    fn rows(&self) -> usize {
+        self.a.ncols()
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        0.5 * self.scale * self.a.dot(&x).iter().map(|v| v * v).sum::<f64>()
+    }
+
+    fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
+        let factor = self.scale * self.components() as f64 / batch.len() as f64;
+        if batch.len() == self.components() {
+            // All rows, in any order.
+            return self.a.t().dot(&self.a.dot(&x)) * factor;
+        }
+        let rows = self.a.select(Axis(0), batch);
+        rows.t().dot(&rows.dot(&x)) * factor
+    }
+
+    fn curvature(&self) -> f64 {
+        self.curvature
+    }
+
+    fn mean_square_curvature(&self) -> f64 {
+        self.mean_square
+    }
+}

@@ -1,0 +1,149 @@
+//! `f_i(X) = log(1 + exp(−y_i a_iᵀX b_i))`: a bilinear logistic loss, not quadratic.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+
+use super::FiniteSum;
+use crate::error::{Error, Result};
+use crate::smooth::lanczos_bounds;
+
+/// Lanczos steps for the curvature.
+const LANCZOS_STEPS: usize = 40;
+
+/// `f_i(X) = log(1 + exp(−y_i a_iᵀX b_i))` with labels y_i = ±1.
+///
+/// Its Hessian is `(1/N)Σ σ(1 − σ)(b_i ⊗ a_i)(b_i ⊗ a_i)ᵀ ⪯ ¼(1/N)Σ‖b_i‖² a_i a_iᵀ ⊗ I`, whose largest eigenvalue is
+/// the curvature: a bound, not exact.
+#[derive(Debug, Clone)]
+pub struct Logistic {
+    a: Array2<f64>,
+    b: Array2<f64>,
+    labels: Array1<f64>,
+    curvature: f64,
+    mean_square: f64,
+}
+
+impl Logistic {
+    /// The objective for A (N×n), B (N×r) and labels (N) of ±1.
+    ///
+    /// # Errors
+    /// If the shapes do not fit, an entry is not finite or a label is not ±1.
+    pub fn new(a: Array2<f64>, b: Array2<f64>, labels: Array1<f64>) -> Result<Self> {
+        let samples = a.nrows();
+        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("A", "must be finite and not empty"));
+        }
+        if b.nrows() != samples || b.is_empty() || b.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid(
+                "B",
+                format!(
+                    "must be finite with {samples} rows, got shape {:?}",
+                    b.dim()
+                ),
+            ));
+        }
+        if labels.len() != samples || labels.iter().any(|v| v.abs() != 1.0) {
+            return Err(Error::invalid(
+                "labels",
+                format!("must hold {samples} values of +1 and -1"),
+            ));
+        }
+        let weights: Array1<f64> = b.outer_iter().map(|row| row.dot(&row)).collect();
+        let top_of = |weights: &Array1<f64>| {
+            let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
+                let mut image = a.dot(&v);
+                for (mut row, w) in image.outer_iter_mut().zip(weights) {
+                    row *= *w;
+                }
+                a.t().dot(&image)
+            });
+            top.max(0.0)
+        };
+        let top = top_of(&weights);
+        // ‖∇f_i(X) − ∇f_i(Y)‖² ≤ (1/16)‖a_i‖²‖b_i‖⁴‖a_iᵀ(X − Y)‖².
+        let squares: Array1<f64> = a
+            .outer_iter()
+            .zip(&weights)
+            .map(|(row, w)| row.dot(&row) * w * w)
+            .collect();
+        let mean_square = 0.25 * (top_of(&squares) / samples as f64).sqrt();
+        Ok(Self {
+            curvature: 0.25 * top / samples as f64,
+            mean_square,
+            a,
+            b,
+            labels,
+        })
+    }
+
+    /// y_i a_iᵀX b_i for the rows of `a` and `b`.
+    fn margins(
+        a: &Array2<f64>,
+        b: &Array2<f64>,
+        labels: &Array1<f64>,
+        x: ArrayView2<'_, f64>,
+    ) -> Array1<f64> {
+        (a.dot(&x) * b).sum_axis(Axis(1)) * labels
+    }
+
+    fn gradient(
+        a: &Array2<f64>,
+        b: &Array2<f64>,
+        labels: &Array1<f64>,
+        x: ArrayView2<'_, f64>,
+    ) -> Array2<f64> {
+        let margins = Self::margins(a, b, labels, x);
+        let mut weighted = b.clone();
+        for ((mut row, &t), &y) in weighted.outer_iter_mut().zip(&margins).zip(labels) {
+            // −y σ(−t), without overflow.
+            let sigma = if t >= 0.0 {
+                let e = (-t).exp();
+                e / (1.0 + e)
+            } else {
+                1.0 / (1.0 + t.exp())
+            };
+            row *= -y * sigma;
+        }
+        a.t().dot(&weighted) / a.nrows() as f64
+    }
+}
+
+impl FiniteSum for Logistic {
+    fn components(&self) -> usize {
+        self.a.nrows()
+    }
+
+    fn rows(&self) -> usize {
+        self.a.ncols()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        Some(self.b.ncols())
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let margins = Self::margins(&self.a, &self.b, &self.labels, x);
+        // log(1 + e^{−t}) without overflow.
+        let loss = |t: f64| (-t).max(0.0) + (-t.abs()).exp().ln_1p();
+        margins.iter().map(|&t| loss(t)).sum::<f64>() / self.a.nrows() as f64
+    }
+
+    fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
+        if batch.len() == self.components() {
+            return Self::gradient(&self.a, &self.b, &self.labels, x);
+        }
+        Self::gradient(
+            &self.a.select(Axis(0), batch),
+            &self.b.select(Axis(0), batch),
+            &self.labels.select(Axis(0), batch),
+            x,
+        )
+    }
+
+    fn curvature(&self) -> f64 {
+        self.curvature
+    }
+
+    fn mean_square_curvature(&self) -> f64 {
+        self.mean_square
+    }
+}

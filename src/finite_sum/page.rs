@@ -1,0 +1,471 @@
+//! The PAGE estimator and the Jacobi iteration on it.
+
+use std::time::Instant;
+
+use ndarray::{Array2, ArrayView2};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::FiniteSum;
+use crate::Curvature;
+use crate::block::{Block, PairOptions, Pairs, Sweep};
+use crate::error::{Error, Result};
+use crate::pair::{Recession, Scratch};
+use crate::penalty::Penalty;
+use crate::signature::Signature;
+use crate::solver::{
+    Control, DIVERGENCE, Monitor, Record, Status, drift, repair_dense, start_constraint,
+};
+use crate::threads::Threads;
+
+/// Options of [`minimize_finite_sum`].
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `batch` | N | components b of a full estimate |
+/// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
+/// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
+/// | `theta` | 1e-5 | proximal weight θ ≥ 0 |
+/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
+/// | `rapidity_bound` | none | largest \|μ\| of one move |
+/// | `max_evaluations` | none | component gradients |
+/// | `max_time` | none | seconds |
+/// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
+/// | `look` | 50 | iterations between evaluations of F, which are not counted |
+/// | `tol` | 0 | stop when F falls by at most this share between two looks |
+/// | `seed` | 0 | all random choices |
+#[derive(Debug, Clone, PartialEq)]
+pub struct FiniteSumOptions {
+    /// Components of a full estimate.
+    pub batch: Option<usize>,
+    /// Components of a correction.
+    pub small_batch: Option<usize>,
+    /// Probability of a full estimate.
+    pub probability: Option<f64>,
+    /// Proximal weight.
+    pub theta: f64,
+    /// Curvature of the pair models.
+    pub curvature: Option<f64>,
+    /// Largest |μ| of one move.
+    pub rapidity_bound: Option<f64>,
+    /// Limit on component gradients.
+    pub max_evaluations: Option<u64>,
+    /// Time limit in seconds.
+    pub max_time: Option<f64>,
+    /// Objective to stop at.
+    pub target: Option<f64>,
+    /// Iterations between evaluations of F.
+    pub look: usize,
+    /// Relative decrease between two looks at which the solve has converged.
+    pub tol: f64,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Default for FiniteSumOptions {
+    fn default() -> Self {
+        Self {
+            batch: None,
+            small_batch: None,
+            probability: None,
+            theta: 1e-5,
+            curvature: None,
+            rapidity_bound: None,
+            max_evaluations: None,
+            max_time: None,
+            target: None,
+            look: 50,
+            tol: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+/// What a variance-reduced solve returns: the best point looked at.
+#[derive(Debug, Clone)]
+pub struct FiniteSumSolution {
+    /// X.
+    pub x: Array2<f64>,
+    /// F(X).
+    pub objective: f64,
+    /// f(X).
+    pub smooth_value: f64,
+    /// h(X).
+    pub penalty_value: f64,
+    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
+    pub feasibility: f64,
+    /// Why it ended.
+    pub status: Status,
+    /// Iterations: matchings.
+    pub iterations: u64,
+    /// Component gradients evaluated.
+    pub evaluations: u64,
+    /// Pairs visited.
+    pub visited: u64,
+    /// Pairs that moved.
+    pub updates: u64,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// (record of the best point so far, component gradients so far).
+    pub history: Vec<(Record, u64)>,
+    /// The pair along which the model is unbounded, with [`Status::Unbounded`].
+    pub recession: Option<Recession>,
+}
+
+/// The PAGE estimate of ∇f.
+#[derive(Debug, Clone)]
+pub struct Page {
+    batch: usize,
+    small_batch: usize,
+    probability: f64,
+    order: Vec<usize>,
+    /// The estimate.
+    pub gradient: Array2<f64>,
+    /// Component gradients evaluated so far.
+    pub evaluations: u64,
+}
+
+impl Page {
+    /// An estimator for N components; the first call of [`Page::update`] takes a full batch.
+    ///
+    /// # Errors
+    /// If a batch size is not in 1..=N or the probability not in (0, 1].
+    pub fn new(
+        components: usize,
+        batch: Option<usize>,
+        small_batch: Option<usize>,
+        probability: Option<f64>,
+    ) -> Result<Self> {
+        let batch = batch.unwrap_or(components);
+        let root = (components as f64).sqrt().ceil() as usize;
+        let small_batch = small_batch.unwrap_or(root.min(components));
+        for (name, size) in [("batch_size", batch), ("small_batch_size", small_batch)] {
+            if size == 0 || size > components {
+                return Err(Error::invalid(
+                    name,
+                    format!("must be between 1 and N = {components}, got {size}"),
+                ));
+            }
+        }
+        let probability =
+            probability.unwrap_or(small_batch as f64 / (batch as f64 + small_batch as f64));
+        if !(probability > 0.0 && probability <= 1.0) {
+            return Err(Error::invalid(
+                "probability",
+                format!("must be above 0 and at most 1, got {probability}"),
+            ));
+        }
+        Ok(Self {
+            batch,
+            small_batch,
+            probability,
+            order: (0..components).collect(),
+            gradient: Array2::zeros((0, 0)),
+            evaluations: 0,
+        })
+    }
+
+    /// p.
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// A uniformly random subset of `size` components, without replacement.
+    fn sample(&mut self, size: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
+        let n = self.order.len();
+        if size == n {
+            return (0..n).collect();
+        }
+        for i in 0..size {
+            let j = rng.random_range(i..n);
+            self.order.swap(i, j);
+        }
+        let mut chosen = self.order[..size].to_vec();
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// The estimate at `x`, given the previous point (`None` at the start).
+    pub fn update(
+        &mut self,
+        sum: &dyn FiniteSum,
+        x: ArrayView2<'_, f64>,
+        previous: Option<ArrayView2<'_, f64>>,
+        rng: &mut Xoshiro256PlusPlus,
+    ) {
+        let full = rng.random::<f64>() < self.probability;
+        match previous {
+            Some(previous) if !full => {
+                let batch = self.sample(self.small_batch, rng);
+                self.correct(sum, x, previous, &batch);
+            }
+            _ => {
+                let batch = self.sample(self.batch, rng);
+                self.evaluations += batch.len() as u64;
+                self.gradient = sum.batch_gradient(x, &batch);
+            }
+        }
+    }
+
+    /// The correction with a given batch: `G̃ + (1/b′)Σ[∇f_i(x) − ∇f_i(previous)]`.
+    pub fn correct(
+        &mut self,
+        sum: &dyn FiniteSum,
+        x: ArrayView2<'_, f64>,
+        previous: ArrayView2<'_, f64>,
+        batch: &[usize],
+    ) {
+        self.evaluations += 2 * batch.len() as u64;
+        self.gradient += &sum.batch_gradient(x, batch);
+        self.gradient -= &sum.batch_gradient(previous, batch);
+    }
+}
+
+/// Pairs per parallel piece.
+const CHUNK_PAIRS: usize = 32;
+
+/// Iterations between repairs of the drift of XᵀJX.
+const REPAIR_EVERY: u64 = 200;
+
+struct Worker {
+    block: Block,
+    scratch: Scratch,
+    moved: Vec<(usize, Vec<f64>)>,
+    visited: u64,
+    updates: u64,
+}
+
+/// Minimises f + h from a feasible start by variance-reduced Jacobi rounds.
+///
+/// Every pair minimises `⟨E, G̃_B Zᵀ⟩ + L/2‖E Z‖² + θ/2‖E‖² + h`, which majorises f for the whole matching at
+/// once when G̃ = ∇f. With an estimate F need not fall in every iteration; the best point looked
+/// at is returned.
+///
+/// # Errors
+/// If the problem, the options or the start are not valid.
+#[allow(clippy::too_many_lines)]
+pub fn minimize_finite_sum<P: Penalty>(
+    sum: &dyn FiniteSum,
+    penalty: &P,
+    signature: &Signature,
+    x0: Array2<f64>,
+    options: &FiniteSumOptions,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<FiniteSumSolution> {
+    let (n, r) = x0.dim();
+    if n != sum.rows() || r == 0 || sum.columns().is_some_and(|columns| columns != r) {
+        return Err(Error::invalid(
+            "x0",
+            format!(
+                "must have {} rows and as many columns as the data, got shape {:?}",
+                sum.rows(),
+                x0.dim()
+            ),
+        ));
+    }
+    if x0.iter().any(|v| !v.is_finite()) {
+        return Err(Error::invalid("x0", "must be finite"));
+    }
+    if signature.len() != n {
+        return Err(Error::invalid(
+            "signature",
+            format!("must have {n} entries, got {}", signature.len()),
+        ));
+    }
+    if !(options.theta.is_finite() && options.theta >= 0.0) {
+        return Err(Error::invalid("theta", "must be finite and nonnegative"));
+    }
+    if options.look == 0 {
+        return Err(Error::invalid("look", "must be at least 1"));
+    }
+    penalty.check(n, r)?;
+    let mut page = Page::new(
+        sum.components(),
+        options.batch,
+        options.small_batch,
+        options.probability,
+    )?;
+    let started = Instant::now();
+    let bound = options.curvature.unwrap_or_else(|| {
+        let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
+        let noise = if noise > 0.0 {
+            noise.sqrt() * sum.mean_square_curvature()
+        } else {
+            0.0
+        };
+        sum.curvature() + noise
+    });
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+    let k0 = start_constraint(x0.view(), signature);
+    let mut x = x0.as_standard_layout().into_owned();
+    let mut previous: Option<Array2<f64>> = None;
+    let mut block = Block::new(r);
+    block.set_signature(signature, options.rapidity_bound);
+    let mut workers: Vec<Worker> = (0..(n / 2).div_ceil(CHUNK_PAIRS))
+        .map(|_| Worker {
+            block: block.clone(),
+            scratch: Scratch::new(r),
+            moved: Vec::new(),
+            visited: 0,
+            updates: 0,
+        })
+        .collect();
+    let pair_options = PairOptions {
+        curvature: Curvature::Exact,
+        alpha: options.theta,
+        metric: None,
+    };
+    let arch = pulp::Arch::new();
+    let mut order: Vec<usize> = (0..n).collect();
+    let limit = {
+        let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
+        DIVERGENCE * size.max(1.0)
+    };
+    let feasibility =
+        |x: &Array2<f64>| drift(x.view(), signature, k0.view()) + penalty.infeasibility(x.view());
+    let mut best = (x.clone(), f64::INFINITY);
+    let mut history: Vec<(Record, u64)> = Vec::new();
+    let (mut iterations, mut recession) = (0u64, None);
+    let status = loop {
+        if iterations % options.look as u64 == 0 {
+            let value = sum.value(x.view()) + penalty.value(x.view());
+            let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
+            if !(size <= limit) {
+                break Status::Diverged;
+            }
+            let before = best.1;
+            if value < best.1 {
+                best = (x.clone(), value);
+            }
+            let record = Record {
+                seconds: started.elapsed().as_secs_f64(),
+                objective: best.1,
+                feasibility: feasibility(&best.0),
+                iterations: workers.iter().map(|w| w.visited).sum(),
+            };
+            history.push((record, page.evaluations));
+            if monitor.record(&record, best.0.view()) == Control::Stop
+                || monitor.poll() == Control::Stop
+            {
+                break Status::Interrupted;
+            }
+            if options.target.is_some_and(|t| best.1 <= t) {
+                break Status::Target;
+            }
+            if options.tol > 0.0 && before - value <= options.tol * value.abs() && iterations > 0 {
+                break Status::Converged;
+            }
+        }
+        if options
+            .max_time
+            .is_some_and(|t| started.elapsed().as_secs_f64() >= t)
+        {
+            break Status::MaxTime;
+        }
+        if options
+            .max_evaluations
+            .is_some_and(|m| page.evaluations >= m)
+        {
+            break Status::MaxSweeps;
+        }
+        page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
+        order.shuffle(&mut rng);
+        let pairs: Vec<[usize; 2]> = order
+            .chunks_exact(2)
+            .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
+            .collect();
+        let (point, gradient) = (x.view(), page.gradient.view());
+        let work = pairs.len() * r * 64;
+        threads.for_chunks(&mut workers, 1, work, |piece, worker| {
+            let worker = &mut worker[0];
+            worker.moved.clear();
+            let from = piece * CHUNK_PAIRS;
+            let to = (from + CHUNK_PAIRS).min(pairs.len());
+            for pair in &pairs[from..to] {
+                worker.block.load(point, &pair[..1], &pair[1..]);
+                worker
+                    .block
+                    .curvature_mut()
+                    .copy_from_slice(&[bound, 0.0, 0.0, bound]);
+                for (k, &row) in pair.iter().enumerate() {
+                    worker
+                        .block
+                        .gradient_row_mut(k)
+                        .iter_mut()
+                        .zip(gradient.row(row))
+                        .for_each(|(t, &g)| *t = g);
+                }
+                let outcome = arch.dispatch(Sweep {
+                    block: &mut worker.block,
+                    pairs: Pairs::Cross,
+                    penalty,
+                    options: pair_options,
+                    scratch: &mut worker.scratch,
+                });
+                worker.visited += 1;
+                worker.updates += outcome.updates;
+                if outcome.updates > 0 {
+                    for (k, &row) in pair.iter().enumerate() {
+                        worker.moved.push((row, worker.block.row(k).to_vec()));
+                    }
+                }
+                if worker.block.recession().is_some() {
+                    break;
+                }
+            }
+        });
+        recession = workers.iter().find_map(|w| w.block.recession());
+        if recession.is_some() {
+            break Status::Unbounded;
+        }
+        previous = Some(x.clone());
+        for worker in &workers {
+            for (row, new) in &worker.moved {
+                x.row_mut(*row)
+                    .iter_mut()
+                    .zip(new)
+                    .for_each(|(x, &new)| *x = new);
+            }
+        }
+        iterations += 1;
+        if iterations % REPAIR_EVERY == 0 && P::SMOOTH {
+            // The estimate stays an estimate at the point before: a repair is a step of rounding size.
+            x = repair_dense(&x, signature, k0.view());
+        }
+    };
+    // The last point may be better than the best one looked at.
+    let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
+    if size <= limit {
+        let value = sum.value(x.view()) + penalty.value(x.view());
+        if value < best.1 {
+            best = (x, value);
+        }
+    }
+    let smooth_value = sum.value(best.0.view());
+    let penalty_value = penalty.value(best.0.view());
+    let visited = workers.iter().map(|w| w.visited).sum();
+    let last = Record {
+        seconds: started.elapsed().as_secs_f64(),
+        objective: smooth_value + penalty_value,
+        feasibility: feasibility(&best.0),
+        iterations: visited,
+    };
+    history.push((last, page.evaluations));
+    Ok(FiniteSumSolution {
+        feasibility: last.feasibility,
+        objective: last.objective,
+        smooth_value,
+        penalty_value,
+        x: best.0,
+        status,
+        iterations,
+        evaluations: page.evaluations,
+        visited,
+        updates: workers.iter().map(|w| w.updates).sum(),
+        seconds: last.seconds,
+        history,
+        recession,
+    })
+}

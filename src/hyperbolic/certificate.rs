@@ -1,0 +1,98 @@
+//! Stationarity under XᵀJX = K: the residual of the first-order condition, and what the best
+//! single pair can still gain.
+//!
+//! For square J-orthogonal X and smooth f the condition is G = JXGᵀXJ, equivalently XGᵀJ symmetric
+//! (JOBCD paper, Lemma 3.1). `dist(0, ∂f°) ≤ ½‖G − JXGᵀXJ‖` (SPEC erratum 19).
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::block::{Block, PairOptions};
+use crate::pair::Scratch;
+use crate::penalty::Penalty;
+use crate::solver::{Problem, column_pairs_gap, signed};
+use crate::threads::Threads;
+
+/// The most one pair can lower the objective.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Gap {
+    /// The decrease, at least zero; infinite if a pair is unbounded below.
+    pub decrease: f64,
+    /// The pair of rows, or of columns.
+    pub pair: Option<(usize, usize)>,
+    /// Pairs looked at.
+    pub pairs: u64,
+}
+
+/// ‖G − J X Gᵀ X J‖_F for square X, G = ∇f(X), J the signature: zero exactly at the critical points of
+/// a smooth f.
+pub fn criticality(
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+    signature: &crate::Signature,
+) -> f64 {
+    // J X Gᵀ X J: rows of JX, and columns signed by J.
+    let jx = signed(x, signature);
+    let product = jx.dot(&gradient.t()).dot(&x);
+    let mut total = 0.0;
+    for ((i, k), &value) in product.indexed_iter() {
+        let _ = i;
+        let gap = gradient[[i, k]] - value * signature.sign(k);
+        total += gap * gap;
+    }
+    total.sqrt()
+}
+
+/// The largest decrease that any single pair of rows can make, every pair solved to global
+/// optimality without proximal term. O(n²(r + pair solve)).
+pub fn row_gap<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> Gap {
+    let n = x.nrows();
+    let options = PairOptions {
+        curvature: crate::Curvature::Exact,
+        alpha: 0.0,
+        metric: problem.smooth.metric(),
+    };
+    let mut tracker = problem.smooth.tracker(x, threads);
+    let mut gap = Gap::default();
+    let mut scratch = Scratch::new(x.ncols());
+    let mut block = Block::new(x.ncols());
+    block.set_signature(problem.signature, None);
+    let arch = pulp::Arch::new();
+    for i in 0..n {
+        for j in i + 1..n {
+            block.load(x, &[i], &[j]);
+            tracker.fill(&mut block);
+            let outcome = arch.dispatch(crate::block::Sweep {
+                block: &mut block,
+                pairs: crate::block::Pairs::Cross,
+                penalty: problem.penalty,
+                options,
+                scratch: &mut scratch,
+            });
+            let decrease = if block.recession().is_some() {
+                f64::INFINITY
+            } else {
+                -outcome.change
+            };
+            gap.pairs += 1;
+            if decrease > gap.decrease {
+                gap.decrease = decrease;
+                gap.pair = Some((i, j));
+            }
+        }
+    }
+    gap
+}
+
+/// The largest decrease that any single pair of columns can make; `None` where columns do not move
+/// (a column metric other than the identity, or XᵀJX not diag(±1)).
+pub fn column_gap<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    threads: &Threads,
+) -> Option<Gap> {
+    column_pairs_gap(problem, x, threads)
+}

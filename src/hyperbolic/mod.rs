@@ -1,0 +1,9 @@
+//! Mixed signatures: J-orthogonal matrices, their decomposition, and column moves.
+
+mod certificate;
+mod column_jacobi;
+mod cs;
+
+pub use certificate::{Gap, column_gap, criticality, row_gap};
+pub use column_jacobi::{ColumnJacobi, Round, SKIP};
+pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};

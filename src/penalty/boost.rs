@@ -1,0 +1,424 @@
+//! Penalties on the hyperbola.
+//!
+//! With z± = x ± y a boost takes a column (x, y) to `½(σ₁(u z₊ + z₋/u), σ₂(u z₊ − z₋/u))`: one of the two
+//! entries, the smaller one, vanishes at `u² = |z₋/z₊|`, the other never. A lightlike column (x = ±y) has no
+//! such point; the axis (one entry zero already) is u = 1.
+//!
+//! * ℓ0: the count is constant but at those points; candidates are each of them on the four
+//!   components, and the minima of the smooth part. O(r) plus a sort.
+//! * ℓ1: with one weight, `|x′| + |y′| = max(u|z₊|, |z₋|/u)` on all four components: running sums (A, B)
+//!   over the sorted points, h = A u + B/u on every arc, which is again a [`Hyp`].
+//! * X ≥ 0: the feasible u of a component are one interval, [max u_k, ∞) or (0, min u_k].
+
+use super::Penalty;
+use crate::pair::{BestBoost, Hyp, HyperbolaPair, SAME_BREAKPOINT, Scratch};
+
+/// No penalty: the minima of the four components.
+#[inline(always)]
+pub(super) fn none(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+    scratch.vanishing.clear();
+    let mut best = BestBoost::IDENTITY;
+    for (k, branch) in pair.branches.iter().enumerate() {
+        if let Some(upwards) = pair.recession(k, [0.0; 2]) {
+            return BestBoost::unbounded(branch.signs, upwards);
+        }
+    }
+    smooth_minima(pair, 0.0, &mut best);
+    best
+}
+
+/// Offers the minima of the smooth part of every component, and the ends of a bounded range, at
+/// the price `price`.
+#[inline(always)]
+fn smooth_minima(pair: &HyperbolaPair<'_>, price: f64, best: &mut BestBoost) {
+    let (lo, hi) = pair.range;
+    let base = pair.branches[0].f.value(1.0);
+    for (k, branch) in pair.branches.iter().enumerate() {
+        if branch.f.lower_bound() - base + price >= best.value {
+            continue;
+        }
+        for &u in branch.f.minima(lo, hi).points() {
+            best.offer(pair.relative(k, u) + price, u, branch.signs, None);
+        }
+        if pair.bounded {
+            for u in [lo, hi] {
+                best.offer(pair.relative(k, u) + price, u, branch.signs, None);
+            }
+        }
+    }
+}
+
+/// u at which the smaller entry of a column vanishes.
+#[inline(always)]
+fn vanishing_point(x: f64, y: f64) -> Option<f64> {
+    let (plus, minus) = (x + y, x - y);
+    if plus == 0.0 || minus == 0.0 {
+        return None;
+    }
+    // The axis exactly, whatever the rounding of the quotient.
+    if x == 0.0 || y == 0.0 {
+        return Some(1.0);
+    }
+    let u = (minus / plus).abs().sqrt();
+    (u > 0.0 && u.is_finite()).then_some(u)
+}
+
+/// Sorted vanishing points with their columns, into `scratch.order`.
+#[inline(always)]
+fn sort_points(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) {
+    scratch.order.clear();
+    for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+        if let Some(u) = vanishing_point(x, y) {
+            scratch.order.push((u, k as u32));
+        }
+    }
+    scratch.order.sort_unstable_by(|l, r| l.0.total_cmp(&r.0));
+}
+
+/// Whether two vanishing points are one.
+#[inline(always)]
+fn same(u: f64, v: f64) -> bool {
+    (u - v).abs() <= SAME_BREAKPOINT * u
+}
+
+/// Marks the columns that vanish at the breakpoint `at` of `order`.
+#[inline(always)]
+fn mark_vanishing(scratch: &mut Scratch, at: usize) {
+    let u = scratch.order[at].0;
+    for &(v, k) in &scratch.order {
+        if same(u, v) {
+            scratch.vanishing.push(k);
+        }
+    }
+}
+
+/// λ‖X‖₀.
+#[inline(always)]
+pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+    scratch.vanishing.clear();
+    for (k, branch) in pair.branches.iter().enumerate() {
+        if let Some(upwards) = pair.recession(k, [0.0; 2]) {
+            return BestBoost::unbounded(branch.signs, upwards);
+        }
+    }
+    sort_points(pair, scratch);
+    // Nonzero entries away from all breakpoints, and at the identity.
+    let (mut full, mut now) = (0usize, 0usize);
+    for (&x, &y) in pair.x.iter().zip(pair.y) {
+        let (a, b) = (usize::from(x != 0.0), usize::from(y != 0.0));
+        now += a + b;
+        full += 2 * (a | b);
+    }
+    let mut best = BestBoost::IDENTITY;
+    let (lo, hi) = pair.range;
+    let mut start = 0;
+    while start < scratch.order.len() {
+        let u = scratch.order[start].0;
+        let mut end = start + 1;
+        while end < scratch.order.len() && same(u, scratch.order[end].0) {
+            end += 1;
+        }
+        if u >= lo && u <= hi {
+            let price = lambda * ((full - (end - start)) as f64 - now as f64);
+            for (k, branch) in pair.branches.iter().enumerate() {
+                best.offer(pair.relative(k, u) + price, u, branch.signs, Some(start));
+            }
+        }
+        start = end;
+    }
+    smooth_minima(pair, lambda * (full as f64 - now as f64), &mut best);
+    if let Some(at) = best.breakpoint {
+        mark_vanishing(scratch, at);
+    }
+    best
+}
+
+/// Σ w|X|: `weights(k)` gives the weights of the two entries of column k.
+#[inline(always)]
+pub(super) fn l1(
+    weights: impl Fn(usize) -> (f64, f64),
+    pair: &HyperbolaPair<'_>,
+    scratch: &mut Scratch,
+) -> BestBoost {
+    scratch.vanishing.clear();
+    scratch.jumps.clear();
+    // h = A u + B/u: left of all breakpoints, and the total slopes of both tails.
+    let (mut a, mut b, mut identity) = (0.0, 0.0, 0.0);
+    let mut up = 0.0;
+    for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+        let (wx, wy) = weights(k);
+        identity += wx * x.abs() + wy * y.abs();
+        let (plus, minus) = (0.5 * (x + y).abs(), 0.5 * (x - y).abs());
+        // The larger entry keeps its sign: |large| = plus·u + minus/u, |small| = |plus·u − minus/u|.
+        let (large, small) = if x.abs() > y.abs() {
+            (wx, wy)
+        } else {
+            (wy, wx)
+        };
+        up += (large + small) * plus;
+        a += (large - small) * plus;
+        b += (large + small) * minus;
+        if vanishing_point(x, y).is_some() {
+            scratch
+                .jumps
+                .push([2.0 * small * plus, -2.0 * small * minus]);
+        } else {
+            // Lightlike: one of plus, minus is zero, and so is one of the two terms, for all u.
+            a += 2.0 * small * plus;
+            scratch.jumps.push([0.0; 2]);
+        }
+    }
+    let down = b;
+    for (k, branch) in pair.branches.iter().enumerate() {
+        if let Some(upwards) = pair.recession(k, [up, down]) {
+            return BestBoost::unbounded(branch.signs, upwards);
+        }
+    }
+    sort_points(pair, scratch);
+    let mut best = BestBoost::IDENTITY;
+    let (lo, hi) = pair.range;
+    let base = pair.branches[0].f.value(1.0) + identity;
+    let mut from = lo;
+    for at in 0..=scratch.order.len() {
+        let (to, end) = match scratch.order.get(at) {
+            Some(&(u, _)) if u < hi => (u, false),
+            _ => (hi, true),
+        };
+        if to <= lo {
+            let jump = scratch.jumps[scratch.order[at].1 as usize];
+            a += jump[0];
+            b += jump[1];
+            continue;
+        }
+        for branch in &pair.branches {
+            let f = Hyp {
+                a_plus: branch.f.a_plus + a,
+                a_minus: branch.f.a_minus + b,
+                ..branch.f
+            };
+            if end {
+                if pair.bounded {
+                    best.offer(f.value(to) - base, to, branch.signs, None);
+                }
+            } else {
+                best.offer(f.value(to) - base, to, branch.signs, Some(at));
+            }
+            if pair.bounded && from == lo {
+                best.offer(f.value(lo) - base, lo, branch.signs, None);
+            }
+            if to > from && f.lower_bound() - base < best.value {
+                for &u in f.minima(from, to).points() {
+                    best.offer(f.value(u) - base, u, branch.signs, None);
+                }
+            }
+        }
+        if end {
+            break;
+        }
+        let jump = scratch.jumps[scratch.order[at].1 as usize];
+        a += jump[0];
+        b += jump[1];
+        from = to;
+    }
+    if let Some(at) = best.breakpoint
+        && scratch.order[at].0 == best.boost.u
+    {
+        mark_vanishing(scratch, at);
+    }
+    best
+}
+
+/// X ≥ 0, from a feasible pair of rows.
+#[inline(always)]
+pub(super) fn nonnegative(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+    scratch.vanishing.clear();
+    sort_points(pair, scratch);
+    let (range_lo, range_hi) = pair.range;
+    // (+, +) wants u z₊ ≥ |z₋|/u; (+, −) wants z₋/u ≥ u z₊, and (−, +) its mirror image.
+    let (mut first_above, mut second_above, mut any) = (true, true, false);
+    for (&x, &y) in pair.x.iter().zip(pair.y) {
+        if x != 0.0 || y != 0.0 {
+            any = true;
+            first_above &= x > y;
+            second_above &= y > x;
+        }
+    }
+    let mut best = BestBoost::IDENTITY;
+    if !any {
+        return best;
+    }
+    let points = scratch.order.len();
+    let intervals = [
+        (0, true, points.checked_sub(1), true),
+        (1, first_above, (points > 0).then_some(0), false),
+        (2, second_above, (points > 0).then_some(0), false),
+    ];
+    for (k, feasible, end, upwards) in intervals {
+        if !feasible {
+            continue;
+        }
+        let branch = &pair.branches[k];
+        let tail = &branch.tails[usize::from(!upwards)];
+        if !pair.bounded && tail.falls(0.0) {
+            return BestBoost::unbounded(branch.signs, upwards);
+        }
+        let (mut lo, mut hi) = pair.range;
+        if let Some(at) = end {
+            let u = scratch.order[at].0;
+            if upwards {
+                lo = lo.max(u);
+            } else {
+                hi = hi.min(u);
+            }
+            if lo > hi {
+                continue;
+            }
+            if u >= range_lo && u <= range_hi {
+                best.offer(pair.relative(k, u), u, branch.signs, Some(at));
+            }
+        }
+        if pair.bounded {
+            let u = if upwards { hi } else { lo };
+            best.offer(pair.relative(k, u), u, branch.signs, None);
+        }
+        for &u in branch.f.minima(lo, hi).points() {
+            best.offer(pair.relative(k, u), u, branch.signs, None);
+        }
+    }
+    if let Some(at) = best.breakpoint {
+        mark_vanishing(scratch, at);
+    }
+    best
+}
+
+/// Any piecewise linear penalty, straight from its definition: every arc between crossings of a
+/// level is solved on every component. O(r²) per pair, exact, and the yardstick of the kernels above.
+pub(super) fn piecewise<P: Penalty>(
+    penalty: &P,
+    pair: &HyperbolaPair<'_>,
+    scratch: &mut Scratch,
+) -> BestBoost {
+    scratch.vanishing.clear();
+    let (i, j) = pair.rows;
+    let (lo, hi) = pair.range;
+    let identity = penalty.row_value(i, pair.x) + penalty.row_value(j, pair.y);
+    let mut best = BestBoost::IDENTITY;
+    let mut chosen: Vec<u32> = Vec::new();
+    for (b, branch) in pair.branches.iter().enumerate() {
+        let [first, second] = branch.signs;
+        // Entries are s·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
+        let columns: Vec<[(f64, f64); 2]> = pair
+            .x
+            .iter()
+            .zip(pair.y)
+            .map(|(&x, &y)| {
+                let (p, m) = (0.5 * (x + y), 0.5 * (x - y));
+                [(first * p, first * m), (second * p, -second * m)]
+            })
+            .collect();
+        // (u, column, level is zero)
+        let mut points: Vec<(f64, usize, bool)> = Vec::new();
+        for (k, column) in columns.iter().enumerate() {
+            for &(alpha, beta) in column {
+                for &level in penalty.levels() {
+                    for u in crossings(alpha, beta, level) {
+                        if u > lo && u < hi {
+                            points.push((u, k, level == 0.0));
+                        }
+                    }
+                }
+            }
+        }
+        points.sort_unstable_by(|l, r| l.0.total_cmp(&r.0));
+        for &(u, ..) in &points {
+            let vanishing: Vec<u32> = points
+                .iter()
+                .filter(|p| p.2 && same(u, p.0))
+                .map(|p| p.1 as u32)
+                .collect();
+            let mut value = pair.relative(b, u) - identity;
+            for (k, column) in columns.iter().enumerate() {
+                let mut e = column.map(|(alpha, beta)| alpha * u + beta / u);
+                if vanishing.contains(&(k as u32)) {
+                    e[usize::from(e[1].abs() < e[0].abs())] = 0.0;
+                }
+                value += penalty.entry(i, k, e[0]) + penalty.entry(j, k, e[1]);
+            }
+            if value < best.value {
+                best.offer(value, u, branch.signs, Some(0));
+                chosen = vanishing;
+            }
+        }
+        let mut ends: Vec<f64> = Vec::with_capacity(points.len() + 2);
+        ends.push(lo);
+        ends.extend(points.iter().map(|p| p.0));
+        ends.push(hi);
+        for (m, piece) in ends.windows(2).enumerate() {
+            let (from, to) = (piece[0], piece[1]);
+            let middle = (from * to).sqrt();
+            let (mut plus, mut minus, mut offset) = (0.0, 0.0, 0.0);
+            for (k, column) in columns.iter().enumerate() {
+                for (&(alpha, beta), row) in column.iter().zip([i, j]) {
+                    let e = alpha * middle + beta / middle;
+                    let slope = penalty.slope(row, k, e);
+                    plus += slope * alpha;
+                    minus += slope * beta;
+                    offset += penalty.entry(row, k, e) - slope * e;
+                }
+            }
+            if !offset.is_finite() {
+                continue;
+            }
+            if !pair.bounded {
+                let tails = &branch.tails;
+                if m + 2 == ends.len() && tails[0].falls(plus) {
+                    return BestBoost::unbounded(branch.signs, true);
+                }
+                if m == 0 && tails[1].falls(minus) {
+                    return BestBoost::unbounded(branch.signs, false);
+                }
+            }
+            let f = Hyp {
+                a_plus: branch.f.a_plus + plus,
+                a_minus: branch.f.a_minus + minus,
+                ..branch.f
+            };
+            let base = pair.branches[0].f.value(1.0) + identity - offset;
+            let mut offer = |u: f64| {
+                let value = f.value(u) - base;
+                if value < best.value {
+                    best.offer(value, u, branch.signs, None);
+                    chosen.clear();
+                }
+            };
+            for &u in f.minima(from, to).points() {
+                offer(u);
+            }
+            if pair.bounded && m == 0 {
+                offer(lo);
+            }
+            if pair.bounded && m + 2 == ends.len() {
+                offer(hi);
+            }
+        }
+    }
+    scratch.vanishing.extend_from_slice(&chosen);
+    best
+}
+
+/// Positive solutions u of `α u + β/u = level`.
+fn crossings(alpha: f64, beta: f64, level: f64) -> impl Iterator<Item = f64> {
+    // α u² − level·u + β = 0, in the form that does not cancel.
+    let half = 0.5 * level;
+    let square = half * half - alpha * beta;
+    let mut roots = [f64::NAN; 2];
+    if level == 0.0 {
+        if alpha != 0.0 && beta / alpha < 0.0 {
+            roots[0] = (-beta / alpha).sqrt();
+        }
+    } else if square >= 0.0 {
+        let sum = half + half.signum() * square.sqrt();
+        roots = [sum / alpha, beta / sum];
+    }
+    roots.into_iter().filter(|u| *u > 0.0 && u.is_finite())
+}

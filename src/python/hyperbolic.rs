@@ -1,0 +1,206 @@
+//! Mixed signatures: problems, starts and the CS decomposition.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::input::{self, AnyPenalty, AnySmooth};
+use super::watch::Watch;
+use super::{Returned, solution_dict, with_penalty};
+use crate::block::Curvature;
+use crate::hyperbolic;
+use crate::solver::{Problem, Update};
+use crate::{Error, Options, Result, Side, Signature, Threads, minimize};
+
+/// The side named by `name`.
+pub(super) fn side(name: &str) -> Result<Side> {
+    match name {
+        "rows" => Ok(Side::Rows),
+        "columns" => Ok(Side::Columns),
+        "both" => Ok(Side::Both),
+        other => Err(Error::invalid(
+            "side",
+            format!("must be one of rows, columns, both; got {other:?}"),
+        )),
+    }
+}
+
+/// `orthobcd.JOBCD`.
+#[derive(FromPyObject)]
+pub(super) struct JSolverOptions {
+    update: String,
+    side: String,
+    theta: f64,
+    rapidity_bound: Option<f64>,
+    working_set: String,
+    tile_size: usize,
+    adaptive: bool,
+}
+
+impl JSolverOptions {
+    fn options(&self, limits: &input::Limits, seed: u64) -> Result<Options> {
+        let default = Options::default();
+        Ok(Options {
+            working_set: self.working_set.parse()?,
+            tile: self.tile_size,
+            update: if self.update == "gauss-seidel" {
+                Update::GaussSeidel
+            } else {
+                Update::Jacobi
+            },
+            curvature: Curvature::Exact,
+            alpha: self.theta,
+            side: match side(&self.side)? {
+                Side::Both if self.update != "gauss-seidel" => Side::Rows,
+                side => side,
+            },
+            rapidity_bound: self.rapidity_bound,
+            adaptive: self.adaptive,
+            max_time: limits.0,
+            max_sweeps: limits.1,
+            tol: limits.2.unwrap_or(default.tol),
+            target: limits.3,
+            seed,
+            ..default
+        })
+    }
+}
+
+pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature> {
+    Signature::new(&signs.as_array().to_vec())
+}
+
+/// Block coordinate descent with XᵀJX fixed.
+#[pyfunction]
+#[pyo3(signature = (smooth, penalty, signature, x0, solver, limits, seed, n_threads, callback))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn solve_j_orthogonal<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    penalty: AnyPenalty,
+    signature: PyReadonlyArray1<'py, i8>,
+    x0: PyReadonlyArray2<'py, f64>,
+    solver: JSolverOptions,
+    limits: input::Limits,
+    seed: u64,
+    n_threads: Option<usize>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Returned<'py>> {
+    let options = solver.options(&limits, seed)?;
+    let threads = Threads::new(n_threads)?;
+    let smooth = smooth.build()?;
+    let signature = signature_of(&signature)?;
+    let x0 = x0.as_array().to_owned();
+    let mut watch = Watch::new(callback);
+    let solution = with_penalty!(&penalty, penalty => {
+        let problem = Problem {
+            smooth: &*smooth,
+            penalty,
+            signature: &signature,
+            components: x0.ncols(),
+        };
+        py.detach(|| minimize(&problem, x0, &options, &threads, &mut watch))
+    })?;
+    let recession = solution.recession;
+    let out = solution_dict(py, solution)?;
+    if let Some(recession) = recession {
+        let dict = PyDict::new(py);
+        dict.set_item("pair", recession.pair)?;
+        dict.set_item("kind", if recession.columns { "columns" } else { "rows" })?;
+        dict.set_item("signs", (recession.signs[0], recession.signs[1]))?;
+        dict.set_item("direction", if recession.upwards { 1 } else { -1 })?;
+        out.set_item("recession", dict)?;
+    }
+    Ok((out, watch.into_error()))
+}
+
+/// A random J-orthogonal matrix with rapidities scale·N(0, 1).
+#[pyfunction]
+pub(super) fn random_j_orthogonal<'py>(
+    py: Python<'py>,
+    signature: PyReadonlyArray1<'py, i8>,
+    scale: f64,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let signature = signature_of(&signature)?;
+    let x = py.detach(|| hyperbolic::random_j_orthogonal(&signature, scale, seed))?;
+    Ok(x.into_pyarray(py))
+}
+
+type CsFactors<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+);
+
+/// The hyperbolic CS decomposition of a J-orthogonal matrix.
+#[pyfunction]
+pub(super) fn hyperbolic_cs<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+) -> PyResult<CsFactors<'py>> {
+    let signature = signature_of(&signature)?;
+    let cs = hyperbolic::hyperbolic_cs(x.as_array(), &signature)?;
+    Ok((
+        cs.u1.into_pyarray(py),
+        cs.u2.into_pyarray(py),
+        cs.c.into_pyarray(py),
+        cs.s.into_pyarray(py),
+        cs.v1.into_pyarray(py),
+        cs.v2.into_pyarray(py),
+    ))
+}
+
+/// (criticality, row gap, its pair, column gap, its pair) of a point.
+type Certificate = (
+    Option<f64>,
+    f64,
+    Option<(usize, usize)>,
+    Option<f64>,
+    Option<(usize, usize)>,
+    u64,
+);
+
+/// Stationarity of a point with XᵀJX fixed.
+#[pyfunction]
+pub(super) fn certify_j_orthogonal<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    penalty: AnyPenalty,
+    signature: PyReadonlyArray1<'py, i8>,
+    x: PyReadonlyArray2<'py, f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Certificate> {
+    let threads = Threads::new(n_threads)?;
+    let smooth = smooth.build()?;
+    let signature = signature_of(&signature)?;
+    let x = x.as_array().as_standard_layout().into_owned();
+    Ok(with_penalty!(&penalty, penalty => py.detach(|| {
+        let problem = Problem {
+            smooth: &*smooth,
+            penalty,
+            signature: &signature,
+            components: x.ncols(),
+        };
+        let square = x.nrows() == x.ncols();
+        let residual = square.then(|| {
+            let gradient = smooth.gradient(x.view(), &threads);
+            hyperbolic::criticality(x.view(), gradient.view(), &signature)
+        });
+        let rows = hyperbolic::row_gap(&problem, x.view(), &threads);
+        let columns = hyperbolic::column_gap(&problem, &x, &threads);
+        let pairs = rows.pairs + columns.map_or(0, |c| c.pairs);
+        (
+            residual,
+            rows.decrease,
+            rows.pair,
+            columns.map(|c| c.decrease),
+            columns.and_then(|c| c.pair),
+            pairs,
+        )
+    })))
+}

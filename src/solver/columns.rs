@@ -1,0 +1,359 @@
+//! The column side of the loop: which method applies, and its sweeps.
+
+use ndarray::{Array2, ArrayView2};
+
+use super::{Problem, Side, State, repair};
+use crate::block::{Block, ColumnSweep, Outcome};
+use crate::error::{Error, Result};
+use crate::hyperbolic::{ColumnJacobi, Gap};
+use crate::pair::Scratch;
+use crate::penalty::Penalty;
+use crate::signature::Signature;
+use crate::smooth::Smooth;
+use crate::threads::Threads;
+
+/// A side is visited every time unless its last sweep gained less than this share of the other's;
+const SMALL_SHARE: f64 = 0.1;
+
+/// then only every so many sweeps.
+const SELDOM: u32 = 8;
+
+/// B counts as diagonal after a sweep that met no |b_ik|/√|b_ii b_kk| above this: convergence is quadratic,
+/// so what is left is rounding.
+const DIAGONAL: f64 = 1e-9;
+
+/// Sweeps, at most, that go on for a diagonal B after the objective has converged (on the kernel
+/// of a singular matrix the quotients are rounding noise that never gets small).
+const POLISH: u32 = 5;
+
+/// How columns move.
+#[derive(Debug, Clone)]
+pub(super) enum Method<P> {
+    /// J-Jacobi with weights w.
+    Trace(Vec<f64>),
+    /// Pair solves on Xᵀ under the penalty of Xᵀ.
+    Pairs(P),
+}
+
+/// The column side of a solve.
+pub(super) struct Columns<P> {
+    method: Method<P>,
+    signs: Vec<f64>,
+    sweep: Option<ColumnJacobi>,
+    /// Largest quotient met in this sweep.
+    off: f64,
+    polished: u32,
+    /// Whether the next round starts a sweep.
+    fresh: bool,
+}
+
+/// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
+fn method<P: Penalty>(
+    problem: &Problem<'_, P>,
+    k: ArrayView2<'_, f64>,
+) -> std::result::Result<(Method<P>, Vec<f64>), &'static str> {
+    let Some(signs) = repair::signs_of(k) else {
+        return Err("moves only rows here: columns move only where XᵀJX is diag(±1)");
+    };
+    let smooth = problem.smooth;
+    if P::SMOOTH && smooth.linear().is_none() {
+        let weights = match smooth.metric() {
+            None => Some(vec![1.0; problem.components]),
+            Some(metric) => metric
+                .indexed_iter()
+                .all(|((i, j), &v)| if i == j { v >= 0.0 } else { v == 0.0 })
+                .then(|| metric.diag().to_vec()),
+        };
+        if let Some(weights) = weights {
+            return Ok((Method::Trace(weights), signs));
+        }
+    }
+    if smooth.metric().is_some() {
+        return Err(
+            "moves only rows here: columns move with D = I, or without a penalty and linear term \
+             for a diagonal D ≥ 0",
+        );
+    }
+    match problem.penalty.transposed() {
+        Some(penalty) => Ok((Method::Pairs(penalty), signs)),
+        None => Err("moves only rows here: this penalty does not say what it is for Xᵀ"),
+    }
+}
+
+impl<P: Penalty> Columns<P> {
+    /// The column side if `side` asks for it and the problem allows it.
+    pub(super) fn new(
+        problem: &Problem<'_, P>,
+        k: ArrayView2<'_, f64>,
+        side: Side,
+    ) -> Result<Option<Self>> {
+        if side == Side::Rows {
+            return Ok(None);
+        }
+        match method(problem, k) {
+            Ok((method, signs)) => {
+                let idle = matches!(&method, Method::Trace(w) if w.windows(2).all(|p| p[0] == p[1]))
+                    && signs.windows(2).all(|p| p[0] == p[1]);
+                if idle && side == Side::Both {
+                    // Rotations leave the objective alone.
+                    return Ok(None);
+                }
+                Ok(Some(Self {
+                    method,
+                    signs,
+                    sweep: None,
+                    off: 0.0,
+                    polished: 0,
+                    fresh: true,
+                }))
+            }
+            Err(_) if side == Side::Both => Ok(None),
+            Err(reason) => Err(Error::invalid("side", reason)),
+        }
+    }
+
+    /// Whether a critical point of the columns is one of the rows, so that rows need not move.
+    pub(super) fn suffice(&self, rows: usize) -> bool {
+        matches!(self.method, Method::Trace(_)) && self.signs.len() == rows
+    }
+}
+
+/// Which side moves next, and what each gained.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    /// Whether columns are moving.
+    pub(super) columns: bool,
+    alternate: bool,
+    gain: [f64; 2],
+    waited: u32,
+}
+
+impl Turn {
+    pub(super) fn new<P: Penalty>(side: Side, columns: Option<&Columns<P>>, rows: usize) -> Self {
+        let alone = columns.is_none_or(|c| side == Side::Columns || c.suffice(rows));
+        Self {
+            columns: columns.is_some_and(|c| alone || matches!(c.method, Method::Trace(_))),
+            alternate: !alone,
+            gain: [f64::INFINITY; 2],
+            waited: 0,
+        }
+    }
+
+    /// Takes the gain of the sweep that ended; returns whether no side gains any more.
+    pub(super) fn end_of_sweep(&mut self, decrease: f64, threshold: f64) -> bool {
+        let here = usize::from(self.columns);
+        self.gain[here] = decrease;
+        if !self.alternate {
+            return decrease <= threshold;
+        }
+        let there = 1 - here;
+        if decrease <= threshold {
+            if self.gain[there] <= threshold {
+                return true;
+            }
+        } else {
+            // What this side changed may have opened something on the other.
+            let small = self.gain[there] < SMALL_SHARE * decrease;
+            if small && self.waited < SELDOM {
+                self.waited += 1;
+                if self.gain[there] <= threshold {
+                    self.gain[there] = 2.0 * threshold.max(f64::MIN_POSITIVE);
+                }
+                return false;
+            }
+        }
+        self.waited = 0;
+        self.columns = !self.columns;
+        false
+    }
+}
+
+impl<P: Penalty> State<'_, P> {
+    /// One step of the column side: a round of a J-Jacobi sweep, or a whole sweep of pairs.
+    pub(super) fn column_step(&mut self) {
+        let Some(mut columns) = self.columns.take() else {
+            return;
+        };
+        let r = self.x.ncols() as u64;
+        let n = self.x.nrows() as u64;
+        // A sweep of columns counts as one, however few pairs it has.
+        let sweep = n * (n - 1) / 2;
+        match &columns.method {
+            Method::Trace(weights) => {
+                let mut jacobi = columns.sweep.take().unwrap_or_else(|| {
+                    let y = self.problem.smooth.apply(self.x.view(), self.threads);
+                    let b = self.x.t().dot(&y);
+                    let b = (&b + &b.t()) * 0.5;
+                    ColumnJacobi::new(
+                        self.x.view(),
+                        b,
+                        columns.signs.clone(),
+                        weights.clone(),
+                        self.options.rapidity_bound,
+                        size_of(self.problem.smooth),
+                    )
+                });
+                let round = jacobi.step(self.threads);
+                self.recession = self.recession.or(round.recession);
+                self.counts.visited += round.visited;
+                if round.updates > 0 {
+                    self.x = jacobi.x();
+                    self.objective += round.change;
+                    self.counts.updates += round.updates;
+                    self.stale = true;
+                }
+                if round.last {
+                    self.credit += sweep.saturating_sub(r * (r - 1) / 2);
+                } else {
+                    columns.sweep = Some(jacobi);
+                }
+                if columns.fresh {
+                    columns.off = round.off;
+                } else {
+                    columns.off = columns.off.max(round.off);
+                }
+                columns.fresh = round.last;
+            }
+            Method::Pairs(penalty) => {
+                let (mut block, linear) = column_block(
+                    self.problem,
+                    &self.x,
+                    self.options.rapidity_bound,
+                    &columns.signs,
+                    self.threads,
+                );
+                let mut scratch = Scratch::new(self.x.nrows());
+                let (outcome, _) = self.arch.dispatch(ColumnSweep {
+                    block: &mut block,
+                    linear: &linear,
+                    penalty,
+                    scale: size_of(self.problem.smooth),
+                    alpha: self.options.alpha,
+                    scratch: &mut scratch,
+                    best: None,
+                    commit: true,
+                });
+                self.recession = self.recession.or(block.recession());
+                if outcome.updates > 0 {
+                    for k in 0..self.x.ncols() {
+                        self.x
+                            .column_mut(k)
+                            .iter_mut()
+                            .zip(block.row(k))
+                            .for_each(|(x, &v)| *x = v);
+                    }
+                    self.objective += outcome.change;
+                    self.stale = true;
+                }
+                self.counts.absorb(outcome);
+                self.credit += sweep.saturating_sub(outcome.visited);
+            }
+        }
+        self.columns = Some(columns);
+    }
+
+    /// Whether a converged sweep of columns should be followed by another, for the eigenvalues' sake.
+    pub(super) fn polishes(&mut self) -> bool {
+        let Some(columns) = &mut self.columns else {
+            return false;
+        };
+        if !self.turn.columns || columns.off <= DIAGONAL || columns.polished >= POLISH {
+            return false;
+        }
+        columns.polished += 1;
+        true
+    }
+
+    /// Lets the objective follow what the columns did.
+    pub(super) fn refresh_if_stale(&mut self) {
+        if self.stale {
+            self.tracker.refresh(self.x.view(), self.threads);
+            self.stale = false;
+        }
+    }
+}
+
+/// The largest diagonal entry of C in magnitude.
+fn size_of(smooth: &dyn Smooth) -> f64 {
+    smooth.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
+}
+
+/// Xᵀ with (CX)ᵀ beside it, and linearᵀ padded alike.
+fn column_block<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    rapidity_bound: Option<f64>,
+    signs: &[f64],
+    threads: &Threads,
+) -> (Block, Vec<f64>) {
+    let (n, r) = x.dim();
+    let signs: Vec<i8> = signs
+        .iter()
+        .map(|&s| if s > 0.0 { 1 } else { -1 })
+        .collect();
+    let mut block = Block::new(n);
+    if let Ok(signature) = Signature::new(&signs) {
+        block.set_signature(&signature, rapidity_bound);
+    }
+    let all: Vec<usize> = (0..r).collect();
+    block.load(x.t(), &all, &[]);
+    if signs.iter().any(|&s| s != signs[0]) {
+        let y = problem.smooth.apply(x.view(), threads);
+        for k in 0..r {
+            block
+                .gradient_row_mut(k)
+                .iter_mut()
+                .zip(y.column(k))
+                .for_each(|(t, &v)| *t = v);
+        }
+    }
+    let stride = block.stride();
+    let linear = problem.smooth.linear().map_or_else(Vec::new, |linear| {
+        let mut padded = vec![0.0; r * stride];
+        for (target, column) in padded.chunks_exact_mut(stride).zip(linear.columns()) {
+            target.iter_mut().zip(column).for_each(|(t, &v)| *t = v);
+        }
+        padded
+    });
+    (block, linear)
+}
+
+/// The largest decrease that a pair of columns can make; see
+/// [`hyperbolic::column_gap`](crate::hyperbolic::column_gap).
+pub(crate) fn column_pairs_gap<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    threads: &Threads,
+) -> Option<Gap> {
+    let k = repair::start_constraint(x.view(), problem.signature);
+    let signs = repair::signs_of(k.view())?;
+    if problem.smooth.metric().is_some() {
+        return None;
+    }
+    let penalty = problem.penalty.transposed()?;
+    let (mut block, linear) = column_block(problem, x, None, &signs, threads);
+    let mut scratch = Scratch::new(x.nrows());
+    let (outcome, best): (Outcome, _) = pulp::Arch::new().dispatch(ColumnSweep {
+        block: &mut block,
+        linear: &linear,
+        penalty: &penalty,
+        scale: size_of(problem.smooth),
+        alpha: 0.0,
+        scratch: &mut scratch,
+        best: None,
+        commit: false,
+    });
+    let mut gap = Gap {
+        pairs: outcome.visited,
+        ..Gap::default()
+    };
+    if let Some((change, pair)) = best {
+        gap.decrease = -change;
+        gap.pair = Some(pair);
+    }
+    if let Some(recession) = block.recession() {
+        gap.decrease = f64::INFINITY;
+        gap.pair = Some(recession.pair);
+    }
+    Some(gap)
+}

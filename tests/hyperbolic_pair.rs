@@ -1,0 +1,560 @@
+//! The pair solver on the hyperbola against a refined dense grid in μ, all components, all
+//! penalties, random and adversarial instances.
+
+use ndarray::Array2;
+use orthobcd::pair::{
+    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
+    Scratch, Sym2,
+};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Instances per penalty.
+const INSTANCES: usize = 10_000;
+
+/// Excess over the reference, relative to the sum of magnitudes, that is rounding.
+const TOLERANCE: f64 = 1e-12;
+
+#[derive(Clone)]
+struct Instance {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    g: [Vec<f64>; 2],
+    m: Sym2,
+    alpha: f64,
+}
+
+fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    StandardNormal.sample(rng)
+}
+
+/// Random instances; every third or so is adversarial: nearly lightlike rows, p ± q → 0, minima at
+/// rapidities up to 15, shared breakpoints, zero entries, zero gradients.
+fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Instance {
+    let r = rng.random_range(1..7usize);
+    let mut x: Vec<f64> = (0..r).map(|_| normal(rng)).collect();
+    let mut y: Vec<f64> = (0..r).map(|_| normal(rng)).collect();
+    let mut g = [(); 2].map(|()| (0..r).map(|_| 3.0 * normal(rng)).collect::<Vec<f64>>());
+    // M = BBᵀ + small.
+    let b: Vec<f64> = (0..4).map(|_| normal(rng)).collect();
+    let mut m = Sym2 {
+        d0: b[0] * b[0] + b[1] * b[1] + 1e-3,
+        d1: b[2] * b[2] + b[3] * b[3] + 1e-3,
+        o: b[0] * b[2] + b[1] * b[3],
+    };
+    let mut alpha = if rng.random_bool(0.5) { 0.0 } else { 1e-5 };
+    match rng.random_range(0..10u32) {
+        0 => {
+            // Nearly lightlike rows.
+            let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
+            let small = 10f64.powf(rng.random_range(-12.0..-1.0));
+            for (x, y) in x.iter().zip(y.iter_mut()) {
+                *y = sign * x + small * *y;
+            }
+        }
+        1 => {
+            // M nearly singular along (1, ±1): p + q or p − q → 0.
+            let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
+            let small = 10f64.powf(rng.random_range(-9.0..-1.0));
+            m = Sym2 {
+                d0: 1.0 + small,
+                d1: 1.0 + small,
+                o: sign,
+            };
+        }
+        2 => {
+            // A minimum far out: boost an ordinary instance away.
+            let mu: f64 = rng.random_range(-15.0..15.0);
+            let (u, v) = (mu.exp(), (-mu).exp());
+            for (x, y) in x.iter_mut().zip(y.iter_mut()) {
+                let (p, q) = (0.5 * u * (*x + *y), 0.5 * v * (*x - *y));
+                (*x, *y) = (p + q, p - q);
+            }
+        }
+        3 => {
+            // Shared breakpoints and zeros.
+            let (a, b) = (normal(rng), normal(rng));
+            for k in 0..r {
+                if rng.random_bool(0.6) {
+                    let t = normal(rng);
+                    (x[k], y[k]) = match rng.random_range(0..4u32) {
+                        0 => (0.0, t),
+                        1 => (t, 0.0),
+                        2 => (a * t, b * t),
+                        _ => (b * t, a * t),
+                    };
+                }
+            }
+        }
+        4 => {
+            g = [vec![0.0; r], vec![0.0; r]];
+        }
+        5 => {
+            // Three stationary points: strong opposing gradients.
+            for k in 0..r {
+                g[0][k] = -20.0 * x[k];
+                g[1][k] = -20.0 * y[k];
+            }
+            alpha = 0.0;
+        }
+        _ => {}
+    }
+    if nonnegative {
+        x.iter_mut().chain(y.iter_mut()).for_each(|v| *v = v.abs());
+    }
+    Instance { x, y, g, m, alpha }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+impl Instance {
+    fn light(&self) -> LightModel {
+        let plus: Vec<f64> = self.x.iter().zip(&self.y).map(|(x, y)| x + y).collect();
+        let minus: Vec<f64> = self.x.iter().zip(&self.y).map(|(x, y)| x - y).collect();
+        LightModel {
+            gz: [
+                [dot(&self.g[0], &plus), dot(&self.g[0], &minus)],
+                [dot(&self.g[1], &plus), dot(&self.g[1], &minus)],
+            ],
+            m: self.m,
+            t: [
+                [dot(&self.x, &plus), dot(&self.x, &minus)],
+                [dot(&self.y, &plus), dot(&self.y, &minus)],
+            ],
+            s: [dot(&plus, &plus), dot(&minus, &minus)],
+            s_size: [0.0; 2],
+            alpha: self.alpha,
+        }
+    }
+
+    /// (value, magnitude) of the surrogate at V = D H(μ), straight from the new rows.
+    fn value<P: Penalty>(&self, penalty: &P, u: f64, signs: [f64; 2], zeros: &[u32]) -> (f64, f64) {
+        let (mut value, mut size) = (0.0, 0.0);
+        let mut h = 0.0;
+        for k in 0..self.x.len() {
+            let (x, y) = (self.x[k], self.y[k]);
+            let (up, down) = (0.5 * u * (x + y), 0.5 * (x - y) / u);
+            let mut new = [signs[0] * (up + down), signs[1] * (up - down)];
+            let scale = up.abs() + down.abs();
+            if zeros.contains(&(k as u32)) {
+                let smaller = usize::from(new[1].abs() < new[0].abs());
+                assert!(new[smaller].abs() <= 1e-13 * scale, "{new:?}");
+                new[smaller] = 0.0;
+            }
+            let d = [new[0] - x, new[1] - y];
+            let terms = [
+                self.g[0][k] * d[0],
+                self.g[1][k] * d[1],
+                0.5 * self.m.d0 * d[0] * d[0]
+                    + 0.5 * self.m.d1 * d[1] * d[1]
+                    + self.m.o * d[0] * d[1],
+            ];
+            value += terms.iter().sum::<f64>();
+            size += (scale + x.abs() + y.abs())
+                * (self.g[0][k].abs()
+                    + self.g[1][k].abs()
+                    + (scale + x.abs() + y.abs()) * (self.m.d0.abs() + self.m.d1.abs()));
+            h += penalty.entry(0, k, new[0]) - penalty.entry(0, k, x);
+            h += penalty.entry(1, k, new[1]) - penalty.entry(1, k, y);
+            if h.is_finite() {
+                size += penalty.entry(0, k, x).abs() + penalty.entry(1, k, y).abs();
+            }
+        }
+        let e = Boost { u, signs }.minus_identity();
+        value += 0.5 * self.alpha * e.iter().flatten().map(|v| v * v).sum::<f64>();
+        (value + h, size)
+    }
+
+    fn solve<P: Penalty>(&self, penalty: &P, scratch: &mut Scratch) -> BestBoost {
+        let pair = HyperbolaPair::new((0, 1), &self.x, &self.y, &self.light(), None);
+        penalty.hyperbola(&pair, scratch)
+    }
+
+    /// The least value on a dense grid of all four components, refined locally, at the breakpoints
+    /// (with the entry zero) and at the identity.
+    fn reference<P: Penalty>(&self, penalty: &P) -> f64 {
+        let mut best = 0.0f64;
+        const N: i32 = 160;
+        const REACH: f64 = 16.0;
+        let step = 2.0 * REACH / f64::from(N);
+        for signs in SIGNS {
+            let at = |mu: f64| self.value(penalty, mu.exp(), signs, &[]).0;
+            let grid: Vec<f64> = (0..=N).map(|i| at(-REACH + step * f64::from(i))).collect();
+            for i in 0..grid.len() {
+                best = best.min(grid[i]);
+                let left = if i == 0 { f64::INFINITY } else { grid[i - 1] };
+                let right = grid.get(i + 1).copied().unwrap_or(f64::INFINITY);
+                // Only what could beat the best by refinement is refined.
+                if grid[i] <= left && grid[i] <= right && grid[i].is_finite() {
+                    let centre = -REACH + step * i as f64;
+                    let (mut a, mut b) = (centre - step, centre + step);
+                    for _ in 0..60 {
+                        let (c, d) = (a + 0.381_966 * (b - a), a + 0.618_034 * (b - a));
+                        if at(c) < at(d) { b = d } else { a = c }
+                    }
+                    best = best.min(at(0.5 * (a + b)));
+                }
+            }
+            for k in 0..self.x.len() {
+                let (p, m) = (self.x[k] + self.y[k], self.x[k] - self.y[k]);
+                if p == 0.0 || m == 0.0 {
+                    continue;
+                }
+                let u = (m / p).abs().sqrt();
+                let zeros: Vec<u32> = (0..self.x.len())
+                    .filter(|&l| {
+                        let (p, m) = (self.x[l] + self.y[l], self.x[l] - self.y[l]);
+                        p != 0.0 && ((m / p).abs().sqrt() / u - 1.0).abs() < 1e-15
+                    })
+                    .map(|l| l as u32)
+                    .collect();
+                best = best.min(self.value(penalty, u, signs, &zeros).0);
+            }
+        }
+        best
+    }
+}
+
+/// A penalty known only by its definition: its pair problem is solved by the generic solver.
+#[derive(Clone)]
+struct Plain<P>(P);
+
+impl<P: Penalty> Penalty for Plain<P> {
+    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
+        self.0.entry(row, column, value)
+    }
+    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
+        self.0.slope(row, column, value)
+    }
+    fn levels(&self) -> &[f64] {
+        self.0.levels()
+    }
+}
+
+fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -> P) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(name.len() as u64);
+    let mut scratch = Scratch::new(8);
+    let (mut worst, mut moved, mut furthest) = (0.0f64, 0, 0.0f64);
+    let mut components = [0usize; 4];
+    for trial in 0..INSTANCES {
+        let case = instance(&mut rng, nonnegative);
+        let penalty = draw(&mut rng);
+        let best = case.solve(&penalty, &mut scratch);
+        assert!(best.unbounded.is_none(), "{name} {trial}: false alarm");
+        let zeros = scratch.vanishing.clone();
+        let (value, size) = case.value(&penalty, best.boost.u, best.boost.signs, &zeros);
+        let reference = case.reference(&penalty);
+        assert!(value.is_finite(), "{name} {trial}: infeasible {best:?}");
+        // What the solver says is what it gets.
+        assert!(
+            (value - best.value).abs() <= 1e-11 * size,
+            "{name} {trial}: claims {} gets {value}, size {size:e}",
+            best.value
+        );
+        let excess = (value - reference) / size;
+        assert!(
+            excess <= TOLERANCE,
+            "{name} {trial}: {value} against {reference}, size {size:e}, {best:?}"
+        );
+        worst = worst.max(excess);
+        moved += usize::from(value < 0.0);
+        furthest = furthest.max(best.boost.rapidity().abs());
+        components[SIGNS.iter().position(|s| *s == best.boost.signs).unwrap()] += 1;
+        let generic = case.solve(&Plain(penalty.clone()), &mut scratch);
+        assert!(
+            (generic.value - best.value).abs() <= 1e-11 * size,
+            "{name} {trial}: kernel {} generic {}",
+            best.value,
+            generic.value
+        );
+    }
+    println!(
+        "{name}: worst {worst:.1e}, moved {moved}, |μ| up to {furthest:.1}, components {components:?}"
+    );
+    assert!(moved > INSTANCES / 4);
+    assert!(nonnegative || furthest > 14.0);
+    assert!(nonnegative || components.iter().all(|&c| c > INSTANCES / 100));
+}
+
+#[test]
+fn no_penalty_is_global() {
+    check("none", false, |_| NoPenalty);
+}
+
+#[test]
+fn l0_is_global() {
+    check("l0", false, |rng| L0 {
+        lambda: 10f64.powf(rng.random_range(-3.0..3.0)),
+    });
+}
+
+#[test]
+fn l1_is_global() {
+    check("l1", false, |rng| {
+        L1::new(10f64.powf(rng.random_range(-3.0..2.0)))
+    });
+}
+
+#[test]
+fn weighted_l1_is_global() {
+    check("weights", false, |rng| L1 {
+        weights: Weights::Entrywise(Array2::from_shape_fn((2, 6), |_| {
+            if rng.random_bool(0.2) {
+                0.0
+            } else {
+                rng.random_range(0.0..5.0)
+            }
+        })),
+    });
+}
+
+#[test]
+fn nonnegative_is_global() {
+    check("nonneg", true, |_| NonNegative);
+}
+
+/// Unbounded iff w±ᵀM w±·|z±|² < 0 for some component, or = 0 with a falling linear part.
+#[test]
+fn unbounded_instances_are_recognised() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+    let mut scratch = Scratch::new(8);
+    let mut counts = [0usize; 2];
+    for _ in 0..5 * INSTANCES {
+        let mut case = instance(&mut rng, false);
+        // Any inertia.
+        case.m = Sym2 {
+            d0: normal(&mut rng) + 1.0,
+            d1: normal(&mut rng) + 1.0,
+            o: 0.5 * normal(&mut rng),
+        };
+        let bounded = case.m.d0 + case.m.d1 > 2.0 * case.m.o.abs();
+        for unbounded in [
+            case.solve(&NoPenalty, &mut scratch).unbounded,
+            case.solve(&L0 { lambda: 1.0 }, &mut scratch).unbounded,
+            case.solve(&L1::new(1.0), &mut scratch).unbounded,
+            case.solve(&Plain(L1::new(1.0)), &mut scratch).unbounded,
+        ] {
+            assert_eq!(unbounded.is_none(), bounded, "{:?}", case.m);
+            if let Some((signs, upwards)) = unbounded {
+                // f + h does fall along the direction it names, whatever the proximal term.
+                let case = Instance {
+                    alpha: 0.0,
+                    ..case.clone()
+                };
+                let far = |mu: f64| {
+                    let u = if upwards { mu.exp() } else { (-mu).exp() };
+                    case.value(&L1::new(1.0), u, signs, &[]).0
+                };
+                assert!(
+                    far(150.0) < -1e3 && far(160.0) < far(150.0),
+                    "{} {} {signs:?} {upwards} {:?} {:?} {:?}",
+                    far(150.0),
+                    far(160.0),
+                    case.m,
+                    case.x,
+                    case.y
+                );
+            }
+        }
+        counts[usize::from(bounded)] += 1;
+    }
+    assert!(counts.iter().all(|&c| c > INSTANCES), "{counts:?}");
+}
+
+#[test]
+fn flat_directions_follow_the_linear_part() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
+    let mut scratch = Scratch::new(8);
+    let mut seen = [0usize; 2];
+    for _ in 0..INSTANCES {
+        let mut case = instance(&mut rng, false);
+        case.alpha = 0.0;
+        // w₊ᵀM w₊ = 0 exactly on (+,+) and (−,−): slopes of opposite sign there, so one of them falls.
+        case.m = Sym2 {
+            d0: 1.0,
+            d1: 1.0,
+            o: -1.0,
+        };
+        let plus: Vec<f64> = case.x.iter().zip(&case.y).map(|(x, y)| x + y).collect();
+        let slope = dot(&case.g[0], &plus) + dot(&case.g[1], &plus);
+        let size: f64 = case.g.iter().flatten().map(|v| v.abs()).sum::<f64>();
+        let none = case.solve(&NoPenalty, &mut scratch).unbounded;
+        if slope.abs() > 1e-6 * size {
+            assert!(none.is_some());
+            // An ℓ1 penalty steeper than the slope makes it bounded, a flatter one does not.
+            let norm: f64 = plus.iter().map(|v| v.abs()).sum();
+            // (−,+) and (+,−): u → 0 has w₋ᵀMw₋ = 0 as well, with slope (g₁ − g₂)·z₋.
+            let minus: Vec<f64> = case.x.iter().zip(&case.y).map(|(x, y)| x - y).collect();
+            let other = dot(&case.g[0], &minus) + dot(&case.g[1], &minus);
+            let norm_minus: f64 = minus.iter().map(|v| v.abs()).sum();
+            let steep = (0.5 * slope.abs() / norm).max(0.5 * other.abs() / norm_minus);
+            let above = L1::new(1.01 * steep);
+            assert!(case.solve(&above, &mut scratch).unbounded.is_none());
+            let below = L1::new(0.99 * steep);
+            assert!(case.solve(&below, &mut scratch).unbounded.is_some());
+            assert!(case.solve(&Plain(below), &mut scratch).unbounded.is_some());
+            seen[0] += 1;
+        } else if case.g.iter().flatten().all(|&v| v == 0.0) {
+            assert!(none.is_none());
+            seen[1] += 1;
+        }
+    }
+    assert!(seen[0] > 1000 && seen[1] > 100, "{seen:?}");
+}
+
+#[test]
+fn recession_tolerance_from_both_sides() {
+    let mut scratch = Scratch::new(1);
+    let with = |defect: f64| Instance {
+        x: vec![1.0],
+        y: vec![0.5],
+        g: [vec![0.0], vec![0.0]],
+        m: Sym2 {
+            d0: 1.0,
+            d1: 1.0,
+            o: 1.0 + 2.0 * defect,
+        },
+        alpha: 0.0,
+    };
+    // (1, −1)ᵀM(1, −1) = −4·defect, against 4 in magnitude.
+    assert!(
+        with(0.5 * RECESSION_TOLERANCE)
+            .solve(&NoPenalty, &mut scratch)
+            .unbounded
+            .is_none()
+    );
+    assert!(
+        with(2.0 * RECESSION_TOLERANCE)
+            .solve(&NoPenalty, &mut scratch)
+            .unbounded
+            .is_some()
+    );
+    // The proximal term does not hide it: f itself is unbounded.
+    let mut proximal = with(2.0 * RECESSION_TOLERANCE);
+    proximal.alpha = 1.0;
+    assert!(proximal.solve(&NoPenalty, &mut scratch).unbounded.is_some());
+}
+
+#[test]
+fn rapidity_bound_is_kept_and_best_within_it() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
+    let mut scratch = Scratch::new(8);
+    for _ in 0..INSTANCES / 4 {
+        let mut case = instance(&mut rng, false);
+        if rng.random_bool(0.5) {
+            case.m = Sym2 {
+                d0: -1.0,
+                d1: normal(&mut rng),
+                o: normal(&mut rng),
+            };
+        }
+        let bound = rng.random_range(0.01..2.0);
+        let light = case.light();
+        let pair = HyperbolaPair::new((0, 1), &case.x, &case.y, &light, Some(bound));
+        let l1 = L1::new(0.7);
+        let best = l1.hyperbola(&pair, &mut scratch);
+        assert!(best.unbounded.is_none());
+        assert!(best.boost.rapidity().abs() <= bound * (1.0 + 1e-12));
+        let generic = Plain(l1.clone()).hyperbola(&pair, &mut scratch);
+        let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1
+            + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
+        assert!(
+            (best.value - generic.value).abs() <= 1e-12 * size,
+            "{best:?} {generic:?} {bound}"
+        );
+        for signs in SIGNS {
+            for i in 0..=200 {
+                let mu = bound * (f64::from(i) / 100.0 - 1.0);
+                assert!(best.value <= case.value(&l1, mu.exp(), signs, &[]).0 + 1e-11 * size);
+            }
+        }
+    }
+}
+
+/// Every stationary point that rises is found, at any scale and any rapidity.
+#[test]
+fn minima_of_a_quartic_with_known_roots() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(10);
+    for trial in 0..INSTANCES {
+        // 2p₊(u − r₁)(u − r₂)(u − r₃)(u + s) with the u² coefficient zero fixes s.
+        let reach = if trial % 2 == 0 { 1.0 } else { 15.0 };
+        let mut roots: Vec<f64> = (0..3)
+            .map(|_| (reach * rng.random_range(-1.0..1.0f64)).exp())
+            .collect();
+        roots.sort_by(f64::total_cmp);
+        let (e1, e2, e3) = (
+            roots[0] + roots[1] + roots[2],
+            roots[0] * roots[1] + roots[0] * roots[2] + roots[1] * roots[2],
+            roots[0] * roots[1] * roots[2],
+        );
+        let s = e2 / e1;
+        // u⁴ + (s − e1)u³ + (e2 − s·e1)u² + (s·e2 − e3)u − s·e3
+        let scale = 10f64.powf(rng.random_range(-100.0..100.0));
+        let f = Hyp {
+            p_plus: 0.5 * scale,
+            a_plus: (s - e1) * scale,
+            a_minus: (e3 - s * e2) * scale,
+            p_minus: 0.5 * s * e3 * scale,
+        };
+        let (lo, hi) = orthobcd::pair::full_range();
+        let minima = f.minima(lo, hi);
+        let best = minima
+            .points()
+            .iter()
+            .map(|&u| f.value(u))
+            .fold(f64::INFINITY, f64::min);
+        for &u in &[roots[0], roots[2]] {
+            assert!(
+                best <= f.value(u) + 1e-13 * f.magnitude(u),
+                "{roots:?} {minima:?}"
+            );
+        }
+        for &u in minima.points() {
+            assert!(
+                f.slope(u).abs() <= 1e-13 * f.magnitude(u) * 4.0,
+                "{roots:?} {minima:?}"
+            );
+        }
+        if roots[1] / roots[0] > 1.01 && roots[2] / roots[1] > 1.01 && reach == 1.0 {
+            assert_eq!(minima.points().len(), 2);
+            assert!((minima.points()[0] / roots[0] - 1.0).abs() < 1e-8);
+            assert!((minima.points()[1] / roots[2] - 1.0).abs() < 1e-8);
+        }
+    }
+}
+
+#[test]
+fn two_forms_of_the_change_agree() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    for _ in 0..INSTANCES {
+        let case = instance(&mut rng, false);
+        let model = PairModel {
+            gz: [
+                [dot(&case.g[0], &case.x), dot(&case.g[0], &case.y)],
+                [dot(&case.g[1], &case.x), dot(&case.g[1], &case.y)],
+            ],
+            m: case.m,
+            s: Sym2 {
+                d0: dot(&case.x, &case.x),
+                d1: dot(&case.y, &case.y),
+                o: dot(&case.x, &case.y),
+            },
+            alpha: 0.0,
+        };
+        let boost = Boost {
+            u: rng.random_range(-3.0..3.0f64).exp(),
+            signs: SIGNS[rng.random_range(0..4usize)],
+        };
+        let (direct, size) = model.change(boost.minus_identity());
+        let (cone, cone_size) = case.light().change(boost);
+        let tolerance = 1e-14 * (size + cone_size);
+        assert!(
+            (direct - cone).abs() <= tolerance,
+            "{direct} {cone} {size:e} {cone_size:e}"
+        );
+    }
+}
