@@ -183,6 +183,7 @@ mod _core {
 
     /// A starting point by name, or a checked user start.
     #[pyfunction]
+    #[allow(clippy::too_many_arguments)]
     fn start_point<'py>(
         py: Python<'py>,
         smooth: AnySmooth,
