@@ -178,6 +178,12 @@ impl Block {
         }
     }
 
+    /// Makes the rows as they are now those from which moves are counted.
+    pub fn rebase(&mut self) {
+        self.old.copy_from_slice(&self.x);
+        self.moved.fill(false);
+    }
+
     /// Positions in the block of the rows that moved.
     pub fn moved_rows(&self) -> &[usize] {
         &self.delta_rows
@@ -274,16 +280,61 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
     }
 }
 
-/// Inner product of two rows of whole vectors.
+/// The inner products (gx·x, gx·y, gy·x, gy·y) and (x·x, y·y, x·y) of rows of whole vectors.
 #[inline(always)]
-fn dot<S: Simd>(simd: S, x: &[f64], y: &[f64]) -> f64 {
+fn products<S: Simd>(simd: S, x: &[f64], y: &[f64], gx: &[f64], gy: &[f64]) -> ([f64; 4], Sym2) {
     let (x, _) = S::as_simd_f64s(x);
     let (y, _) = S::as_simd_f64s(y);
-    let mut sum = simd.splat_f64s(0.0);
-    for (&a, &b) in x.iter().zip(y) {
-        sum = simd.mul_add_e_f64s(a, b, sum);
+    let (gx, _) = S::as_simd_f64s(gx);
+    let (gy, _) = S::as_simd_f64s(gy);
+    let mut sums = [simd.splat_f64s(0.0); 7];
+    for (((&x, &y), &gx), &gy) in x.iter().zip(y).zip(gx).zip(gy) {
+        sums[0] = simd.mul_add_e_f64s(gx, x, sums[0]);
+        sums[1] = simd.mul_add_e_f64s(gx, y, sums[1]);
+        sums[2] = simd.mul_add_e_f64s(gy, x, sums[2]);
+        sums[3] = simd.mul_add_e_f64s(gy, y, sums[3]);
+        sums[4] = simd.mul_add_e_f64s(x, x, sums[4]);
+        sums[5] = simd.mul_add_e_f64s(y, y, sums[5]);
+        sums[6] = simd.mul_add_e_f64s(x, y, sums[6]);
     }
-    simd.reduce_sum_f64s(sum)
+    let sums = sums.map(|sum| simd.reduce_sum_f64s(sum));
+    (
+        [sums[0], sums[1], sums[2], sums[3]],
+        Sym2 {
+            d0: sums[4],
+            d1: sums[5],
+            o: sums[6],
+        },
+    )
+}
+
+/// `new = u·x + v·y`, with +0.0 for −0.0.
+#[inline(always)]
+fn combine<S: Simd>(simd: S, new: &mut [f64], u: f64, x: &[f64], v: f64, y: &[f64]) {
+    let (new, _) = S::as_mut_simd_f64s(new);
+    let (x, _) = S::as_simd_f64s(x);
+    let (y, _) = S::as_simd_f64s(y);
+    let (u, v, zero) = (simd.splat_f64s(u), simd.splat_f64s(v), simd.splat_f64s(0.0));
+    for ((new, &x), &y) in new.iter_mut().zip(x).zip(y) {
+        // Two products and a sum, not a fused one: an exact cancellation must stay exact.
+        let sum = simd.add_f64s(simd.mul_f64s(u, x), simd.mul_f64s(v, y));
+        *new = simd.add_f64s(sum, zero);
+    }
+}
+
+/// Swaps the new row in and leaves the difference behind; returns whether the new row is zero.
+#[inline(always)]
+fn exchange<S: Simd>(simd: S, current: &mut [f64], new: &mut [f64]) -> bool {
+    let (current, _) = S::as_mut_simd_f64s(current);
+    let (new, _) = S::as_mut_simd_f64s(new);
+    let mut largest = simd.splat_f64s(0.0);
+    for (current, new) in current.iter_mut().zip(new) {
+        let difference = simd.sub_f64s(*new, *current);
+        *current = *new;
+        largest = simd.max_f64s(largest, simd.abs_f64s(*new));
+        *new = difference;
+    }
+    simd.reduce_max_f64s(largest) == 0.0
 }
 
 /// `target += u·x + v·y` over rows of whole vectors.
@@ -310,24 +361,18 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             let y = &block.x[j * stride..(j + 1) * stride];
             let gx = &block.gradient[i * stride..(i + 1) * stride];
             let gy = &block.gradient[j * stride..(j + 1) * stride];
+            let (g, gram) = products(simd, x, y, gx, gy);
             PairModel {
-                gz: [
-                    [dot(simd, gx, x), dot(simd, gx, y)],
-                    [dot(simd, gy, x), dot(simd, gy, y)],
-                ],
+                gz: [[g[0], g[1]], [g[2], g[3]]],
                 m: Sym2 {
                     d0: block.curvature[i * b + i],
                     d1: block.curvature[j * b + j],
                     o: block.curvature[i * b + j],
                 },
-                s: match self.options.metric {
-                    None => Sym2 {
-                        d0: dot(simd, x, x),
-                        d1: dot(simd, y, y),
-                        o: dot(simd, x, y),
-                    },
-                    Some(metric) => weighted(metric, &x[..r], &y[..r]),
-                },
+                s: self
+                    .options
+                    .metric
+                    .map_or(gram, |metric| weighted(metric, &x[..r], &y[..r])),
                 alpha: self.options.alpha,
             }
         };
@@ -361,11 +406,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         {
             let x = &block.x[i * stride..(i + 1) * stride];
             let y = &block.x[j * stride..(j + 1) * stride];
-            for (((nx, ny), &x), &y) in new_x.iter_mut().zip(new_y.iter_mut()).zip(x).zip(y) {
-                // Adding +0.0 turns −0.0 into 0.0.
-                *nx = v[0][0] * x + v[0][1] * y + 0.0;
-                *ny = v[1][0] * x + v[1][1] * y + 0.0;
-            }
+            combine(simd, new_x, v[0][0], x, v[0][1], y);
+            combine(simd, new_y, v[1][0], x, v[1][1], y);
         }
         for &k in &self.scratch.vanishing {
             let k = k as usize;
@@ -395,14 +437,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         // Commit inside the block: swap the new rows in, turn `step` into the difference.
         for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {
             let current = &mut block.x[row * stride..(row + 1) * stride];
-            let mut zero = true;
-            for (c, n) in current.iter_mut().zip(new.iter_mut()) {
-                let difference = *n - *c;
-                *c = *n;
-                zero &= *n == 0.0;
-                *n = difference;
-            }
-            block.zero[row] = zero;
+            block.zero[row] = exchange(simd, current, new);
             block.moved[row] = true;
         }
         if let Some(metric) = self.options.metric {

@@ -375,13 +375,33 @@ fn search<S: Simd, const QUARTER: bool>(
         if least >= best.value {
             continue;
         }
-        for m in 0..last {
+        // The most promising arc first: what it gives settles most of the others.
+        let first = arcs.bound[..last]
+            .iter()
+            .position(|&v| v == least)
+            .unwrap_or(0);
+        for m in std::iter::once(first).chain(0..last) {
             if arcs.bound[m] >= best.value {
                 continue;
             }
             let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
-            for copy in 0..if QUARTER { 4 } else { 2 } {
-                let quadrant = if QUARTER { copy } else { 2 * copy };
+            // How far below its ends the arc can dip, in any copy; then copy by copy.
+            let dip = values[m].min(values[m + 1]) - arcs.bound[m];
+            let at_end = |(c, s): (f64, f64)| {
+                let (first, quarter, second) = harmonics(&f, c, s);
+                let h = arcs.a[m] * c + arcs.b[m] * s - base;
+                [
+                    h + second + first,
+                    h - second + quarter,
+                    h + second - first,
+                    h - second - quarter,
+                ]
+            };
+            let (left, right) = (at_end(ends[0]), at_end(ends[1]));
+            for quadrant in (0..4).step_by(if QUARTER { 1 } else { 2 }) {
+                if left[quadrant].min(right[quadrant]) - dip >= best.value {
+                    continue;
+                }
                 let f = f.quadrant(quadrant);
                 let arc = Trig {
                     a: f.a + arcs.a[m],
@@ -435,8 +455,21 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     // into the arc is below everything inside.
     let lower = amplitude + second;
     let needed = 0.5 * lower * ANGLE * chord.sqrt();
-    if arc.slope(c0, s0) >= needed || -arc.slope(c1, s1) >= needed {
+    let slopes = (arc.slope(c0, s0), arc.slope(c1, s1));
+    if slopes.0 >= needed || -slopes.1 >= needed {
         return None;
+    }
+    // f'' is at least minus the largest values of the two harmonics (the second counts four times);
+    // on an arc a harmonic exceeds its ends by at most its second derivative times width²/8.
+    let overshoot = CHORD * chord * (amplitude + 4.0 * second);
+    let harmonic = |value: f64, first: f64| 4.0 * (value - first);
+    let convex = first[0].max(first[1])
+        + harmonic(values[0], first[0]).max(harmonic(values[1], first[1]))
+        + overshoot
+        < 0.0;
+    if convex {
+        // One minimum, where the slope changes sign, if it does.
+        return (slopes.0 < 0.0 && slopes.1 > 0.0).then(|| newton(arc, ends, slopes));
     }
     let mut found: Option<(f64, f64)> = None;
     let mut lowest = ceiling;
@@ -450,6 +483,53 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
         }
     }
     found
+}
+
+/// Newton steps in [`newton`], at most; bisection steps count.
+const MAX_NEWTON: usize = 60;
+
+/// The zero of the slope on an arc where the function is convex and the slope changes sign: Newton's
+/// method from the secant point, with bisection wherever it would leave the bracket.
+#[inline(always)]
+fn newton(arc: &Trig, ends: [(f64, f64); 2], slopes: (f64, f64)) -> (f64, f64) {
+    let unit = |c: f64, s: f64| {
+        let inverse = 1.0 / (c * c + s * s).sqrt();
+        (c * inverse, s * inverse)
+    };
+    let [mut low, mut high] = ends;
+    let (u, w) = (slopes.1, -slopes.0);
+    let sum = u + w;
+    let (u, w) = (u / sum, w / sum);
+    let mut point = unit(u * low.0 + w * high.0, u * low.1 + w * high.1);
+    for _ in 0..MAX_NEWTON {
+        let (c, s) = point;
+        let slope = arc.slope(c, s);
+        if slope < 0.0 {
+            low = point;
+        } else {
+            high = point;
+        }
+        let curvature =
+            -(arc.a * c + arc.b * s) - 4.0 * (arc.p * (c - s) * (c + s) + 2.0 * arc.q * c * s);
+        let step = -slope / curvature;
+        if !(step.abs() > 2.0 * f64::EPSILON) {
+            break;
+        }
+        let next = unit(c - s * step, s + c * step);
+        let inside = low.0 * next.1 - low.1 * next.0 >= 0.0
+            && next.0 * high.1 - next.1 * high.0 >= 0.0
+            && step.abs() < 1.0;
+        point = if inside {
+            next
+        } else {
+            unit(low.0 + high.0, low.1 + high.1)
+        };
+        // Quadratic convergence: the next step would be below rounding.
+        if inside && step.abs() < 1e-9 {
+            break;
+        }
+    }
+    point
 }
 
 /// (cos, sin) of θ + quadrant·π/2.

@@ -29,7 +29,7 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
-use crate::working_set::{Schedule, Scores, TileOrder, Visit, WorkingSet};
+use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 pub(crate) use columns::column_pairs_gap;
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
@@ -77,6 +77,13 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
+
+/// Between two full sweeps of a sparse iterate, its nonzero rows are swept alone until such a sweep
+/// lowers F by less than this part of what the full one did, or [`SUPPORT_SWEEPS`] times.
+const SUPPORT_SHARE: f64 = 0.01;
+
+/// Sweeps over the nonzero rows between two full sweeps, at most.
+const SUPPORT_SWEEPS: usize = 100;
 
 /// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
 pub const DEFAULT_TILE: usize = 64;
@@ -417,6 +424,8 @@ struct State<'a, P: Penalty> {
     visit: Visit,
     rng: Xoshiro256PlusPlus,
     block: Block,
+    /// Whether the block still holds the rows of X it was loaded with.
+    block_current: bool,
     scratch: Scratch,
     lipschitz: f64,
     jacobi: Option<jacobi::Jacobi>,
@@ -487,6 +496,7 @@ impl<'a, P: Penalty> State<'a, P> {
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             block,
+            block_current: false,
             scratch: Scratch::new(r),
             lipschitz,
             jacobi,
@@ -524,6 +534,7 @@ impl<'a, P: Penalty> State<'a, P> {
         let sweep = n * (n - 1) / 2;
         let mut next_sweep = sweep;
         let mut sweep_start = self.objective;
+        let (mut support_start, mut support_goal, mut support_sweeps) = (0.0, 0.0, 0);
         let mut checked_updates = 0;
         let (mut polled, mut recorded) = (Instant::now(), Instant::now());
         let mut record_cost = Duration::ZERO;
@@ -559,7 +570,8 @@ impl<'a, P: Penalty> State<'a, P> {
                 return Status::MaxTime;
             }
 
-            if self.turn.columns {
+            let columns = self.turn.columns;
+            if columns {
                 self.column_step();
             } else {
                 self.refresh_if_stale();
@@ -570,9 +582,16 @@ impl<'a, P: Penalty> State<'a, P> {
             }
 
             let progress = self.counts.visited + self.credit;
-            let within = self.turn.columns && progress < next_sweep;
-            if progress >= next_sweep
-                || (!within && self.counts.updates >= checked_updates + CHECKPOINT_UPDATES)
+            let tiled = self.options.working_set == WorkingSet::Tiled
+                && self.jacobi.is_none()
+                && !columns;
+            let ended = if tiled {
+                self.schedule.ended()
+            } else {
+                (progress >= next_sweep).then_some(Pass::Full)
+            };
+            if ended == Some(Pass::Full)
+                || (!columns && self.counts.updates >= checked_updates + CHECKPOINT_UPDATES)
             {
                 checked_updates = self.counts.updates;
                 self.checkpoint();
@@ -580,31 +599,48 @@ impl<'a, P: Penalty> State<'a, P> {
                     return Status::Diverged;
                 }
             }
-            if progress >= next_sweep {
-                next_sweep = (progress / sweep + 1) * sweep;
-                let decrease = sweep_start - self.objective;
-                sweep_start = self.objective;
-                let pause = if self.history.len() < 1000 { 0 } else { 10 };
-                if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
-                    recorded = Instant::now();
-                    if self.record(monitor, &mut record_cost) == Control::Stop {
-                        return Status::Interrupted;
+            match ended {
+                None if self.options.max_sweeps == Some(0) => return Status::MaxSweeps,
+                None => {}
+                Some(Pass::Support) => {
+                    let decrease = support_start - self.objective;
+                    support_start = self.objective;
+                    support_sweeps += 1;
+                    if decrease > support_goal && support_sweeps < SUPPORT_SWEEPS {
+                        self.schedule.restrict_to_support();
                     }
                 }
-                let threshold = self.options.tol * self.magnitude;
-                let settled = self.turn.end_of_sweep(decrease, threshold);
-                if settled && !self.polishes() {
-                    return Status::Converged;
+                Some(Pass::Full) => {
+                    next_sweep = (progress / sweep + 1) * sweep;
+                    let decrease = sweep_start - self.objective;
+                    sweep_start = self.objective;
+                    let pause = if self.history.len() < 1000 { 0 } else { 10 };
+                    if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
+                        recorded = Instant::now();
+                        if self.record(monitor, &mut record_cost) == Control::Stop {
+                            return Status::Interrupted;
+                        }
+                    }
+                    let threshold = self.options.tol * self.magnitude;
+                    let settled = self.turn.end_of_sweep(decrease, threshold);
+                    if settled && !self.polishes() {
+                        return Status::Converged;
+                    }
+                    if self
+                        .options
+                        .max_sweeps
+                        .is_some_and(|limit| progress / sweep >= limit)
+                    {
+                        return Status::MaxSweeps;
+                    }
+                    if tiled && 2 * self.schedule.support() < self.x.nrows() {
+                        support_start = self.objective;
+                        support_goal =
+                            (SUPPORT_SHARE * decrease).max(self.options.tol * self.magnitude);
+                        support_sweeps = 0;
+                        self.schedule.restrict_to_support();
+                    }
                 }
-                if self
-                    .options
-                    .max_sweeps
-                    .is_some_and(|limit| progress / sweep >= limit)
-                {
-                    return Status::MaxSweeps;
-                }
-            } else if self.options.max_sweeps == Some(0) {
-                return Status::MaxSweeps;
             }
         }
     }
@@ -645,8 +681,13 @@ impl<'a, P: Penalty> State<'a, P> {
             self.counts.visited += rest.len() as u64;
             return;
         }
-        self.block.load(self.x.view(), lead, rest);
-        self.tracker.fill(&mut self.block);
+        if self.visit.again && self.block_current {
+            self.block.rebase();
+        } else {
+            self.block.load(self.x.view(), lead, rest);
+            self.tracker.fill(&mut self.block);
+            self.block_current = true;
+        }
         let outcome = self.sweep_block(pairs);
         self.recession = self.recession.or(self.block.recession());
         if outcome.updates > 0 {
@@ -739,6 +780,7 @@ impl<'a, P: Penalty> State<'a, P> {
             if value <= ceiling {
                 std::mem::swap(&mut self.tracker, &mut tracker);
                 self.x = repaired;
+                self.block_current = false;
                 self.evaluate();
             }
         }

@@ -90,7 +90,12 @@ pub struct Visit {
     pub pairs: Option<Pairs>,
     /// Pairs proved to rest, which this visit also accounts for.
     pub skipped: u64,
+    /// Whether these are the rows of the last visit again.
+    pub again: bool,
 }
+
+/// Up to this many nonzero rows form one block when the zero rows are left out.
+const SUPPORT_BLOCK: usize = 384;
 
 /// A working-set rule in action.
 #[derive(Debug)]
@@ -115,12 +120,34 @@ pub enum TileOrder {
     ByLead,
 }
 
+/// What a finished pass of the tiled rule has visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// All pairs.
+    Full,
+    /// The pairs of rows that were nonzero when it began.
+    Support,
+}
+
 #[derive(Debug, Default)]
 struct Tiles {
     groups: Vec<Vec<usize>>,
+    /// Number of rows that were nonzero when the pass began.
+    support: usize,
+    /// Whether this pass, and the next one, leave the zero rows out.
+    support_only: bool,
+    next_support_only: bool,
+    ended: Option<Pass>,
     /// Tiles of this sweep still to come, last first.
     order: Vec<(u32, u32)>,
     skipped: u64,
+}
+
+impl Tiles {
+    /// Whether the next visit is the whole support once more.
+    fn repeats(&self) -> bool {
+        self.next_support_only && self.ended == Some(Pass::Support) && self.groups.len() == 1
+    }
 }
 
 impl Schedule {
@@ -143,6 +170,21 @@ impl Schedule {
         }
     }
 
+    /// The pass that the last visit ended, for the tiled rule.
+    pub fn ended(&self) -> Option<Pass> {
+        self.tiles.ended
+    }
+
+    /// Number of rows that were nonzero when the tiled pass began.
+    pub fn support(&self) -> usize {
+        self.tiles.support
+    }
+
+    /// Lets the next tiled pass leave the zero rows out.
+    pub fn restrict_to_support(&mut self) {
+        self.tiles.next_support_only = true;
+    }
+
     /// The next rows.
     pub fn next(
         &mut self,
@@ -153,6 +195,12 @@ impl Schedule {
         lipschitz: f64,
         alpha: f64,
     ) {
+        if self.rule == WorkingSet::Tiled && self.tiles.repeats() {
+            self.tiles.next_support_only = false;
+            visit.again = true;
+            return;
+        }
+        visit.again = false;
         visit.lead.clear();
         visit.rest.clear();
         visit.skipped = 0;
@@ -243,10 +291,8 @@ impl Schedule {
             self.lay_tiles(x, rng);
         }
         let tiles = &mut self.tiles;
-        let Some((first, second)) = tiles.order.pop() else {
-            visit.pairs = None;
-            return;
-        };
+        tiles.ended = None;
+        let (first, second) = tiles.order.pop().unwrap_or((0, 0));
         visit.lead.extend_from_slice(&tiles.groups[first as usize]);
         if first == second {
             if visit.lead.len() == 1 {
@@ -260,6 +306,11 @@ impl Schedule {
         }
         if tiles.order.is_empty() {
             visit.skipped = tiles.skipped;
+            tiles.ended = Some(if tiles.support_only {
+                Pass::Support
+            } else {
+                Pass::Full
+            });
         }
     }
 
@@ -268,10 +319,19 @@ impl Schedule {
         let tiles = &mut self.tiles;
         let (mut active, mut zero): (Vec<usize>, Vec<usize>) =
             (0..self.n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
+        tiles.support = active.len();
+        tiles.support_only = std::mem::take(&mut tiles.next_support_only);
+        if tiles.support_only {
+            zero.clear();
+        }
         tiles.skipped = (zero.len() * zero.len().saturating_sub(1) / 2) as u64;
         active.shuffle(rng);
         zero.shuffle(rng);
-        let half = (self.tile / 2).max(1);
+        let half = if tiles.support_only && active.len() <= SUPPORT_BLOCK {
+            active.len()
+        } else {
+            (self.tile / 2).max(1)
+        };
         tiles.groups.clear();
         tiles
             .groups
