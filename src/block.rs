@@ -12,13 +12,10 @@ mod columns;
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
-use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
+use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
 
 pub(crate) use columns::ColumnSweep;
-
-/// Row stride of a block is a multiple of this, so that every row is whole vectors.
-const LANES: usize = 8;
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,7 +64,7 @@ impl Block {
             rows: Vec::new(),
             lead: 0,
             r,
-            stride: r.div_ceil(LANES) * LANES,
+            stride: r.div_ceil(ROW_MULTIPLE) * ROW_MULTIPLE,
             x: Vec::new(),
             old: Vec::new(),
             gradient: Vec::new(),
@@ -335,6 +332,18 @@ fn exchange<S: Simd>(simd: S, current: &mut [f64], new: &mut [f64]) -> bool {
         *new = difference;
     }
     simd.reduce_max_f64s(largest) == 0.0
+}
+
+/// Inner product of two rows of whole vectors.
+#[inline(always)]
+fn dot<S: Simd>(simd: S, x: &[f64], y: &[f64]) -> f64 {
+    let (x, _) = S::as_simd_f64s(x);
+    let (y, _) = S::as_simd_f64s(y);
+    let mut sum = simd.splat_f64s(0.0);
+    for (&a, &b) in x.iter().zip(y) {
+        sum = simd.mul_add_e_f64s(a, b, sum);
+    }
+    simd.reduce_sum_f64s(sum)
 }
 
 /// `target += u·x + v·y` over rows of whole vectors.

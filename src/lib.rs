@@ -14,13 +14,17 @@
 //! * [`hyperbolic`]: mixed signatures: J-orthogonal matrices and column moves
 //! * [`minimize`]: the loop
 //! * [`start`]: feasible starting points
+//! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
+//! * [`certificate`]: what can be proved about a point
 //!
 //! The crate needs no Python; the Python package is the feature `python`.
 
 #![deny(unsafe_code)]
 
 pub mod block;
+pub mod certificate;
 mod error;
+mod factorization;
 pub mod finite_sum;
 pub mod hyperbolic;
 pub mod linalg;
@@ -30,19 +34,33 @@ mod signature;
 pub mod smooth;
 mod solver;
 pub mod start;
+pub mod strategy;
 mod threads;
 pub mod working_set;
 
 pub use block::Curvature;
+pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
+pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub use signature::Signature;
 pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
-    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
-    Side, Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor,
+    Options, Problem, REPAIR_THRESHOLD, Record, Side, Solution, Status, Unwatched, Update,
+    constraint, drift, minimize, project_onto_pattern,
 };
+pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
 pub use threads::Threads;
 pub use working_set::WorkingSet;
 
 #[cfg(feature = "python")]
 mod python;
+
+/// The code of README.md and CONTRIBUTING.md runs as documentation tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../CONTRIBUTING.md")]
+    struct Contributing;
+}

@@ -29,7 +29,14 @@ fn members(n: usize, samples: usize, seed: u64) -> Vec<Box<dyn FiniteSum>> {
     let labels = Array1::from_shape_fn(samples, |_| if rng.random_bool(0.5) { 1.0 } else { -1.0 });
     vec![
         Box::new(SampledGram::new(gauss(&mut rng, samples, n), 2.0).unwrap()),
-        Box::new(Logistic::new(gauss(&mut rng, samples, n), gauss(&mut rng, samples, n), labels).unwrap()),
+        Box::new(
+            Logistic::new(
+                gauss(&mut rng, samples, n),
+                gauss(&mut rng, samples, n),
+                labels,
+            )
+            .unwrap(),
+        ),
     ]
 }
 
@@ -89,7 +96,9 @@ fn mean_square_curvature_bounds_the_components() {
             let (x, y) = (gauss(&mut rng, 6, 6), gauss(&mut rng, 6, 6));
             let mean = (0..40)
                 .map(|i| {
-                    norm2(&(sum.batch_gradient(x.view(), &[i]) - sum.batch_gradient(y.view(), &[i])))
+                    norm2(
+                        &(sum.batch_gradient(x.view(), &[i]) - sum.batch_gradient(y.view(), &[i])),
+                    )
                 })
                 .sum::<f64>()
                 / 40.0;
@@ -141,7 +150,10 @@ fn variance_recursion_holds() {
         let (b, small, p) = (10, 4, 0.3);
         let spread = |g: &dyn Fn(usize) -> Array2<f64>| {
             let parts: Vec<Array2<f64>> = all.iter().map(|&i| g(i)).collect();
-            let mean = parts.iter().fold(Array2::<f64>::zeros((4, 4)), |a, g| a + g) / N as f64;
+            let mean = parts
+                .iter()
+                .fold(Array2::<f64>::zeros((4, 4)), |a, g| a + g)
+                / N as f64;
             parts.iter().map(|g| norm2(&(g - &mean))).sum::<f64>() / N as f64
         };
         let factor = |size: usize| (N - size) as f64 / (size as f64 * (N - 1) as f64);
@@ -151,8 +163,7 @@ fn variance_recursion_holds() {
             let sigma2 = spread(&|i| at(&points[t], i));
             let delta2 = spread(&|i| at(&points[t], i) - at(&points[t - 1], i));
             expected.push(
-                p * factor(b) * sigma2
-                    + (1.0 - p) * (expected[t - 1] + factor(small) * delta2),
+                p * factor(b) * sigma2 + (1.0 - p) * (expected[t - 1] + factor(small) * delta2),
             );
         }
         let trials = 20_000;
@@ -184,7 +195,13 @@ fn full_batches_are_monotone_and_feasible() {
             ..FiniteSumOptions::default()
         };
         let solution = minimize_finite_sum(
-            &*sum, &NoPenalty, &signature, x0, &options, &Threads::serial(), &mut Unwatched,
+            &*sum,
+            &NoPenalty,
+            &signature,
+            x0,
+            &options,
+            &Threads::serial(),
+            &mut Unwatched,
         )
         .unwrap();
         let values: Vec<f64> = solution.history.iter().map(|(r, _)| r.objective).collect();
@@ -210,7 +227,13 @@ fn variance_reduction_saves_component_gradients() {
     };
     let solve = |options: &FiniteSumOptions| {
         minimize_finite_sum(
-            &sum, &NoPenalty, &signature, x0.clone(), options, &Threads::serial(), &mut Unwatched,
+            &sum,
+            &NoPenalty,
+            &signature,
+            x0.clone(),
+            options,
+            &Threads::serial(),
+            &mut Unwatched,
         )
         .unwrap()
     };
@@ -244,14 +267,44 @@ fn bad_input_is_named() {
     let signature = mixed(4, 2);
     let run = |options: FiniteSumOptions| {
         minimize_finite_sum(
-            &**sum, &NoPenalty, &signature, Array2::eye(4), &options, &Threads::serial(), &mut Unwatched,
+            &**sum,
+            &NoPenalty,
+            &signature,
+            Array2::eye(4),
+            &options,
+            &Threads::serial(),
+            &mut Unwatched,
         )
         .unwrap_err()
         .to_string()
     };
     let default = FiniteSumOptions::default;
-    assert!(run(FiniteSumOptions { batch: Some(7), ..default() }).contains("batch_size"));
-    assert!(run(FiniteSumOptions { small_batch: Some(0), ..default() }).contains("small_batch_size"));
-    assert!(run(FiniteSumOptions { probability: Some(0.0), ..default() }).contains("probability"));
-    assert!(run(FiniteSumOptions { theta: -1.0, ..default() }).contains("theta"));
+    assert!(
+        run(FiniteSumOptions {
+            batch: Some(7),
+            ..default()
+        })
+        .contains("batch_size")
+    );
+    assert!(
+        run(FiniteSumOptions {
+            small_batch: Some(0),
+            ..default()
+        })
+        .contains("small_batch_size")
+    );
+    assert!(
+        run(FiniteSumOptions {
+            probability: Some(0.0),
+            ..default()
+        })
+        .contains("probability")
+    );
+    assert!(
+        run(FiniteSumOptions {
+            theta: -1.0,
+            ..default()
+        })
+        .contains("theta")
+    );
 }

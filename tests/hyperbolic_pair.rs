@@ -3,7 +3,7 @@
 
 use ndarray::Array2;
 use orthobcd::pair::{
-    BestBoost, Boost, HyperbolaPair, Hyp, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
+    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
     Scratch, Sym2,
 };
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
@@ -149,7 +149,9 @@ impl Instance {
             let terms = [
                 self.g[0][k] * d[0],
                 self.g[1][k] * d[1],
-                0.5 * self.m.d0 * d[0] * d[0] + 0.5 * self.m.d1 * d[1] * d[1] + self.m.o * d[0] * d[1],
+                0.5 * self.m.d0 * d[0] * d[0]
+                    + 0.5 * self.m.d1 * d[1] * d[1]
+                    + self.m.o * d[0] * d[1],
             ];
             value += terms.iter().sum::<f64>();
             size += (scale + x.abs() + y.abs())
@@ -270,7 +272,9 @@ fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro25
             generic.value
         );
     }
-    println!("{name}: worst {worst:.1e}, moved {moved}, |μ| up to {furthest:.1}, components {components:?}");
+    println!(
+        "{name}: worst {worst:.1e}, moved {moved}, |μ| up to {furthest:.1}, components {components:?}"
+    );
     assert!(moved > INSTANCES / 4);
     assert!(nonnegative || furthest > 14.0);
     assert!(nonnegative || components.iter().all(|&c| c > INSTANCES / 100));
@@ -290,7 +294,9 @@ fn l0_is_global() {
 
 #[test]
 fn l1_is_global() {
-    check("l1", false, |rng| L1::new(10f64.powf(rng.random_range(-3.0..2.0))));
+    check("l1", false, |rng| {
+        L1::new(10f64.powf(rng.random_range(-3.0..2.0)))
+    });
 }
 
 #[test]
@@ -335,7 +341,10 @@ fn unbounded_instances_are_recognised() {
             assert_eq!(unbounded.is_none(), bounded, "{:?}", case.m);
             if let Some((signs, upwards)) = unbounded {
                 // f + h does fall along the direction it names, whatever the proximal term.
-                let case = Instance { alpha: 0.0, ..case.clone() };
+                let case = Instance {
+                    alpha: 0.0,
+                    ..case.clone()
+                };
                 let far = |mu: f64| {
                     let u = if upwards { mu.exp() } else { (-mu).exp() };
                     case.value(&L1::new(1.0), u, signs, &[]).0
@@ -412,8 +421,18 @@ fn recession_tolerance_from_both_sides() {
         alpha: 0.0,
     };
     // (1, −1)ᵀM(1, −1) = −4·defect, against 4 in magnitude.
-    assert!(with(0.5 * RECESSION_TOLERANCE).solve(&NoPenalty, &mut scratch).unbounded.is_none());
-    assert!(with(2.0 * RECESSION_TOLERANCE).solve(&NoPenalty, &mut scratch).unbounded.is_some());
+    assert!(
+        with(0.5 * RECESSION_TOLERANCE)
+            .solve(&NoPenalty, &mut scratch)
+            .unbounded
+            .is_none()
+    );
+    assert!(
+        with(2.0 * RECESSION_TOLERANCE)
+            .solve(&NoPenalty, &mut scratch)
+            .unbounded
+            .is_some()
+    );
     // The proximal term does not hide it: f itself is unbounded.
     let mut proximal = with(2.0 * RECESSION_TOLERANCE);
     proximal.alpha = 1.0;
@@ -427,7 +446,11 @@ fn rapidity_bound_is_kept_and_best_within_it() {
     for _ in 0..INSTANCES / 4 {
         let mut case = instance(&mut rng, false);
         if rng.random_bool(0.5) {
-            case.m = Sym2 { d0: -1.0, d1: normal(&mut rng), o: normal(&mut rng) };
+            case.m = Sym2 {
+                d0: -1.0,
+                d1: normal(&mut rng),
+                o: normal(&mut rng),
+            };
         }
         let bound = rng.random_range(0.01..2.0);
         let light = case.light();
@@ -485,10 +508,16 @@ fn minima_of_a_quartic_with_known_roots() {
             .map(|&u| f.value(u))
             .fold(f64::INFINITY, f64::min);
         for &u in &[roots[0], roots[2]] {
-            assert!(best <= f.value(u) + 1e-13 * f.magnitude(u), "{roots:?} {minima:?}");
+            assert!(
+                best <= f.value(u) + 1e-13 * f.magnitude(u),
+                "{roots:?} {minima:?}"
+            );
         }
         for &u in minima.points() {
-            assert!(f.slope(u).abs() <= 1e-13 * f.magnitude(u) * 4.0, "{roots:?} {minima:?}");
+            assert!(
+                f.slope(u).abs() <= 1e-13 * f.magnitude(u) * 4.0,
+                "{roots:?} {minima:?}"
+            );
         }
         if roots[1] / roots[0] > 1.01 && roots[2] / roots[1] > 1.01 && reach == 1.0 {
             assert_eq!(minima.points().len(), 2);
@@ -523,6 +552,9 @@ fn two_forms_of_the_change_agree() {
         let (direct, size) = model.change(boost.minus_identity());
         let (cone, cone_size) = case.light().change(boost);
         let tolerance = 1e-14 * (size + cone_size);
-        assert!((direct - cone).abs() <= tolerance, "{direct} {cone} {size:e} {cone_size:e}");
+        assert!(
+            (direct - cone).abs() <= tolerance,
+            "{direct} {cone} {size:e} {cone_size:e}"
+        );
     }
 }

@@ -1,9 +1,7 @@
 //! Whole solves with a mixed signature.
 
 use ndarray::{Array1, Array2, s};
-use orthobcd::hyperbolic::{
-    column_gap, criticality, hyperbolic_cs, random_j_orthogonal, row_gap,
-};
+use orthobcd::hyperbolic::{column_gap, criticality, hyperbolic_cs, random_j_orthogonal, row_gap};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
     MIXED_REPAIR_THRESHOLD, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status,
@@ -26,7 +24,9 @@ fn signature(n: usize, p: usize) -> Signature {
 /// Signs in any order.
 fn shuffled(n: usize, seed: u64) -> Signature {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut signs: Vec<i8> = (0..n).map(|_| if rng.random_bool(0.5) { 1 } else { -1 }).collect();
+    let mut signs: Vec<i8> = (0..n)
+        .map(|_| if rng.random_bool(0.5) { 1 } else { -1 })
+        .collect();
     (signs[0], signs[n - 1]) = (-1, 1);
     Signature::new(&signs).unwrap()
 }
@@ -57,8 +57,20 @@ fn solve<P: Penalty>(
     x0: &Array2<f64>,
     options: &Options,
 ) -> Solution {
-    let problem = Problem { smooth, penalty, signature, components: x0.ncols() };
-    minimize(&problem, x0.clone(), options, &Threads::serial(), &mut Unwatched).unwrap()
+    let problem = Problem {
+        smooth,
+        penalty,
+        signature,
+        components: x0.ncols(),
+    };
+    minimize(
+        &problem,
+        x0.clone(),
+        options,
+        &Threads::serial(),
+        &mut Unwatched,
+    )
+    .unwrap()
 }
 
 fn norm2(a: &Array2<f64>) -> f64 {
@@ -79,24 +91,47 @@ fn columns_reach_the_infimum() {
         let x0 = random_j_orthogonal(&signature, 0.5, seed).unwrap();
         let optimum = 0.5 * infimum(&c, &signature);
         for side in [Side::Columns, Side::Both] {
-            let options = Options { side, ..Options::default() };
+            let options = Options {
+                side,
+                ..Options::default()
+            };
             let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Converged);
-            assert!((solution.objective / optimum - 1.0).abs() < 1e-11, "{n} {side:?}");
+            assert!(
+                (solution.objective / optimum - 1.0).abs() < 1e-11,
+                "{n} {side:?}"
+            );
             assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
             assert_monotone(&solution);
             assert!(solution.sweeps <= 20);
             // First-order critical, and no pair of either kind gains anything.
             let problem = Problem {
-                smooth: &smooth, penalty: &NoPenalty, signature: &signature, components: n,
+                smooth: &smooth,
+                penalty: &NoPenalty,
+                signature: &signature,
+                components: n,
             };
             let threads = Threads::serial();
             let gradient = smooth.gradient(solution.x.view(), &threads);
             let residual = criticality(solution.x.view(), gradient.view(), &signature);
-            assert!(residual <= 1e-9 * norm2(&gradient).sqrt() * norm2(&solution.x), "{residual}");
-            assert!(criticality(x0.view(), smooth.gradient(x0.view(), &threads).view(), &signature) > 1e-3);
+            assert!(
+                residual <= 1e-9 * norm2(&gradient).sqrt() * norm2(&solution.x),
+                "{residual}"
+            );
+            assert!(
+                criticality(
+                    x0.view(),
+                    smooth.gradient(x0.view(), &threads).view(),
+                    &signature
+                ) > 1e-3
+            );
             assert!(row_gap(&problem, solution.x.view(), &threads).decrease <= 1e-10 * optimum);
-            assert!(column_gap(&problem, &solution.x, &threads).unwrap().decrease <= 1e-10 * optimum);
+            assert!(
+                column_gap(&problem, &solution.x, &threads)
+                    .unwrap()
+                    .decrease
+                    <= 1e-10 * optimum
+            );
             assert!(row_gap(&problem, x0.view(), &threads).decrease > 1e-3 * optimum);
         }
     }
@@ -104,12 +139,22 @@ fn columns_reach_the_infimum() {
 
 #[test]
 fn rows_alone_are_monotone_and_converge() {
-    for (working_set, n) in [(WorkingSet::Tiled, 21), (WorkingSet::Cyclic, 8), (WorkingSet::Random, 9)] {
+    for (working_set, n) in [
+        (WorkingSet::Tiled, 21),
+        (WorkingSet::Cyclic, 8),
+        (WorkingSet::Random, 9),
+    ] {
         let signature = shuffled(n, 7);
         let c = twice_gram(&gauss(11, 3 * n, n));
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
         let x0 = random_j_orthogonal(&signature, 0.5, 2).unwrap();
-        let options = Options { working_set, alpha: 0.0, tol: 1e-14, tile: 6, ..Options::default() };
+        let options = Options {
+            working_set,
+            alpha: 0.0,
+            tol: 1e-14,
+            tile: 6,
+            ..Options::default()
+        };
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         assert_eq!(solution.status, Status::Converged);
         assert_monotone(&solution);
@@ -128,7 +173,10 @@ fn indefinite_stiefel_keeps_its_constraint() {
     let skew = x0.dot(&(gauss(6, 5, 5) + Array2::<f64>::eye(5)));
     for start in [x0, skew] {
         for side in [Side::Rows, Side::Both] {
-            let options = Options { side, ..Options::default() };
+            let options = Options {
+                side,
+                ..Options::default()
+            };
             let solution = solve(&smooth, &NoPenalty, &signature, &start, &options);
             let kept = constraint(start.view(), &signature);
             let gap = drift(solution.x.view(), &signature, kept.view());
@@ -148,21 +196,39 @@ fn penalties_are_kept_and_lowered() {
     let x0 = random_j_orthogonal(&signature, 0.4, 6).unwrap();
     fn check<P: Penalty>(smooth: &Quadratic, signature: &Signature, x0: &Array2<f64>, penalty: &P) {
         for side in [Side::Rows, Side::Both, Side::Columns] {
-            let options = Options { side, max_sweeps: Some(60), ..Options::default() };
+            let options = Options {
+                side,
+                max_sweeps: Some(60),
+                ..Options::default()
+            };
             let solution = solve(smooth, penalty, signature, x0, &options);
             assert_monotone(&solution);
             assert!(solution.objective < solution.history[0].objective);
-            assert!(solution.feasibility <= 1e-12 * norm2(&solution.x), "{}", solution.feasibility);
+            assert!(
+                solution.feasibility <= 1e-12 * norm2(&solution.x),
+                "{}",
+                solution.feasibility
+            );
         }
     }
     check(&smooth, &signature, &x0, &L1::new(3.0));
     check(&smooth, &signature, &x0, &L0 { lambda: 5.0 });
     let weights = gauss(10, n, n).mapv(f64::abs);
-    check(&smooth, &signature, &x0, &L1 { weights: Weights::Entrywise(weights) });
+    check(
+        &smooth,
+        &signature,
+        &x0,
+        &L1 {
+            weights: Weights::Entrywise(weights),
+        },
+    );
     // From the identity the nonnegative problem has somewhere to go only with a linear term.
     let linear = -gauss(12, n, n).mapv(f64::abs) * 30.0;
     let pulled = Quadratic::new(smooth.matrix().to_owned(), Some(linear), None).unwrap();
-    let options = Options { max_sweeps: Some(50), ..Options::default() };
+    let options = Options {
+        max_sweeps: Some(50),
+        ..Options::default()
+    };
     let solution = solve(&pulled, &NonNegative, &signature, &Array2::eye(n), &options);
     assert!(solution.x.iter().all(|&v| v >= 0.0));
     assert_monotone(&solution);
@@ -174,8 +240,18 @@ fn a_definite_signature_is_the_stiefel_path() {
     let smooth = Quadratic::new(-twice_gram(&gauss(3, 25, n)), Some(gauss(4, n, r)), None).unwrap();
     let x0 = linalg::orthonormal_factor(gauss(5, n, r).view());
     for update in [Update::GaussSeidel, Update::Jacobi] {
-        let options = Options { update, max_sweeps: Some(5), ..Options::default() };
-        let stiefel = solve(&smooth, &L1::new(0.7), &Signature::stiefel(n), &x0, &options);
+        let options = Options {
+            update,
+            max_sweeps: Some(5),
+            ..Options::default()
+        };
+        let stiefel = solve(
+            &smooth,
+            &L1::new(0.7),
+            &Signature::stiefel(n),
+            &x0,
+            &options,
+        );
         let given = Signature::new(&[1i8; 17]).unwrap();
         let solution = solve(&smooth, &L1::new(0.7), &given, &x0, &options);
         assert_eq!(stiefel.x, solution.x);
@@ -191,7 +267,10 @@ fn column_rotations_leave_the_variance_alone_and_sparsify() {
     let x0 = orthobcd::start::spectral(&smooth, r, &Threads::serial());
     let signature = Signature::stiefel(n);
     let penalty = L1::new(2.0);
-    let columns = Options { side: Side::Columns, ..Options::default() };
+    let columns = Options {
+        side: Side::Columns,
+        ..Options::default()
+    };
     let solution = solve(&smooth, &penalty, &signature, &x0, &columns);
     assert_eq!(solution.status, Status::Converged);
     let f0 = smooth.value(x0.view(), &Threads::serial());
@@ -199,14 +278,23 @@ fn column_rotations_leave_the_variance_alone_and_sparsify() {
     assert!(solution.penalty_value < 0.97 * penalty.value(x0.view()));
     assert!(solution.feasibility < 1e-12);
     assert_monotone(&solution);
-    let rows = Options { tol: 1e-9, ..Options::default() };
-    let both = Options { side: Side::Both, ..rows.clone() };
+    let rows = Options {
+        tol: 1e-9,
+        ..Options::default()
+    };
+    let both = Options {
+        side: Side::Both,
+        ..rows.clone()
+    };
     let (rows, both) = (
         solve(&smooth, &penalty, &signature, &x0, &rows),
         solve(&smooth, &penalty, &signature, &x0, &both),
     );
     assert_monotone(&both);
-    println!("columns {} rows {} both {}", solution.objective, rows.objective, both.objective);
+    println!(
+        "columns {} rows {} both {}",
+        solution.objective, rows.objective, both.objective
+    );
     assert!(both.objective <= solution.objective);
 }
 
@@ -223,10 +311,24 @@ fn columns_refuse_what_they_cannot_move() {
     };
     let x0: Array2<f64> = Array2::eye(n).slice_move(s![.., ..r]);
     let run = |side| {
-        let options = Options { side, ..Options::default() };
-        minimize(&problem, x0.clone(), &options, &Threads::serial(), &mut Unwatched)
+        let options = Options {
+            side,
+            ..Options::default()
+        };
+        minimize(
+            &problem,
+            x0.clone(),
+            &options,
+            &Threads::serial(),
+            &mut Unwatched,
+        )
     };
-    assert!(run(Side::Columns).unwrap_err().to_string().starts_with("side"));
+    assert!(
+        run(Side::Columns)
+            .unwrap_err()
+            .to_string()
+            .starts_with("side")
+    );
     assert_eq!(run(Side::Both).unwrap().x, run(Side::Rows).unwrap().x);
 }
 
@@ -238,13 +340,21 @@ fn the_papers_problem_is_recognised_as_unbounded() {
     let x0 = random_j_orthogonal(&signature, 0.5, 1).unwrap();
     for side in [Side::Rows, Side::Columns, Side::Both] {
         for update in [Update::GaussSeidel, Update::Jacobi] {
-            let options = Options { side, update, ..Options::default() };
+            let options = Options {
+                side,
+                update,
+                ..Options::default()
+            };
             let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Unbounded);
             let recession = solution.recession.unwrap();
             let (i, j) = recession.pair;
             assert_ne!(signature.sign(i), signature.sign(j));
-            assert!(solution.iterations <= 100, "{side:?} {}", solution.iterations);
+            assert!(
+                solution.iterations <= 100,
+                "{side:?} {}",
+                solution.iterations
+            );
             assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
             assert!(solution.objective.is_finite());
         }
@@ -255,7 +365,10 @@ fn the_papers_problem_is_recognised_as_unbounded() {
             ..Options::default()
         };
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
-        assert!(matches!(solution.status, Status::MaxSweeps | Status::Diverged));
+        assert!(matches!(
+            solution.status,
+            Status::MaxSweeps | Status::Diverged
+        ));
         assert_monotone(&solution);
         assert!(solution.objective < solution.history[0].objective);
         assert!(solution.feasibility <= 1e-10 * norm2(&solution.x));
@@ -271,11 +384,17 @@ fn an_infimum_that_is_not_attained_diverges() {
     let v = Array1::from(vec![1.0, 1.0]);
     let c = Array2::from_shape_fn((2, 2), |(i, j)| 2.0 * v[i] * v[j]);
     let smooth = Quadratic::new(c, None, None).unwrap();
-    let options = Options { alpha: 0.0, ..Options::default() };
+    let options = Options {
+        alpha: 0.0,
+        ..Options::default()
+    };
     let solution = solve(&smooth, &NoPenalty, &small, &Array2::eye(2), &options);
     // inf |v·x₊|² … = 0 as u → 0, not attained: far out, or stopped, but never above the start.
     assert!(solution.objective <= solution.history[0].objective);
-    assert!(matches!(solution.status, Status::Diverged | Status::Converged));
+    assert!(matches!(
+        solution.status,
+        Status::Diverged | Status::Converged
+    ));
     assert!(norm2(&solution.x) / 2.0 <= 1.001 * orthobcd::DIVERGENCE);
     assert_eq!(signature.len(), 5);
 }
@@ -287,7 +406,12 @@ fn jacobi_is_monotone_and_the_same_on_two_threads() {
     let c = twice_gram(&gauss(6, 200, n));
     let smooth = Quadratic::new(c, None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let problem = Problem { smooth: &smooth, penalty: &NoPenalty, signature: &signature, components: n };
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &NoPenalty,
+        signature: &signature,
+        components: n,
+    };
     let run = |threads: usize, adaptive: bool, side: Side, update: Update| {
         let options = Options {
             update,
@@ -324,7 +448,12 @@ fn an_odd_row_rests_in_jacobi() {
     let signature = shuffled(9, 2);
     let smooth = Quadratic::new(twice_gram(&gauss(7, 20, 9)), None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let options = Options { update: Update::Jacobi, adaptive: true, max_sweeps: Some(200), ..Options::default() };
+    let options = Options {
+        update: Update::Jacobi,
+        adaptive: true,
+        max_sweeps: Some(200),
+        ..Options::default()
+    };
     let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
     assert_monotone(&solution);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
@@ -349,7 +478,16 @@ fn blocks_of_mixed_rows_are_not_turned_orthogonally() {
 
 #[test]
 fn cs_decomposition_round_trips() {
-    for (n, p) in [(1, 1), (2, 1), (5, 0), (5, 5), (9, 6), (9, 2), (20, 10), (31, 4)] {
+    for (n, p) in [
+        (1, 1),
+        (2, 1),
+        (5, 0),
+        (5, 5),
+        (9, 6),
+        (9, 2),
+        (20, 10),
+        (31, 4),
+    ] {
         for scale in [0.0, 0.5, 2.0] {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(n as u64);
             let mut signs: Vec<i8> = (0..n).map(|i| if i < p { 1 } else { -1 }).collect();
@@ -359,11 +497,15 @@ fn cs_decomposition_round_trips() {
             let signature = Signature::new(&signs).unwrap();
             let x = random_j_orthogonal(&signature, scale, 17).unwrap();
             let size = norm2(&x);
-            let j = Array2::from_diag(&signs.iter().map(|&s| f64::from(s)).collect::<Array1<f64>>());
+            let j =
+                Array2::from_diag(&signs.iter().map(|&s| f64::from(s)).collect::<Array1<f64>>());
             assert!(drift(x.view(), &signature, j.view()) <= 1e-14 * size);
             let cs = hyperbolic_cs(x.view(), &signature).unwrap();
             let back = cs.compose(&signature).unwrap();
-            assert!(norm2(&(&back - &x)).sqrt() <= 1e-12 * size.sqrt(), "{n} {p} {scale}");
+            assert!(
+                norm2(&(&back - &x)).sqrt() <= 1e-12 * size.sqrt(),
+                "{n} {p} {scale}"
+            );
             for u in [&cs.u1, &cs.u2, &cs.v1, &cs.v2] {
                 let gap = u.t().dot(u) - Array2::<f64>::eye(u.ncols());
                 assert!(norm2(&gap).sqrt() < 1e-13);
@@ -376,7 +518,12 @@ fn cs_decomposition_round_trips() {
     }
     let signature = signature(4, 2);
     let off: Array2<f64> = Array2::eye(4) * 1.1;
-    assert!(hyperbolic_cs(off.view(), &signature).unwrap_err().to_string().starts_with('X'));
+    assert!(
+        hyperbolic_cs(off.view(), &signature)
+            .unwrap_err()
+            .to_string()
+            .starts_with('X')
+    );
     assert!(random_j_orthogonal(&signature, -1.0, 0).is_err());
 }
 
@@ -390,13 +537,19 @@ fn drift_is_repaired_from_both_sides_of_the_threshold() {
     for (error, repaired) in [(1e-10, true), (1e-18, false)] {
         let x0 = &exact + &(gauss(4, n, n) * error);
         let before = drift(x0.view(), &signature, j.view());
-        let options = Options { max_time: Some(0.0), ..Options::default() };
+        let options = Options {
+            max_time: Some(0.0),
+            ..Options::default()
+        };
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         let after = drift(solution.x.view(), &signature, j.view());
         if repaired {
             assert!(before > MIXED_REPAIR_THRESHOLD * norm2(&x0));
             // Repaired, or refused because it would have raised the objective.
-            assert!(after < 1e-3 * before || solution.x == x0, "{before} {after}");
+            assert!(
+                after < 1e-3 * before || solution.x == x0,
+                "{before} {after}"
+            );
         } else {
             assert!(before <= MIXED_REPAIR_THRESHOLD * norm2(&x0));
             assert_eq!(solution.x, x0);

@@ -5,6 +5,7 @@ two rows at a time, each pair solved to global optimality: every iterate is feas
 objective never rises.
 """
 
+from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
 from ._solve import Progress, solve
 from .finite_sums import LogisticLoss
@@ -28,14 +29,17 @@ from .problems import (
     SparsePCAProblem,
     StiefelProblem,
 )
-from .result import Result, Status
-from .solvers import OBCD
+from .result import PathPoint, Result, StartReport, Status
+from .solvers import OBCD, Auto, Path
 
 __all__ = [
     "JOBCD",
     "L0",
     "L1",
     "OBCD",
+    "Auto",
+    "BasisFactorization",
+    "Certificate",
     "GramQuadratic",
     "HyperbolicEigenvalueProblem",
     "HyperbolicPCAProblem",
@@ -44,14 +48,19 @@ __all__ = [
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",
+    "Path",
+    "PathPoint",
     "Progress",
     "Quadratic",
     "Result",
     "SparsePCAProblem",
+    "StartReport",
     "Status",
     "StiefelProblem",
     "WellPosedness",
     "__version__",
+    "basis_factorization",
+    "certify",
     "hyperbolic_cs",
     "random_j_orthogonal",
     "solve",

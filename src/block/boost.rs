@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use super::{Block, Sweep, add_two, right_multiply, weighted};
+use super::{Block, Sweep, add_two, dot, right_multiply, weighted};
 use crate::block::Curvature;
 use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2, TIE};
 use crate::penalty::Penalty;
@@ -207,18 +207,6 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             add_two(simd, gradient, u, new_x, v, new_y);
         }
     }
-}
-
-/// Inner product of two rows of whole vectors.
-#[inline(always)]
-pub(super) fn dot<S: Simd>(simd: S, x: &[f64], y: &[f64]) -> f64 {
-    let (x, _) = S::as_simd_f64s(x);
-    let (y, _) = S::as_simd_f64s(y);
-    let mut sum = simd.splat_f64s(0.0);
-    for (&a, &b) in x.iter().zip(y) {
-        sum = simd.mul_add_e_f64s(a, b, sum);
-    }
-    simd.reduce_sum_f64s(sum)
 }
 
 /// The change of the smooth part from V − I or from light-cone coordinates, whichever adds up

@@ -7,8 +7,8 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::boost::{dot, smooth_change};
-use super::{Block, Outcome};
+use super::boost::smooth_change;
+use super::{Block, Outcome, dot};
 use crate::pair::{
     CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2, TIE,
 };

@@ -35,7 +35,10 @@ impl Logistic {
         if b.nrows() != samples || b.is_empty() || b.iter().any(|v| !v.is_finite()) {
             return Err(Error::invalid(
                 "B",
-                format!("must be finite with {samples} rows, got shape {:?}", b.dim()),
+                format!(
+                    "must be finite with {samples} rows, got shape {:?}",
+                    b.dim()
+                ),
             ));
         }
         if labels.len() != samples || labels.iter().any(|v| v.abs() != 1.0) {

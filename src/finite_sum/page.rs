@@ -290,7 +290,11 @@ pub fn minimize_finite_sum<P: Penalty>(
     let started = Instant::now();
     let bound = options.curvature.unwrap_or_else(|| {
         let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
-        let noise = if noise > 0.0 { noise.sqrt() * sum.mean_square_curvature() } else { 0.0 };
+        let noise = if noise > 0.0 {
+            noise.sqrt() * sum.mean_square_curvature()
+        } else {
+            0.0
+        };
         sum.curvature() + noise
     });
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
@@ -319,9 +323,8 @@ pub fn minimize_finite_sum<P: Penalty>(
         let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
         DIVERGENCE * size.max(1.0)
     };
-    let feasibility = |x: &Array2<f64>| {
-        drift(x.view(), signature, k0.view()) + penalty.infeasibility(x.view())
-    };
+    let feasibility =
+        |x: &Array2<f64>| drift(x.view(), signature, k0.view()) + penalty.infeasibility(x.view());
     let mut best = (x.clone(), f64::INFINITY);
     let mut history: Vec<(Record, u64)> = Vec::new();
     let (mut iterations, mut recession) = (0u64, None);
@@ -355,10 +358,16 @@ pub fn minimize_finite_sum<P: Penalty>(
                 break Status::Converged;
             }
         }
-        if options.max_time.is_some_and(|t| started.elapsed().as_secs_f64() >= t) {
+        if options
+            .max_time
+            .is_some_and(|t| started.elapsed().as_secs_f64() >= t)
+        {
             break Status::MaxTime;
         }
-        if options.max_evaluations.is_some_and(|m| page.evaluations >= m) {
+        if options
+            .max_evaluations
+            .is_some_and(|m| page.evaluations >= m)
+        {
             break Status::MaxSweeps;
         }
         page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);

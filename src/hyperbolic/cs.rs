@@ -54,9 +54,7 @@ impl HyperbolicCs {
         let scaled = |u: &Array2<f64>, d: &Array1<f64>| &u.slice(s![.., ..k]) * d;
         let head = |u: &Array2<f64>, v: &Array2<f64>| {
             let mut inner = u.clone();
-            inner
-                .slice_mut(s![.., ..k])
-                .assign(&scaled(u, &self.c));
+            inner.slice_mut(s![.., ..k]).assign(&scaled(u, &self.c));
             inner.dot(&v.t())
         };
         let blocks = [
@@ -133,19 +131,27 @@ pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<Hy
         })
     };
     if p >= q {
-        let (u1, u2, c, s, v1, v2) = decompose(
-            &block(0..p, 0..p),
-            &block(p..n, 0..p),
-            &block(p..n, p..n),
-        );
-        Ok(HyperbolicCs { u1, u2, c, s, v1, v2 })
+        let (u1, u2, c, s, v1, v2) =
+            decompose(&block(0..p, 0..p), &block(p..n, 0..p), &block(p..n, p..n));
+        Ok(HyperbolicCs {
+            u1,
+            u2,
+            c,
+            s,
+            v1,
+            v2,
+        })
     } else {
-        let (u2, u1, c, s, v2, v1) = decompose(
-            &block(p..n, p..n),
-            &block(0..p, p..n),
-            &block(0..p, 0..p),
-        );
-        Ok(HyperbolicCs { u1, u2, c, s, v1, v2 })
+        let (u2, u1, c, s, v2, v1) =
+            decompose(&block(p..n, p..n), &block(0..p, p..n), &block(0..p, 0..p));
+        Ok(HyperbolicCs {
+            u1,
+            u2,
+            c,
+            s,
+            v1,
+            v2,
+        })
     }
 }
 

@@ -130,9 +130,13 @@ impl Hyp {
                 f64::NEG_INFINITY
             }
         };
-        let (up, down) = (half(self.a_plus, self.p_plus), half(self.a_minus, self.p_minus));
+        let (up, down) = (
+            half(self.a_plus, self.p_plus),
+            half(self.a_minus, self.p_minus),
+        );
         if up == 0.0 && down == 0.0 {
-            return 2.0 * ((self.a_plus * self.a_minus).sqrt() + (self.p_plus * self.p_minus).sqrt());
+            return 2.0
+                * ((self.a_plus * self.a_minus).sqrt() + (self.p_plus * self.p_minus).sqrt());
         }
         up + down
     }
@@ -240,7 +244,11 @@ fn root(
     mut lo: f64,
     mut hi: f64,
 ) -> f64 {
-    let mut u = if lo < 1.0 && hi > 1.0 { 1.0 } else { (lo * hi).sqrt() };
+    let mut u = if lo < 1.0 && hi > 1.0 {
+        1.0
+    } else {
+        (lo * hi).sqrt()
+    };
     // The nearest sign change, by doubling steps.
     let mut factor = 2.0;
     let below = sign(u);
@@ -277,7 +285,11 @@ fn root(
             factor *= factor;
         }
     }
-    u = if lo.max(0.5) < hi.min(2.0) && lo <= 1.0 && hi >= 1.0 { 1.0 } else { u };
+    u = if lo.max(0.5) < hi.min(2.0) && lo <= 1.0 && hi >= 1.0 {
+        1.0
+    } else {
+        u
+    };
     if !(u > lo && u < hi) {
         u = (lo * hi).sqrt();
     }
@@ -351,10 +363,7 @@ impl Boost {
         let c = 1.0 + c1;
         let diagonal = |sign: f64| if sign > 0.0 { c1 } else { -c - 1.0 };
         let [first, second] = self.signs;
-        [
-            [diagonal(first), first * s],
-            [second * s, diagonal(second)],
-        ]
+        [[diagonal(first), first * s], [second * s, diagonal(second)]]
     }
 
     /// V applied to the rows (x, y), into (new_x, new_y); −0.0 becomes 0.0.
@@ -462,9 +471,7 @@ impl LightModel {
                 quadratic: p[k],
                 linear: a[k],
                 linear_size: 0.5
-                    * (g0.abs()
-                        + g1.abs()
-                        + m_size * (self.t[0][k].abs() + self.t[1][k].abs())),
+                    * (g0.abs() + g1.abs() + m_size * (self.t[0][k].abs() + self.t[1][k].abs())),
             };
         }
         let trace = 0.5 * self.alpha * (signs[0] + signs[1]);

@@ -11,7 +11,7 @@
 //! * X ≥ 0: the feasible u of a component are one interval, [max u_k, ∞) or (0, min u_k].
 
 use super::Penalty;
-use crate::pair::{BestBoost, HyperbolaPair, Hyp, SAME_BREAKPOINT, Scratch};
+use crate::pair::{BestBoost, Hyp, HyperbolaPair, SAME_BREAKPOINT, Scratch};
 
 /// No penalty: the minima of the four components.
 #[inline(always)]
@@ -150,7 +150,11 @@ pub(super) fn l1(
         identity += wx * x.abs() + wy * y.abs();
         let (plus, minus) = (0.5 * (x + y).abs(), 0.5 * (x - y).abs());
         // The larger entry keeps its sign: |large| = plus·u + minus/u, |small| = |plus·u − minus/u|.
-        let (large, small) = if x.abs() > y.abs() { (wx, wy) } else { (wy, wx) };
+        let (large, small) = if x.abs() > y.abs() {
+            (wx, wy)
+        } else {
+            (wy, wx)
+        };
         up += (large + small) * plus;
         a += (large - small) * plus;
         b += (large + small) * minus;
@@ -216,10 +220,10 @@ pub(super) fn l1(
         b += jump[1];
         from = to;
     }
-    if let Some(at) = best.breakpoint {
-        if scratch.order[at].0 == best.boost.u {
-            mark_vanishing(scratch, at);
-        }
+    if let Some(at) = best.breakpoint
+        && scratch.order[at].0 == best.boost.u
+    {
+        mark_vanishing(scratch, at);
     }
     best
 }
@@ -416,7 +420,5 @@ fn crossings(alpha: f64, beta: f64, level: f64) -> impl Iterator<Item = f64> {
         let sum = half + half.signum() * square.sqrt();
         roots = [sum / alpha, beta / sum];
     }
-    roots
-        .into_iter()
-        .filter(|u| *u > 0.0 && u.is_finite())
+    roots.into_iter().filter(|u| *u > 0.0 && u.is_finite())
 }

@@ -7,8 +7,8 @@
 
 use pulp::Simd;
 
-use super::Penalty;
 use super::l1::quarter_period;
+use super::{Form, Penalty};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
@@ -50,6 +50,16 @@ impl Penalty for L0 {
             "lam",
             format!("must be finite and nonnegative, got {}", self.lambda),
         ))
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Count(self.lambda)
+    }
+
+    fn scaled(&self, factor: f64) -> Option<Self> {
+        Some(Self {
+            lambda: factor * self.lambda,
+        })
     }
 
     #[inline(always)]

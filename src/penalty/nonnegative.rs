@@ -8,7 +8,7 @@ use ndarray::ArrayView2;
 
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch, Trig};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
@@ -49,6 +49,10 @@ impl Penalty for NonNegative {
 
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         0.0
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::NonNegative
     }
 
     #[inline(always)]
@@ -96,9 +100,23 @@ impl Penalty for NonNegative {
         let (low, high) = (unit(low), unit(high));
         let base = pair.rotation.a + pair.rotation.p;
         // Rotations: from ω_max − π/2 to ω_min.
-        arc(&mut best, &pair.rotation, base, (high.1, -high.0), low, false);
+        arc(
+            &mut best,
+            &pair.rotation,
+            base,
+            (high.1, -high.0),
+            low,
+            false,
+        );
         // Reflections: from ω_max to ω_min + π/2.
-        arc(&mut best, &pair.reflection, base, high, (-low.1, low.0), true);
+        arc(
+            &mut best,
+            &pair.reflection,
+            base,
+            high,
+            (-low.1, low.0),
+            true,
+        );
         if best.breakpoint.is_some() {
             let v = best.turn.matrix();
             // The columns that made the bound vanish there, exactly.
@@ -128,7 +146,9 @@ fn arc(best: &mut Best, f: &Trig, base: f64, from: (f64, f64), to: (f64, f64), r
     best.offer(value(to.0, to.1), to.0, to.1, reflect, Some(1));
     if f.lower_bound() - base < best.value {
         for &(c, s) in f.minima().points() {
-            if from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
+            // Between the two ends, and not on the opposite side of the circle.
+            let ahead = c * (from.0 + to.0) + s * (from.1 + to.1) > 0.0;
+            if ahead && from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
                 best.offer(value(c, s), c, s, reflect, None);
             }
         }

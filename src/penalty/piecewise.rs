@@ -21,16 +21,25 @@ pub(super) fn circle<P: Penalty>(
 ) -> Best {
     scratch.vanishing.clear();
     let (i, j) = pair.rows;
+    // A column with two zeros keeps them, and its price (this leaves the padding out, too).
+    let columns = || {
+        pair.x
+            .iter()
+            .zip(pair.y)
+            .enumerate()
+            .filter(|(_, (x, y))| **x != 0.0 || **y != 0.0)
+    };
     let identity = pair.rotation.a
         + pair.rotation.p
-        + penalty.row_value(i, pair.x)
-        + penalty.row_value(j, pair.y);
+        + columns()
+            .map(|(k, (&x, &y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
+            .sum::<f64>();
     let mut best = Best::IDENTITY;
     let mut chosen: Vec<u32> = Vec::new();
     for (f, reflect) in [(pair.rotation, false), (pair.reflection, true)] {
         // (angle, column, level is zero)
         let mut breakpoints: Vec<(f64, usize, bool)> = Vec::new();
-        for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+        for (k, (&x, &y)) in columns() {
             // First entry c·x + s·y, second ±(c·y − s·x): c·α + s·β = level.
             let second = if reflect { (-y, x) } else { (y, -x) };
             for (alpha, beta) in [(x, y), second] {
@@ -54,11 +63,15 @@ pub(super) fn circle<P: Penalty>(
             let (s, c) = angle.sin_cos();
             let vanishing: Vec<u32> = breakpoints
                 .iter()
-                .filter(|b| b.2 && ((b.0 - angle).abs() <= near * 4.0))
+                .filter(|b| {
+                    // Angles are on a circle: 0 and 2π are one.
+                    let gap = (b.0 - angle).abs();
+                    b.2 && gap.min(std::f64::consts::TAU - gap) <= near * 4.0
+                })
                 .map(|b| b.1 as u32)
                 .collect();
             let mut value = f.value(c, s) - identity;
-            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+            for (k, (&x, &y)) in columns() {
                 let (mut u, mut w) = entries(c, s, reflect, x, y);
                 if vanishing.contains(&(k as u32)) {
                     if u.abs() < w.abs() {
@@ -84,7 +97,7 @@ pub(super) fn circle<P: Penalty>(
             };
             let (s, c) = (0.5 * (from + to)).sin_cos();
             let (mut arc, mut offset) = (f, 0.0);
-            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+            for (k, (&x, &y)) in columns() {
                 let (u, w) = entries(c, s, reflect, x, y);
                 let sign = if reflect { -1.0 } else { 1.0 };
                 let (du, dw) = (penalty.slope(i, k, u), penalty.slope(j, k, w));
@@ -100,7 +113,8 @@ pub(super) fn circle<P: Penalty>(
                 let inside = [angle, angle + std::f64::consts::TAU]
                     .iter()
                     .any(|&t| t > from && t < to);
-                if inside {
+                // Without breakpoints the one arc is the whole circle, its ends included.
+                if inside || breakpoints.is_empty() {
                     let value = Trig::value(&arc, c, s) + offset - identity;
                     if value < best.value {
                         best.offer(value, c, s, reflect, None);

@@ -7,9 +7,7 @@ use super::hyperbolic::signature_of;
 use super::input::{AnyPenalty, Limits};
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
-use crate::finite_sum::{
-    FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
-};
+use crate::finite_sum::{FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
 use crate::{Solution, Threads};
 
 /// A [`LogisticLoss`](Logistic) or the rows of a Gram objective with its scale.
@@ -98,7 +96,11 @@ pub(super) fn solve_finite_sum<'py>(
             sweeps: solved.visited / (n * (n - 1) / 2),
             updates: solved.updates,
             seconds: solved.seconds,
-            history: solved.history.into_iter().map(|(record, _)| record).collect(),
+            history: solved
+                .history
+                .into_iter()
+                .map(|(record, _)| record)
+                .collect(),
             recession: solved.recession,
         },
     )?;

@@ -37,6 +37,7 @@ macro_rules! with_penalty {
     };
 }
 
+mod strategy;
 pub(crate) use with_penalty;
 
 /// Where to start.
@@ -94,9 +95,8 @@ type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
 fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let history = PyDict::new(py);
-    let column = |f: &dyn Fn(&crate::Record) -> f64| {
-        PyArray1::from_iter(py, solution.history.iter().map(f))
-    };
+    let column =
+        |f: &dyn Fn(&crate::Record) -> f64| PyArray1::from_iter(py, solution.history.iter().map(f));
     history.set_item("seconds", column(&|r| r.seconds))?;
     history.set_item("objective", column(&|r| r.objective))?;
     history.set_item("feasibility", column(&|r| r.feasibility))?;
@@ -121,6 +121,9 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::strategy::{basis_factorization, certify, solve_auto, solve_path};
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;
@@ -156,7 +159,14 @@ mod _core {
         let threads = Threads::new(n_threads)?;
         let smooth = smooth.build()?;
         let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
-        let x0 = x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads)?;
+        let x0 = x0.point(
+            &*smooth,
+            n_components,
+            nonnegative,
+            project_x0,
+            seed,
+            &threads,
+        )?;
         let signature = Signature::stiefel(smooth.rows());
         let mut watch = Watch::new(callback);
         let solution = with_penalty!(&penalty, penalty => {
@@ -173,6 +183,7 @@ mod _core {
 
     /// A starting point by name, or a checked user start.
     #[pyfunction]
+    #[allow(clippy::too_many_arguments)]
     fn start_point<'py>(
         py: Python<'py>,
         smooth: AnySmooth,
@@ -185,7 +196,14 @@ mod _core {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let threads = Threads::new(n_threads)?;
         let smooth = smooth.build()?;
-        let point = x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads)?;
+        let point = x0.point(
+            &*smooth,
+            n_components,
+            nonnegative,
+            project_x0,
+            seed,
+            &threads,
+        )?;
         Ok(point.into_pyarray(py))
     }
 }

@@ -215,8 +215,13 @@ impl<P: Penalty> State<'_, P> {
                 columns.fresh = round.last;
             }
             Method::Pairs(penalty) => {
-                let (mut block, linear) =
-                    column_block(self.problem, &self.x, self.options.rapidity_bound, &columns.signs, self.threads);
+                let (mut block, linear) = column_block(
+                    self.problem,
+                    &self.x,
+                    self.options.rapidity_bound,
+                    &columns.signs,
+                    self.threads,
+                );
                 let mut scratch = Scratch::new(self.x.nrows());
                 let (outcome, _) = self.arch.dispatch(ColumnSweep {
                     block: &mut block,
@@ -283,7 +288,10 @@ fn column_block<P: Penalty>(
     threads: &Threads,
 ) -> (Block, Vec<f64>) {
     let (n, r) = x.dim();
-    let signs: Vec<i8> = signs.iter().map(|&s| if s > 0.0 { 1 } else { -1 }).collect();
+    let signs: Vec<i8> = signs
+        .iter()
+        .map(|&s| if s > 0.0 { 1 } else { -1 })
+        .collect();
     let mut block = Block::new(n);
     if let Ok(signature) = Signature::new(&signs) {
         block.set_signature(&signature, rapidity_bound);

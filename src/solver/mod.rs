@@ -123,13 +123,13 @@ impl<P: Penalty> Problem<'_, P> {
                 format!("must be between 1 and n = {n}, got {r}"),
             ));
         }
-        if let Some(columns) = self.smooth.columns() {
-            if columns != r {
-                return Err(Error::invalid(
-                    "n_components",
-                    format!("must be {columns}, as the objective's data has; got {r}"),
-                ));
-            }
+        if let Some(columns) = self.smooth.columns()
+            && columns != r
+        {
+            return Err(Error::invalid(
+                "n_components",
+                format!("must be {columns}, as the objective's data has; got {r}"),
+            ));
         }
         if self.signature.len() != n {
             return Err(Error::invalid(
@@ -239,13 +239,13 @@ impl Options {
         if let Some(seconds) = self.max_time {
             nonnegative("max_time", seconds)?;
         }
-        if let Some(bound) = self.rapidity_bound {
-            if !(bound.is_finite() && bound > 0.0) {
-                return Err(Error::invalid(
-                    "rapidity_bound",
-                    format!("must be finite and positive, got {bound}"),
-                ));
-            }
+        if let Some(bound) = self.rapidity_bound
+            && !(bound.is_finite() && bound > 0.0)
+        {
+            return Err(Error::invalid(
+                "rapidity_bound",
+                format!("must be finite and positive, got {bound}"),
+            ));
         }
         if self.block_size < 2 || self.block_size > n {
             return Err(Error::invalid(
@@ -463,10 +463,9 @@ impl<'a, P: Penalty> State<'a, P> {
         } else {
             0.0
         };
-        let jacobi = (options.update == Update::Jacobi)
-            .then(|| {
-                jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1, problem, options)
-            });
+        let jacobi = (options.update == Update::Jacobi).then(|| {
+            jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1, problem, options)
+        });
         let columns = columns::Columns::new(problem, k0.view(), options.side)?;
         let turn = columns::Turn::new(options.side, columns.as_ref(), n);
         let mut block = Block::new(r);
@@ -539,15 +538,21 @@ impl<'a, P: Penalty> State<'a, P> {
         let (mut polled, mut recorded) = (Instant::now(), Instant::now());
         let mut record_cost = Duration::ZERO;
         let mut ticks = 0u32;
+        let tiled = self.options.working_set == WorkingSet::Tiled && self.jacobi.is_none();
         if self.record(monitor, &mut record_cost) == Control::Stop {
             return Status::Interrupted;
+        }
+        if self.options.max_sweeps == Some(0) {
+            return Status::MaxSweeps;
         }
         loop {
             if self.options.target.is_some_and(|t| self.objective <= t) {
                 return Status::Target;
             }
+            // A look at the clock costs as much as a small pair: every eighth is enough.
+            let look = ticks.is_multiple_of(8) || tiled || self.jacobi.is_some();
             ticks = ticks.wrapping_add(1);
-            if self.visit.pairs == Some(Pairs::All) || ticks % 8 == 0 {
+            if look {
                 let now = Instant::now();
                 let elapsed = now.duration_since(self.started).as_secs_f64();
                 if self.options.max_time.is_some_and(|limit| elapsed >= limit) {
@@ -566,12 +571,9 @@ impl<'a, P: Penalty> State<'a, P> {
                         return Status::Interrupted;
                     }
                 }
-            } else if self.options.max_time == Some(0.0) {
-                return Status::MaxTime;
             }
 
-            let columns = self.turn.columns;
-            if columns {
+            if self.turn.columns {
                 self.column_step();
             } else {
                 self.refresh_if_stale();
@@ -582,16 +584,14 @@ impl<'a, P: Penalty> State<'a, P> {
             }
 
             let progress = self.counts.visited + self.credit;
-            let tiled = self.options.working_set == WorkingSet::Tiled
-                && self.jacobi.is_none()
-                && !columns;
-            let ended = if tiled {
+            let ended = if tiled && !self.turn.columns {
                 self.schedule.ended()
             } else {
                 (progress >= next_sweep).then_some(Pass::Full)
             };
+            let within = self.turn.columns && ended.is_none();
             if ended == Some(Pass::Full)
-                || (!columns && self.counts.updates >= checked_updates + CHECKPOINT_UPDATES)
+                || (!within && self.counts.updates >= checked_updates + CHECKPOINT_UPDATES)
             {
                 checked_updates = self.counts.updates;
                 self.checkpoint();
@@ -600,7 +600,6 @@ impl<'a, P: Penalty> State<'a, P> {
                 }
             }
             match ended {
-                None if self.options.max_sweeps == Some(0) => return Status::MaxSweeps,
                 None => {}
                 Some(Pass::Support) => {
                     let decrease = support_start - self.objective;
@@ -611,7 +610,7 @@ impl<'a, P: Penalty> State<'a, P> {
                     }
                 }
                 Some(Pass::Full) => {
-                    next_sweep = (progress / sweep + 1) * sweep;
+                    next_sweep = progress + sweep;
                     let decrease = sweep_start - self.objective;
                     sweep_start = self.objective;
                     let pause = if self.history.len() < 1000 { 0 } else { 10 };
@@ -633,10 +632,10 @@ impl<'a, P: Penalty> State<'a, P> {
                     {
                         return Status::MaxSweeps;
                     }
-                    if tiled && 2 * self.schedule.support() < self.x.nrows() {
+                    let sparse = 2 * self.schedule.support() < self.x.nrows();
+                    if tiled && sparse && !self.turn.columns {
                         support_start = self.objective;
-                        support_goal =
-                            (SUPPORT_SHARE * decrease).max(self.options.tol * self.magnitude);
+                        support_goal = (SUPPORT_SHARE * decrease).max(threshold);
                         support_sweeps = 0;
                         self.schedule.restrict_to_support();
                     }
@@ -657,7 +656,7 @@ impl<'a, P: Penalty> State<'a, P> {
                 x: self.x.view(),
                 tracker: &*self.tracker,
                 penalty: self.problem.penalty,
-                rows: [vec![0.0; self.x.ncols()], vec![0.0; self.x.ncols()]],
+                rows: [Vec::new(), Vec::new()],
             };
             self.schedule.next(
                 &mut self.visit,
@@ -718,8 +717,8 @@ impl<'a, P: Penalty> State<'a, P> {
         // A turn of all rows is orthogonal, so the rows have to be of one sign.
         let signs = self.problem.signature;
         let rows = &self.block.rows;
-        let orthogonal = signs.is_definite()
-            || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
+        let orthogonal =
+            signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
         if small_block && P::SMOOTH && orthogonal {
             outcome = self.block.turn_all(options);
             if options.curvature == Curvature::Scalar {
@@ -757,12 +756,14 @@ impl<'a, P: Penalty> State<'a, P> {
             norm(&self.x)
         };
         let drift = repair::drift(self.x.view(), self.problem.signature, self.k0.view());
-        let threshold = if definite { REPAIR_THRESHOLD } else { MIXED_REPAIR_THRESHOLD };
+        let threshold = if definite {
+            REPAIR_THRESHOLD
+        } else {
+            MIXED_REPAIR_THRESHOLD
+        };
         if drift > threshold * size.max(1.0) {
             let ceiling = self.history.last().map_or(self.objective, |r| r.objective);
-            let dense = !definite
-                && P::SMOOTH
-                && repair::signs_of(self.k0.view()).is_some();
+            let dense = !definite && P::SMOOTH && repair::signs_of(self.k0.view()).is_some();
             let project = if dense {
                 repair::project_dense
             } else {
@@ -874,6 +875,7 @@ struct PointScores<'a, P: Penalty> {
 impl<P: Penalty> Scores for PointScores<'_, P> {
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
         for (target, row) in self.rows.iter_mut().zip([i, j]) {
+            target.resize(self.x.ncols(), 0.0);
             self.tracker.gradient_row(row, target);
             for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
                 *t += self.penalty.slope(row, k, v);

@@ -1,0 +1,104 @@
+# The same targets locally and in .ci/run. A fresh clone needs only cargo and Python 3.10 or newer.
+#
+#   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
+#   make test                         Rust tests, then the wheel in a clean environment
+#   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
+#   make bench                        criterion benchmarks of the kernels
+#   make sdist                        build the source distribution, build and import it elsewhere
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+CARGO ?= cargo
+DATA ?=
+OUT ?= out/demo
+
+# One target directory and one profile for cargo, maturin and the tests: dependencies are compiled once.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+WHEELS := $(CARGO_TARGET_DIR)/wheels
+DEV := .venv
+TEST := .venv-test
+RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi')
+
+.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python bench sdist clean
+
+all: test lint
+
+$(DEV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DEV)
+	$(DEV)/bin/pip install --quiet "maturin>=1.9,<2"
+	touch $@
+
+$(WHEELS)/.built: $(DEV)/.ready $(SOURCES)
+	rm -rf $(WHEELS)
+	$(DEV)/bin/maturin build --release --locked --quiet --interpreter $(DEV)/bin/python --out $(WHEELS)
+	touch $@
+
+wheel: $(WHEELS)/.built
+
+# The demo -------------------------------------------------------------------------------------
+
+$(DEV)/.demo: $(WHEELS)/.built
+	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[demo]"
+	touch $@
+
+demo: $(DEV)/.demo
+	$(DEV)/bin/python -P -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)"
+
+# Tests ----------------------------------------------------------------------------------------
+
+test: test-rust test-python
+
+test-rust:
+	$(CARGO) test --release --locked
+	$(CARGO) run --release --locked --quiet --example sparse_pca
+
+# The wheel, not the source tree: the environment is made afresh and the tests import from it.
+$(TEST)/.ready: $(WHEELS)/.built
+	rm -rf $(TEST)
+	$(PYTHON) -m venv $(TEST)
+	$(TEST)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[test]"
+	touch $@
+
+test-python: $(TEST)/.ready
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest
+	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+
+# Lints ----------------------------------------------------------------------------------------
+
+lint: lint-rust lint-python
+
+lint-rust:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked --all-targets --features python -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
+
+lint-python: $(TEST)/.ready
+	$(TEST)/bin/ruff check python tests
+	$(TEST)/bin/ruff format --check python tests
+	$(TEST)/bin/mypy --strict
+	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+
+# Others ---------------------------------------------------------------------------------------
+
+bench:
+	$(CARGO) bench --locked
+
+sdist: $(DEV)/.ready
+	rm -rf $(CARGO_TARGET_DIR)/sdist
+	$(DEV)/bin/maturin sdist --quiet --out $(CARGO_TARGET_DIR)/sdist
+	$(PYTHON) -m venv --clear $(CARGO_TARGET_DIR)/sdist/venv
+	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
+	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
+
+clean:
+	rm -rf $(DEV) $(TEST) out
+	$(CARGO) clean

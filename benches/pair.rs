@@ -1,0 +1,148 @@
+//! The kernels and one whole sweep: `cargo bench`. Sizes are in the names, seeds are fixed.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use ndarray::Array2;
+use orthobcd::pair::{CirclePair, Scratch, Trig, solve_on_circle};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::{
+    Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
+};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Instances per measurement, so that branches cannot be learnt.
+const INSTANCES: usize = 256;
+
+fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    StandardNormal.sample(rng)
+}
+
+fn trig(rng: &mut Xoshiro256PlusPlus) -> Trig {
+    Trig {
+        a: normal(rng),
+        b: normal(rng),
+        p: normal(rng),
+        q: normal(rng),
+    }
+}
+
+fn quartic(c: &mut Criterion) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let functions: Vec<Trig> = (0..INSTANCES).map(|_| trig(&mut rng)).collect();
+    let mut group = c.benchmark_group("quartic");
+    let mut next = 0;
+    group.bench_function("global_minimum", |b| {
+        b.iter(|| {
+            next = (next + 1) % INSTANCES;
+            black_box(functions[next]).global_minimum()
+        });
+    });
+    group.bench_function("minima", |b| {
+        b.iter(|| {
+            next = (next + 1) % INSTANCES;
+            black_box(functions[next]).minima()
+        });
+    });
+    group.finish();
+}
+
+fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P) {
+    let mut group = c.benchmark_group(format!("pair/{name}"));
+    for r in [1, 5, 20, 100] {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+        let penalty = make(r);
+        let instances: Vec<_> = (0..INSTANCES)
+            .map(|_| {
+                let row = |rng: &mut Xoshiro256PlusPlus| -> Vec<f64> {
+                    (0..r)
+                        .map(|_| {
+                            let v = normal(rng) / (r as f64).sqrt();
+                            if name == "nonnegative" { v.abs() } else { v }
+                        })
+                        .collect()
+                };
+                (row(&mut rng), row(&mut rng), trig(&mut rng), trig(&mut rng))
+            })
+            .collect();
+        let mut scratch = Scratch::new(r);
+        let mut next = 0;
+        group.bench_function(BenchmarkId::from_parameter(r), |b| {
+            b.iter(|| {
+                next = (next + 1) % INSTANCES;
+                let (x, y, rotation, reflection) = &instances[next];
+                let pair = CirclePair {
+                    rows: (0, 1),
+                    x,
+                    y,
+                    rotation: *rotation,
+                    reflection: *reflection,
+                };
+                solve_on_circle(&penalty, black_box(&pair), &mut scratch)
+            });
+        });
+    }
+    group.finish();
+}
+
+fn pairs(c: &mut Criterion) {
+    pair_of(c, "none", |_| NoPenalty);
+    pair_of(c, "l0", |_| L0 { lambda: 0.1 });
+    pair_of(c, "l1", |_| L1::new(0.1));
+    pair_of(c, "l1-weighted", |r| L1 {
+        weights: Weights::Entrywise(Array2::from_shape_fn((2, r), |(i, k)| {
+            0.1 + 0.01 * ((i + k) % 7) as f64
+        })),
+    });
+    pair_of(c, "nonnegative", |_| NonNegative);
+}
+
+fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative: bool) {
+    let (n, r) = (400, 20);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let data = Array2::from_shape_fn((200, n), |_| normal(&mut rng));
+    let Ok(smooth) = Quadratic::from_data(data.view()) else {
+        return;
+    };
+    let signature = Signature::stiefel(n);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty,
+        signature: &signature,
+        components: r,
+    };
+    let x0 = if nonnegative {
+        start::partition(n, r, 0)
+    } else {
+        start::random(n, r, 0)
+    };
+    let mut group = c.benchmark_group("sweep");
+    group.sample_size(10);
+    for (rule, working_set) in [("tiled", WorkingSet::Tiled), ("random", WorkingSet::Random)] {
+        let options = Options {
+            working_set,
+            max_sweeps: Some(1),
+            ..Options::default()
+        };
+        group.bench_function(format!("{name}/{rule}/n={n}/r={r}"), |b| {
+            b.iter_batched(
+                || x0.clone(),
+                |x0| minimize(&problem, x0, &options, &Threads::serial(), &mut Unwatched),
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+fn sweeps(c: &mut Criterion) {
+    sweep_of(c, "none", &NoPenalty, false);
+    sweep_of(c, "l0", &L0 { lambda: 1.0 }, false);
+    sweep_of(c, "l1", &L1::new(1.0), false);
+    sweep_of(c, "nonnegative", &NonNegative, true);
+}
+
+criterion_group!(benches, quartic, pairs, sweeps);
+criterion_main!(benches);

@@ -1,0 +1,447 @@
+"""Sparse and nonnegative PCA beside what is usually done: ``python -m orthobcd.demo [DATA]``.
+
+Without DATA it takes scikit-learn's handwritten digits and shows the components as 8 × 8 images.
+DATA may be a .npy, .npz (dense, or sparse as scipy saves it), .csv (with or without a header) or
+svmlight file, samples in rows. Prints a table and writes ``table.txt`` and ``components.png``.
+
+The rivals get exactly as many nonzeros as our ℓ0 components:
+
+* *threshold*: PCA, all but the largest entries set to zero, columns normalised; not orthonormal
+  any more;
+* *threshold + ortho*: the nearest orthonormal matrix to that, which is dense again.
+
+Explained variance is that of the orthogonal projection onto the span of the components, which for
+orthonormal ones is the sum of their variances; nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import L0, L1, NonnegativePCAProblem, Result, SparsePCAProblem, solve
+from ._checks import FloatArray, is_sparse
+
+SECONDS = 12.0
+"""Time limit of a whole path of solves."""
+
+RATIO = 0.7
+"""Ratio of one λ of the path to the one before."""
+
+SHARES = (0.06, 0.125, 0.25)
+"""Shares of nonzero entries at which the ℓ0 path is shown; ℓ1 at the middle one."""
+
+
+class UnreadableFile(Exception):
+    """A data file that cannot be used; the message is one line for the user."""
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def read_matrix(path: str | Path) -> tuple[Any, list[str]]:
+    """The data matrix of a file (dense, or CSR) and its feature names (empty if there are none).
+
+    Raises
+    ------
+    UnreadableFile
+        If the file is missing, of an unknown kind, not numeric, not two-dimensional or not finite.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UnreadableFile(f"{path}: no such file")
+    suffix = path.suffix.lower()
+    readers: dict[str, Callable[[Path], tuple[Any, list[str]]]] = {
+        ".npy": _read_npy,
+        ".npz": _read_npz,
+        ".csv": _read_csv,
+        ".svm": _read_svmlight,
+        ".svmlight": _read_svmlight,
+        ".libsvm": _read_svmlight,
+        ".txt": _read_svmlight,
+        ".dat": _read_svmlight,
+        "": _read_svmlight,
+    }
+    reader = readers.get(suffix)
+    if reader is None:
+        raise UnreadableFile(f"{path}: unknown kind {suffix}; use .npy, .npz, .csv or .svmlight")
+    try:
+        data, names = reader(path)
+    except UnreadableFile:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableFile(
+            f"{path}: not a readable {suffix or 'svmlight'} file: {reason}"
+        ) from error
+    if data.dtype.kind not in "fiub":
+        raise UnreadableFile(f"{path}: not numeric, its type is {data.dtype}")
+    if data.ndim != 2 or min(data.shape) < 2:
+        raise UnreadableFile(f"{path}: need at least 2 samples and 2 features, got {data.shape}")
+    data = data.astype(np.float64)
+    if not np.isfinite(data.data if is_sparse(data) else data).all():
+        raise UnreadableFile(f"{path}: has missing or infinite values")
+    return data, names
+
+
+def _read_npy(path: Path) -> tuple[Any, list[str]]:
+    return np.load(path, allow_pickle=False), []
+
+
+def _read_npz(path: Path) -> tuple[Any, list[str]]:
+    with np.load(path, allow_pickle=False) as archive:
+        keys = list(archive.keys())
+        if "indptr" in keys or "row" in keys:
+            import scipy.sparse
+
+            loaded: Any = scipy.sparse.load_npz(path)
+            return loaded.tocsr(), []
+        matrices = [key for key in keys if archive[key].ndim == 2]
+        key = next((k for k in ("X", "A", "data") if k in matrices), None)
+        if key is None:
+            if len(matrices) != 1:
+                raise UnreadableFile(
+                    f"{path}: need one matrix, or one called X, A or data; it has {', '.join(keys)}"
+                )
+            key = matrices[0]
+        return archive[key], []
+
+
+def _read_csv(path: Path) -> tuple[Any, list[str]]:
+    with path.open(encoding="utf-8-sig") as stream:
+        first = stream.readline()
+    separator = max(",;\t", key=first.count)
+    cells = [cell.strip().strip('"') for cell in first.rstrip("\r\n").split(separator)]
+    header = not all(_is_number(cell) for cell in cells)
+    with path.open(encoding="utf-8-sig") as stream:
+        data = np.loadtxt(stream, delimiter=separator, skiprows=int(header), ndmin=2)
+    return data, cells if header else []
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_svmlight(path: Path) -> tuple[Any, list[str]]:
+    from sklearn.datasets import load_svmlight_file
+
+    data, _ = load_svmlight_file(str(path))
+    return data, []
+
+
+# Scores ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    method: str
+    x: FloatArray
+    explained: float
+    nonzeros: int
+    gap: float
+    objective: float
+    seconds: float
+
+
+class Variance:
+    """Second moments of centred data, without forming n × n when the data is large."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.mean = np.asarray(data.mean(axis=0), dtype=np.float64).ravel()
+        self.total = max(float(self.of_features().sum()), np.finfo(float).tiny)
+
+    def of_features(self) -> FloatArray:
+        """Sum of squares of every centred column."""
+        squares = self.data.multiply(self.data) if is_sparse(self.data) else self.data * self.data
+        sums = np.asarray(squares.sum(axis=0), dtype=np.float64).ravel()
+        return np.asarray(np.maximum(sums - self.data.shape[0] * self.mean**2, 0.0))
+
+    def scores(self, x: FloatArray) -> FloatArray:
+        """(A − 1 meanᵀ) X."""
+        return np.asarray(self.data @ x) - self.mean @ x
+
+    def of_span(self, x: FloatArray) -> float:
+        """Share of the variance that projecting onto the span of x keeps."""
+        u, s, _ = np.linalg.svd(x, full_matrices=False)
+        basis = u[:, s > 1e-10 * s[0]]
+        return float(np.sum(self.scores(basis) ** 2)) / self.total
+
+    def principal(self, r: int) -> FloatArray:
+        """The first r principal axes."""
+        n = self.data.shape[1]
+        if n <= 2000:
+            gram = self.data.T @ self.data
+            gram = np.asarray(gram.todense() if is_sparse(gram) else gram)
+            gram = gram - self.data.shape[0] * np.outer(self.mean, self.mean)
+            return np.asarray(np.linalg.eigh(gram)[1][:, ::-1][:, :r])
+        from scipy.sparse.linalg import LinearOperator, svds
+
+        m = self.data.shape[0]
+        operator = LinearOperator(
+            (m, n),
+            matvec=lambda v: np.asarray(self.data @ v) - self.mean @ v,
+            rmatvec=lambda v: np.asarray(self.data.T @ v) - self.mean * v.sum(),
+            dtype=np.float64,
+        )
+        return np.asarray(svds(operator, k=r, random_state=0)[2][::-1].T)
+
+
+def keep_largest(x: FloatArray, count: int) -> FloatArray:
+    """The ``count`` largest entries, at least one per column; columns normalised."""
+    kept = np.zeros(x.shape, dtype=bool)
+    kept[np.argmax(np.abs(x), axis=0), np.arange(x.shape[1])] = True
+    order = np.argsort(-np.abs(x), axis=None)
+    free = order[~kept.ravel()[order]][: max(count - x.shape[1], 0)]
+    kept.ravel()[free] = True
+    out = np.where(kept, x, 0.0)
+    return np.asarray(out / np.linalg.norm(out, axis=0))
+
+
+def nearest_orthonormal(x: FloatArray) -> FloatArray:
+    """The polar factor of x."""
+    u, _, vt = np.linalg.svd(x, full_matrices=False)
+    return np.asarray(u @ vt)
+
+
+def ordered(x: FloatArray, variance: Variance) -> FloatArray:
+    """Components by decreasing variance, the larger half of each positive."""
+    order = np.argsort(-np.sum(variance.scores(x) ** 2, axis=0), kind="stable")
+    x = x[:, order]
+    return np.asarray(x * np.where(np.sum(x**3, axis=0) < 0.0, -1.0, 1.0))
+
+
+def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
+    """The table: principal components, then ours and the two rivals at every level of sparsity."""
+    variance = Variance(data)
+    n = data.shape[1]
+    rows: list[Row] = []
+
+    def add(method: str, x: FloatArray, objective: float, elapsed: float) -> None:
+        x = ordered(x, variance)
+        rows.append(
+            Row(
+                method,
+                x,
+                variance.of_span(x),
+                int(np.count_nonzero(x)),
+                float(np.linalg.norm(x.T @ x - np.eye(r))),
+                objective,
+                elapsed,
+            )
+        )
+
+    def half(x: FloatArray) -> float:
+        return -0.5 * float(np.sum(variance.scores(x) ** 2))
+
+    start = time.perf_counter()
+    axes = variance.principal(r)
+    add("PCA", axes, half(axes), time.perf_counter() - start)
+    targets = [max(r, round(share * n * r)) for share in SHARES]
+    for ours, lam, elapsed in path(data, variance, r, L0, targets, seconds):
+        add(f"OBCD l0, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
+        start = time.perf_counter()
+        thin = keep_largest(axes, ours.n_nonzero)
+        elapsed = time.perf_counter() - start
+        add("  threshold", thin, half(thin) + lam * np.count_nonzero(thin), elapsed)
+        ortho = nearest_orthonormal(thin)
+        elapsed = time.perf_counter() - start
+        add("  threshold + ortho", ortho, half(ortho) + lam * np.count_nonzero(ortho), elapsed)
+    for ours, lam, elapsed in path(data, variance, r, L1, targets[1:2], seconds):
+        add(f"OBCD l1, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
+    start = time.perf_counter()
+    problem = NonnegativePCAProblem(data, r, center=True)
+    parts = solve(problem, "spectral", max_time=seconds)
+    add("OBCD nonnegative", parts.x, parts.objective, time.perf_counter() - start)
+    return rows
+
+
+def path(
+    data: Any,
+    variance: Variance,
+    r: int,
+    penalty: type[L0] | type[L1],
+    targets: Sequence[int],
+    seconds: float,
+) -> list[tuple[Result, float, float]]:
+    """For every target the point of a λ-path with the nearest number of nonzeros.
+
+    Returns a list of (result, λ, seconds since the path began).
+
+    At a large λ the optimum is known: the r features of largest variance, one each. From there λ
+    falls by `RATIO` and every solve starts at the point before, until the last target is passed.
+    """
+    started = time.perf_counter()
+    n = data.shape[1]
+    variances = variance.of_features()
+    x = np.zeros((n, r))
+    x[np.argsort(-variances, kind="stable")[:r], np.arange(r)] = 1.0
+    lam = 0.5 * float(variances.max())
+    points: list[tuple[Result, float, float]] = []
+    while not points or points[-1][0].n_nonzero < targets[-1]:
+        left = seconds - (time.perf_counter() - started)
+        if points and (left <= 0.0 or lam <= 1e-9 * float(variances.max())):
+            break
+        problem = SparsePCAProblem(data, r, penalty(lam), center=True)
+        result = solve(problem, x, max_time=max(left, 0.0), tol=1e-8)
+        points.append((result, lam, time.perf_counter() - started))
+        x, lam = result.x, RATIO * lam
+    nearest = [min(points, key=lambda p: abs(p[0].n_nonzero - target)) for target in targets]
+    return [point for k, point in enumerate(nearest) if point not in nearest[:k]]
+
+
+# Showing -----------------------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as text."""
+    head = ("method", "explained", "nonzeros", "||X'X-I||", "objective", "seconds")
+    cells = [
+        (
+            row.method,
+            f"{100 * row.explained:.2f} %",
+            str(row.nonzeros),
+            f"{row.gap:.1e}",
+            f"{row.objective:.6g}",
+            f"{row.seconds:.2f}",
+        )
+        for row in rows
+    ]
+    widths = [max(len(line[k]) for line in [head, *cells]) for k in range(len(head))]
+
+    def line(values: Sequence[str]) -> str:
+        first, *rest = values
+        return "  ".join([first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])])
+
+    return "\n".join([line(head), "  ".join("-" * w for w in widths), *map(line, cells)])
+
+
+def picture(rows: Sequence[Row], path: Path, shape: tuple[int, int] | None) -> None:
+    """The components of a few rows: images of the given shape, or bars."""
+    import matplotlib
+
+    matplotlib.use("Agg", force=False)
+    from matplotlib.figure import Figure
+
+    chosen = _worth_a_look(rows)
+    columns = min(chosen[0].x.shape[1], 8)
+    figure = Figure(figsize=(1.05 * columns + 2.35, 1.12 * len(chosen) + 0.42), dpi=150)
+    axes = figure.subplots(len(chosen), columns, squeeze=False)
+    for line, row in zip(axes, chosen, strict=True):
+        limit = float(np.abs(row.x[:, :columns]).max())
+        for k, axis in enumerate(line):
+            component = row.x[:, k]
+            if shape is not None:
+                largest = float(np.abs(component).max()) or 1.0
+                image = np.where(component == 0.0, np.nan, component).reshape(shape)
+                axis.set_facecolor("0.93")
+                axis.imshow(image, cmap="PuOr", vmin=-largest, vmax=largest)
+            else:
+                kept = np.argsort(-np.abs(component))[:30]
+                axis.bar(np.arange(len(kept)), component[np.sort(kept)], color="#0072B2", width=0.9)
+                axis.set_ylim(-limit, limit)
+            axis.set_xticks([])
+            axis.set_yticks([])
+            for spine in axis.spines.values():
+                spine.set_color("0.7")
+        ours = row.method.startswith("OBCD")
+        label = (
+            f"{row.method.strip()}\n{row.nonzeros} nonzeros\n"
+            f"{100 * row.explained:.1f} % explained\n" + r"$\|X^TX-I\|$ = " + f"{row.gap:.0e}"
+        )
+        line[0].text(
+            -0.12,
+            0.5,
+            label,
+            transform=line[0].transAxes,
+            ha="right",
+            va="center",
+            fontsize=9.5,
+            fontweight="bold" if ours else "normal",
+        )
+    width, height = figure.get_size_inches()
+    if shape is not None:
+        note = "purple: positive   orange: negative   grey: exactly zero"
+    else:
+        note = "the 30 largest loadings of every component"
+    figure.text(0.99, 0.06 / height, note, ha="right", va="bottom", fontsize=9.5)
+    figure.subplots_adjust(
+        left=2.25 / width,
+        right=0.99,
+        top=1 - 0.08 / height,
+        bottom=0.34 / height,
+        wspace=0.06,
+        hspace=0.08,
+    )
+    figure.savefig(path)
+
+
+def _worth_a_look(rows: Sequence[Row]) -> list[Row]:
+    sparse = [i for i, row in enumerate(rows) if row.method.startswith("OBCD l0")]
+    middle = sparse[len(sparse) // 2]
+    return [rows[0], rows[middle + 1], rows[middle + 2], rows[middle], rows[-1]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m orthobcd.demo",
+        description="Sparse and nonnegative PCA beside PCA-then-threshold.",
+    )
+    parser.add_argument(
+        "data",
+        nargs="?",
+        help=".npy, .npz, .csv or svmlight file, samples in rows (default: scikit-learn's digits)",
+    )
+    parser.add_argument("--out", default="out/demo", help="folder for table and picture")
+    parser.add_argument("--components", type=int, default=None, help="number of components")
+    options = parser.parse_args(arguments)
+    shape: tuple[int, int] | None = None
+    if options.data is None:
+        from sklearn.datasets import load_digits
+
+        data: Any = load_digits().data
+        name, shape = "scikit-learn's digits", (8, 8)
+    else:
+        try:
+            data, _ = read_matrix(options.data)
+        except UnreadableFile as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        name = str(options.data)
+    m, n = data.shape
+    r = options.components if options.components is not None else min(8, n // 2, m)
+    if not 1 <= r <= min(m, n):
+        print(f"error: --components must be between 1 and {min(m, n)}, got {r}", file=sys.stderr)
+        return 2
+    print(f"{name}: {m} samples, {n} features, {r} components\n")
+    rows = compare(data, r)
+    text = table(rows)
+    print(text)
+    out = Path(options.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "table.txt").write_text(text + "\n", encoding="utf-8")
+        picture(rows, out / "components.png", shape)
+    except OSError as error:
+        print(f"error: cannot write to {out}: {error}", file=sys.stderr)
+        return 2
+    print(f"\nwrote {out / 'components.png'} and {out / 'table.txt'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

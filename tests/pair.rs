@@ -1,0 +1,597 @@
+//! The pair solver on the circle against a dense grid that knows nothing but the definition, and
+//! the fast kernels against the generic piecewise solver.
+//!
+//! The grid has 20,000 angles per branch, every angle at which an entry vanishes, and a
+//! golden-section search around the best cell of each branch. Instances are random and
+//! adversarial: near-double roots, equal and nearly equal slopes, zero columns, one-sided zeros,
+//! r = 1, zero curvature, scales from 1e-120 to 1e120.
+
+use std::f64::consts::{FRAC_PI_2, TAU};
+
+use ndarray::Array2;
+use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig, solve_on_circle};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const INSTANCES: usize = 10_000;
+const ANGLES: usize = 20_000;
+const TOLERANCE: f64 = 1e-12;
+
+struct Instance {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    rotation: Trig,
+    reflection: Trig,
+}
+
+impl Instance {
+    fn pair(&self) -> CirclePair<'_> {
+        CirclePair {
+            rows: (0, 1),
+            x: &self.x,
+            y: &self.y,
+            rotation: self.rotation,
+            reflection: self.reflection,
+        }
+    }
+}
+
+fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    StandardNormal.sample(rng)
+}
+
+fn pick<T: Copy>(rng: &mut Xoshiro256PlusPlus, from: &[T]) -> T {
+    from[rng.random_range(0..from.len())]
+}
+
+/// Columns of every awkward kind, at one common scale; slopes that differ by rounding if `close`.
+fn columns(rng: &mut Xoshiro256PlusPlus, nonnegative: bool, close: bool) -> (Vec<f64>, Vec<f64>) {
+    let r = pick(rng, &[1, 1, 2, 3, 5, 8]);
+    let scale = pick(rng, &[1.0, 1.0, 1.0, 1e-120, 1e120, 1e-9]);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for _ in 0..r {
+        let mut column = (normal(rng), normal(rng));
+        match rng.random_range(0..12) {
+            0 => column.0 = 0.0,
+            1 => column.1 = 0.0,
+            2 => column = (0.0, 0.0),
+            3 => column.1 = column.0,
+            4 => column.0 *= 1e-9,
+            5 if close => column.1 *= 1e-17,
+            6 | 7 if !x.is_empty() => {
+                // The slope of an earlier column, exactly: scaled by a power of two, perhaps turned.
+                let k = rng.random_range(0..x.len());
+                let factor = 2f64.powi(rng.random_range(-3..4));
+                column = if rng.random() {
+                    (factor * x[k] / scale, factor * y[k] / scale)
+                } else {
+                    (-factor * y[k] / scale, factor * x[k] / scale)
+                };
+            }
+            8 if close && !x.is_empty() => {
+                // Nearly the slope of an earlier one.
+                let k = rng.random_range(0..x.len());
+                let gap = pick(rng, &[1e-15, 1e-14, 1e-12, 1e-8]);
+                column = (x[k] / scale, y[k] / scale * (1.0 + gap));
+            }
+            _ => {}
+        }
+        if nonnegative {
+            column = (column.0.abs(), column.1.abs());
+        }
+        x.push(column.0 * scale);
+        y.push(column.1 * scale);
+    }
+    (x, y)
+}
+
+/// The smooth part of one branch at unit scale: generic, without curvature, without a linear part,
+/// or with two local minima about to merge.
+fn smooth(rng: &mut Xoshiro256PlusPlus) -> Trig {
+    let (a, b, p, q) = (normal(rng), normal(rng), normal(rng), normal(rng));
+    match rng.random_range(0..8) {
+        0 => Trig {
+            a,
+            b,
+            p: 0.0,
+            q: 0.0,
+        },
+        1 => Trig {
+            a: 0.0,
+            b: 0.0,
+            p,
+            q,
+        },
+        2 => Trig {
+            a,
+            b: 0.0,
+            p,
+            q: 0.0,
+        },
+        3 => {
+            let (s, c) = rng.random_range(0.0..TAU).sin_cos();
+            let rho = rng.random_range(0.1..1.0);
+            let plus = 4.0 * rho * (1.0 + pick(rng, &[0.0, 1e-14, 1e-10, 1e-6, -1e-14, -1e-8]));
+            let minus = pick(rng, &[0.0, 1e-15, 1e-12, 1e-7]);
+            Trig {
+                a: plus * c - minus * s,
+                b: plus * s + minus * c,
+                p: rho * (c * c - s * s),
+                q: 2.0 * rho * c * s,
+            }
+        }
+        4 => Trig {
+            a,
+            b,
+            p: p * 1e-13,
+            q: q * 1e-13,
+        },
+        5 => Trig {
+            a: a * 1e-13,
+            b: b * 1e-13,
+            p,
+            q,
+        },
+        _ => Trig { a, b, p, q },
+    }
+}
+
+fn scaled(f: Trig, scale: f64) -> Trig {
+    Trig {
+        a: f.a * scale,
+        b: f.b * scale,
+        p: f.p * scale,
+        q: f.q * scale,
+    }
+}
+
+fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool, close: bool) -> Instance {
+    let (x, y) = columns(rng, nonnegative, close);
+    let objective = pick(rng, &[1.0, 1.0, 1.0, 1e-120, 1e120, 1e-30, 1e30]);
+    let mut rotation = scaled(smooth(rng), objective);
+    let mut reflection = scaled(smooth(rng), objective);
+    if rng.random_range(0..4) == 0 {
+        // Branches of one and the same minimum.
+        reflection = rotation;
+    }
+    if x.iter().chain(&y).all(|&v| v == 0.0) {
+        // Two zero rows: GZᵀ and S vanish, and nothing can move.
+        (rotation, reflection) = (Trig::default(), Trig::default());
+    }
+    Instance {
+        x,
+        y,
+        rotation,
+        reflection,
+    }
+}
+
+/// Entries of column k after the turn, from the matrices themselves.
+fn turned(c: f64, s: f64, reflect: bool, x: f64, y: f64) -> (f64, f64) {
+    let second = -s * x + c * y;
+    (c * x + s * y, if reflect { -second } else { second })
+}
+
+/// Smooth part plus h at one angle; entries of the columns in `vanishing` that are the smaller of
+/// their column count as exact zeros.
+fn value_at<P: Penalty>(
+    penalty: &P,
+    instance: &Instance,
+    c: f64,
+    s: f64,
+    reflect: bool,
+    vanishing: &[usize],
+) -> f64 {
+    let f = if reflect {
+        instance.reflection
+    } else {
+        instance.rotation
+    };
+    let mut value = f.a * c + f.b * s + f.p * (c * c - s * s) + 2.0 * f.q * s * c;
+    for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
+        let (mut u, mut w) = turned(c, s, reflect, x, y);
+        if vanishing.contains(&k) {
+            if u.abs() < w.abs() {
+                u = 0.0;
+            } else {
+                w = 0.0;
+            }
+        }
+        value += penalty.entry(0, k, u) + penalty.entry(1, k, w);
+    }
+    value
+}
+
+/// Angles of the grid and space for its values, shared by all instances.
+struct Grid {
+    c: Vec<f64>,
+    s: Vec<f64>,
+    values: Vec<f64>,
+}
+
+impl Grid {
+    fn new() -> Self {
+        // Off the axes, so that no entry vanishes by accident; those angles are added exactly.
+        let angle = |i: usize| (i as f64 + 0.3) * TAU / ANGLES as f64;
+        Self {
+            c: (0..ANGLES).map(|i| angle(i).cos()).collect(),
+            s: (0..ANGLES).map(|i| angle(i).sin()).collect(),
+            values: vec![0.0; ANGLES],
+        }
+    }
+
+    /// The smallest value anywhere, identity included.
+    fn minimum<P: Penalty>(&mut self, penalty: &P, instance: &Instance) -> f64 {
+        let mut least = identity_value(penalty, instance);
+        for (reflect, f) in [(false, instance.rotation), (true, instance.reflection)] {
+            for ((v, &c), &s) in self.values.iter_mut().zip(&self.c).zip(&self.s) {
+                *v = f.a * c + f.b * s + f.p * (c * c - s * s) + 2.0 * f.q * s * c;
+            }
+            for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
+                for ((v, &c), &s) in self.values.iter_mut().zip(&self.c).zip(&self.s) {
+                    let (u, w) = turned(c, s, reflect, x, y);
+                    *v += penalty.entry(0, k, u) + penalty.entry(1, k, w);
+                }
+            }
+            let best = (0..ANGLES)
+                .min_by(|&i, &j| self.values[i].total_cmp(&self.values[j]))
+                .unwrap();
+            least = least.min(self.values[best]);
+            let step = TAU / ANGLES as f64;
+            let center = self.s[best].atan2(self.c[best]);
+            least = least.min(golden(center - step, center + step, |t| {
+                value_at(penalty, instance, t.cos(), t.sin(), reflect, &[])
+            }));
+            least = least.min(special(penalty, instance, reflect));
+        }
+        least
+    }
+}
+
+fn identity_value<P: Penalty>(penalty: &P, instance: &Instance) -> f64 {
+    value_at(penalty, instance, 1.0, 0.0, false, &[])
+}
+
+/// The smallest value at the angles where an entry vanishes and on the axes. Columns whose slope is
+/// the same or perpendicular, exactly, vanish together.
+fn special<P: Penalty>(penalty: &P, instance: &Instance, reflect: bool) -> f64 {
+    let mut least = f64::INFINITY;
+    let axes = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)];
+    for (c, s) in axes {
+        least = least.min(value_at(penalty, instance, c, s, reflect, &[]));
+    }
+    for (&x, &y) in instance.x.iter().zip(&instance.y) {
+        let size = x.abs().max(y.abs());
+        if x == 0.0 || y == 0.0 || size == 0.0 {
+            continue;
+        }
+        let (u, v) = (x / size, y / size);
+        let length = u.hypot(v);
+        let vanishing: Vec<usize> = (0..instance.x.len())
+            .filter(|&k| {
+                let (p, q) = (instance.x[k] / size, instance.y[k] / size);
+                (p != 0.0 || q != 0.0) && (p * v == q * u || p * u == -(q * v))
+            })
+            .collect();
+        for (c, s) in [(u, v), (-v, u), (-u, -v), (v, -u)] {
+            let (c, s) = (c / length, s / length);
+            least = least.min(value_at(penalty, instance, c, s, reflect, &vanishing));
+        }
+    }
+    least
+}
+
+/// The smallest value met by a golden-section search.
+fn golden(mut lo: f64, mut hi: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let ratio = 0.5 * (5f64.sqrt() - 1.0);
+    let (mut p, mut q) = (hi - ratio * (hi - lo), lo + ratio * (hi - lo));
+    let (mut fp, mut fq) = (f(p), f(q));
+    let mut least = fp.min(fq);
+    for _ in 0..40 {
+        if fp <= fq {
+            (hi, q, fq) = (q, p, fp);
+            p = hi - ratio * (hi - lo);
+            fp = f(p);
+        } else {
+            (lo, p, fp) = (p, q, fq);
+            q = lo + ratio * (hi - lo);
+            fq = f(q);
+        }
+        least = least.min(fp).min(fq);
+    }
+    least
+}
+
+/// Magnitude of everything that is added up.
+fn scale<P: Penalty>(penalty: &P, instance: &Instance) -> f64 {
+    let mut scale = instance.rotation.magnitude() + instance.reflection.magnitude();
+    for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
+        let size = x.abs() + y.abs();
+        let price = penalty.entry(0, k, size) + penalty.entry(1, k, size);
+        scale += if price.is_finite() { price } else { 0.0 };
+    }
+    scale
+}
+
+/// What the solver claims is true, and the entries it says vanish do.
+fn verify<P: Penalty>(penalty: &P, instance: &Instance, best: &Best, vanishing: &[u32]) -> f64 {
+    let turn = best.turn;
+    let columns: Vec<usize> = vanishing.iter().map(|&k| k as usize).collect();
+    assert!((turn.c.hypot(turn.s) - 1.0).abs() < 4.0 * f64::EPSILON);
+    for &k in &columns {
+        let (x, y) = (instance.x[k], instance.y[k]);
+        let (u, w) = turned(turn.c, turn.s, turn.reflect, x, y);
+        let smaller = u.abs().min(w.abs());
+        assert!(
+            smaller <= 1e-14 * (x.abs() + y.abs()),
+            "column {k} of {:?} {:?} does not vanish: {u} {w}",
+            instance.x,
+            instance.y
+        );
+    }
+    // A penalty that is a constraint repairs the rounding of the other entries itself.
+    let mut tidied = [Vec::new(), Vec::new()];
+    let mut value = {
+        let f = if turn.reflect {
+            instance.reflection
+        } else {
+            instance.rotation
+        };
+        f.value(turn.c, turn.s)
+    };
+    for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
+        let (mut u, mut w) = turned(turn.c, turn.s, turn.reflect, x, y);
+        if columns.contains(&k) {
+            if u.abs() < w.abs() {
+                u = 0.0;
+            } else {
+                w = 0.0;
+            }
+        }
+        let rounding = 1e-14 * (x.abs() + y.abs());
+        let (raw_u, raw_w) = (u, w);
+        tidied[0] = vec![u];
+        tidied[1] = vec![w];
+        penalty.tidy(&mut tidied[0]);
+        penalty.tidy(&mut tidied[1]);
+        assert!(
+            (tidied[0][0] - raw_u).abs() <= rounding && (tidied[1][0] - raw_w).abs() <= rounding,
+            "column {k} of {:?} {:?} is not feasible after {turn:?}: {raw_u:e} {raw_w:e}",
+            instance.x,
+            instance.y
+        );
+        value += penalty.entry(0, k, tidied[0][0]) + penalty.entry(1, k, tidied[1][0]);
+    }
+    value
+}
+
+fn against_grid<P: Penalty>(
+    seed: u64,
+    nonnegative: bool,
+    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
+) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut grid = Grid::new();
+    let mut scratch = Scratch::new(8);
+    let mut moved = 0;
+    for trial in 0..INSTANCES {
+        let instance = instance(&mut rng, nonnegative, true);
+        let penalty = make(&mut rng, &instance);
+        let best = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let scale = scale(&penalty, &instance);
+        let base = identity_value(&penalty, &instance);
+        assert!(best.value <= 0.0);
+        let claimed = base + best.value;
+        let actual = verify(&penalty, &instance, &best, &scratch.vanishing);
+        assert!(
+            (actual - claimed).abs() <= TOLERANCE * scale,
+            "trial {trial}: claims {claimed:e}, is {actual:e}: {best:?} {:?} {:?} {:?} {:?}",
+            instance.x,
+            instance.y,
+            instance.rotation,
+            instance.reflection
+        );
+        let least = grid.minimum(&penalty, &instance);
+        assert!(
+            actual <= least + TOLERANCE * scale,
+            "trial {trial}: {actual:e} against {least:e} of the grid (scale {scale:e}): {best:?} \
+             {:?} {:?} {:?} {:?}",
+            instance.x,
+            instance.y,
+            instance.rotation,
+            instance.reflection
+        );
+        moved += usize::from(best.value < 0.0);
+    }
+    assert!(
+        moved > INSTANCES / 3,
+        "most instances have something to gain: {moved}"
+    );
+}
+
+/// A weight comparable with the smooth part, whatever the scales are.
+fn weight(rng: &mut Xoshiro256PlusPlus, instance: &Instance, per_size: bool) -> f64 {
+    let smooth = instance.rotation.magnitude();
+    let size = instance
+        .x
+        .iter()
+        .chain(&instance.y)
+        .fold(0.0f64, |m, v| m.max(v.abs()));
+    let share = pick(rng, &[0.0, 0.03, 0.3, 0.3, 1.0, 3.0]);
+    if per_size && size > 0.0 {
+        share * smooth / size
+    } else {
+        share * smooth
+    }
+}
+
+#[test]
+fn no_penalty_against_grid() {
+    against_grid(1, false, |_, _| NoPenalty);
+}
+
+#[test]
+fn l0_against_grid() {
+    against_grid(2, false, |rng, instance| L0 {
+        lambda: weight(rng, instance, false),
+    });
+}
+
+#[test]
+fn l1_against_grid() {
+    against_grid(3, false, |rng, instance| {
+        L1::new(weight(rng, instance, true))
+    });
+}
+
+#[test]
+fn weighted_l1_against_grid() {
+    against_grid(4, false, |rng, instance| {
+        let top = weight(rng, instance, true);
+        let weights = Array2::from_shape_fn((2, instance.x.len()), |_| {
+            top * pick(rng, &[0.0, 0.2, 0.7, 1.0])
+        });
+        L1 {
+            weights: Weights::Entrywise(weights),
+        }
+    });
+}
+
+#[test]
+fn nonnegative_against_grid() {
+    against_grid(5, true, |_, _| NonNegative);
+}
+
+/// The same penalty with the solver every new penalty starts with.
+#[derive(Clone)]
+struct Generic<P: Penalty>(P);
+
+impl<P: Penalty> Penalty for Generic<P> {
+    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
+        self.0.entry(row, column, value)
+    }
+
+    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
+        self.0.slope(row, column, value)
+    }
+
+    fn levels(&self) -> &[f64] {
+        self.0.levels()
+    }
+}
+
+fn against_generic<P: Penalty>(
+    seed: u64,
+    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
+) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut scratch = Scratch::new(8);
+    for trial in 0..5_000 {
+        // Slopes that differ by rounding may count as equal in one and not in the other.
+        let instance = instance(&mut rng, false, false);
+        let penalty = make(&mut rng, &instance);
+        let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
+        let scale = scale(&penalty, &instance);
+        assert!(
+            (fast.value - slow.value).abs() <= TOLERANCE * scale,
+            "trial {trial}: kernel {fast:?}, generic {slow:?}: {:?} {:?} {:?} {:?}",
+            instance.x,
+            instance.y,
+            instance.rotation,
+            instance.reflection
+        );
+    }
+}
+
+#[test]
+fn kernels_agree_with_the_generic_solver() {
+    against_generic(11, |_, _| NoPenalty);
+    against_generic(12, |rng, instance| L0 {
+        lambda: weight(rng, instance, false),
+    });
+    against_generic(13, |rng, instance| L1::new(weight(rng, instance, true)));
+    against_generic(14, |rng, instance| {
+        let top = weight(rng, instance, true);
+        L1 {
+            weights: Weights::Entrywise(Array2::from_shape_fn((2, instance.x.len()), |_| {
+                top * rng.random::<f64>()
+            })),
+        }
+    });
+}
+
+#[test]
+fn branches_are_the_definition() {
+    // Δf(V) = ⟨E, GZᵀ⟩ + ½ tr(M E S Eᵀ) + α/2 ‖E‖², E = V − I, from the matrices.
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(21);
+    for _ in 0..5_000 {
+        let model = PairModel {
+            gz: [
+                [normal(&mut rng), normal(&mut rng)],
+                [normal(&mut rng), normal(&mut rng)],
+            ],
+            m: Sym2 {
+                d0: normal(&mut rng),
+                d1: normal(&mut rng),
+                o: normal(&mut rng),
+            },
+            s: Sym2 {
+                d0: normal(&mut rng),
+                d1: normal(&mut rng),
+                o: normal(&mut rng),
+            },
+            alpha: rng.random(),
+        };
+        let full = |v: [[f64; 2]; 2]| {
+            let e = [[v[0][0] - 1.0, v[0][1]], [v[1][0], v[1][1] - 1.0]];
+            let m = [[model.m.d0, model.m.o], [model.m.o, model.m.d1]];
+            let s = [[model.s.d0, model.s.o], [model.s.o, model.s.d1]];
+            let mut value = 0.0;
+            for i in 0..2 {
+                for j in 0..2 {
+                    value += e[i][j] * model.gz[i][j] + 0.5 * model.alpha * e[i][j] * e[i][j];
+                    for k in 0..2 {
+                        for l in 0..2 {
+                            value += 0.5 * m[i][j] * e[j][k] * s[k][l] * e[i][l];
+                        }
+                    }
+                }
+            }
+            value
+        };
+        let (rotation, reflection) = model.branches();
+        let identity = rotation.value(1.0, 0.0);
+        let theta = rng.random_range(0.0..TAU);
+        let (s, c) = theta.sin_cos();
+        let rotated = full([[c, s], [-s, c]]);
+        let reflected = full([[c, s], [s, -c]]);
+        assert!((rotation.value(c, s) - identity - rotated).abs() < 1e-13);
+        assert!((reflection.value(c, s) - identity - reflected).abs() < 1e-13);
+        let e = [[c - 1.0, s], [-s, c - 1.0]];
+        let proximal = model.alpha * ((c - 1.0) * (c - 1.0) + s * s);
+        assert!((model.change(e).0 + proximal - rotated).abs() < 1e-13);
+    }
+}
+
+#[test]
+fn quarter_turns_only_permute() {
+    // A pair whose smooth part is constant gains nothing under any penalty that ignores signs.
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(22);
+    let mut scratch = Scratch::new(4);
+    for _ in 0..1_000 {
+        let angle = FRAC_PI_2 * f64::from(rng.random_range(0u32..4));
+        let instance = Instance {
+            x: vec![angle.cos().round(), 0.0],
+            y: vec![angle.sin().round(), 0.0],
+            rotation: Trig::default(),
+            reflection: Trig::default(),
+        };
+        let best = solve_on_circle(&L0 { lambda: 1.0 }, &instance.pair(), &mut scratch);
+        assert_eq!(best.value, 0.0);
+        let best = solve_on_circle(&L1::new(1.0), &instance.pair(), &mut scratch);
+        assert!(best.value.abs() < 1e-15);
+    }
+}

@@ -1,0 +1,35 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("ORTHOBCD_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets; the test is skipped where there is none."""
+    if not DATA.is_dir():
+        pytest.skip(f"no data sets in {DATA} (set ORTHOBCD_DATA)")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def w1a(data_dir: Path):
+    """The LIBSVM data set w1a, 2477 x 300, sparse."""
+    sparse = pytest.importorskip("scipy.sparse")
+    path = data_dir / "w1a.csr.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    return sparse.load_npz(path).astype(np.float64)

@@ -1,0 +1,137 @@
+"""Stopping from outside: Ctrl-C, callbacks, time."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+LONG = """
+import json, sys, time
+import numpy as np
+import orthobcd as ob
+
+A = np.random.default_rng(0).standard_normal((600, {n}))
+problem = ob.SparsePCAProblem(A, 20, ob.{penalty})
+started = False
+
+def tell(progress):
+    global started
+    if not started:
+        print("started", flush=True)
+        started = True
+
+result = ob.solve(problem, "random", solver={solver}, tol=0.0, callback=tell, {limits})
+print(json.dumps(dict(at=time.time(), status=result.status.name, feasibility=result.feasibility,
+    objective=result.objective, first=float(result.history["objective"][0]))), flush=True)
+"""
+
+SOLVERS = {
+    "tiled": "ob.OBCD()",
+    "random": 'ob.OBCD(working_set="random")',
+    "jacobi": 'ob.OBCD(update="jacobi")',
+    "greedy": 'ob.OBCD(working_set="wss-or")',
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_ctrl_c_returns_the_best_point_at_once(solver):
+    script = LONG.format(n=1000, penalty="L1(5.0)", solver=SOLVERS[solver], limits="max_time=60")
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "started"
+        time.sleep(0.5)
+        sent = time.time()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert child.returncode == 0, err
+    answer = json.loads(out)
+    assert answer["status"] == "INTERRUPTED"
+    assert answer["at"] - sent < 0.2, f"took {answer['at'] - sent:.3f} s"
+    assert answer["feasibility"] < 1e-12
+    assert answer["objective"] < answer["first"]
+
+
+A = np.random.default_rng(0).standard_normal((60, 120))
+PROBLEM = ob.SparsePCAProblem(A, 8, ob.L1(0.5))
+
+
+def test_callback_true_stops():
+    calls = []
+
+    def stop_at_third(progress: ob.Progress) -> bool:
+        calls.append(progress)
+        return len(calls) == 3
+
+    result = ob.solve(PROBLEM, "random", callback=stop_at_third, tol=0.0)
+    assert result.status is ob.Status.INTERRUPTED
+    assert not result.converged
+    assert len(calls) == 3
+    assert result.objective <= calls[-1].objective
+
+
+def test_callback_sees_a_descending_feasible_solve():
+    seen: list[ob.Progress] = []
+    result = ob.solve(PROBLEM, "random", callback=seen.append, max_sweeps=5)
+    assert seen[0].n_iterations == 0
+    objectives = [p.objective for p in seen]
+    assert objectives == sorted(objectives, reverse=True)
+    for progress in seen:
+        assert progress.x.shape == (120, 8)
+        assert np.linalg.norm(progress.x.T @ progress.x - np.eye(8)) < 1e-12
+    # Copies, not views of the running state.
+    assert not np.array_equal(seen[0].x, result.x)
+    seen[0].x[:] = 0.0
+
+
+def test_callback_returning_none_goes_on():
+    result = ob.solve(PROBLEM, "random", callback=lambda _: None, max_sweeps=3)
+    assert result.status in (ob.Status.MAX_SWEEPS, ob.Status.CONVERGED)
+
+
+def test_failing_callback_raises_with_the_result():
+    def fail_later(progress: ob.Progress) -> None:
+        if progress.n_iterations > 0:
+            raise KeyError("broken")
+
+    with pytest.raises(KeyError, match="broken") as caught:
+        ob.solve(PROBLEM, "random", callback=fail_later, tol=0.0)
+    result = caught.value.result
+    assert isinstance(result, ob.Result)
+    assert result.status is ob.Status.INTERRUPTED
+    assert result.feasibility < 1e-12
+    assert result.objective <= result.history["objective"][0]
+
+
+def test_system_exit_leaves():
+    def leave(_: ob.Progress) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        ob.solve(PROBLEM, callback=leave)
+
+
+def test_time_out():
+    result = ob.solve(PROBLEM, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(alpha=0.0))
+    assert result.status in (ob.Status.MAX_TIME, ob.Status.CONVERGED)
+    none = ob.solve(PROBLEM, "random", max_time=0.0)
+    assert none.status is ob.Status.MAX_TIME
+    assert none.feasibility < 1e-12
+
+
+def test_verbose_logs_and_silence_is_the_default(caplog):
+    with caplog.at_level("INFO", logger="orthobcd"):
+        ob.solve(PROBLEM, max_sweeps=2)
+        assert not caplog.records
+        ob.solve(PROBLEM, max_sweeps=2, verbose=True)
+    assert any("objective" in record.getMessage() for record in caplog.records)

@@ -1,0 +1,50 @@
+"""The code of README.md and of the docstrings runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+
+import pytest
+
+import orthobcd
+
+from .conftest import ROOT
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(name: str) -> list[str]:
+    return BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_there_is_a_python_example():
+    assert blocks("README.md")
+
+
+@pytest.mark.parametrize("index", range(len(blocks("README.md"))))
+def test_readme(index, tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("README.md")[index], f"README.md block {index}", "exec"), {})
+
+
+@pytest.mark.parametrize("module", ["orthobcd", "orthobcd._solve", "orthobcd.problems"])
+def test_docstrings(module):
+    failed, _ = doctest.testmod(importlib.import_module(module), raise_on_error=False)
+    assert failed == 0
+
+
+def test_the_wheel_is_tested():
+    """Not the source tree: the package must come from where it was installed."""
+    assert (
+        ROOT / "python"
+        not in importlib.import_module("pathlib").Path(orthobcd.__file__).resolve().parents
+    )
+
+
+def test_everything_public_is_documented():
+    for name in orthobcd.__all__:
+        if not name.startswith("__"):
+            assert getattr(orthobcd, name).__doc__, name
