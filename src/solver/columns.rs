@@ -269,6 +269,7 @@ impl<P: Penalty> State<'_, P> {
         if self.stale {
             self.tracker.refresh(self.x.view(), self.threads);
             self.stale = false;
+            self.block_current = false;
         }
     }
 }

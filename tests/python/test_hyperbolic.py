@@ -1,0 +1,230 @@
+"""Mixed signatures from Python, against NumPy and SciPy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+sl = pytest.importorskip("scipy.linalg")
+sp = pytest.importorskip("scipy.sparse")
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def signs(n, p):
+    return np.r_[np.ones(p, int), -np.ones(n - p, int)]
+
+
+def reference_start(n, p, seed=1, scale=0.5):
+    """U1, U2, V1, V2 by QR with diag R > 0, then the rapidities."""
+    rng = np.random.default_rng(seed)
+
+    def orthogonal(k):
+        q, r = np.linalg.qr(rng.standard_normal((k, k)))
+        return q * np.sign(np.diag(r))
+
+    u1, u2, v1, v2 = orthogonal(p), orthogonal(n - p), orthogonal(p), orthogonal(n - p)
+    k = min(p, n - p)
+    t = scale * rng.standard_normal(k)
+    boost, i = np.eye(n), np.arange(k)
+    boost[i, i] = boost[p + i, p + i] = np.cosh(t)
+    boost[i, p + i] = boost[p + i, i] = np.sinh(t)
+    return sl.block_diag(u1, u2) @ boost @ sl.block_diag(v1, v2).T
+
+
+@pytest.mark.parametrize(
+    ("m", "p", "start", "values"),
+    [
+        (100, 50, 17645.7934005, (7960.593999, 7469.08745, 7408.892684)),
+        (300, 70, 47218.6978843, (28248.98663, 27762.19275, 27760.57764)),
+        (1000, 50, 182471.9061, (100496.8104, 97556.66736, 97556.33812)),
+    ],
+)
+def test_row_sweeps_reproduce_the_reference_table(m, p, start, values):
+    A = np.random.default_rng(0).standard_normal((m, 100))
+    x0 = reference_start(100, p)
+    assert np.linalg.norm(A @ x0) ** 2 == pytest.approx(start, rel=1e-10)
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(100, p))
+    solver = ob.JOBCD(side="rows", working_set="cyclic", theta=0.0)
+    for sweeps, value in zip((1, 3), values[:2], strict=True):
+        result = ob.solve(problem, x0, solver=solver, max_sweeps=sweeps, tol=0.0)
+        assert result.objective == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [50, 70, 90])
+@pytest.mark.parametrize("side", ["columns", "both"])
+def test_infimum_and_eigenvalues(p, side):
+    A = np.random.default_rng(0).standard_normal((100, 100))
+    j = signs(100, p)
+    result = ob.solve(
+        ob.HyperbolicEigenvalueProblem(A, j), reference_start(100, p), solver=ob.JOBCD(side=side)
+    )
+    eigenvalues = sl.eigvals(j[:, None] * (A.T @ A)).real
+    optimum = np.abs(eigenvalues).sum()
+    assert result.converged
+    assert abs(result.objective - optimum) <= 1e-10 * optimum
+    assert result.feasibility <= 1e-13 * np.linalg.norm(result.x) ** 2
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    np.testing.assert_allclose(
+        np.sort(result.eigenvalues), np.sort(eigenvalues), atol=1e-10 * np.abs(eigenvalues).max()
+    )
+
+
+def test_max_is_unbounded_and_says_where():
+    A = np.random.default_rng(0).standard_normal((50, 20))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(20, 12), sense="max")
+    for side in ("rows", "columns", "both"):
+        result = ob.solve(problem, "random", solver=ob.JOBCD(side=side))
+        assert result.status is ob.Status.UNBOUNDED
+        assert result.n_iterations <= 100
+        assert np.isfinite(result.objective)
+        i, k = result.extra["recession"]["pair"]
+        assert problem.signature[i] != problem.signature[k]
+    bounded = ob.solve(
+        problem, "random", solver=ob.JOBCD(side="rows", rapidity_bound=0.1), max_sweeps=2
+    )
+    assert bounded.status in (ob.Status.MAX_SWEEPS, ob.Status.DIVERGED)
+    assert (np.diff(bounded.history["objective"]) <= 0).all()
+
+
+def test_well_posedness():
+    j = signs(4, 2)
+    assert ob.well_posedness(np.eye(4), j).attained
+    # The kernel of diag(1, 1, 1, 0) is definite, that of diag(1, 0, 0, 1) is not singular either;
+    # (1, 0, 1, 0) is lightlike.
+    assert ob.well_posedness(np.diag([1.0, 1.0, 1.0, 0.0]), j).attained
+    assert ob.well_posedness(np.diag([1.0, 0.0, 0.0, 1.0]), j).attained
+    v = np.array([1.0, 0.0, 1.0, 0.0])
+    posed = ob.well_posedness(2.0 * np.eye(4) - np.outer(v, v), j)
+    assert posed.finite
+    assert not posed.attained
+    assert ob.well_posedness(2.0 * np.eye(4) - np.outer(v, v) + posed.ridge * np.eye(4), j).attained
+    # Indefinite, but shifted by a λ it is positive semidefinite.
+    assert ob.well_posedness(np.diag([3.0, 3.0, -1.0, -1.0]), j).finite
+    never = ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]), j)
+    assert not never.finite
+    assert ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]) + never.ridge * np.eye(4), j).attained
+    with pytest.raises(ValueError, match="ridge.*not positive semidefinite"):
+        ob.solve(ob.HyperbolicEigenvalueProblem(0.1 * np.eye(4), j, ridge=-1.0))
+
+
+def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():
+    rng = np.random.default_rng(5)
+    n, kept = 21, 3
+    G = rng.standard_normal((60, n))
+    C = G.T @ G / 60
+    j = np.r_[-1, np.ones(n - 1, int)]
+    result = ob.solve(ob.HyperbolicPCAProblem(C, j, kept))
+    values, vectors = sl.eig(j[:, None] * (j[:, None] * C * j))
+    types = np.einsum("ik,i,ik->k", vectors.real, j, vectors.real)
+    positive = np.sort(values.real[types > 0])
+    assert result.converged
+    assert result.objective == pytest.approx(positive[: n - 1 - kept].sum(), rel=1e-10)
+    assert (np.diff(result.history["objective"]) <= 0).all()
+
+
+def test_definite_signature_equals_stiefel_bit_for_bit():
+    rng = np.random.default_rng(3)
+    G = rng.standard_normal((30, 12))
+    smooth = ob.Quadratic(-G.T @ G, linear=rng.standard_normal((12, 12)))
+    for penalty in (ob.NoPenalty(), ob.L1(0.5)):
+        one = ob.solve(ob.StiefelProblem(smooth, penalty, 12), "random", max_sweeps=5, seed=3)
+        two = ob.solve(
+            ob.JOrthogonalProblem(smooth, np.ones(12), penalty), "random", max_sweeps=5, seed=3
+        )
+        assert (one.x == two.x).all()
+        assert one.objective == two.objective
+
+
+@pytest.mark.parametrize(("n", "p"), [(6, 3), (9, 2), (9, 7), (5, 5)])
+def test_cs_round_trip(n, p):
+    j = np.random.default_rng(n).permutation(signs(n, p))
+    X = ob.random_j_orthogonal(j, 0.7, seed=2)
+    assert np.linalg.norm(X.T @ (j[:, None] * X) - np.diag(j)) < 1e-13 * np.linalg.norm(X) ** 2
+    u1, u2, c, s, v1, v2 = ob.hyperbolic_cs(X, j)
+    k, big = min(p, n - p), max(p, n - p)
+    S = np.eye(n)
+    i = np.arange(k)
+    S[i, i] = S[p + i, p + i] = c
+    S[i, p + i] = S[p + i, i] = s
+    assert big == n - k
+    order = np.r_[np.flatnonzero(j > 0), np.flatnonzero(j < 0)]
+    back = sl.block_diag(u1, u2) @ S @ sl.block_diag(v1, v2).T
+    assert np.abs(back - X[np.ix_(order, order)]).max() < 1e-12 * np.linalg.norm(X)
+
+
+def test_variance_reduced_uses_fewer_component_gradients():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((20000, 12))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(12, 6))
+    x0 = reference_start(12, 6)
+    full = ob.solve(problem, x0, solver=ob.JOBCD(update="jacobi", adaptive=False), max_sweeps=6)
+    reduced = ob.solve(
+        problem, x0, solver=ob.JOBCD(update="vr-jacobi"), target=full.objective, tol=0.0, max_time=20.0
+    )
+    assert reduced.status is ob.Status.TARGET
+    rounds = full.n_iterations / 6
+    assert 4 * reduced.extra["component_gradients"][-1] <= 20000 * rounds
+
+
+def test_logistic_loss_descends():
+    rng = np.random.default_rng(2)
+    loss = ob.LogisticLoss(
+        rng.standard_normal((200, 6)), rng.standard_normal((200, 6)), rng.choice([-1.0, 1.0], 200)
+    )
+    problem = ob.JOrthogonalProblem(loss, signs(6, 3))
+    for update in ("jacobi", "vr-jacobi"):
+        result = ob.solve(problem, "random", solver=ob.JOBCD(update=update), max_sweeps=50)
+        assert result.objective < 0.99 * result.history["objective"][0]
+        assert result.feasibility <= 1e-12 * np.linalg.norm(result.x) ** 2
+    with pytest.raises(ValueError, match="update"):
+        ob.solve(problem)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [([1, 0, -1], ValueError), ([1, 2, -1], ValueError), ([1, -1], ValueError), (["a"] * 3, TypeError)],
+)
+def test_bad_signatures(bad, error):
+    with pytest.raises(error, match="signature"):
+        ob.HyperbolicEigenvalueProblem(np.eye(3), bad)
+    with pytest.raises(error, match="signature"):
+        ob.JOrthogonalProblem(ob.Quadratic(np.eye(3)), bad)
+
+
+def test_bad_starts_and_options():
+    problem = ob.HyperbolicEigenvalueProblem(np.eye(4), signs(4, 2))
+    with pytest.raises(ValueError, match="x0"):
+        ob.solve(problem, 1.1 * np.eye(4))
+    with pytest.raises(ValueError, match="x0"):
+        ob.solve(problem, "spectral")
+    with pytest.raises(ValueError, match="x0"):
+        ob.solve(problem, np.eye(4)[:, :2])
+    with pytest.raises(ValueError, match="rapidity_bound"):
+        ob.JOBCD(rapidity_bound=0.0)
+    with pytest.raises(ValueError, match="sense"):
+        ob.HyperbolicEigenvalueProblem(np.eye(4), signs(4, 2), sense="least")
+    with pytest.raises(TypeError, match="solver"):
+        ob.solve(problem, solver=ob.OBCD())
+    # Odd n in Jacobi: one row rests.
+    odd = ob.HyperbolicEigenvalueProblem(np.eye(5), signs(5, 2))
+    result = ob.solve(odd, "random", solver=ob.JOBCD(update="jacobi"), max_sweeps=5)
+    assert result.objective <= result.history["objective"][0]
+
+
+@pytest.mark.data
+def test_w1a():
+    path = DATA / "w1a.csr.npz"
+    if not path.exists():
+        pytest.skip("w1a is not here")
+    A = sp.load_npz(path).astype(np.float64)[:, :300]
+    j = signs(300, 145)
+    problem = ob.HyperbolicEigenvalueProblem(A, j, ridge=1.0)
+    result = ob.solve(problem, reference_start(300, 145), max_time=30.0)
+    optimum = np.abs(sl.eigvals(j[:, None] * problem.matrix)).sum()
+    assert abs(result.objective - optimum) <= 1e-10 * optimum
+    bare = ob.solve(ob.HyperbolicEigenvalueProblem(A, j), max_time=5.0)
+    assert bare.status is ob.Status.DIVERGED
+    assert not bare.extra["well_posedness"].attained
