@@ -1,25 +1,32 @@
 """Exactly orthonormal sparse and nonnegative components, by block coordinate descent.
 
-``orthobcd`` minimises ``f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(±1)``, by changing
-two rows at a time, each pair solved to global optimality: every iterate is feasible and the
-objective never rises.
+``orthobcd`` minimises ``f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(±1)``, by
+changing two rows at a time, each pair solved to global optimality: every iterate is feasible and
+the objective never rises.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ._core import __version__
+from ._regularization import RegularizationPath, alpha_max, regularization_path
 from ._solve import Progress, solve
 from .problems import (
     L0,
     L1,
     GramQuadratic,
-    NoPenalty,
     NonNegative,
     NonnegativePCAProblem,
+    NoPenalty,
     Quadratic,
     SparsePCAProblem,
     StiefelProblem,
 )
 from .result import Result, Status
 from .solvers import OBCD
+
+if TYPE_CHECKING:
+    from .estimators import NonnegativePCA as NonnegativePCA
+    from .estimators import SparsePCA as SparsePCA
 
 __all__ = [
     "L0",
@@ -31,10 +38,29 @@ __all__ = [
     "NonnegativePCAProblem",
     "Progress",
     "Quadratic",
+    "RegularizationPath",
     "Result",
     "SparsePCAProblem",
     "Status",
     "StiefelProblem",
     "__version__",
+    "alpha_max",
+    "regularization_path",
     "solve",
 ]
+
+LAZY = {"NonnegativePCA": "estimators", "SparsePCA": "estimators", "plot": "plot"}
+"""What needs more than NumPy is imported when it is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(f".{LAZY[name]}", __name__)
+    return module if name == LAZY[name] else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})
