@@ -96,8 +96,6 @@ def test_sparse_and_dense_data(make, kind, scale):
         np.testing.assert_allclose(pca.scale_, dense.scale_)
         varying = X.std(axis=0) > 0
         np.testing.assert_allclose(pca.scale_[varying], X.std(axis=0)[varying])
-    # Rounding may lead to another local optimum, not to a worse kind of one.
-    assert pca.objective_ == pytest.approx(dense.objective_, rel=0.05)
 
 
 @pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
