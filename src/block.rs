@@ -50,6 +50,8 @@ pub struct Block {
     zero: Vec<bool>,
     moved: Vec<bool>,
     step: Vec<f64>,
+    delta: Vec<f64>,
+    delta_rows: Vec<usize>,
 }
 
 impl Block {
@@ -67,6 +69,8 @@ impl Block {
             zero: Vec::new(),
             moved: Vec::new(),
             step: Vec::new(),
+            delta: Vec::new(),
+            delta_rows: Vec::new(),
         }
     }
 
@@ -153,16 +157,34 @@ impl Block {
         &mut self.curvature
     }
 
-    /// Rows that moved and by how much: (positions in the block, ΔX).
-    pub fn delta(&self) -> (Vec<usize>, Array2<f64>) {
-        let moved: Vec<usize> = (0..self.len()).filter(|&k| self.moved[k]).collect();
-        let mut delta = Array2::zeros((moved.len(), self.r));
-        for (mut target, &k) in delta.outer_iter_mut().zip(&moved) {
-            for ((t, &new), &old) in target.iter_mut().zip(self.row(k)).zip(self.old_row(k)) {
-                *t = new - old;
-            }
+    /// Collects which rows moved and by how much, for [`Block::moved_rows`] and [`Block::delta`].
+    pub fn collect_delta(&mut self) {
+        self.delta_rows.clear();
+        self.delta.clear();
+        let stride = self.stride;
+        for k in (0..self.rows.len()).filter(|&k| self.moved[k]) {
+            self.delta_rows.push(k);
+            let range = k * stride..k * stride + self.r;
+            let (new, old) = (&self.x[range.clone()], &self.old[range]);
+            self.delta.extend(new.iter().zip(old).map(|(n, o)| n - o));
         }
-        (moved, delta)
+    }
+
+    /// Makes the rows as they are now those from which moves are counted.
+    pub fn rebase(&mut self) {
+        self.old.copy_from_slice(&self.x);
+        self.moved.fill(false);
+    }
+
+    /// Positions in the block of the rows that moved.
+    pub fn moved_rows(&self) -> &[usize] {
+        &self.delta_rows
+    }
+
+    /// ΔX of the rows that moved, in the order of [`Block::moved_rows`].
+    pub fn delta(&self) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape((self.delta_rows.len(), self.r), &self.delta)
+            .unwrap_or_else(|_| ArrayView2::from(&[[0.0; 0]; 0]))
     }
 }
 
@@ -240,16 +262,61 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
     }
 }
 
-/// Inner product of two rows of whole vectors.
+/// The inner products (gx·x, gx·y, gy·x, gy·y) and (x·x, y·y, x·y) of rows of whole vectors.
 #[inline(always)]
-fn dot<S: Simd>(simd: S, x: &[f64], y: &[f64]) -> f64 {
+fn products<S: Simd>(simd: S, x: &[f64], y: &[f64], gx: &[f64], gy: &[f64]) -> ([f64; 4], Sym2) {
     let (x, _) = S::as_simd_f64s(x);
     let (y, _) = S::as_simd_f64s(y);
-    let mut sum = simd.splat_f64s(0.0);
-    for (&a, &b) in x.iter().zip(y) {
-        sum = simd.mul_add_e_f64s(a, b, sum);
+    let (gx, _) = S::as_simd_f64s(gx);
+    let (gy, _) = S::as_simd_f64s(gy);
+    let mut sums = [simd.splat_f64s(0.0); 7];
+    for (((&x, &y), &gx), &gy) in x.iter().zip(y).zip(gx).zip(gy) {
+        sums[0] = simd.mul_add_e_f64s(gx, x, sums[0]);
+        sums[1] = simd.mul_add_e_f64s(gx, y, sums[1]);
+        sums[2] = simd.mul_add_e_f64s(gy, x, sums[2]);
+        sums[3] = simd.mul_add_e_f64s(gy, y, sums[3]);
+        sums[4] = simd.mul_add_e_f64s(x, x, sums[4]);
+        sums[5] = simd.mul_add_e_f64s(y, y, sums[5]);
+        sums[6] = simd.mul_add_e_f64s(x, y, sums[6]);
     }
-    simd.reduce_sum_f64s(sum)
+    let sums = sums.map(|sum| simd.reduce_sum_f64s(sum));
+    (
+        [sums[0], sums[1], sums[2], sums[3]],
+        Sym2 {
+            d0: sums[4],
+            d1: sums[5],
+            o: sums[6],
+        },
+    )
+}
+
+/// `new = u·x + v·y`, with +0.0 for −0.0.
+#[inline(always)]
+fn combine<S: Simd>(simd: S, new: &mut [f64], u: f64, x: &[f64], v: f64, y: &[f64]) {
+    let (new, _) = S::as_mut_simd_f64s(new);
+    let (x, _) = S::as_simd_f64s(x);
+    let (y, _) = S::as_simd_f64s(y);
+    let (u, v, zero) = (simd.splat_f64s(u), simd.splat_f64s(v), simd.splat_f64s(0.0));
+    for ((new, &x), &y) in new.iter_mut().zip(x).zip(y) {
+        // Two products and a sum, not a fused one: an exact cancellation must stay exact.
+        let sum = simd.add_f64s(simd.mul_f64s(u, x), simd.mul_f64s(v, y));
+        *new = simd.add_f64s(sum, zero);
+    }
+}
+
+/// Swaps the new row in and leaves the difference behind; returns whether the new row is zero.
+#[inline(always)]
+fn exchange<S: Simd>(simd: S, current: &mut [f64], new: &mut [f64]) -> bool {
+    let (current, _) = S::as_mut_simd_f64s(current);
+    let (new, _) = S::as_mut_simd_f64s(new);
+    let mut largest = simd.splat_f64s(0.0);
+    for (current, new) in current.iter_mut().zip(new) {
+        let difference = simd.sub_f64s(*new, *current);
+        *current = *new;
+        largest = simd.max_f64s(largest, simd.abs_f64s(*new));
+        *new = difference;
+    }
+    simd.reduce_max_f64s(largest) == 0.0
 }
 
 /// `target += u·x + v·y` over rows of whole vectors.
@@ -276,24 +343,18 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             let y = &block.x[j * stride..(j + 1) * stride];
             let gx = &block.gradient[i * stride..(i + 1) * stride];
             let gy = &block.gradient[j * stride..(j + 1) * stride];
+            let (g, gram) = products(simd, x, y, gx, gy);
             PairModel {
-                gz: [
-                    [dot(simd, gx, x), dot(simd, gx, y)],
-                    [dot(simd, gy, x), dot(simd, gy, y)],
-                ],
+                gz: [[g[0], g[1]], [g[2], g[3]]],
                 m: Sym2 {
                     d0: block.curvature[i * b + i],
                     d1: block.curvature[j * b + j],
                     o: block.curvature[i * b + j],
                 },
-                s: match self.options.metric {
-                    None => Sym2 {
-                        d0: dot(simd, x, x),
-                        d1: dot(simd, y, y),
-                        o: dot(simd, x, y),
-                    },
-                    Some(metric) => weighted(metric, &x[..r], &y[..r]),
-                },
+                s: self
+                    .options
+                    .metric
+                    .map_or(gram, |metric| weighted(metric, &x[..r], &y[..r])),
                 alpha: self.options.alpha,
             }
         };
@@ -307,10 +368,11 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         };
         let (rotation, reflection) = searched.branches();
         let best = self.penalty.circle(
+            simd,
             &CirclePair {
                 rows: pair,
-                x: &block.x[i * stride..i * stride + r],
-                y: &block.x[j * stride..j * stride + r],
+                x: &block.x[i * stride..(i + 1) * stride],
+                y: &block.x[j * stride..(j + 1) * stride],
                 rotation,
                 reflection,
             },
@@ -326,11 +388,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         {
             let x = &block.x[i * stride..(i + 1) * stride];
             let y = &block.x[j * stride..(j + 1) * stride];
-            for (((nx, ny), &x), &y) in new_x.iter_mut().zip(new_y.iter_mut()).zip(x).zip(y) {
-                // Adding +0.0 turns −0.0 into 0.0.
-                *nx = v[0][0] * x + v[0][1] * y + 0.0;
-                *ny = v[1][0] * x + v[1][1] * y + 0.0;
-            }
+            combine(simd, new_x, v[0][0], x, v[0][1], y);
+            combine(simd, new_y, v[1][0], x, v[1][1], y);
         }
         for &k in &self.scratch.vanishing {
             let k = k as usize;
@@ -360,19 +419,12 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         // Commit inside the block: swap the new rows in, turn `step` into the difference.
         for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {
             let current = &mut block.x[row * stride..(row + 1) * stride];
-            let mut zero = true;
-            for (c, n) in current.iter_mut().zip(new.iter_mut()) {
-                let difference = *n - *c;
-                *c = *n;
-                zero &= *n == 0.0;
-                *n = difference;
-            }
-            block.zero[row] = zero;
+            block.zero[row] = exchange(simd, current, new);
             block.moved[row] = true;
         }
         if let Some(metric) = self.options.metric {
             for row in [&mut *new_x, &mut *new_y] {
-                right_multiply(&mut row[..r], metric);
+                right_multiply(&mut row[..r], metric, &mut block.delta);
             }
         }
         let (ci, cj) = (
@@ -470,10 +522,12 @@ fn weighted(metric: ArrayView2<'_, f64>, x: &[f64], y: &[f64]) -> Sym2 {
 }
 
 /// `row ← row · D` for a symmetric D.
-fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>) {
-    let product: Vec<f64> = metric
-        .outer_iter()
-        .map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum())
-        .collect();
-    row.copy_from_slice(&product);
+fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>, product: &mut Vec<f64>) {
+    product.clear();
+    product.extend(
+        metric
+            .outer_iter()
+            .map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum::<f64>()),
+    );
+    row.copy_from_slice(product);
 }

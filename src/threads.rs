@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// for every number of threads.
 pub(crate) const CHUNK_ROWS: usize = 256;
 
-/// Multiply-adds below which a product is not worth sending to the pool (about 50 µs of work).
-const PARALLEL_FLOOR: usize = 1 << 19;
+/// Multiply-adds below which a product is not worth sending to the pool (about 0.1 ms of work).
+const PARALLEL_FLOOR: usize = 1 << 21;
 
 /// How many threads a solve may use.
 #[derive(Debug, Clone)]

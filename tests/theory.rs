@@ -2,6 +2,8 @@
 //! 2×2 examples of appendix C.1 (with the corrections of the appendix's text), the closed form of
 //! WSS-OR, and that neither the Jacobi update nor a million updates ever ascend or drift.
 
+mod common;
+
 use std::f64::consts::TAU;
 
 use ndarray::{Array2, ArrayView2, array, s};
@@ -63,7 +65,8 @@ fn step<P: Penalty>(
     };
     let (rotation, reflection) = model.branches();
     let mut scratch = Scratch::new(x.ncols());
-    let best = penalty.circle(
+    let best = common::circle(
+        penalty,
         &CirclePair {
             rows: (i, j),
             x: z.row(0).as_slice().unwrap(),

@@ -65,6 +65,12 @@ impl Trig {
         self.a * c1 + s * (self.b + 2.0 * (self.q * c - self.p * s))
     }
 
+    /// Derivative with respect to θ at (c, s).
+    #[inline(always)]
+    pub fn slope(&self, c: f64, s: f64) -> f64 {
+        self.b * c - self.a * s + 2.0 * (self.q * (c - s) * (c + s) - 2.0 * self.p * c * s)
+    }
+
     /// Sum of the magnitudes of the coefficients: a bound on the absolute value.
     #[inline(always)]
     pub fn magnitude(&self) -> f64 {
@@ -253,10 +259,6 @@ mod tests {
             .fold(f64::INFINITY, f64::min)
     }
 
-    fn slope(f: &Trig, c: f64, s: f64) -> f64 {
-        -f.a * s + f.b * c + 2.0 * (-2.0 * f.p * c * s + f.q * (c - s) * (c + s))
-    }
-
     fn curvature(f: &Trig, c: f64, s: f64) -> f64 {
         -f.a * c - f.b * s - 4.0 * (f.p * (c - s) * (c + s) + 2.0 * f.q * c * s)
     }
@@ -270,7 +272,7 @@ mod tests {
         assert!(f.lower_bound() <= f.value(c, s) + 1e-14 * scale);
         for &(c, s) in minima.points() {
             // At a nearly double root the slope is small but the angle is not sharp.
-            assert!(slope(f, c, s).abs() <= 1e-11 * scale, "{f:?} {c} {s}");
+            assert!(f.slope(c, s).abs() <= 1e-11 * scale, "{f:?} {c} {s}");
             assert!(curvature(f, c, s) >= -1e-7 * scale, "{f:?} {c} {s}");
         }
         // Every strict local minimum of a fine grid is one of the points.

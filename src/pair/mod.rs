@@ -11,8 +11,10 @@
 //! orthogonal group, `[[c, s], [−s, c]]` and `[[c, s], [s, −c]]`, turn this into a
 //! [`Trig`] of one angle.
 
+mod breakpoints;
 mod circle;
 
+pub use breakpoints::Breakpoints;
 pub use circle::{Minima, Trig};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
@@ -182,9 +184,9 @@ impl Turn {
 pub struct CirclePair<'a> {
     /// Global indices of the two rows (for entrywise weights).
     pub rows: (usize, usize),
-    /// First row, length r.
+    /// First row: r entries, perhaps followed by zeros.
     pub x: &'a [f64],
-    /// Second row, length r.
+    /// Second row, of the same length.
     pub y: &'a [f64],
     /// Smooth part on rotations.
     pub rotation: Trig,
@@ -231,35 +233,17 @@ impl Best {
 pub struct Scratch {
     /// Columns whose smaller entry is zero at the chosen breakpoint.
     pub vanishing: Vec<u32>,
-    /// Breakpoints: sort key and index.
-    pub order: Vec<(f64, u32)>,
-    /// Cosines, by breakpoint.
-    pub c: Vec<f64>,
-    /// Sines, by breakpoint.
-    pub s: Vec<f64>,
-    /// Coefficient of the cosine of h on the arc after the breakpoint.
-    pub arc_c: Vec<f64>,
-    /// Coefficient of the sine of h on the arc after the breakpoint.
-    pub arc_s: Vec<f64>,
-    /// Unsorted breakpoints as (c, s, jump of arc_c, jump of arc_s).
-    pub jumps: Vec<[f64; 4]>,
-    /// Values, by breakpoint.
-    pub values: Vec<f64>,
+    /// Breakpoints and arcs.
+    pub breakpoints: Breakpoints,
 }
 
 impl Scratch {
     /// Work space for rows of length `r`.
     pub fn new(r: usize) -> Self {
-        let capacity = 4 * r + 8;
+        let capacity = 2 * r + 16;
         Self {
             vanishing: Vec::with_capacity(capacity),
-            order: Vec::with_capacity(capacity),
-            c: Vec::with_capacity(capacity),
-            s: Vec::with_capacity(capacity),
-            arc_c: Vec::with_capacity(capacity),
-            arc_s: Vec::with_capacity(capacity),
-            jumps: Vec::with_capacity(capacity),
-            values: Vec::with_capacity(8 * capacity),
+            breakpoints: Breakpoints::with_capacity(capacity),
         }
     }
 }

@@ -5,7 +5,10 @@
 //! columns with one zero entry keep it), every distinct slope, and the unpenalised minimum.
 //! O(r) plus a sort that finds columns of equal slope.
 
+use pulp::Simd;
+
 use super::Penalty;
+use super::l1::quarter_period;
 use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
@@ -50,13 +53,13 @@ impl Penalty for L0 {
     }
 
     #[inline(always)]
-    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.vanishing.clear();
-        scratch.order.clear();
         let (mut full, mut single) = (0usize, 0usize);
         for (&x, &y) in pair.x.iter().zip(pair.y) {
-            full += usize::from(x != 0.0 && y != 0.0);
-            single += usize::from((x != 0.0) != (y != 0.0));
+            let (x, y) = (x != 0.0, y != 0.0);
+            full += usize::from(x & y);
+            single += usize::from(x ^ y);
         }
         let base = pair.rotation.a + pair.rotation.p;
         let branches = [(pair.rotation, false), (pair.reflection, true)];
@@ -64,45 +67,22 @@ impl Penalty for L0 {
 
         // Axis: the count of the identity.
         for (f, reflect) in branches {
-            offer_quadrants(&mut best, &f, base, 1.0, 0.0, 0.0, reflect, None);
+            offer_quadrants(&mut best, &f, base, (1.0, 0.0), 0.0, reflect, None);
         }
 
         // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes.
         if full > 0 {
-            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
-                if x != 0.0 && y != 0.0 {
-                    let (u, w) = quadrant_direction(x, y);
-                    scratch.order.push((w / (u + w), k as u32));
-                }
-            }
-            if full > 1 {
-                scratch.order.sort_unstable_by(|l, r| l.0.total_cmp(&r.0));
-            }
-            let mut start = 0;
-            while start < full {
-                let mut end = start + 1;
-                while end < full
-                    && scratch.order[end].0 - scratch.order[start].0 <= SAME_BREAKPOINT
-                {
-                    end += 1;
-                }
-                let price = self.lambda * (single as f64 - (end - start) as f64);
-                let k = scratch.order[start].1 as usize;
-                let (u, w) = quadrant_direction(pair.x[k], pair.y[k]);
-                let length = u.hypot(w);
+            quarter_period(simd, 1.0, pair, &mut scratch.breakpoints);
+            scratch.breakpoints.lay_arcs(simd, (0.0, 0.0), (0.0, 1.0));
+            let mut m = 1;
+            while m <= full {
+                let group = scratch.breakpoints.group(m, SAME_BREAKPOINT);
+                let price = self.lambda * (single as f64 - group as f64);
+                let direction = scratch.breakpoints.direction(m);
                 for (f, reflect) in branches {
-                    offer_quadrants(
-                        &mut best,
-                        &f,
-                        base,
-                        u / length,
-                        w / length,
-                        price,
-                        reflect,
-                        Some(start),
-                    );
+                    offer_quadrants(&mut best, &f, base, direction, price, reflect, Some(m));
                 }
-                start = end;
+                m += group;
             }
         }
 
@@ -120,12 +100,8 @@ impl Penalty for L0 {
             }
         }
 
-        if let Some(start) = best.breakpoint {
-            let key = scratch.order[start].0;
-            for &(other, k) in &scratch.order[start..] {
-                if other - key > SAME_BREAKPOINT {
-                    break;
-                }
+        if let Some(m) = best.breakpoint {
+            for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
                 scratch.vanishing.push(k);
             }
         }
@@ -133,26 +109,13 @@ impl Penalty for L0 {
     }
 }
 
-/// The direction (cosθ, sinθ), up to length, in the first quadrant at which one entry of the
-/// rotated column (x, y) vanishes.
-#[inline(always)]
-pub(super) fn quadrant_direction(x: f64, y: f64) -> (f64, f64) {
-    if (x > 0.0) == (y > 0.0) {
-        (x.abs(), y.abs())
-    } else {
-        (y.abs(), x.abs())
-    }
-}
-
 /// Offers the four angles θ + kπ/2 at one price.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn offer_quadrants(
     best: &mut Best,
     f: &Trig,
     base: f64,
-    c: f64,
-    s: f64,
+    (c, s): (f64, f64),
     price: f64,
     reflect: bool,
     breakpoint: Option<usize>,

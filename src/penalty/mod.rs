@@ -13,6 +13,8 @@ mod piecewise;
 
 use ndarray::ArrayView2;
 
+use pulp::Simd;
+
 use crate::pair::{Best, CirclePair, Scratch};
 
 pub use l0::L0;
@@ -62,7 +64,7 @@ pub trait Penalty: Clone + Send + Sync {
     /// The global minimum of smooth part plus penalty over rotations and reflections, relative to
     /// the identity; the columns with a vanishing entry are left in `scratch.vanishing`.
     #[inline(always)]
-    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         piecewise::circle(self, pair, scratch)
     }
 

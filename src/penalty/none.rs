@@ -1,5 +1,7 @@
 //! No penalty: the pair problem is the global minimum of the smooth part on both branches.
 
+use pulp::Simd;
+
 use super::Penalty;
 use crate::pair::{Best, CirclePair, Scratch};
 
@@ -30,7 +32,7 @@ impl Penalty for NoPenalty {
     }
 
     #[inline(always)]
-    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.vanishing.clear();
         let mut best = Best::IDENTITY;
         let (c, s) = pair.rotation.global_minimum();

@@ -6,6 +6,8 @@
 
 use ndarray::ArrayView2;
 
+use pulp::Simd;
+
 use super::Penalty;
 use crate::pair::{Best, CirclePair, Scratch, Trig};
 
@@ -50,7 +52,7 @@ impl Penalty for NonNegative {
     }
 
     #[inline(always)]
-    fn circle(&self, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.vanishing.clear();
         // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
         let mut low: Option<(f64, f64)> = None;

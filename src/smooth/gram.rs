@@ -399,6 +399,10 @@ impl GramTracker<'_> {
 }
 
 impl Tracker for GramTracker<'_> {
+    fn keeps_lead(&self) -> bool {
+        true
+    }
+
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         let mut square: f64 = self.w.iter().map(|v| v * v).sum();
         if let Some((by_mean, by_sum)) = &self.moments {
@@ -481,7 +485,7 @@ impl Tracker for GramTracker<'_> {
     }
 
     fn commit(&mut self, block: &Block, _threads: &Threads) {
-        let (moved, delta) = block.delta();
+        let (moved, delta) = (block.moved_rows(), block.delta());
         for (&k, step) in moved.iter().zip(delta.outer_iter()) {
             let row = block.rows[k];
             match &self.objective.data {

@@ -68,6 +68,11 @@ pub trait Smooth: Send + Sync {
 
 /// The incremental side of a [`Smooth`] objective during one solve.
 pub trait Tracker: Send {
+    /// Whether consecutive blocks with the same lead rows are cheaper to fill.
+    fn keeps_lead(&self) -> bool {
+        false
+    }
+
     /// f at the current X.
     fn value(&self, x: ArrayView2<'_, f64>) -> f64;
 

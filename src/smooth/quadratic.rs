@@ -252,7 +252,7 @@ impl Tracker for QuadraticTracker<'_> {
     }
 
     fn commit(&mut self, block: &Block, threads: &Threads) {
-        let (moved, delta) = block.delta();
+        let (moved, delta) = (block.moved_rows(), block.delta());
         let (n, r) = self.y.dim();
         let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
         let c = &self.objective.c;
@@ -263,7 +263,7 @@ impl Tracker for QuadraticTracker<'_> {
             let dense = moved.len() <= 4 && nonzero * 2 > delta.len();
             threads.for_chunks(y, CHUNK_ROWS * r, n * nonzero, |piece, target| {
                 let from = piece * CHUNK_ROWS;
-                for (step, &k) in delta.outer_iter().zip(&moved) {
+                for (step, &k) in delta.outer_iter().zip(moved) {
                     let row = c.row(block.rows[k]);
                     let Some(row) = row.as_slice() else { continue };
                     let row = &row[from..from + target.len() / r];
@@ -290,7 +290,7 @@ impl Tracker for QuadraticTracker<'_> {
         if self.panel.dim() != (moved.len(), n) {
             self.panel = Array2::zeros((moved.len(), n));
         }
-        for (mut target, &k) in self.panel.outer_iter_mut().zip(&moved) {
+        for (mut target, &k) in self.panel.outer_iter_mut().zip(moved) {
             target.assign(&c.row(block.rows[k]));
         }
         let panel = self.panel.view();

@@ -28,7 +28,7 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
-use crate::working_set::{Schedule, Scores, Visit, WorkingSet};
+use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
 pub(crate) use repair::START_TOLERANCE;
@@ -49,6 +49,13 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
+
+/// Between two full sweeps of a sparse iterate, its nonzero rows are swept alone until such a sweep
+/// lowers F by less than this part of what the full one did, or [`SUPPORT_SWEEPS`] times.
+const SUPPORT_SHARE: f64 = 0.01;
+
+/// Sweeps over the nonzero rows between two full sweeps, at most.
+const SUPPORT_SWEEPS: usize = 100;
 
 /// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
 pub const DEFAULT_TILE: usize = 64;
@@ -354,6 +361,8 @@ struct State<'a, P: Penalty> {
     visit: Visit,
     rng: Xoshiro256PlusPlus,
     block: Block,
+    /// Whether the block still holds the rows of X it was loaded with.
+    block_current: bool,
     scratch: Scratch,
     lipschitz: f64,
     jacobi: Option<jacobi::Jacobi>,
@@ -383,6 +392,11 @@ impl<'a, P: Penalty> State<'a, P> {
         };
         let jacobi = (options.update == Update::Jacobi)
             .then(|| jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1));
+        let tile_order = if tracker.keeps_lead() {
+            TileOrder::ByLead
+        } else {
+            TileOrder::RoundRobin
+        };
         let mut state = Self {
             problem,
             options,
@@ -392,10 +406,17 @@ impl<'a, P: Penalty> State<'a, P> {
             objective: 0.0,
             magnitude: 0.0,
             counts: Outcome::default(),
-            schedule: Schedule::new(options.working_set, n, options.block_size, options.tile),
+            schedule: Schedule::new(
+                options.working_set,
+                n,
+                options.block_size,
+                options.tile,
+                tile_order,
+            ),
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             block: Block::new(r),
+            block_current: false,
             scratch: Scratch::new(r),
             lipschitz,
             jacobi,
@@ -426,6 +447,7 @@ impl<'a, P: Penalty> State<'a, P> {
         let sweep = n * (n - 1) / 2;
         let mut next_sweep = sweep;
         let mut sweep_start = self.objective;
+        let (mut support_start, mut support_goal, mut support_sweeps) = (0.0, 0.0, 0);
         let mut checked_updates = 0;
         let (mut polled, mut recorded) = (Instant::now(), Instant::now());
         let mut record_cost = Duration::ZERO;
@@ -466,30 +488,56 @@ impl<'a, P: Penalty> State<'a, P> {
 
             self.step();
 
-            if self.counts.visited >= next_sweep || self.counts.updates >= checked_updates + CHECKPOINT_UPDATES {
+            let tiled = self.options.working_set == WorkingSet::Tiled && self.jacobi.is_none();
+            let ended = if tiled {
+                self.schedule.ended()
+            } else {
+                (self.counts.visited >= next_sweep).then_some(Pass::Full)
+            };
+            if ended == Some(Pass::Full)
+                || self.counts.updates >= checked_updates + CHECKPOINT_UPDATES
+            {
                 checked_updates = self.counts.updates;
                 self.checkpoint();
             }
-            if self.counts.visited >= next_sweep {
-                next_sweep = (self.counts.visited / sweep + 1) * sweep;
-                let decrease = sweep_start - self.objective;
-                sweep_start = self.objective;
-                let pause = if self.history.len() < 1000 { 0 } else { 10 };
-                if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
-                    recorded = Instant::now();
-                    if self.record(monitor, &mut record_cost) == Control::Stop {
-                        return Status::Interrupted;
+            match ended {
+                None => {}
+                Some(Pass::Support) => {
+                    let decrease = support_start - self.objective;
+                    support_start = self.objective;
+                    support_sweeps += 1;
+                    if decrease > support_goal && support_sweeps < SUPPORT_SWEEPS {
+                        self.schedule.restrict_to_support();
                     }
                 }
-                if decrease <= self.options.tol * self.magnitude {
-                    return Status::Converged;
-                }
-                if self
-                    .options
-                    .max_sweeps
-                    .is_some_and(|limit| self.counts.visited / sweep >= limit)
-                {
-                    return Status::MaxSweeps;
+                Some(Pass::Full) => {
+                    next_sweep = (self.counts.visited / sweep + 1) * sweep;
+                    let decrease = sweep_start - self.objective;
+                    sweep_start = self.objective;
+                    let pause = if self.history.len() < 1000 { 0 } else { 10 };
+                    if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
+                        recorded = Instant::now();
+                        if self.record(monitor, &mut record_cost) == Control::Stop {
+                            return Status::Interrupted;
+                        }
+                    }
+                    if decrease <= self.options.tol * self.magnitude {
+                        return Status::Converged;
+                    }
+                    if self
+                        .options
+                        .max_sweeps
+                        .is_some_and(|limit| self.counts.visited / sweep >= limit)
+                    {
+                        return Status::MaxSweeps;
+                    }
+                    if tiled && 2 * self.schedule.support() < self.x.nrows() {
+                        support_start = self.objective;
+                        support_goal =
+                            (SUPPORT_SHARE * decrease).max(self.options.tol * self.magnitude);
+                        support_sweeps = 0;
+                        self.schedule.restrict_to_support();
+                    }
                 }
             }
         }
@@ -531,8 +579,13 @@ impl<'a, P: Penalty> State<'a, P> {
             self.counts.visited += rest.len() as u64;
             return;
         }
-        self.block.load(self.x.view(), lead, rest);
-        self.tracker.fill(&mut self.block);
+        if self.visit.again && self.block_current {
+            self.block.rebase();
+        } else {
+            self.block.load(self.x.view(), lead, rest);
+            self.tracker.fill(&mut self.block);
+            self.block_current = true;
+        }
         let outcome = self.sweep_block(pairs);
         if outcome.updates > 0 {
             for (k, &row) in self.block.rows.iter().enumerate() {
@@ -544,6 +597,7 @@ impl<'a, P: Penalty> State<'a, P> {
                         .for_each(|(x, &new)| *x = new);
                 }
             }
+            self.block.collect_delta();
             self.tracker.commit(&self.block, self.threads);
             self.objective += outcome.change;
         }
@@ -602,6 +656,7 @@ impl<'a, P: Penalty> State<'a, P> {
             if value <= ceiling {
                 std::mem::swap(&mut self.tracker, &mut tracker);
                 self.x = repaired;
+                self.block_current = false;
                 self.evaluate();
             }
         }

@@ -90,7 +90,12 @@ pub struct Visit {
     pub pairs: Option<Pairs>,
     /// Pairs proved to rest, which this visit also accounts for.
     pub skipped: u64,
+    /// Whether these are the rows of the last visit again.
+    pub again: bool,
 }
+
+/// Up to this many nonzero rows form one block when the zero rows are left out.
+const SUPPORT_BLOCK: usize = 384;
 
 /// A working-set rule in action.
 #[derive(Debug)]
@@ -100,31 +105,84 @@ pub struct Schedule {
     size: usize,
     tile: usize,
     cursor: (usize, usize),
+    tile_order: TileOrder,
     tiles: Tiles,
+}
+
+/// The order in which the tiles of a sweep are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TileOrder {
+    /// A round-robin tournament of the groups: every row moves once in every round, so no row waits
+    /// for a whole sweep.
+    RoundRobin,
+    /// One group against all others, then the next: for objectives that keep what belongs to the
+    /// lead group.
+    ByLead,
+}
+
+/// What a finished pass of the tiled rule has visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// All pairs.
+    Full,
+    /// The pairs of rows that were nonzero when it began.
+    Support,
 }
 
 #[derive(Debug, Default)]
 struct Tiles {
     groups: Vec<Vec<usize>>,
-    /// Number of groups that hold nonzero rows; they come first.
-    active: usize,
-    first: usize,
-    second: usize,
+    /// Number of rows that were nonzero when the pass began.
+    support: usize,
+    /// Whether this pass, and the next one, leave the zero rows out.
+    support_only: bool,
+    next_support_only: bool,
+    ended: Option<Pass>,
+    /// Tiles of this sweep still to come, last first.
+    order: Vec<(u32, u32)>,
     skipped: u64,
-    running: bool,
+}
+
+impl Tiles {
+    /// Whether the next visit is the whole support once more.
+    fn repeats(&self) -> bool {
+        self.next_support_only && self.ended == Some(Pass::Support) && self.groups.len() == 1
+    }
 }
 
 impl Schedule {
     /// The rule for n rows, sets of `size` rows, and tiles of `tile` rows.
-    pub fn new(rule: WorkingSet, n: usize, size: usize, tile: usize) -> Self {
+    pub fn new(
+        rule: WorkingSet,
+        n: usize,
+        size: usize,
+        tile: usize,
+        tile_order: TileOrder,
+    ) -> Self {
         Self {
             rule,
             n,
             size,
             tile,
             cursor: (0, 1),
+            tile_order,
             tiles: Tiles::default(),
         }
+    }
+
+    /// The pass that the last visit ended, for the tiled rule.
+    pub fn ended(&self) -> Option<Pass> {
+        self.tiles.ended
+    }
+
+    /// Number of rows that were nonzero when the tiled pass began.
+    pub fn support(&self) -> usize {
+        self.tiles.support
+    }
+
+    /// Lets the next tiled pass leave the zero rows out.
+    pub fn restrict_to_support(&mut self) {
+        self.tiles.next_support_only = true;
     }
 
     /// The next rows.
@@ -137,6 +195,12 @@ impl Schedule {
         lipschitz: f64,
         alpha: f64,
     ) {
+        if self.rule == WorkingSet::Tiled && self.tiles.repeats() {
+            self.tiles.next_support_only = false;
+            visit.again = true;
+            return;
+        }
+        visit.again = false;
         visit.lead.clear();
         visit.rest.clear();
         visit.skipped = 0;
@@ -223,43 +287,92 @@ impl Schedule {
     /// Groups of half a tile; a tile is two groups. The nonzero rows form the first groups, so a
     /// sweep costs (nonzero rows) × n pairs.
     fn tiled(&mut self, visit: &mut Visit, x: ArrayView2<'_, f64>, rng: &mut Xoshiro256PlusPlus) {
-        let tiles = &mut self.tiles;
-        if !tiles.running {
-            let (mut active, mut zero): (Vec<usize>, Vec<usize>) =
-                (0..self.n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
-            let pairs = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
-            tiles.skipped = pairs(zero.len());
-            active.shuffle(rng);
-            zero.shuffle(rng);
-            let half = (self.tile / 2).max(1);
-            tiles.groups.clear();
-            tiles.groups.extend(active.chunks(half).map(<[usize]>::to_vec));
-            tiles.active = tiles.groups.len();
-            tiles.groups.extend(zero.chunks(half).map(<[usize]>::to_vec));
-            tiles.first = 0;
-            tiles.second = 0;
-            tiles.running = true;
+        if self.tiles.order.is_empty() {
+            self.lay_tiles(x, rng);
         }
-        let (first, second) = (tiles.first, tiles.second);
-        visit.lead.extend_from_slice(&tiles.groups[first]);
+        let tiles = &mut self.tiles;
+        tiles.ended = None;
+        let (first, second) = tiles.order.pop().unwrap_or((0, 0));
+        visit.lead.extend_from_slice(&tiles.groups[first as usize]);
         if first == second {
-            visit.pairs = Some(Pairs::All);
             if visit.lead.len() == 1 {
                 visit.pairs = None;
             }
         } else {
-            visit.rest.extend_from_slice(&tiles.groups[second]);
+            visit
+                .rest
+                .extend_from_slice(&tiles.groups[second as usize]);
             visit.pairs = Some(Pairs::Cross);
         }
-        tiles.second += 1;
-        if tiles.second == tiles.groups.len() {
-            tiles.first += 1;
-            tiles.second = tiles.first;
-            if tiles.first >= tiles.active {
-                tiles.running = false;
-                visit.skipped = tiles.skipped;
+        if tiles.order.is_empty() {
+            visit.skipped = tiles.skipped;
+            tiles.ended = Some(if tiles.support_only {
+                Pass::Support
+            } else {
+                Pass::Full
+            });
+        }
+    }
+
+    /// Groups and tiles of the next sweep.
+    fn lay_tiles(&mut self, x: ArrayView2<'_, f64>, rng: &mut Xoshiro256PlusPlus) {
+        let tiles = &mut self.tiles;
+        let (mut active, mut zero): (Vec<usize>, Vec<usize>) =
+            (0..self.n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
+        tiles.support = active.len();
+        tiles.support_only = std::mem::take(&mut tiles.next_support_only);
+        if tiles.support_only {
+            zero.clear();
+        }
+        tiles.skipped = (zero.len() * zero.len().saturating_sub(1) / 2) as u64;
+        active.shuffle(rng);
+        zero.shuffle(rng);
+        let half = if tiles.support_only && active.len() <= SUPPORT_BLOCK {
+            active.len()
+        } else {
+            (self.tile / 2).max(1)
+        };
+        tiles.groups.clear();
+        tiles
+            .groups
+            .extend(active.chunks(half).map(<[usize]>::to_vec));
+        let (active, all) = {
+            let active = tiles.groups.len();
+            tiles
+                .groups
+                .extend(zero.chunks(half).map(<[usize]>::to_vec));
+            (active, tiles.groups.len())
+        };
+        let order = &mut tiles.order;
+        match self.tile_order {
+            TileOrder::ByLead => {
+                for first in 0..active {
+                    order.extend((first..all).map(|second| (first as u32, second as u32)));
+                }
+            }
+            TileOrder::RoundRobin => {
+                order.extend((0..active).map(|group| (group as u32, group as u32)));
+                // Circle method: player 0 stays, the others turn; an odd number gets a bye.
+                let players = all + all % 2;
+                for round in 0..players.saturating_sub(1) {
+                    let seat = |k: usize| {
+                        if k == 0 {
+                            0
+                        } else {
+                            1 + (k - 1 + round) % (players - 1)
+                        }
+                    };
+                    for k in 0..players / 2 {
+                        let (first, second) = (seat(k), seat(players - 1 - k));
+                        let (first, second) = (first.min(second), first.max(second));
+                        if first < active && second < all {
+                            order.push((first as u32, second as u32));
+                        }
+                    }
+                }
             }
         }
+        order.reverse();
     }
 }
 

@@ -1,0 +1,272 @@
+//! Breakpoints of a pair problem, sorted by angle, and the arcs between them.
+//!
+//! Kept as separate arrays, padded to whole vectors, so that everything done per breakpoint is
+//! vector code. Up to [`RANK_SORT`] breakpoints are sorted by counting for each how many come
+//! before it: a quadratic number of comparisons, but a vector of them at a time and without a branch;
+//! more by the standard sort.
+
+use pulp::Simd;
+
+/// Arrays are padded to multiples of this.
+pub(crate) const LANES: usize = 8;
+
+/// Up to this many breakpoints are sorted by rank; measured, see `docs/performance.md`.
+const RANK_SORT: usize = 64;
+
+/// Breakpoints with the jumps of h = A cosθ + B sinθ across them, and the arcs in between.
+///
+/// Slots are filled in any order, one per column or term; a slot without a breakpoint is inert: key
+/// [`Breakpoints::INERT`], no jump.
+#[derive(Debug, Clone, Default)]
+pub struct Breakpoints {
+    slots: usize,
+    live: usize,
+    key: Vec<f64>,
+    packed: Vec<u64>,
+    rank: Vec<u64>,
+    order: Vec<u32>,
+    slot: [Vec<f64>; 4],
+    /// Per point: cosine, sine, A and B of the arc that follows.
+    point: [Vec<f64>; 4],
+    /// Work arrays, per point.
+    work: [Vec<f64>; 3],
+}
+
+/// Views of the points: cosine, sine, A, B (each with one vector more than `count`, repeating the last
+/// point), and the work arrays.
+pub(crate) struct Arcs<'a> {
+    pub(crate) count: usize,
+    pub(crate) c: &'a [f64],
+    pub(crate) s: &'a [f64],
+    pub(crate) a: &'a [f64],
+    pub(crate) b: &'a [f64],
+    pub(crate) rotation: &'a mut [f64],
+    pub(crate) reflection: &'a mut [f64],
+    pub(crate) bound: &'a mut [f64],
+}
+
+/// The arrays of the slots to fill.
+pub(crate) struct Slots<'a> {
+    pub(crate) key: &'a mut [f64],
+    pub(crate) c: &'a mut [f64],
+    pub(crate) s: &'a mut [f64],
+    pub(crate) jump_c: &'a mut [f64],
+    pub(crate) jump_s: &'a mut [f64],
+}
+
+impl Breakpoints {
+    /// Key of a slot without a breakpoint: beyond every angle.
+    pub(crate) const INERT: f64 = 4.0;
+
+    pub(super) fn with_capacity(count: usize) -> Self {
+        let mut points = Self::default();
+        points.resize(count);
+        points
+    }
+
+    /// Makes room for `slots` slots, all to be filled.
+    #[inline(always)]
+    pub(crate) fn resize(&mut self, slots: usize) {
+        self.slots = slots;
+        let size = slots.div_ceil(LANES) * LANES + 2 * LANES;
+        if self.key.len() < size {
+            self.key.resize(size, Self::INERT);
+            for array in self
+                .slot
+                .iter_mut()
+                .chain(&mut self.point)
+                .chain(&mut self.work)
+            {
+                array.resize(size, 0.0);
+            }
+            self.packed.resize(size, u64::MAX);
+            self.rank.resize(size, 0);
+            self.order.resize(size, 0);
+        }
+    }
+
+    /// The arrays of the slots, padded.
+    #[inline(always)]
+    pub(crate) fn slots(&mut self) -> Slots<'_> {
+        let padded = self.slots.div_ceil(LANES) * LANES;
+        let [c, s, jump_c, jump_s] = &mut self.slot;
+        Slots {
+            key: &mut self.key[..padded],
+            c: &mut c[..padded],
+            s: &mut s[..padded],
+            jump_c: &mut jump_c[..padded],
+            jump_s: &mut jump_s[..padded],
+        }
+    }
+
+    /// Fills one slot: sort key in [0, 2], increasing with the angle; direction; jump.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, slot: usize, key: f64, direction: (f64, f64), jump: (f64, f64)) {
+        self.key[slot] = key;
+        let values = [direction.0, direction.1, jump.0, jump.1];
+        for (array, value) in self.slot.iter_mut().zip(values) {
+            array[slot] = value;
+        }
+    }
+
+    /// Sorts the breakpoints and sums their jumps: point 0 is θ = 0, where the arc `start` begins,
+    /// then come the breakpoints, then `end`, the end of the period.
+    #[inline(always)]
+    pub(crate) fn lay_arcs<S: Simd>(&mut self, simd: S, start: (f64, f64), end: (f64, f64)) {
+        let slots = self.slots;
+        let padded = slots.div_ceil(LANES) * LANES;
+        // Keys as integers with the slot in the low bits: all different, so ranks are a permutation.
+        let bits = usize::BITS - slots.leading_zeros();
+        let scale = (1u64 << (61 - bits)) as f64;
+        let mut live = 0;
+        for (k, (packed, &key)) in self.packed[..padded].iter_mut().zip(&self.key).enumerate() {
+            let inert = k >= slots || key >= Self::INERT;
+            live += usize::from(!inert);
+            let value = (((key * scale) as u64) << bits) | k as u64;
+            *packed = if inert { u64::MAX } else { value };
+        }
+        self.live = live;
+        if slots <= RANK_SORT {
+            let (keys, _) = S::as_simd_u64s(&self.packed[..padded]);
+            let (ranks, _) = S::as_mut_simd_u64s(&mut self.rank[..padded]);
+            let (zero, one) = (simd.splat_u64s(0), simd.splat_u64s(1));
+            for (own, rank) in keys.iter().zip(ranks) {
+                let mut count = zero;
+                for &other in &self.packed[..slots] {
+                    let less = simd.less_than_u64s(simd.splat_u64s(other), *own);
+                    count = simd.add_u64s(count, simd.select_u64s(less, one, zero));
+                }
+                *rank = count;
+            }
+            for k in 0..slots {
+                if self.packed[k] != u64::MAX {
+                    self.order[self.rank[k] as usize] = k as u32;
+                }
+            }
+        } else {
+            let sorted = &mut self.rank[..slots];
+            sorted.copy_from_slice(&self.packed[..slots]);
+            sorted.sort_unstable();
+            let mask = (1u64 << bits) - 1;
+            for (order, packed) in self.order.iter_mut().zip(&sorted[..live]) {
+                *order = (packed & mask) as u32;
+            }
+        }
+        let [c, s, jump_c, jump_s] = &self.slot;
+        let [pc, ps, pa, pb] = &mut self.point;
+        let total = (live + 2).div_ceil(LANES) * LANES + LANES;
+        let (mut a, mut b) = start;
+        (pc[0], ps[0], pa[0], pb[0]) = (1.0, 0.0, a, b);
+        let points = pc[1..]
+            .iter_mut()
+            .zip(&mut ps[1..])
+            .zip(&mut pa[1..])
+            .zip(&mut pb[1..]);
+        for (&k, (((pc, ps), pa), pb)) in self.order[..live].iter().zip(points) {
+            let k = k as usize;
+            a += jump_c[k];
+            b += jump_s[k];
+            (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+        }
+        for (array, value) in self.point.iter_mut().zip([end.0, end.1, a, b]) {
+            array[live + 1..total].fill(value);
+        }
+    }
+
+    /// The points and arcs laid.
+    #[inline(always)]
+    pub(crate) fn arcs(&mut self) -> Arcs<'_> {
+        let count = self.live + 2;
+        let padded = count.div_ceil(LANES) * LANES;
+        let [c, s, a, b] = &self.point;
+        let [rotation, reflection, bound] = &mut self.work;
+        Arcs {
+            count,
+            c: &c[..padded + LANES],
+            s: &s[..padded + LANES],
+            a: &a[..padded],
+            b: &b[..padded],
+            rotation: &mut rotation[..padded + LANES],
+            reflection: &mut reflection[..padded + LANES],
+            bound: &mut bound[..padded],
+        }
+    }
+
+    /// Slots of the breakpoints with a jump whose key is within `tolerance` of that of point `m`.
+    #[inline(always)]
+    pub(crate) fn at_same_angle(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
+        let live = &self.order[..self.live];
+        let key = self.key[live[m - 1] as usize];
+        live.iter().copied().filter(move |&k| {
+            let k = k as usize;
+            (self.key[k] - key).abs() <= tolerance
+                && (self.slot[2][k] != 0.0 || self.slot[3][k] != 0.0)
+        })
+    }
+
+    /// Number of breakpoints from point `m` on whose key is within `tolerance` of its key.
+    #[inline(always)]
+    pub(crate) fn group(&self, m: usize, tolerance: f64) -> usize {
+        let live = &self.order[m - 1..self.live];
+        let key = self.key[live[0] as usize];
+        live.iter()
+            .take_while(|&&k| self.key[k as usize] - key <= tolerance)
+            .count()
+    }
+
+    /// Direction (cosine, sine) of point `m`.
+    #[inline(always)]
+    pub(crate) fn direction(&self, m: usize) -> (f64, f64) {
+        (self.point[0][m], self.point[1][m])
+    }
+
+    /// Whether point `m` is a breakpoint, neither of the ends.
+    #[inline(always)]
+    pub(crate) fn is_breakpoint(&self, m: usize) -> bool {
+        m > 0 && m <= self.live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Lay<'a>(&'a mut Breakpoints);
+
+    impl pulp::WithSimd for Lay<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            self.0.lay_arcs(simd, (0.0, 0.0), (0.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn both_sorts_order_by_key_then_slot_and_leave_out_inert_slots() {
+        for len in [1, 2, 7, RANK_SORT, RANK_SORT + 1, 200] {
+            let mut points = Breakpoints::with_capacity(len);
+            points.resize(len);
+            let mut live = 0;
+            for k in 0..len {
+                let key = ((k * 7919) % 31) as f64 / 31.0;
+                if k % 5 == 4 {
+                    points.set(k, Breakpoints::INERT, (0.0, 1.0), (0.0, 0.0));
+                } else {
+                    live += 1;
+                    points.set(k, key, (key, 1.0 - key), (1.0, 0.0));
+                }
+            }
+            pulp::Arch::new().dispatch(Lay(&mut points));
+            assert_eq!(points.live, live);
+            for m in 1..live {
+                let (before, after) = (points.order[m - 1] as usize, points.order[m] as usize);
+                assert!((points.key[before], before) < (points.key[after], after));
+            }
+            let arcs = points.arcs();
+            assert_eq!(arcs.count, live + 2);
+            assert_eq!(arcs.a[live], live as f64);
+            assert_eq!((arcs.c[live + 1], arcs.s[live + 1]), (0.0, 1.0));
+        }
+    }
+}
