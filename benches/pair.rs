@@ -4,39 +4,14 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
-use orthobcd::pair::{Best, CirclePair, Scratch, Trig};
+use orthobcd::pair::{CirclePair, Scratch, Trig, solve_on_circle};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
 };
-use pulp::{Arch, Simd, WithSimd};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
-
-struct Solve<'a, 'b, P> {
-    penalty: &'a P,
-    pair: &'a CirclePair<'b>,
-    scratch: &'a mut Scratch,
-}
-
-impl<P: Penalty> WithSimd for Solve<'_, '_, P> {
-    type Output = Best;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Best {
-        self.penalty.circle(simd, self.pair, self.scratch)
-    }
-}
-
-/// One pair, vectors chosen anew: a few nanoseconds more than inside a sweep.
-fn solve<P: Penalty>(penalty: &P, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-    Arch::new().dispatch(Solve {
-        penalty,
-        pair,
-        scratch,
-    })
-}
 
 /// Instances per measurement, so that branches cannot be learnt.
 const INSTANCES: usize = 256;
@@ -82,15 +57,10 @@ fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P)
         let instances: Vec<_> = (0..INSTANCES)
             .map(|_| {
                 let row = |rng: &mut Xoshiro256PlusPlus| -> Vec<f64> {
-                    // Rows of a block end in zeros up to whole vectors.
-                    (0..r.next_multiple_of(8))
-                        .map(|k| {
+                    (0..r)
+                        .map(|_| {
                             let v = normal(rng) / (r as f64).sqrt();
-                            match k < r {
-                                true if name == "nonnegative" => v.abs(),
-                                true => v,
-                                false => 0.0,
-                            }
+                            if name == "nonnegative" { v.abs() } else { v }
                         })
                         .collect()
                 };
@@ -110,7 +80,7 @@ fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P)
                     rotation: *rotation,
                     reflection: *reflection,
                 };
-                solve(&penalty, black_box(&pair), &mut scratch)
+                solve_on_circle(&penalty, black_box(&pair), &mut scratch)
             });
         });
     }

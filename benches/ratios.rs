@@ -258,7 +258,8 @@ fn tiles() {
             figures[3].push(1e6 * per_pair(&smooth, &l1, r, &plain, &threads));
             figures[4].push(1e6 * (4 * tiled.tile * r) as f64 / peak());
         }
-        let show = |name: &str, values: &[f64]| println!("   {name:34} {}", spread(values.to_vec()));
+        let show =
+            |name: &str, values: &[f64]| println!("   {name:34} {}", spread(values.to_vec()));
         show("no penalty, tiled", &figures[0]);
         show("no penalty, plain pairs", &figures[1]);
         show("   ratio", &ratios(&figures[1], &figures[0]));
@@ -266,7 +267,10 @@ fn tiles() {
         show("l1, plain pairs", &figures[3]);
         show("   ratio", &ratios(&figures[3], &figures[2]));
         show("arithmetic floor of a tile's pair", &figures[4]);
-        show("no penalty, tiled / floor", &ratios(&figures[0], &figures[4]));
+        show(
+            "no penalty, tiled / floor",
+            &ratios(&figures[0], &figures[4]),
+        );
     }
 }
 

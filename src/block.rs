@@ -9,11 +9,8 @@
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
-use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
+use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
-
-/// Row stride of a block is a multiple of this, so that every row is whole vectors.
-const LANES: usize = 8;
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,7 +58,7 @@ impl Block {
             rows: Vec::new(),
             lead: 0,
             r,
-            stride: r.div_ceil(LANES) * LANES,
+            stride: r.div_ceil(ROW_MULTIPLE) * ROW_MULTIPLE,
             x: Vec::new(),
             old: Vec::new(),
             gradient: Vec::new(),

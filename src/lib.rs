@@ -12,13 +12,17 @@
 //! * [`working_set`]: which rows come next
 //! * [`minimize`]: the loop
 //! * [`start`]: feasible starting points
+//! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
+//! * [`certificate`]: what can be proved about a point
 //!
 //! The crate needs no Python; the Python package is the feature `python`.
 
 #![deny(unsafe_code)]
 
 pub mod block;
+pub mod certificate;
 mod error;
+mod factorization;
 pub mod linalg;
 pub mod pair;
 pub mod penalty;
@@ -26,17 +30,21 @@ mod signature;
 pub mod smooth;
 mod solver;
 pub mod start;
+pub mod strategy;
 mod threads;
 pub mod working_set;
 
 pub use block::Curvature;
+pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
+pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub use signature::Signature;
 pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, Monitor, Options, Problem, REPAIR_THRESHOLD, Record,
     Solution, Status, Unwatched, Update, constraint, drift, minimize, project_onto_pattern,
 };
+pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
 pub use threads::Threads;
 pub use working_set::WorkingSet;
 

@@ -40,7 +40,9 @@ impl Threads {
             .num_threads(count)
             .thread_name(|i| format!("orthobcd-{i}"))
             .build()
-            .map_err(|e| Error::invalid("n_threads", format!("could not start {count} threads: {e}")))?;
+            .map_err(|e| {
+                Error::invalid("n_threads", format!("could not start {count} threads: {e}"))
+            })?;
         Ok(Self {
             pool: Some(Arc::new(pool)),
             count,

@@ -6,13 +6,10 @@
 //! adversarial: near-double roots, equal and nearly equal slopes, zero columns, one-sided zeros,
 //! r = 1, zero curvature, scales from 1e-120 to 1e120.
 
-mod common;
-
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
-use common::{circle, circle_on};
-use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
+use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig, solve_on_circle};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -382,7 +379,7 @@ fn against_grid<P: Penalty>(
     for trial in 0..INSTANCES {
         let instance = instance(&mut rng, nonnegative, true);
         let penalty = make(&mut rng, &instance);
-        let best = circle(&penalty, &instance.pair(), &mut scratch);
+        let best = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
         let scale = scale(&penalty, &instance);
         let base = identity_value(&penalty, &instance);
         assert!(best.value <= 0.0);
@@ -391,18 +388,27 @@ fn against_grid<P: Penalty>(
         assert!(
             (actual - claimed).abs() <= TOLERANCE * scale,
             "trial {trial}: claims {claimed:e}, is {actual:e}: {best:?} {:?} {:?} {:?} {:?}",
-            instance.x, instance.y, instance.rotation, instance.reflection
+            instance.x,
+            instance.y,
+            instance.rotation,
+            instance.reflection
         );
         let least = grid.minimum(&penalty, &instance);
         assert!(
             actual <= least + TOLERANCE * scale,
             "trial {trial}: {actual:e} against {least:e} of the grid (scale {scale:e}): {best:?} \
              {:?} {:?} {:?} {:?}",
-            instance.x, instance.y, instance.rotation, instance.reflection
+            instance.x,
+            instance.y,
+            instance.rotation,
+            instance.reflection
         );
         moved += usize::from(best.value < 0.0);
     }
-    assert!(moved > INSTANCES / 3, "most instances have something to gain: {moved}");
+    assert!(
+        moved > INSTANCES / 3,
+        "most instances have something to gain: {moved}"
+    );
 }
 
 /// A weight comparable with the smooth part, whatever the scales are.
@@ -486,17 +492,17 @@ fn against_generic<P: Penalty>(
         // Slopes that differ by rounding may count as equal in one and not in the other.
         let instance = instance(&mut rng, false, false);
         let penalty = make(&mut rng, &instance);
-        let fast = circle(&penalty, &instance.pair(), &mut scratch);
-        let slow = circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
+        let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
         let scale = scale(&penalty, &instance);
         assert!(
             (fast.value - slow.value).abs() <= TOLERANCE * scale,
             "trial {trial}: kernel {fast:?}, generic {slow:?}: {:?} {:?} {:?} {:?}",
-            instance.x, instance.y, instance.rotation, instance.reflection
+            instance.x,
+            instance.y,
+            instance.rotation,
+            instance.reflection
         );
-        // Without vector instructions the same minimum is found, up to ties.
-        let scalar = circle_on(pulp::Arch::Scalar, &penalty, &instance.pair(), &mut scratch);
-        assert!((fast.value - scalar.value).abs() <= TOLERANCE * scale);
     }
 }
 
@@ -506,9 +512,7 @@ fn kernels_agree_with_the_generic_solver() {
     against_generic(12, |rng, instance| L0 {
         lambda: weight(rng, instance, false),
     });
-    against_generic(13, |rng, instance| {
-        L1::new(weight(rng, instance, true))
-    });
+    against_generic(13, |rng, instance| L1::new(weight(rng, instance, true)));
     against_generic(14, |rng, instance| {
         let top = weight(rng, instance, true);
         L1 {
@@ -585,9 +589,9 @@ fn quarter_turns_only_permute() {
             rotation: Trig::default(),
             reflection: Trig::default(),
         };
-        let best = circle(&L0 { lambda: 1.0 }, &instance.pair(), &mut scratch);
+        let best = solve_on_circle(&L0 { lambda: 1.0 }, &instance.pair(), &mut scratch);
         assert_eq!(best.value, 0.0);
-        let best = circle(&L1::new(1.0), &instance.pair(), &mut scratch);
+        let best = solve_on_circle(&L1::new(1.0), &instance.pair(), &mut scratch);
         assert!(best.value.abs() < 1e-15);
     }
 }

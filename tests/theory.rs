@@ -2,12 +2,10 @@
 //! 2×2 examples of appendix C.1 (with the corrections of the appendix's text), the closed form of
 //! WSS-OR, and that neither the Jacobi update nor a million updates ever ascend or drift.
 
-mod common;
-
 use std::f64::consts::TAU;
 
 use ndarray::{Array2, ArrayView2, array, s};
-use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
+use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2, solve_on_circle};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::working_set::{guaranteed_decrease, violation};
 use orthobcd::{
@@ -65,7 +63,7 @@ fn step<P: Penalty>(
     };
     let (rotation, reflection) = model.branches();
     let mut scratch = Scratch::new(x.ncols());
-    let best = common::circle(
+    let best = solve_on_circle(
         penalty,
         &CirclePair {
             rows: (i, j),
@@ -294,7 +292,10 @@ fn appendix_c1_example_b_has_its_minimum_at_the_identity() {
     let b = array![[1.0, 0.0], [1.0, 2.0]];
     let (rotation, reflection, minima) = scan_2x2(&b, 5.0);
     assert!((rotation - 12.0).abs() < 1e-9 && (reflection - 16.0).abs() < 1e-9);
-    assert_eq!(minima, 8, "4 on each branch, and as many maxima: 16 critical points");
+    assert_eq!(
+        minima, 8,
+        "4 on each branch, and as many maxima: 16 critical points"
+    );
     for k in 0..64 {
         let (s, c) = (f64::from(k) * TAU / 64.0 + 0.01).sin_cos();
         for x0 in [array![[c, s], [-s, c]], array![[-c, s], [s, c]]] {
@@ -497,7 +498,10 @@ fn every_single_update_descends() {
             let q = (sym(&block), sym(&z.dot(&z.t())));
             let (next, _) = step(&penalty, &x, &gradient, (i, j), q, 1e-5);
             let now = value(&next);
-            assert!(now <= last + 1e-12 * (1.0 + last.abs()), "{now} after {last}");
+            assert!(
+                now <= last + 1e-12 * (1.0 + last.abs()),
+                "{now} after {last}"
+            );
             updates += usize::from(next != x);
             (x, last) = (next, now);
         }

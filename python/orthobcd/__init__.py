@@ -7,6 +7,7 @@ the objective never rises.
 
 from typing import TYPE_CHECKING, Any
 
+from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
 from ._regularization import RegularizationPath, alpha_max, regularization_path
 from ._solve import Progress, solve
@@ -21,8 +22,8 @@ from .problems import (
     SparsePCAProblem,
     StiefelProblem,
 )
-from .result import Result, Status
-from .solvers import OBCD
+from .result import PathPoint, Result, StartReport, Status
+from .solvers import OBCD, Auto, Path
 
 if TYPE_CHECKING:
     from .estimators import NonnegativePCA as NonnegativePCA
@@ -32,19 +33,27 @@ __all__ = [
     "L0",
     "L1",
     "OBCD",
+    "Auto",
+    "BasisFactorization",
+    "Certificate",
     "GramQuadratic",
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",
+    "Path",
+    "PathPoint",
     "Progress",
     "Quadratic",
     "RegularizationPath",
     "Result",
     "SparsePCAProblem",
+    "StartReport",
     "Status",
     "StiefelProblem",
     "__version__",
     "alpha_max",
+    "basis_factorization",
+    "certify",
     "regularization_path",
     "solve",
 ]

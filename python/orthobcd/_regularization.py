@@ -187,7 +187,9 @@ def regularization_path(
         towards exactly this many. At least ``n_components``, at most ``n · n_components``.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).
-    solver, max_time, tol, seed, n_threads, verbose
+    solver : OBCD, optional
+        Solves every stage; ``OBCD()`` by default.
+    max_time, tol, seed, n_threads, verbose
         As in `solve`; ``max_time`` is for the whole path.
 
     Returns
@@ -230,7 +232,7 @@ def regularization_path(
         result = solve(
             problem,
             x,
-            solver=solver,
+            solver=OBCD() if solver is None else solver,
             max_time=left(),
             tol=tol,
             seed=seed,

@@ -12,14 +12,16 @@ import numpy as np
 from . import _core
 from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int
 from .problems import (
+    L0,
+    L1,
     NonNegative,
     NonnegativePCAProblem,
     Problem,
     SparsePCAProblem,
     StiefelProblem,
 )
-from .result import Result, Status
-from .solvers import OBCD, Solver
+from .result import PathPoint, Result, StartReport, Status
+from .solvers import OBCD, Auto, Path, Solver
 
 logger = logging.getLogger("orthobcd")
 
@@ -73,16 +75,19 @@ def solve(
     problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
         What to minimise.
     x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
-        Where to start. "identity" (the default): the first r columns of the identity. "random": a
-        random point. "spectral": eigenvectors of the quadratic part. "partition": a random
-        partition of the rows into r groups (the default for a nonnegative problem). An array
-        must have orthonormal columns up to 1e-8 (and no negative entry for a nonnegative problem).
-    solver : OBCD, optional
-        How; ``OBCD()`` by default.
+        Where to start. "identity": the first r columns of the identity. "random": a random point.
+        "spectral": eigenvectors of the quadratic part. "partition": a random partition of the
+        rows into r groups. An array must have orthonormal columns up to 1e-8 (and no negative
+        entry for a nonnegative problem). By default `OBCD` starts at "identity" ("partition" for
+        a nonnegative problem), `Path` at its closed form, and `Auto` chooses its own starts; one
+        that is given here is the first of them.
+    solver : Auto, Path or OBCD, optional
+        How; ``Auto()`` by default.
     max_time : float, optional
-        Time limit in seconds.
+        Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
+        perturbations in a row bring nothing.
     max_sweeps : int, optional
-        Limit on sweeps; a sweep is n(n−1)/2 pair visits.
+        Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     tol : float, optional
         The solve has converged when a whole sweep lowers F by at most ``tol·(|f| + |h|)``. Default
         1e-10. With 0 it ends when a sweep finds no better pair.
@@ -126,12 +131,17 @@ def solve(
             f"got {type(problem).__name__}"
         )
     if solver is None:
-        solver = OBCD()
-    elif not isinstance(solver, OBCD):
-        raise TypeError(f"solver must be an OBCD, got {type(solver).__name__}")
+        solver = Auto()
+    elif not isinstance(solver, (Auto, Path, OBCD)):
+        raise TypeError(f"solver must be an Auto, Path or OBCD, got {type(solver).__name__}")
     n, r = problem.smooth.n_rows, problem.n_components
-    if solver.block_size > n:
-        raise ValueError(f"block_size must be at most n = {n}, got {solver.block_size}")
+    sweeper = solver.solver if isinstance(solver, Path) else solver
+    if isinstance(sweeper, OBCD) and sweeper.block_size > n:
+        raise ValueError(f"block_size must be at most n = {n}, got {sweeper.block_size}")
+    if isinstance(solver, Path) and not isinstance(problem.penalty, (L0, L1)):
+        raise ValueError(
+            f"solver: Path needs an L0 or L1 penalty, got {type(problem.penalty).__name__}"
+        )
     limits = (
         None if max_time is None else as_float("max_time", max_time, minimum=0.0),
         None if max_sweeps is None else as_int("max_sweeps", max_sweeps, 0),
@@ -146,31 +156,36 @@ def solve(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     as_bool("verbose", verbose)
-    start = _start(x0, n, r, isinstance(problem.penalty, NonNegative))
-    returned, error = _core.solve_stiefel(
-        problem.smooth,
-        problem.penalty,
-        r,
-        start,
-        as_bool("project_x0", project_x0),
-        solver,
-        limits,
-        seed,
-        n_threads,
-        _watcher(callback, verbose),
+    as_bool("project_x0", project_x0)
+    start = _start(x0, n, r)
+    if start is None and isinstance(solver, OBCD):
+        start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
+    common = (limits, seed, n_threads, _watcher(callback, verbose))
+    what = (problem.smooth, problem.penalty, r, start, project_x0)
+    if isinstance(solver, Auto):
+        strategies = None if solver.strategies is None else list(solver.strategies)
+        returned, error = _core.solve_auto(*what, solver.n_starts, strategies, *common)
+    elif isinstance(solver, Path):
+        lams = None if solver.lams is None else list(solver.lams)
+        returned, error = _core.solve_path(*what, lams, solver.ratio, solver.solver, *common)
+    else:
+        returned, error = _core.solve_stiefel(*what, solver, *common)
+    returned["status"] = Status(returned["status"])
+    returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+    returned["path"] = tuple(
+        PathPoint(**{**point, "status": Status(point["status"])})
+        for point in returned.pop("path", ())
     )
-    result = Result(
-        **{**returned, "status": Status(returned["status"]), "seed": seed},
-    )
+    result = Result(**returned, seed=seed)
     if error is not None:
         error.result = result  # type: ignore[attr-defined]
         raise error
     return result
 
 
-def _start(x0: Any, n: int, r: int, nonnegative: bool) -> str | FloatArray:
+def _start(x0: Any, n: int, r: int) -> str | FloatArray | None:
     if x0 is None:
-        return "partition" if nonnegative else "identity"
+        return None
     if isinstance(x0, str):
         if x0 not in STARTS:
             raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")

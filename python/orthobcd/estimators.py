@@ -365,6 +365,7 @@ class SparsePCA(_OrthonormalPCA):
         start = self._warm(data.shape[1], r)
         if start is not None:
             lam = L0(self.alpha_) if self.penalty == "l0" else L1(self.alpha_)
+            options["solver"] = self.solver or OBCD()
             return solve(SparsePCAProblem(data, r, lam, center=center), start, **options)
         self.path_ = regularization_path(
             data, r, self.penalty, alphas=_approach(top, self.alpha_), center=center, **options
@@ -458,7 +459,7 @@ class NonnegativePCA(_OrthonormalPCA):
         return solve(
             NonnegativePCAProblem(data, r, center=bool(self.center)),
             "spectral" if start is None else start,
-            solver=self.solver,
+            solver=self.solver or OBCD(),
             max_time=self.max_time,
             tol=self.tol,
             seed=self._seed(),

@@ -30,6 +30,53 @@ class Status(enum.Enum):
 
 
 @dataclass(frozen=True, eq=False)
+class PathPoint:
+    """One stage of a λ-path.
+
+    Attributes
+    ----------
+    lam : float
+        λ of the stage.
+    objective : float
+        f + λ-penalty at ``x``, with the stage's λ.
+    n_nonzero : int
+        Number of nonzero entries of ``x``.
+    explained_variance : float
+        f relative to ½ tr(C): for PCA the share of the total variance that ``x`` explains.
+    x : ndarray of shape (n, r)
+        The stage's point.
+    status : Status
+        Why the stage ended.
+    """
+
+    lam: float
+    objective: float
+    n_nonzero: int
+    explained_variance: float
+    x: NDArray[np.float64]
+    status: Status
+
+
+@dataclass(frozen=True)
+class StartReport:
+    """One start of `Auto` and what it reached.
+
+    Attributes
+    ----------
+    strategy : str
+        How it came about; a perturbation of the best point is named "... again".
+    objective : float
+        F of its point.
+    seconds : float
+        When it was finished, since the start of the solve.
+    """
+
+    strategy: str
+    objective: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
     """The best feasible point of a solve and how it was reached.
 
@@ -59,6 +106,12 @@ class Result:
         the last row is the returned point; ``"objective"`` never rises.
     extra : dict
         What a particular solver adds.
+    strategy : str or None
+        With `Auto`: what found the returned point.
+    starts : tuple of StartReport
+        With `Auto`: every start and perturbation, in order.
+    path : tuple of PathPoint
+        With `Path`: every stage, in order.
     """
 
     x: NDArray[np.float64]
@@ -74,6 +127,9 @@ class Result:
     seed: int
     history: dict[str, NDArray[np.float64]]
     extra: dict[str, Any] = field(default_factory=dict)
+    strategy: str | None = None
+    starts: tuple[StartReport, ...] = ()
+    path: tuple[PathPoint, ...] = ()
 
     @property
     def converged(self) -> bool:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ._checks import as_choice, as_float, as_int
+from ._checks import as_choice, as_float, as_float_array, as_int
 
 WORKING_SETS = ("random", "cyclic", "wss-sv", "wss-or", "tiled")
 UPDATES = ("gauss-seidel", "jacobi")
 CURVATURES = ("exact", "scalar")
 SIDES = ("rows",)
+STRATEGIES = (
+    "splitting",
+    "smoothed",
+    "supports",
+    "forward",
+    "path",
+    "sparse",
+    "spectral",
+    "varimax",
+    "dense",
+    "partition",
+)
 
 
 @dataclass(frozen=True)
@@ -63,4 +76,99 @@ class OBCD:
         object.__setattr__(self, "alpha", as_float("alpha", self.alpha, minimum=0.0))
 
 
-Solver: TypeAlias = OBCD
+def _tiled() -> OBCD:
+    return OBCD(working_set="tiled")
+
+
+@dataclass(frozen=True)
+class Path:
+    """The λ-path of an ℓ0 or ℓ1 problem: warm starts from the closed-form optimum of a large λ.
+
+    Parameters
+    ----------
+    lams : sequence of float, optional
+        Values of λ in the order in which they are solved; decreasing or increasing (multiples
+        of the weights when `L1` has a weight per entry). The problem's own λ is solved last if
+        it is not among them. By default λ falls by `ratio` from the largest value at which
+        anything can change to the problem's own.
+    ratio : float, default 0.6
+        Factor between consecutive default values, strictly between 0 and 1.
+    solver : OBCD, optional
+        Solves every stage; ``OBCD(working_set="tiled")`` by default.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is out of range.
+
+    Notes
+    -----
+    A decreasing path starts from the r rows with the largest ``−C_ii``, an increasing one from
+    the spectral solution, unless ``x0`` is given. A stage other than the last ends when a sweep lowers F
+    by at most 1e-5 relative. ``result.path`` holds a `PathPoint` for every stage.
+    """
+
+    lams: Sequence[float] | None = None
+    ratio: float = 0.6
+    solver: OBCD = field(default_factory=_tiled)
+
+    def __post_init__(self) -> None:
+        if self.lams is not None:
+            lams = as_float_array("lams", self.lams, 1)
+            if (lams < 0.0).any():
+                raise ValueError(f"lams must be nonnegative, the smallest is {lams.min():g}")
+            object.__setattr__(self, "lams", tuple(float(lam) for lam in lams))
+        ratio = as_float("ratio", self.ratio, minimum=0.0, exclusive=True)
+        if ratio >= 1.0:
+            raise ValueError(f"ratio must be less than 1, got {ratio:g}")
+        object.__setattr__(self, "ratio", ratio)
+        if not isinstance(self.solver, OBCD):
+            raise TypeError(f"solver must be an OBCD, got {type(self.solver).__name__}")
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Several starts of different nature, the best kept, polished and perturbed: the default.
+
+    Parameters
+    ----------
+    n_starts : int, optional
+        Number of starts; by default every strategy that fits the problem (with ``max_time``: as
+        many as there is room for).
+    strategies : sequence of str, optional
+        Which starts, in this order, instead of those chosen for the problem: "splitting" (annealed
+        ADMM), "smoothed" (gradient descent on a smoothed penalty), "supports" (annealed disjoint
+        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from the closed-form optimum), "sparse" (the same from
+        random rows), "spectral", "varimax", "dense" (random), "partition" (random).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is out of range.
+
+    Notes
+    -----
+    The starts run one per core. Without ``max_time`` they are counted in steps and the result
+    depends on the seed alone. With ``max_time``, the time that is left after them goes into perturbing
+    the best point, and it decides how long every method runs. ``max_sweeps`` limits the pair
+    sweeps of all descents together.
+
+    ``result.strategy`` names what found the returned point and ``result.starts`` lists every start.
+    """
+
+    n_starts: int | None = None
+    strategies: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_starts is not None:
+            object.__setattr__(self, "n_starts", as_int("n_starts", self.n_starts, 1))
+        if self.strategies is not None:
+            if isinstance(self.strategies, str):
+                raise TypeError("strategies must be a sequence of names, got a string")
+            names = tuple(as_choice("strategies", name, STRATEGIES) for name in self.strategies)
+            if not names:
+                raise ValueError("strategies must not be empty")
+            object.__setattr__(self, "strategies", names)
+
+
+Solver: TypeAlias = OBCD | Path | Auto

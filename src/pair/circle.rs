@@ -115,7 +115,12 @@ impl Trig {
 
     #[inline(always)]
     fn solve(&self, all: bool) -> Minima {
-        let scale = self.a.abs().max(self.b.abs()).max(self.p.abs()).max(self.q.abs());
+        let scale = self
+            .a
+            .abs()
+            .max(self.b.abs())
+            .max(self.p.abs())
+            .max(self.q.abs());
         if scale == 0.0 || !scale.is_finite() {
             return Minima {
                 points: [(1.0, 0.0); 2],
@@ -234,10 +239,7 @@ impl Trig {
                 };
             }
         }
-        let local = back(
-            signed(gp / (rho2 - tau), plus),
-            -signed(gm / tau, minus),
-        );
+        let local = back(signed(gp / (rho2 - tau), plus), -signed(gm / tau, minus));
         Minima {
             points: [global, local],
             len: 2,
@@ -268,7 +270,10 @@ mod tests {
         let scale = f.magnitude();
         let (c, s) = minima.points()[0];
         assert!((c.hypot(s) - 1.0).abs() < 1e-15);
-        assert!(f.value(c, s) <= grid_minimum(f, 2000) + 1e-14 * scale, "{f:?}");
+        assert!(
+            f.value(c, s) <= grid_minimum(f, 2000) + 1e-14 * scale,
+            "{f:?}"
+        );
         assert!(f.lower_bound() <= f.value(c, s) + 1e-14 * scale);
         for &(c, s) in minima.points() {
             // At a nearly double root the slope is small but the angle is not sharp.

@@ -14,7 +14,12 @@
 mod breakpoints;
 mod circle;
 
+use pulp::{Simd, WithSimd};
+
+use crate::penalty::Penalty;
+
 pub use breakpoints::Breakpoints;
+pub(crate) use breakpoints::LANES;
 pub use circle::{Minima, Trig};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
@@ -121,8 +126,14 @@ impl PairModel {
         // E S Eᵀ, then its inner product with M.
         let s = self.s;
         let es = [
-            [e[0][0] * s.d0 + e[0][1] * s.o, e[0][0] * s.o + e[0][1] * s.d1],
-            [e[1][0] * s.d0 + e[1][1] * s.o, e[1][0] * s.o + e[1][1] * s.d1],
+            [
+                e[0][0] * s.d0 + e[0][1] * s.o,
+                e[0][0] * s.o + e[0][1] * s.d1,
+            ],
+            [
+                e[1][0] * s.d0 + e[1][1] * s.o,
+                e[1][0] * s.o + e[1][1] * s.d1,
+            ],
         ];
         let k00 = es[0][0] * e[0][0] + es[0][1] * e[0][1];
         let k01 = es[0][0] * e[1][0] + es[0][1] * e[1][1];
@@ -184,7 +195,7 @@ impl Turn {
 pub struct CirclePair<'a> {
     /// Global indices of the two rows (for entrywise weights).
     pub rows: (usize, usize),
-    /// First row: r entries, perhaps followed by zeros.
+    /// First row: r entries and as many zeros as make its length a multiple of [`ROW_MULTIPLE`].
     pub x: &'a [f64],
     /// Second row, of the same length.
     pub y: &'a [f64],
@@ -192,6 +203,49 @@ pub struct CirclePair<'a> {
     pub rotation: Trig,
     /// Smooth part on reflections, with the same constant.
     pub reflection: Trig,
+}
+
+/// The rows of a [`CirclePair`] have a length that is a multiple of this, so that they are whole
+/// vectors.
+pub const ROW_MULTIPLE: usize = breakpoints::LANES;
+
+/// Solves one pair problem with rows of any length: the rows are padded, and the solver runs with the
+/// vector instructions of this machine. (Inside a block both are done once for all pairs.)
+pub fn solve_on_circle<P: Penalty>(
+    penalty: &P,
+    pair: &CirclePair<'_>,
+    scratch: &mut Scratch,
+) -> Best {
+    struct Solve<'a, P> {
+        penalty: &'a P,
+        pair: CirclePair<'a>,
+        scratch: &'a mut Scratch,
+    }
+
+    impl<P: Penalty> WithSimd for Solve<'_, P> {
+        type Output = Best;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Best {
+            self.penalty.circle(simd, &self.pair, self.scratch)
+        }
+    }
+
+    let padded = |row: &[f64]| {
+        let mut row = row.to_vec();
+        row.resize(row.len().div_ceil(ROW_MULTIPLE) * ROW_MULTIPLE, 0.0);
+        row
+    };
+    let (x, y) = (padded(pair.x), padded(pair.y));
+    pulp::Arch::new().dispatch(Solve {
+        penalty,
+        pair: CirclePair {
+            x: &x,
+            y: &y,
+            ..*pair
+        },
+        scratch,
+    })
 }
 
 /// The best candidate found so far; the identity, with value zero, until something is better.

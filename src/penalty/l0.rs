@@ -7,7 +7,7 @@
 
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use super::l1::quarter_period;
 use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
@@ -50,6 +50,16 @@ impl Penalty for L0 {
             "lam",
             format!("must be finite and nonnegative, got {}", self.lambda),
         ))
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Count(self.lambda)
+    }
+
+    fn scaled(&self, factor: f64) -> Option<Self> {
+        Some(Self {
+            lambda: factor * self.lambda,
+        })
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@
 use ndarray::{Array2, ArrayView2};
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::error::{Error, Result};
 use crate::pair::{Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
@@ -90,12 +90,18 @@ impl Penalty for L1 {
 
     fn check(&self, n: usize, r: usize) -> Result<()> {
         match &self.weights {
-            Weights::Scalar(lambda) if !(lambda.is_finite() && *lambda >= 0.0) => Err(
-                Error::invalid("lam", format!("must be finite and nonnegative, got {lambda}")),
-            ),
+            Weights::Scalar(lambda) if !(lambda.is_finite() && *lambda >= 0.0) => {
+                Err(Error::invalid(
+                    "lam",
+                    format!("must be finite and nonnegative, got {lambda}"),
+                ))
+            }
             Weights::Entrywise(w) if w.dim() != (n, r) => Err(Error::invalid(
                 "lam",
-                format!("must be a number or have shape ({n}, {r}), got {:?}", w.dim()),
+                format!(
+                    "must be a number or have shape ({n}, {r}), got {:?}",
+                    w.dim()
+                ),
             )),
             Weights::Entrywise(w) if w.iter().any(|v| !(v.is_finite() && *v >= 0.0)) => {
                 Err(Error::invalid("lam", "must be finite and nonnegative"))
@@ -109,6 +115,19 @@ impl Penalty for L1 {
             Weights::Scalar(lambda) => lambda * x.iter().map(|v| v.abs()).sum::<f64>(),
             Weights::Entrywise(w) => x.iter().zip(w).map(|(v, w)| w * v.abs()).sum(),
         }
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Absolute(&self.weights)
+    }
+
+    fn scaled(&self, factor: f64) -> Option<Self> {
+        Some(Self {
+            weights: match &self.weights {
+                Weights::Scalar(lambda) => Weights::Scalar(factor * lambda),
+                Weights::Entrywise(weights) => Weights::Entrywise(weights * factor),
+            },
+        })
     }
 
     #[inline(always)]
@@ -160,8 +179,14 @@ pub(super) fn quarter_period<S: Simd>(
     let inert = simd.splat_f64s(Breakpoints::INERT);
     let twice = simd.splat_f64s(2.0 * lambda);
     let (mut a, mut b) = (zero, zero);
-    for ((((((&x, &y), key), c), s), jc), js) in
-        xs.iter().zip(ys).zip(keys).zip(cs).zip(ss).zip(jcs).zip(jss)
+    for ((((((&x, &y), key), c), s), jc), js) in xs
+        .iter()
+        .zip(ys)
+        .zip(keys)
+        .zip(cs)
+        .zip(ss)
+        .zip(jcs)
+        .zip(jss)
     {
         let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
         let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
@@ -208,7 +233,11 @@ fn half_period(
     start: &mut (f64, f64),
 ) {
     let positive = alpha > 0.0 || (alpha == 0.0 && beta > 0.0);
-    let (alpha, beta) = if positive { (alpha, beta) } else { (-alpha, -beta) };
+    let (alpha, beta) = if positive {
+        (alpha, beta)
+    } else {
+        (-alpha, -beta)
+    };
     start.0 += weight * alpha;
     start.1 += weight * beta;
     if alpha == 0.0 {
@@ -269,11 +298,8 @@ fn search<S: Simd, const QUARTER: bool>(
         for ((((&c, &s), &a), &b), out) in c.iter().zip(s).zip(a).zip(b).zip(out) {
             let first = simd.mul_add_e_f64s(fa, c, simd.mul_f64s(fb, s));
             let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
-            let second = simd.mul_add_e_f64s(
-                fp,
-                difference,
-                simd.mul_f64s(fq, simd.mul_f64s(c, s)),
-            );
+            let second =
+                simd.mul_add_e_f64s(fp, difference, simd.mul_f64s(fq, simd.mul_f64s(c, s)));
             let h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
             let even = simd.sub_f64s(second, simd.abs_f64s(first));
             let lowest = if QUARTER {
@@ -334,10 +360,8 @@ fn search<S: Simd, const QUARTER: bool>(
                 let h0 = simd.mul_add_e_f64s(a, c0[m], simd.mul_f64s(b, s0[m]));
                 let h1 = simd.mul_add_e_f64s(a, c1[m], simd.mul_f64s(b, s1[m]));
                 let lowest = simd.sub_f64s(simd.min_f64s(h0, h1), reach);
-                let amplitude = simd.add_f64s(
-                    simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)),
-                    reach,
-                );
+                let amplitude =
+                    simd.add_f64s(simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)), reach);
                 let first = simd.select_f64s(
                     simd.less_than_f64s(lowest, zero),
                     amplitude,
@@ -393,12 +417,12 @@ fn search<S: Simd, const QUARTER: bool>(
             }
         }
     }
-    if let Some(m) = best.breakpoint {
-        if scratch.breakpoints.is_breakpoint(m) {
-            let per_column = if QUARTER { 1 } else { 2 };
-            for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
-                scratch.vanishing.push(k / per_column);
-            }
+    if let Some(m) = best.breakpoint
+        && scratch.breakpoints.is_breakpoint(m)
+    {
+        let per_column = if QUARTER { 1 } else { 2 };
+        for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
+            scratch.vanishing.push(k / per_column);
         }
     }
     best
@@ -424,7 +448,12 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     let first = [arc.a * c0 + arc.b * s0, arc.a * c1 + arc.b * s1];
     let positive = first[0] >= 0.0 && first[1] >= 0.0;
     let amplitude = arc.a.abs() + arc.b.abs();
-    let upper = second + if positive { -first[0].min(first[1]) } else { amplitude };
+    let upper = second
+        + if positive {
+            -first[0].min(first[1])
+        } else {
+            amplitude
+        };
     let values = [arc.value(c0, s0), arc.value(c1, s1)];
     if upper <= 0.0 || values[0].min(values[1]) - CHORD * chord * upper >= ceiling {
         return None;

@@ -22,6 +22,22 @@ pub use l1::{L1, Weights};
 pub use none::NoPenalty;
 pub use nonnegative::NonNegative;
 
+/// What a penalty is, for the methods that use more than pairs (starts, paths, closed forms).
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Form<'a> {
+    /// h = 0.
+    Zero,
+    /// h = λ‖X‖₀.
+    Count(f64),
+    /// h = Σ weight_ij |X_ij|.
+    Absolute(&'a Weights),
+    /// X ≥ 0.
+    NonNegative,
+    /// Anything else: only pairs are used.
+    Other,
+}
+
 /// A separable penalty, linear between finitely many levels of an entry.
 ///
 /// h must be lower semicontinuous; it may be discontinuous at level 0 only, and infinite (a
@@ -75,6 +91,16 @@ pub trait Penalty: Clone + Send + Sync {
     /// Distance of X from the penalty's domain (zero for a finite penalty).
     fn infeasibility(&self, _x: ArrayView2<'_, f64>) -> f64 {
         0.0
+    }
+
+    /// What the penalty is, if it is one that the starts and closed forms know.
+    fn form(&self) -> Form<'_> {
+        Form::Other
+    }
+
+    /// The penalty `factor · h`, for a path over its strength; none where that makes no sense.
+    fn scaled(&self, _factor: f64) -> Option<Self> {
+        None
     }
 
     /// Checks that the penalty fits an n×r matrix.

@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::pair::{Best, CirclePair, Scratch};
 
 /// h = 0.
@@ -29,6 +29,10 @@ impl Penalty for NoPenalty {
     #[inline(always)]
     fn change(&self, _row: usize, _old: &[f64], _new: &[f64]) -> (f64, f64) {
         (0.0, 0.0)
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Zero
     }
 
     #[inline(always)]

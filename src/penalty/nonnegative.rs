@@ -8,7 +8,7 @@ use ndarray::ArrayView2;
 
 use pulp::Simd;
 
-use super::Penalty;
+use super::{Form, Penalty};
 use crate::pair::{Best, CirclePair, Scratch, Trig};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
@@ -51,6 +51,10 @@ impl Penalty for NonNegative {
         0.0
     }
 
+    fn form(&self) -> Form<'_> {
+        Form::NonNegative
+    }
+
     #[inline(always)]
     fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.vanishing.clear();
@@ -87,9 +91,23 @@ impl Penalty for NonNegative {
         let (low, high) = (unit(low), unit(high));
         let base = pair.rotation.a + pair.rotation.p;
         // Rotations: from ω_max − π/2 to ω_min.
-        arc(&mut best, &pair.rotation, base, (high.1, -high.0), low, false);
+        arc(
+            &mut best,
+            &pair.rotation,
+            base,
+            (high.1, -high.0),
+            low,
+            false,
+        );
         // Reflections: from ω_max to ω_min + π/2.
-        arc(&mut best, &pair.reflection, base, high, (-low.1, low.0), true);
+        arc(
+            &mut best,
+            &pair.reflection,
+            base,
+            high,
+            (-low.1, low.0),
+            true,
+        );
         if best.breakpoint.is_some() {
             let v = best.turn.matrix();
             // The columns that made the bound vanish there, exactly.

@@ -21,23 +21,25 @@ pub(super) fn circle<P: Penalty>(
 ) -> Best {
     scratch.vanishing.clear();
     let (i, j) = pair.rows;
-    // Columns of zeros cost the same everywhere; those that only pad a row have no price at all.
-    let columns: Vec<(usize, f64, f64)> = (0..pair.x.len())
-        .map(|k| (k, pair.x[k], pair.y[k]))
-        .filter(|&(_, x, y)| x != 0.0 || y != 0.0)
-        .collect();
+    // A column with two zeros keeps them, and its price (this leaves the padding out, too).
+    let columns = || {
+        pair.x
+            .iter()
+            .zip(pair.y)
+            .enumerate()
+            .filter(|(_, (x, y))| **x != 0.0 || **y != 0.0)
+    };
     let identity = pair.rotation.a
         + pair.rotation.p
-        + columns
-            .iter()
-            .map(|&(k, x, y)| penalty.entry(i, k, x) + penalty.entry(j, k, y))
+        + columns()
+            .map(|(k, (&x, &y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
             .sum::<f64>();
     let mut best = Best::IDENTITY;
     let mut chosen: Vec<u32> = Vec::new();
     for (f, reflect) in [(pair.rotation, false), (pair.reflection, true)] {
         // (angle, column, level is zero)
         let mut breakpoints: Vec<(f64, usize, bool)> = Vec::new();
-        for &(k, x, y) in &columns {
+        for (k, (&x, &y)) in columns() {
             // First entry c·x + s·y, second ±(c·y − s·x): c·α + s·β = level.
             let second = if reflect { (-y, x) } else { (y, -x) };
             for (alpha, beta) in [(x, y), second] {
@@ -69,7 +71,7 @@ pub(super) fn circle<P: Penalty>(
                 .map(|b| b.1 as u32)
                 .collect();
             let mut value = f.value(c, s) - identity;
-            for &(k, x, y) in &columns {
+            for (k, (&x, &y)) in columns() {
                 let (mut u, mut w) = entries(c, s, reflect, x, y);
                 if vanishing.contains(&(k as u32)) {
                     if u.abs() < w.abs() {
@@ -95,7 +97,7 @@ pub(super) fn circle<P: Penalty>(
             };
             let (s, c) = (0.5 * (from + to)).sin_cos();
             let (mut arc, mut offset) = (f, 0.0);
-            for &(k, x, y) in &columns {
+            for (k, (&x, &y)) in columns() {
                 let (u, w) = entries(c, s, reflect, x, y);
                 let sign = if reflect { -1.0 } else { 1.0 };
                 let (du, dw) = (penalty.slope(i, k, u), penalty.slope(j, k, w));

@@ -155,6 +155,21 @@ pub(super) struct SolverOptions {
 #[derive(FromPyObject)]
 pub(super) struct Limits(Option<f64>, Option<u64>, Option<f64>, Option<f64>);
 
+impl Limits {
+    /// Default options with these limits.
+    pub(super) fn options(&self, seed: u64) -> Options {
+        let default = Options::default();
+        Options {
+            max_time: self.0,
+            max_sweeps: self.1,
+            tol: self.2.unwrap_or(default.tol),
+            target: self.3,
+            seed,
+            ..default
+        }
+    }
+}
+
 impl SolverOptions {
     pub(super) fn options(&self, limits: &Limits, seed: u64) -> Result<Options> {
         let default = Options::default();

@@ -35,6 +35,8 @@ macro_rules! with_penalty {
     };
 }
 
+mod strategy;
+
 /// Where to start.
 #[derive(FromPyObject)]
 enum StartPoint<'py> {
@@ -90,9 +92,8 @@ type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
 fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let history = PyDict::new(py);
-    let column = |f: &dyn Fn(&crate::Record) -> f64| {
-        PyArray1::from_iter(py, solution.history.iter().map(f))
-    };
+    let column =
+        |f: &dyn Fn(&crate::Record) -> f64| PyArray1::from_iter(py, solution.history.iter().map(f));
     history.set_item("seconds", column(&|r| r.seconds))?;
     history.set_item("objective", column(&|r| r.objective))?;
     history.set_item("feasibility", column(&|r| r.feasibility))?;
@@ -117,6 +118,9 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::strategy::{basis_factorization, certify, solve_auto, solve_path};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -144,7 +148,14 @@ mod _core {
         let threads = Threads::new(n_threads)?;
         let smooth = smooth.build()?;
         let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
-        let x0 = x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads)?;
+        let x0 = x0.point(
+            &*smooth,
+            n_components,
+            nonnegative,
+            project_x0,
+            seed,
+            &threads,
+        )?;
         let signature = Signature::stiefel(smooth.rows());
         let mut watch = Watch::new(callback);
         let solution = with_penalty!(&penalty, penalty => {
@@ -173,7 +184,14 @@ mod _core {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let threads = Threads::new(n_threads)?;
         let smooth = smooth.build()?;
-        let point = x0.point(&*smooth, n_components, nonnegative, project_x0, seed, &threads)?;
+        let point = x0.point(
+            &*smooth,
+            n_components,
+            nonnegative,
+            project_x0,
+            seed,
+            &threads,
+        )?;
         Ok(point.into_pyarray(py))
     }
 }

@@ -139,7 +139,10 @@ impl Data {
             Self::Dense(at) => {
                 for (&value, w) in at.row(k).iter().zip(w.outer_iter()) {
                     let factor = scale * value;
-                    target.iter_mut().zip(w).for_each(|(t, &w)| *t += factor * w);
+                    target
+                        .iter_mut()
+                        .zip(w)
+                        .for_each(|(t, &w)| *t += factor * w);
                 }
             }
             Self::Sparse(a) => {
@@ -148,7 +151,10 @@ impl Data {
                 for (i, value) in a.column(k) {
                     let factor = scale * value;
                     let w = &w[i * r..(i + 1) * r];
-                    target.iter_mut().zip(w).for_each(|(t, &w)| *t += factor * w);
+                    target
+                        .iter_mut()
+                        .zip(w)
+                        .for_each(|(t, &w)| *t += factor * w);
                 }
             }
         }
@@ -175,20 +181,20 @@ impl GramQuadratic {
         if !scale.is_finite() {
             return Err(Error::invalid("scale", "must be finite"));
         }
-        if let Some(mean) = &mean {
-            if mean.len() != data.features() || mean.iter().any(|v| !v.is_finite()) {
-                return Err(Error::invalid(
-                    "mean",
-                    format!("must hold {} finite values", data.features()),
-                ));
-            }
+        if let Some(mean) = &mean
+            && (mean.len() != data.features() || mean.iter().any(|v| !v.is_finite()))
+        {
+            return Err(Error::invalid(
+                "mean",
+                format!("must hold {} finite values", data.features()),
+            ));
         }
         let sums = match (&mean, &data) {
             (None, _) => Array1::zeros(0),
             (Some(_), Data::Dense(at)) => at.sum_axis(ndarray::Axis(1)),
-            (Some(_), Data::Sparse(a)) => {
-                (0..a.columns()).map(|k| a.column(k).map(|(_, v)| v).sum()).collect()
-            }
+            (Some(_), Data::Sparse(a)) => (0..a.columns())
+                .map(|k| a.column(k).map(|(_, v)| v).sum())
+                .collect(),
         };
         Ok(Self {
             data,
@@ -200,7 +206,9 @@ impl GramQuadratic {
 
     /// Sums over the rows of X with the means and with the column sums: (μᵀX, σᵀX).
     fn moments(&self, x: ArrayView2<'_, f64>) -> Moments {
-        self.mean.as_ref().map(|mean| (mean.dot(&x), self.sums.dot(&x)))
+        self.mean
+            .as_ref()
+            .map(|mean| (mean.dot(&x), self.sums.dot(&x)))
     }
 
     /// Adds what centring contributes to gradient row `k`.
@@ -368,7 +376,10 @@ impl Panel {
             let slot = slots[i];
             if slot != NO_SLOT {
                 let row = &self.values[slot as usize * self.width..][..self.width];
-                target.iter_mut().zip(row).for_each(|(t, &v)| *t += value * v);
+                target
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(t, &v)| *t += value * v);
             }
         }
     }

@@ -37,6 +37,11 @@ pub trait Smooth: Send + Sync {
     /// Diagonal of the row curvature C.
     fn diagonal(&self) -> Vec<f64>;
 
+    /// C itself, if it is stored.
+    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+        None
+    }
+
     /// The row operator: C X.
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64>;
 
@@ -64,6 +69,20 @@ pub trait Smooth: Send + Sync {
         }
         gradient
     }
+}
+
+/// f(x) and ∇f(x) of a quadratic f = ½⟨X, C X D⟩ + ⟨L, X⟩ from one product: f = ½⟨X, ∇f + L⟩.
+pub(crate) fn value_and_gradient(
+    smooth: &dyn Smooth,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> (f64, Array2<f64>) {
+    let gradient = smooth.gradient(x, threads);
+    let mut value: f64 = gradient.iter().zip(x).map(|(g, x)| g * x).sum();
+    if let Some(linear) = smooth.linear() {
+        value += linear.iter().zip(x).map(|(l, x)| l * x).sum::<f64>();
+    }
+    (0.5 * value, gradient)
 }
 
 /// The incremental side of a [`Smooth`] objective during one solve.

@@ -50,13 +50,13 @@ impl Quadratic {
         }
         if let Some(metric) = &metric {
             check_symmetric("D", metric.view())?;
-            if let Some(linear) = &linear {
-                if linear.ncols() != metric.nrows() {
-                    return Err(Error::invalid(
-                        "D",
-                        format!("must have {} rows to match linear", linear.ncols()),
-                    ));
-                }
+            if let Some(linear) = &linear
+                && linear.ncols() != metric.nrows()
+            {
+                return Err(Error::invalid(
+                    "D",
+                    format!("must have {} rows to match linear", linear.ncols()),
+                ));
             }
         }
         let standard = |a: Array2<f64>| a.as_standard_layout().into_owned();
@@ -140,6 +140,10 @@ impl Smooth for Quadratic {
         self.c.diag().to_vec()
     }
 
+    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+        Some(self.c.view())
+    }
+
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
         let mut y = Array2::zeros(x.dim());
         multiply_add(self.c.view(), x, &mut y, threads);
@@ -192,7 +196,13 @@ pub(super) fn multiply_add(
         let rows = target.len() / r;
         let from = piece * CHUNK_ROWS;
         if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), target) {
-            general_mat_mul(1.0, &a.slice(s![from..from + rows, ..]), &x, 1.0, &mut target);
+            general_mat_mul(
+                1.0,
+                &a.slice(s![from..from + rows, ..]),
+                &x,
+                1.0,
+                &mut target,
+            );
         }
     });
 }
@@ -225,7 +235,9 @@ impl Tracker for QuadraticTracker<'_> {
         let b = rows.len();
         for (k, &row) in rows.iter().enumerate() {
             let c = self.objective.c.row(row);
-            for (target, &column) in block.curvature_mut()[k * b..(k + 1) * b].iter_mut().zip(&rows)
+            for (target, &column) in block.curvature_mut()[k * b..(k + 1) * b]
+                .iter_mut()
+                .zip(&rows)
             {
                 *target = c[column];
             }

@@ -63,7 +63,8 @@ impl<P: Penalty> State<'_, P> {
             .chunks_exact(2)
             .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
             .collect();
-        let (x, penalty, arch, bound) = (self.x.view(), self.problem.penalty, self.arch, jacobi.bound);
+        let (x, penalty, arch, bound) =
+            (self.x.view(), self.problem.penalty, self.arch, jacobi.bound);
         let work = pairs.len() * x.ncols() * 64;
         self.threads
             .for_chunks(&mut jacobi.workers, 1, work, |piece, worker| {
@@ -88,7 +89,9 @@ impl<P: Penalty> State<'_, P> {
                     *d = new - old;
                 }
                 penalty_change += penalty.row_value(*row, new)
-                    - old.as_slice().map_or(0.0, |old| penalty.row_value(*row, old));
+                    - old
+                        .as_slice()
+                        .map_or(0.0, |old| penalty.row_value(*row, old));
             }
         }
         self.counts.visited += outcome.visited;
@@ -135,7 +138,9 @@ impl Worker {
         arch: pulp::Arch,
     ) {
         self.block.load(x, &pair[..1], &pair[1..]);
-        self.block.curvature_mut().copy_from_slice(&[bound, 0.0, 0.0, bound]);
+        self.block
+            .curvature_mut()
+            .copy_from_slice(&[bound, 0.0, 0.0, bound]);
         for (k, &row) in pair.iter().enumerate() {
             self.block
                 .gradient_row_mut(k)

@@ -138,7 +138,13 @@ mod tests {
     fn correction_keeps_zeros_and_restores_the_constraint() {
         let c = 0.6f64;
         let s = 0.8f64;
-        let exact = array![[c, 0.0, 0.0], [s, 0.0, 0.0], [0.0, c, s], [0.0, s, -c], [0.0, 0.0, 0.0]];
+        let exact = array![
+            [c, 0.0, 0.0],
+            [s, 0.0, 0.0],
+            [0.0, c, s],
+            [0.0, s, -c],
+            [0.0, 0.0, 0.0]
+        ];
         let signature = Signature::stiefel(5);
         let mut x = exact.clone();
         x[[0, 0]] += 3e-7;

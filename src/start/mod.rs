@@ -121,7 +121,9 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     let mut out = Array2::<f64>::zeros((n, r));
     let mut taken = vec![false; n];
     for (i, row) in signed.outer_iter().enumerate() {
-        let best = (0..r).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap_or(0);
+        let best = (0..r)
+            .max_by(|&a, &b| row[a].total_cmp(&row[b]))
+            .unwrap_or(0);
         if row[best] > 0.0 {
             out[[i, best]] = row[best];
         }
@@ -182,7 +184,8 @@ pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array
         return Err(Error::invalid(
             "x0",
             if negative {
-                "must be nonnegative; pass project_x0=True to round it to a feasible point".to_owned()
+                "must be nonnegative; pass project_x0=True to round it to a feasible point"
+                    .to_owned()
             } else {
                 format!(
                     "must have orthonormal columns, ‖XᵀX − I‖_F is {gap:.3e}; pass project_x0=True \

@@ -299,9 +299,7 @@ impl Schedule {
                 visit.pairs = None;
             }
         } else {
-            visit
-                .rest
-                .extend_from_slice(&tiles.groups[second as usize]);
+            visit.rest.extend_from_slice(&tiles.groups[second as usize]);
             visit.pairs = Some(Pairs::Cross);
         }
         if tiles.order.is_empty() {

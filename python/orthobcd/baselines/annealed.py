@@ -14,9 +14,9 @@ import numpy as np
 from .._checks import FloatArray
 from ..problems import L0, L1, Problem
 from ..result import Result
-from .geometry import polar
-from .nonnegative import polish_partition
-from .oracle import oracle_of
+from .geometry import polar, symmetric_part
+from .nonnegative import keep_improving, polish_partition, turned_positive
+from .oracle import Oracle, oracle_of
 from .recorder import Recorder
 from .scoring import round_to_partition
 from .starts import varimax_spectral
@@ -31,7 +31,7 @@ def annealed_ladmm(
     first_beta: float | None = None,
     last_beta: float | None = None,
     inertia: float = 0.0,
-    share: float = 0.95,
+    share: float | None = None,
 ) -> Result:
     """LADMM with a geometrically growing penalty parameter.
 
@@ -50,8 +50,9 @@ def annealed_ladmm(
         Range of β, in units of L. Defaults in `beta_range`.
     inertia : float, default 0.0
         Proximal weight added to β in the X step, in units of L; 0 suits concave f.
-    share : float, default 0.95
-        Share of the time over which β grows.
+    share : float, optional
+        Share of the time over which β grows: 0.8 for X ≥ 0, where the rest goes to perturbing
+        and polishing the partition, 0.95 otherwise.
 
     Returns
     -------
@@ -62,11 +63,13 @@ def annealed_ladmm(
     recorder = Recorder(oracle, x0, varimax_spectral, max_time=max_time, seed=seed)
     x = recorder.x0
     if oracle.is_nonnegative:
-        x = x * np.where(np.sum(x**3, axis=0) < 0.0, -1.0, 1.0)
+        x = turned_positive(x)
     lipschitz = oracle.lipschitz
-    low, high = beta_range(oracle.penalty)
-    low = (low if first_beta is None else first_beta) * lipschitz
-    high = (high if last_beta is None else last_beta) * lipschitz
+    first, last = beta_range(oracle, recorder.x0)
+    low = first if first_beta is None else first_beta * lipschitz
+    high = last if last_beta is None else last_beta * lipschitz
+    if share is None:
+        share = 0.8 if oracle.is_nonnegative else 0.95
     y = x.copy()
     multiplier = np.zeros_like(x)
     began = recorder.progress
@@ -82,6 +85,7 @@ def annealed_ladmm(
     if oracle.is_nonnegative:
         rounded = round_to_partition(oracle, x)
         x = polish_partition(oracle, rounded.x, recorder)
+        x = keep_improving(oracle, x, recorder, seed)
         y = x
     return recorder.result(
         x,
@@ -91,10 +95,17 @@ def annealed_ladmm(
     )
 
 
-def beta_range(penalty: object) -> tuple[float, float]:
-    """Default first and last β in units of the Lipschitz constant L."""
-    if isinstance(penalty, L0):
-        return 0.05, 3.0
-    if isinstance(penalty, L1):
-        return 0.05, 3.0
-    return 0.05, 3.0
+def beta_range(oracle: Oracle, x: FloatArray) -> tuple[float, float]:
+    """Default first and last β.
+
+    The first is measured by how much curvature the r-th component sees (the smallest eigenvalue
+    of −Xᵀ∇f(X) at the spectral start), which can be far below L: on MNIST it is L/65.
+    """
+    seen = np.linalg.eigvalsh(symmetric_part(-x.T @ oracle.gradient(x)))
+    floor = 4.0 * oracle.survival_weight
+    level = min(max(float(seen[0]), 1e-4 * oracle.lipschitz), oracle.lipschitz)
+    if isinstance(oracle.penalty, L0):
+        return 0.06 * level, max(1.0 * oracle.lipschitz, floor)
+    if isinstance(oracle.penalty, L1):
+        return 0.05 * level, max(3.0 * oracle.lipschitz, floor)
+    return 0.5 * level, 0.6 * oracle.lipschitz

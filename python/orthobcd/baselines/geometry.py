@@ -25,8 +25,8 @@ def polar(x: FloatArray) -> FloatArray:
         closest: FloatArray = left @ right
         return closest
     q = x @ ((vectors / np.sqrt(values)) @ vectors.T)
-    q = 1.5 * q - 0.5 * (q @ (q.T @ q))
-    return q
+    refined: FloatArray = 1.5 * q - 0.5 * (q @ (q.T @ q))
+    return refined
 
 
 def tangent(x: FloatArray, direction: FloatArray) -> FloatArray:
@@ -124,3 +124,10 @@ def project_on_support(
             multiplier = multiplier_on_support(current, mask, gap, tolerance=1e-6)
             current = current + mask * (current @ multiplier)
     return current if orthonormality_error(current) <= 1e-11 else None
+
+
+def cayley(skew: FloatArray) -> FloatArray:
+    """``(I − K/2)⁻¹(I + K/2)``: in the group if K is in its Lie algebra (skew for rotations)."""
+    half = 0.5 * skew
+    identity = np.eye(skew.shape[0])
+    return np.asarray(np.linalg.solve(identity - half, identity + half), dtype=np.float64)

@@ -38,8 +38,6 @@ __all__ = ["COUNT_TOLERANCE", "Oracle", "Problem", "oracle_of"]
 class _SmoothPart(Protocol):
     """Value and gradient of f."""
 
-    concave: bool
-
     def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]: ...
 
     def curvature_product(self, x: FloatArray) -> FloatArray: ...
@@ -50,7 +48,6 @@ class _DenseQuadratic:
 
     def __init__(self, smooth: Quadratic) -> None:
         self.C, self.linear, self.D = smooth.C, smooth.linear, smooth.D
-        self.concave = False
 
     def curvature_product(self, x: FloatArray) -> FloatArray:
         product: FloatArray = self.C @ x
@@ -73,7 +70,6 @@ class _GramPart:
     def __init__(self, smooth: GramQuadratic) -> None:
         self.A, self.scale, self.mean = smooth.A, smooth.scale, smooth.mean
         self.At = self.A.T.tocsr() if scipy.sparse.issparse(self.A) else self.A.T
-        self.concave = smooth.scale <= 0.0
 
     def _scores(self, x: FloatArray) -> FloatArray:
         scores: FloatArray = self.A @ x
@@ -117,6 +113,7 @@ class Oracle:
         )
         self._lipschitz: float | None = None
         self._diagonal: FloatArray | None = None
+        self._concave: bool | None = None
 
     @property
     def weight(self) -> float | FloatArray:
@@ -135,6 +132,10 @@ class Oracle:
     def gradient(self, x: FloatArray) -> FloatArray:
         """∇f(x); x of shape (n, r)."""
         return self._part.value_and_gradient(x)[1]
+
+    def curvature(self, x: FloatArray) -> FloatArray:
+        """C x, without D and linear term."""
+        return self._part.curvature_product(x)
 
     def smooth_value(self, x: FloatArray) -> float:
         """f(x)."""
@@ -166,6 +167,16 @@ class Oracle:
             return np.maximum(z, 0.0)
         return z
 
+    @property
+    def survival_weight(self) -> float:
+        """The β from which on a unit vector survives ``prox_{h/β}`` well: 4λ for ℓ0, 2λ for ℓ1.
+
+        Below it a splitting method's sparse copy is driven to zero, whatever ``‖C‖`` is.
+        """
+        if isinstance(self.penalty, L0):
+            return 4.0 * self.penalty.lam
+        return 2.0 * float(np.max(self.weight)) if isinstance(self.penalty, L1) else 0.0
+
     def subgradient(self, x: FloatArray) -> FloatArray:
         """Γ of the papers: ∇f for ℓ0 and X ≥ 0, ∇f + λ sign(x) with sign(0) = +1 for ℓ1."""
         gradient = self.gradient(x)
@@ -175,7 +186,7 @@ class Oracle:
 
     @property
     def lipschitz(self) -> float:
-        """``‖C‖`` (times ``‖D‖``): the Lipschitz constant of ∇f, to about 1 %."""
+        """``‖C‖`` (times ``‖D‖``), or the norm of the linear term if larger: f's scale on St."""
         if self._lipschitz is None:
             operator = scipy.sparse.linalg.LinearOperator(
                 (self.n, self.n), matvec=self._column_product, dtype=np.float64
@@ -185,19 +196,47 @@ class Oracle:
                 spectrum = np.linalg.eigvalsh(self._part.curvature_product(np.eye(self.n)))
                 largest = float(np.abs(spectrum).max())
             else:
-                largest = float(
-                    np.abs(
-                        scipy.sparse.linalg.eigsh(
-                            operator, k=1, which="LM", tol=1e-3, v0=start,
-                            return_eigenvectors=False,
-                        )[0]
+                largest = (
+                    float(
+                        np.abs(
+                            scipy.sparse.linalg.eigsh(
+                                operator,
+                                k=1,
+                                which="LM",
+                                tol=1e-3,
+                                v0=start,
+                                return_eigenvectors=False,
+                            )[0]
+                        )
                     )
-                ) * 1.001
+                    * 1.001
+                )
             smooth = self.smooth
             if isinstance(smooth, Quadratic) and smooth.D is not None:
                 largest *= float(np.linalg.norm(smooth.D, 2))
+            if isinstance(smooth, Quadratic) and smooth.linear is not None:
+                # on the manifold a linear term bends f as much as its own norm
+                largest = max(largest, float(np.linalg.norm(smooth.linear, 2)))
             self._lipschitz = max(largest, np.finfo(float).tiny)
         return self._lipschitz
+
+    @property
+    def is_concave(self) -> bool:
+        """Whether f is concave, to rounding: C has no eigenvalue above 1e-6 ‖C‖."""
+        if self._concave is None:
+            smooth = self.smooth
+            if isinstance(smooth, GramQuadratic):
+                self._concave = smooth.scale <= 0.0
+            elif smooth.D is not None:
+                self._concave = False
+            elif self.n < 40:
+                self._concave = float(np.linalg.eigvalsh(smooth.C)[-1]) <= 1e-6 * self.lipschitz
+            else:
+                # a Cholesky factor of −C + 1e-6‖C‖ I exists exactly then
+                shifted = -smooth.C
+                shifted[np.diag_indices(self.n)] += 1e-6 * self.lipschitz
+                self._concave = scipy.linalg.lapack.dpotrf(shifted, overwrite_a=1)[1] == 0
+        return self._concave
 
     def _column_product(self, vector: Any) -> FloatArray:
         column = np.asarray(vector, dtype=np.float64).reshape(self.n, 1)
@@ -223,9 +262,7 @@ class Oracle:
     def lowest_eigenvectors(self) -> FloatArray:
         """The r eigenvectors of C with the smallest eigenvalues (n × r): the spectral start."""
         if isinstance(self.smooth, Quadratic) and (self.n <= 400 or self.r > self.n // 8):
-            return np.asarray(
-                scipy.linalg.eigh(self.smooth.C, subset_by_index=(0, self.r - 1))[1]
-            )
+            return np.asarray(scipy.linalg.eigh(self.smooth.C, subset_by_index=(0, self.r - 1))[1])
         operator = scipy.sparse.linalg.LinearOperator(
             (self.n, self.n), matvec=self._column_product, dtype=np.float64
         )

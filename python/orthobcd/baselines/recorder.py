@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import FloatArray, as_float_array
+from .._checks import FloatArray, as_float, as_float_array, as_int
 from ..result import Result, Status
 from .geometry import orthonormality_error
 from .oracle import Oracle
 from .scoring import (
+    FEASIBLE,
     FeasiblePoint,
     best_feasible,
     infeasibility,
@@ -66,23 +68,51 @@ def checked_start(oracle: Oracle, x0: object) -> FloatArray:
     return start
 
 
-class Recorder:
+@dataclass(frozen=True)
+class Judge:
+    """How points of a problem are scored; the Stiefel manifold's rules by default.
+
+    Attributes
+    ----------
+    best_feasible : callable
+        ``(x, sparse, thorough)`` to a feasible point.
+    infeasibility, at_projection : callable
+        A point to its constraint violation and its score at the projection.
+    smooth_value, penalty_value : callable
+        f and h of a point.
+    """
+
+    best_feasible: Callable[[FloatArray, FloatArray | None, bool], FeasiblePoint]
+    infeasibility: Callable[[FloatArray], float]
+    at_projection: Callable[[FloatArray], float]
+    smooth_value: Callable[[FloatArray], float]
+    penalty_value: Callable[[FloatArray], float]
+
+    @classmethod
+    def stiefel(cls, oracle: Oracle) -> Judge:
+        """The rules of `orthobcd.baselines.scoring`."""
+        return cls(
+            lambda x, sparse, thorough: best_feasible(oracle, x, sparse=sparse, thorough=thorough),
+            lambda x: infeasibility(oracle, x),
+            lambda x: score_at_projection(oracle, x),
+            oracle.smooth_value,
+            oracle.penalty_value,
+        )
+
+
+class Logbook:
     """Time limit, history and best feasible point of one run.
 
     Parameters
     ----------
-    oracle : Oracle
-        The problem.
-    x0 : ndarray of shape (n, r) or None
-        The start; row 0 of the history is its score.
-    default_start : callable
-        Makes the start when x0 is None; its time counts.
+    judge : Judge
+        How points are scored.
+    start : callable
+        Makes the start; its time counts, and row 0 of the history is its score.
     max_time : float
         Seconds.
     seed : int
         Reported in the result.
-    score : callable, optional
-        Maps an iterate to a feasible point; `best_feasible` by default.
     """
 
     FIRST_CHECKPOINT = 0.02
@@ -90,23 +120,22 @@ class Recorder:
 
     def __init__(
         self,
-        oracle: Oracle,
-        x0: FloatArray | None,
-        default_start: Callable[[Oracle], FloatArray],
+        judge: Judge,
+        start: Callable[[], FloatArray],
         *,
         max_time: float,
         seed: int,
-        score: Callable[[FloatArray], FeasiblePoint] | None = None,
     ) -> None:
-        self.oracle, self.max_time, self.seed = oracle, max_time, seed
+        self.judge = judge
+        self.max_time = as_float("max_time", max_time, minimum=0.0, exclusive=True)
+        self.seed = as_int("seed", seed, 0)
         self.watch = Stopwatch()
-        self._score = score
         self._next = self.FIRST_CHECKPOINT
         self._rows: list[tuple[float, float, float, int]] = []
         self.best: FeasiblePoint | None = None
         self.n_iterations = 0
-        self.x0 = default_start(oracle) if x0 is None else checked_start(oracle, x0)
-        self.submit(self.x0, thorough=False)
+        self.x0 = start()
+        self._log(self._as_it_is(self.x0))
 
     @property
     def seconds(self) -> float:
@@ -137,23 +166,31 @@ class Recorder:
     ) -> float:
         """Score ``x``, keep it if it is the best, and return its feasible objective."""
         self.watch.pause()
-        point = (
-            self._score(x)
-            if self._score is not None
-            else best_feasible(self.oracle, x, thorough=thorough, sparse=sparse)
-        )
+        point = self._log(self.judge.best_feasible(x, sparse, thorough))
+        self.watch.resume()
+        return point.objective
+
+    def _as_it_is(self, x: FloatArray) -> FeasiblePoint:
+        """The start itself if it is feasible, else what scoring makes of it."""
+        if self.judge.infeasibility(x) > FEASIBLE * (1.0 + float(np.vdot(x, x))):
+            return self.judge.best_feasible(x, None, False)
+        return FeasiblePoint(x, self.judge.smooth_value(x) + self.judge.penalty_value(x))
+
+    def _log(self, point: FeasiblePoint) -> FeasiblePoint:
+        """Keep ``point`` if it is the best and write a row of the history."""
+        self.watch.pause()
         if self.best is None or point.objective < self.best.objective:
             self.best = point
         self._rows.append(
             (
                 self.watch.seconds,
                 self.best.objective,
-                infeasibility(self.oracle, self.best.x),
+                self.judge.infeasibility(self.best.x),
                 self.n_iterations,
             )
         )
         self.watch.resume()
-        return point.objective
+        return point
 
     def result(
         self,
@@ -161,6 +198,7 @@ class Recorder:
         *,
         method: str,
         converged: bool = False,
+        diverged: bool = False,
         sparse: FloatArray | None = None,
         **extra: object,
     ) -> Result:
@@ -168,19 +206,22 @@ class Recorder:
         self.submit(x, sparse=sparse)
         self.watch.pause()
         assert self.best is not None
-        oracle = self.oracle
+        judge = self.judge
         best = self.best.x.copy()
         seconds, objective, feasibility, iterations = zip(*self._rows, strict=True)
-        smooth_value = oracle.smooth_value(best)
-        penalty_value = oracle.penalty_value(best)
-        n = oracle.n
+        smooth_value = judge.smooth_value(best)
+        penalty_value = judge.penalty_value(best)
+        n = best.shape[0]
+        status = Status.CONVERGED if converged else Status.MAX_TIME
+        if diverged:
+            status = Status.DIVERGED
         return Result(
             x=best,
             objective=smooth_value + penalty_value,
             smooth_value=smooth_value,
             penalty_value=penalty_value,
-            feasibility=infeasibility(oracle, best),
-            status=Status.CONVERGED if converged else Status.MAX_TIME,
+            feasibility=judge.infeasibility(best),
+            status=status,
             n_iterations=self.n_iterations,
             n_sweeps=self.n_iterations // max(1, n * (n - 1) // 2),
             n_updates=self.n_iterations,
@@ -194,8 +235,41 @@ class Recorder:
             },
             extra={
                 "method": method,
-                "objective_at_projection": score_at_projection(oracle, x),
-                "last_infeasibility": infeasibility(oracle, x),
+                "objective_at_projection": judge.at_projection(x),
+                "last_infeasibility": judge.infeasibility(x),
                 **extra,
             },
+        )
+
+
+class Recorder(Logbook):
+    """The logbook of a run on the Stiefel manifold.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        The problem.
+    x0 : ndarray of shape (n, r) or None
+        The start.
+    default_start : callable
+        Makes the start when x0 is None.
+    max_time, seed
+        As for `Logbook`.
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        x0: FloatArray | None,
+        default_start: Callable[[Oracle], FloatArray],
+        *,
+        max_time: float,
+        seed: int,
+    ) -> None:
+        self.oracle = oracle
+        super().__init__(
+            Judge.stiefel(oracle),
+            lambda: default_start(oracle) if x0 is None else checked_start(oracle, x0),
+            max_time=max_time,
+            seed=seed,
         )

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.optimize
 
 from .._checks import FloatArray
 from ..problems import L0, L1
@@ -70,6 +71,10 @@ def best_feasible(
     best = FeasiblePoint(closest, oracle.objective(closest))
     if not isinstance(oracle.penalty, (L0, L1)):
         return best
+    single = _one_entry_each(closest)
+    objective = oracle.objective(single)
+    if objective < best.objective:
+        best = FeasiblePoint(single, objective)
     for mask in _supports(oracle, closest, sparse, thorough):
         point = project_on_support(closest, mask)
         if point is None:
@@ -78,6 +83,14 @@ def best_feasible(
         if objective < best.objective:
             best = FeasiblePoint(point, objective)
     return best
+
+
+def _one_entry_each(x: FloatArray) -> FloatArray:
+    """Signed unit vectors at distinct rows with the largest total magnitude in x."""
+    rows, columns = scipy.optimize.linear_sum_assignment(-np.abs(x))
+    single = np.zeros_like(x)
+    single[rows, columns] = np.where(x[rows, columns] < 0.0, -1.0, 1.0)
+    return single
 
 
 def _supports(

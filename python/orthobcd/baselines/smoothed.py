@@ -20,7 +20,7 @@ import numpy as np
 from .._checks import FloatArray
 from ..problems import L0, L1, Problem
 from ..result import Result
-from .geometry import polar, tangent
+from .geometry import cayley, polar, tangent
 from .oracle import Oracle, oracle_of
 from .recorder import Recorder
 from .starts import varimax_spectral
@@ -29,7 +29,7 @@ ValueAndGradient = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 def smoothed_objective(oracle: Oracle, epsilon: float) -> ValueAndGradient:
-    """f plus the smoothed penalty: a function of X that returns value and gradient."""
+    """The smooth f plus the smoothed penalty: a function of X that returns value and gradient."""
     penalty = oracle.penalty
     if isinstance(penalty, L0):
         weight0 = penalty.lam
@@ -257,11 +257,8 @@ def descend(
 
 def random_rotation(r: int, size: float, rng: np.random.Generator) -> FloatArray:
     """An r × r rotation by angles of about ``size`` in random planes (a Cayley transform)."""
-    skew = rng.standard_normal((r, r)) * size
-    skew = 0.5 * (skew - skew.T)
-    identity = np.eye(r)
-    rotation: FloatArray = np.linalg.solve(identity + 0.5 * skew, identity - 0.5 * skew)
-    return rotation
+    normal: FloatArray = rng.standard_normal((r, r)) * size
+    return cayley(0.5 * (normal - normal.T))
 
 
 def _natural_epsilon(oracle: Oracle) -> float:

@@ -34,6 +34,11 @@ def varimax(
     return turned
 
 
+def principal_components(oracle: Oracle) -> FloatArray:
+    """The spectral solution: the r lowest eigenvectors of C."""
+    return polar(oracle.lowest_eigenvectors())
+
+
 def varimax_spectral(oracle: Oracle) -> FloatArray:
     """The spectral solution rotated by `varimax`."""
     return polar(varimax(oracle.lowest_eigenvectors()))

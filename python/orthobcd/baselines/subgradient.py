@@ -1,0 +1,143 @@
+"""Riemannian subgradient methods: the full one and the randomised submanifold one (RSSM).
+
+References
+----------
+Li, Chen, Deng, Qu, Zhu and So 2021, "Weakly convex optimization over Stiefel manifold using
+Riemannian subgradient-type methods"; Cheung, Wang, Yue and So 2024, "Randomized submanifold
+subgradient method for optimization over Stiefel manifolds" (RSSM).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._checks import FloatArray
+from ..problems import L1, NoPenalty, Problem
+from ..result import Result
+from .geometry import polar, random_stiefel, tangent
+from .oracle import oracle_of
+from .recorder import Recorder
+from .settings import RSSM, RSUBGRAD
+
+
+def _recorder(problem: Problem, x0: FloatArray | None, max_time: float, seed: int) -> Recorder:
+    oracle = oracle_of(problem)
+    if not isinstance(oracle.penalty, (L1, NoPenalty)):
+        raise ValueError("subgradient methods need an L1 penalty or none")
+    return Recorder(
+        oracle,
+        x0,
+        lambda o: random_stiefel(o.n, o.r, np.random.default_rng(seed)),
+        max_time=max_time,
+        seed=seed,
+    )
+
+
+def riemannian_subgradient(
+    problem: Problem,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    first_step: float | None = None,
+    last_step: float | None = None,
+) -> Result:
+    """``X ← polar(X − τ Proj_T(Γ)/‖Proj_T(Γ)‖)`` with a geometrically falling τ.
+
+    Parameters
+    ----------
+    problem : StiefelProblem or SparsePCAProblem
+        With an ℓ1 penalty (or none).
+    x0 : ndarray of shape (n, r), optional
+        Start; a random point by default.
+    max_time : float, default 10.0
+        Seconds; τ follows the clock.
+    seed : int, default 0
+        Of the random start.
+    first_step, last_step : float, optional
+        Range of the distance τ of a step; `RSUBGRAD` by default.
+
+    Notes
+    -----
+    Geometrically diminishing steps are the fastest rule of Li et al.; τ = c/√t was slower on the
+    tuning row.
+    """
+    recorder = _recorder(problem, x0, max_time, seed)
+    oracle = recorder.oracle
+    first = RSUBGRAD[0] if first_step is None else first_step
+    last = RSUBGRAD[1] if last_step is None else last_step
+    x = recorder.x0
+    while True:
+        direction = tangent(x, oracle.subgradient(x))
+        norm = float(np.linalg.norm(direction))
+        if norm <= 1e-12 * oracle.lipschitz:
+            break
+        length = first * (last / first) ** recorder.progress
+        x = polar(x - (length / norm) * direction)
+        if not recorder.step(x):
+            break
+    return recorder.result(x, method="Riemannian subgradient")
+
+
+def rssm(
+    problem: Problem,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    block: int | None = None,
+    first_step: float | None = None,
+    last_step: float | None = None,
+) -> Result:
+    """Randomised submanifold subgradient method: a random block of columns moves.
+
+    The block X_S stays orthonormal and orthogonal to the other columns: its subgradient is
+    projected onto that submanifold's tangent space, a step taken, and the polar factor
+    restores the block.
+
+    Parameters
+    ----------
+    problem : StiefelProblem or SparsePCAProblem
+        With an ℓ1 penalty (or none).
+    x0 : ndarray of shape (n, r), optional
+        Start; a random point by default.
+    max_time : float, default 10.0
+        Seconds; τ follows the clock.
+    seed : int, default 0
+        Of the start and the blocks.
+    block : int, optional
+        Columns in a block; half of them by default.
+    first_step, last_step : float, optional
+        Range of the distance τ of a step; `RSSM` by default.
+
+    Notes
+    -----
+    Column blocks are our reading of "submanifold": any two columns meet in some block, so the
+    blocks reach everything. A full gradient is formed, so an iteration costs as much as a step
+    of `riemannian_subgradient`.
+    """
+    recorder = _recorder(problem, x0, max_time, seed)
+    oracle = recorder.oracle
+    first = RSSM[0] if first_step is None else first_step
+    last = RSSM[1] if last_step is None else last_step
+    size = max(1, oracle.r // 2) if block is None else block
+    rng = np.random.default_rng(seed)
+    x = recorder.x0
+    while True:
+        chosen = rng.choice(oracle.r, size=size, replace=False)
+        rest = np.delete(x, chosen, axis=1)
+        part = x[:, chosen]
+        pull = oracle.subgradient(x)[:, chosen]
+        pull = tangent(part, pull)
+        pull = pull - rest @ (rest.T @ pull)
+        norm = float(np.linalg.norm(pull))
+        length = first * (last / first) ** recorder.progress
+        if norm > 1e-12 * oracle.lipschitz:
+            moved = polar(part - (length / norm) * pull)
+            x = x.copy()
+            x[:, chosen] = moved - rest @ (rest.T @ moved)
+        if recorder.n_iterations % 100 == 99:
+            x = polar(x)
+        if not recorder.step(x):
+            break
+    return recorder.result(polar(x), method="RSSM")

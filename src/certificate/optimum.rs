@@ -1,0 +1,139 @@
+//! The optimal value for large λ, in closed form.
+//!
+//! For f = −½⟨X, P X⟩ and h = λ‖X‖₀ or λ‖X‖₁ a signed selection of the r rows with the largest P_ii has
+//! the value `λr − ½ Σ_top-r P_ii`. It is optimal as soon as λ beats what the off-diagonal part can
+//! give. Let μ = max |P_ij|, i ≠ j, and let x be a column with s nonzeros and t = ‖x‖₁. Then
+//!
+//! ```text
+//! ½ xᵀPx ≤ ½ Σ x_i² P_ii + ½ μ (t² − 1),   t² ≤ s,
+//! ```
+//!
+//! and summed over orthonormal columns `Σ_k Σ_i X_ik² P_ii ≤ Σ_top-r P_ii`. So for ℓ0 the value is optimal
+//! when `λ ≥ μ/2`. For ℓ1, λt − ½μ(t² − 1) is concave in t and not below λ for 1 ≤ t ≤ T when
+//! `λ ≥ ½ μ (T + 1)`; columns with t > T := 1 + (λ_max(P) − P_(r))/(2λ), P_(r) the r-th largest
+//! diagonal entry, already cost more than `λ − ½P_(r)` by the spectral bound. T is at most √n.
+
+use ndarray::Array2;
+
+use crate::penalty::{Form, Penalty, Weights};
+use crate::solver::Problem;
+use crate::threads::Threads;
+
+/// Columns of P computed at a time when its largest off-diagonal entry is sought.
+const PANEL: usize = 128;
+
+/// Up to this n the off-diagonal entries are looked at one by one if they must be.
+const SEARCHED_ROWS: usize = 4096;
+
+/// Rows of X of the closed-form optimum for large λ: the r rows with the largest −C_ii.
+pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..diagonal.len()).collect();
+    order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]).then(a.cmp(&b)));
+    order.truncate(r);
+    order
+}
+
+/// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
+/// enough for the proof above.
+pub fn large_lambda_optimum<P: Penalty>(
+    problem: &Problem<'_, P>,
+    threads: &Threads,
+) -> Option<f64> {
+    let smooth = problem.smooth;
+    if smooth.metric().is_some() || smooth.linear().is_some() {
+        return None;
+    }
+    let (lambda, counts) = match problem.penalty.form() {
+        Form::Count(lambda) => (lambda, true),
+        Form::Absolute(Weights::Scalar(lambda)) => (*lambda, false),
+        _ => return None,
+    };
+    if !(lambda > 0.0) {
+        return None;
+    }
+    let (n, r) = (smooth.rows(), problem.components);
+    let diagonal = smooth.diagonal();
+    let top = top_rows(&diagonal, r);
+    let value = lambda * r as f64 + 0.5 * top.iter().map(|&i| diagonal[i]).sum::<f64>();
+    // The columns of the chosen rows refute most cases cheaply: the proof never tolerates more
+    // than 2λ (ℓ0) or λ (ℓ1).
+    let most = if counts { 2.0 * lambda } else { lambda };
+    if largest_off_diagonal(problem, &top, threads) > most {
+        return None;
+    }
+    let (low, high) = smooth.hessian_bounds();
+    let limit = if counts {
+        most
+    } else {
+        let spread = (-low + diagonal[top[r - 1]]).max(0.0);
+        let reach = (1.0 + spread / (2.0 * lambda)).min((n as f64).sqrt());
+        2.0 * lambda / (reach + 1.0)
+    };
+    // Semidefinite: |P_ij| ≤ √(P_ii P_jj).
+    if low == 0.0 || high == 0.0 {
+        let mut sizes: Vec<f64> = diagonal.iter().map(|v| v.abs()).collect();
+        sizes.sort_by(|a, b| b.total_cmp(a));
+        if (sizes[0] * sizes[1]).sqrt() <= limit {
+            return Some(value);
+        }
+    }
+    if n > SEARCHED_ROWS {
+        return None;
+    }
+    let rows: Vec<usize> = (0..n).collect();
+    rows.chunks(PANEL)
+        .all(|rows| largest_off_diagonal(problem, rows, threads) <= limit)
+        .then_some(value)
+}
+
+/// Up to this n the spectrum is computed when it settles the problem.
+const EXACT_SPECTRUM: usize = 1024;
+
+/// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1; for a
+/// smooth problem half the sum of the r smallest eigenvalues of C (no linear term, no column
+/// metric), or the polar factor's value when C is a multiple of the identity (Procrustes).
+pub(crate) fn known_optimum<P: Penalty>(
+    problem: &Problem<'_, P>,
+    threads: &Threads,
+) -> Option<f64> {
+    if !matches!(problem.penalty.form(), Form::Zero) {
+        return large_lambda_optimum(problem, threads);
+    }
+    let smooth = problem.smooth;
+    let c = smooth.dense()?;
+    if let Some(linear) = smooth.linear() {
+        let multiple = c[[0, 0]];
+        let scalar = c
+            .indexed_iter()
+            .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
+        return scalar.then(|| {
+            let columns = smooth
+                .metric()
+                .map_or(problem.components as f64, |d| d.diag().sum());
+            let (_, singular, _) = crate::linalg::svd(linear);
+            0.5 * multiple * columns - singular.sum()
+        });
+    }
+    (smooth.metric().is_none() && c.nrows() <= EXACT_SPECTRUM).then(|| {
+        let (values, _) = crate::linalg::symmetric_eigen(c);
+        0.5 * values.iter().take(problem.components).sum::<f64>()
+    })
+}
+
+/// max |C_ij| over i in `rows` and j ≠ i.
+fn largest_off_diagonal<P: Penalty>(
+    problem: &Problem<'_, P>,
+    rows: &[usize],
+    threads: &Threads,
+) -> f64 {
+    let n = problem.smooth.rows();
+    let mut units = Array2::zeros((n, rows.len()));
+    for (k, &row) in rows.iter().enumerate() {
+        units[[row, k]] = 1.0;
+    }
+    let mut columns = problem.smooth.apply(units.view(), threads);
+    for (k, &row) in rows.iter().enumerate() {
+        columns[[row, k]] = 0.0;
+    }
+    columns.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+}

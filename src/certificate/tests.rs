@@ -1,0 +1,249 @@
+use ndarray::{Array2, array};
+use proptest::prelude::*;
+
+use super::*;
+use crate::penalty::{L0, L1, NoPenalty, NonNegative};
+use crate::signature::Signature;
+use crate::smooth::{Quadratic, Smooth};
+use crate::start;
+
+fn quadratic(n: usize, r: usize, seed: u64, linear: bool) -> Quadratic {
+    let a = start::random(n, n, seed);
+    let c = &a + &a.t();
+    let linear = linear.then(|| start::random(n, r, seed + 1) * 2.0);
+    Quadratic::new(c, linear, None).unwrap()
+}
+
+/// A point with exact zeros: a few columns share rows, some rows are zero.
+fn sparse_point(n: usize, r: usize) -> Array2<f64> {
+    let mut x = Array2::zeros((n, r));
+    for k in 0..r {
+        x[[2 * k, k]] = 0.6;
+        x[[2 * k + 1, k]] = 0.8;
+    }
+    x
+}
+
+/// The largest decrease of F over a fine grid of both branches, with entries that come out tiny at
+/// the angles where one vanishes set to zero.
+fn brute_force<P: Penalty>(problem: &Problem<'_, P>, x: &Array2<f64>) -> f64 {
+    let threads = Threads::serial();
+    let base = problem.objective(x.view(), &threads);
+    let n = x.nrows();
+    let mut gap = 0.0f64;
+    for i in 0..n {
+        for j in i + 1..n {
+            let mut angles: Vec<f64> = (0..720).map(|k| f64::from(k).to_radians() * 0.5).collect();
+            for k in 0..x.ncols() {
+                let angle = x[[j, k]].atan2(x[[i, k]]);
+                angles.extend((0..4).map(|q| angle + f64::from(q) * std::f64::consts::FRAC_PI_2));
+            }
+            for angle in angles {
+                let (s, c) = angle.sin_cos();
+                for sign in [1.0, -1.0] {
+                    let mut y = x.clone();
+                    for k in 0..x.ncols() {
+                        let (a, b) = (x[[i, k]], x[[j, k]]);
+                        y[[i, k]] = c * a + s * b;
+                        y[[j, k]] = sign * (c * b - s * a);
+                    }
+                    y.mapv_inplace(|v| if v.abs() < 1e-13 { 0.0 } else { v });
+                    if problem.penalty.infeasibility(y.view()) > 1e-12 {
+                        continue;
+                    }
+                    let value = problem.objective(y.view(), &threads);
+                    gap = gap.max(base - value);
+                }
+            }
+        }
+    }
+    gap
+}
+
+fn compare<P: Penalty>(penalty: &P, x: &Array2<f64>, smooth: &Quadratic) {
+    let signature = Signature::stiefel(x.nrows());
+    let problem = Problem {
+        smooth,
+        penalty,
+        signature: &signature,
+        components: x.ncols(),
+    };
+    let exact = certify(&problem, x.view(), &Threads::serial()).unwrap();
+    let grid = brute_force(&problem, x);
+    // The grid misses the minimum by its curvature times (half a step)².
+    assert!(
+        exact.block2_gap >= grid - 1e-11,
+        "{} < {grid}",
+        exact.block2_gap
+    );
+    assert!(
+        exact.block2_gap <= grid + 1e-3,
+        "{} > {grid}",
+        exact.block2_gap
+    );
+    assert_eq!(exact.block2_pair.is_some(), exact.block2_gap > 0.0);
+    let parallel = certify(&problem, x.view(), &Threads::new(Some(3)).unwrap()).unwrap();
+    assert_eq!(exact, parallel);
+}
+
+#[test]
+fn gap_agrees_with_a_grid() {
+    for seed in 0..3 {
+        let (n, r) = (12, 3);
+        let smooth = quadratic(n, r, seed, seed % 2 == 0);
+        compare(&NoPenalty, &start::random(n, r, seed), &smooth);
+        compare(&L1::new(0.3), &start::random(n, r, seed), &smooth);
+        compare(&L1::new(0.3), &sparse_point(n, r), &smooth);
+        compare(&L0 { lambda: 0.1 }, &start::random(n, r, seed), &smooth);
+        compare(&L0 { lambda: 0.1 }, &sparse_point(n, r), &smooth);
+        compare(&NonNegative, &sparse_point(n, r), &smooth);
+        compare(&NonNegative, &start::partition(n, r, seed), &smooth);
+    }
+}
+
+#[test]
+fn criticality_of_smooth_problems_is_the_gradient_norm() {
+    let (n, r) = (15, 4);
+    let smooth = quadratic(n, r, 5, true);
+    let x = start::random(n, r, 9);
+    let gradient = smooth.gradient(x.view(), &Threads::serial());
+    let product = x.t().dot(&gradient);
+    let residual = &gradient - &x.dot(&((&product + &product.t()) * 0.5));
+    let norm = residual.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let found = criticality(&NoPenalty, x.view(), gradient.view());
+    assert!((found - norm).abs() < 1e-12 * norm);
+}
+
+#[test]
+fn criticality_at_kinks_agrees_with_projected_gradient() {
+    // min over Ξ in the box, by many projected gradient steps on ‖P_T(G + Ξ)‖².
+    let (n, r) = (10, 3);
+    for (seed, lambda) in [(1, 0.2), (2, 1.0), (3, 5.0)] {
+        let smooth = quadratic(n, r, seed, true);
+        let x = sparse_point(n, r);
+        let gradient = smooth.gradient(x.view(), &Threads::serial());
+        let mut xi = x.mapv(|v: f64| if v == 0.0 { 0.0 } else { lambda * v.signum() });
+        let mut norm = 0.0;
+        for _ in 0..200_000 {
+            let g = &gradient + &xi;
+            let p = x.t().dot(&g);
+            let rest = &g - &x.dot(&((&p + &p.t()) * 0.5));
+            norm = rest.iter().map(|v| v * v).sum::<f64>().sqrt();
+            for ((xi, &t), &v) in xi.iter_mut().zip(&rest).zip(&x) {
+                if v == 0.0 {
+                    *xi = (*xi - 0.9 * t).clamp(-lambda, lambda);
+                }
+            }
+        }
+        let found = criticality(&L1::new(lambda), x.view(), gradient.view());
+        assert!((found - norm).abs() < 1e-7 * (1.0 + norm), "{found} {norm}");
+    }
+}
+
+#[test]
+fn subdifferentials_are_the_textbook_ones() {
+    use super::criticality::subdifferential as at;
+    let all = (f64::NEG_INFINITY, f64::INFINITY);
+    assert_eq!(at(&L1::new(2.0), 0, 0, 0.0), (-2.0, 2.0));
+    assert_eq!(at(&L1::new(2.0), 0, 0, -0.3), (-2.0, -2.0));
+    assert_eq!(at(&L0 { lambda: 2.0 }, 0, 0, 0.0), all);
+    assert_eq!(at(&L0 { lambda: 2.0 }, 0, 0, 0.1), (0.0, 0.0));
+    assert_eq!(at(&L0 { lambda: 0.0 }, 0, 0, 0.0), (0.0, 0.0));
+    assert_eq!(at(&NonNegative, 0, 0, 0.0), (f64::NEG_INFINITY, 0.0));
+    assert_eq!(at(&NonNegative, 0, 0, 0.5), (0.0, 0.0));
+    assert_eq!(at(&NoPenalty, 0, 0, 0.0), (0.0, 0.0));
+}
+
+/// SPEC section 7, item 7: block-2 stationary, yet not critical.
+#[test]
+fn pairs_may_rest_at_a_point_that_is_not_critical() {
+    let c = 0.5f64.sqrt();
+    let x = array![[0.0, 1.0], [c, 0.0], [c, 0.0]];
+    let w = 0.95 * (1.0 + c);
+    let linear = array![[0.0, 0.0], [0.0, -w], [0.0, w]] - &(&x * 5.0);
+    let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
+    let signature = Signature::stiefel(3);
+    let penalty = L1::new(1.0);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 2,
+    };
+    let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
+    assert_eq!(certificate.block2_gap, 0.0);
+    assert_eq!(certificate.block2_pair, None);
+    assert!(
+        (certificate.criticality - 0.88).abs() < 0.01,
+        "{}",
+        certificate.criticality
+    );
+}
+
+#[test]
+fn large_lambda_is_proved_only_when_true() {
+    let (n, r) = (6, 2);
+    let threads = Threads::serial();
+    for seed in 0..20 {
+        let a = start::random(n, n, seed);
+        let smooth = Quadratic::new(
+            -a.t().dot(&(&a * &array![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+            None,
+            None,
+        );
+        let Ok(smooth) = smooth else { continue };
+        let signature = Signature::stiefel(n);
+        for lambda in [0.2, 0.5, 1.0, 2.0, 4.0] {
+            let l0 = L0 { lambda };
+            let problem = Problem {
+                smooth: &smooth,
+                penalty: &l0,
+                signature: &signature,
+                components: r,
+            };
+            if let Some(optimum) = large_lambda_optimum(&problem, &threads) {
+                for start in 0..30 {
+                    let solution = crate::minimize(
+                        &problem,
+                        start::random(n, r, start),
+                        &crate::Options::default(),
+                        &threads,
+                        &mut crate::Unwatched,
+                    )
+                    .unwrap();
+                    assert!(solution.objective >= optimum - 1e-9);
+                }
+            }
+        }
+    }
+    // Diagonal P: any λ > 0 will do.
+    let smooth = Quadratic::new(Array2::from_diag(&array![-3.0, -5.0, -1.0]), None, None).unwrap();
+    let signature = Signature::stiefel(3);
+    let l0 = L0 { lambda: 0.1 };
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &l0,
+        signature: &signature,
+        components: 2,
+    };
+    let optimum = large_lambda_optimum(&problem, &threads).unwrap();
+    assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn zero_rows_are_proved(seed in 0u64..1000, zero in 0usize..6) {
+        let (n, r) = (8 + zero, 2);
+        let mut x = Array2::zeros((n, r));
+        let core = start::random(8, r, seed);
+        x.slice_mut(ndarray::s![..8, ..]).assign(&core);
+        let smooth = quadratic(n, r, seed, false);
+        let signature = Signature::stiefel(n);
+        let problem = Problem { smooth: &smooth, penalty: &NoPenalty, signature: &signature, components: r };
+        let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
+        prop_assert_eq!(certificate.proved_pairs, (zero * zero.saturating_sub(1) / 2) as u64);
+        prop_assert_eq!(certificate.pairs, (n * (n - 1) / 2) as u64);
+        prop_assert!(certificate.feasibility < 1e-14);
+    }
+}

@@ -1,0 +1,195 @@
+//! Paths, the default solver, certificates and the basis factorization.
+
+use ndarray::{Array2, Array3};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
+use super::watch::{Watch, status_name};
+use super::{Returned, StartPoint, solution_dict};
+use crate::strategy::{Auto, follow_path, minimize_auto};
+use crate::{Problem, Signature, Threads};
+
+/// The default solver: several starts, the best polished and perturbed.
+#[pyfunction]
+#[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn solve_auto<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    penalty: AnyPenalty,
+    n_components: usize,
+    x0: Option<StartPoint<'py>>,
+    project_x0: bool,
+    n_starts: Option<usize>,
+    strategies: Option<Vec<String>>,
+    limits: Limits,
+    seed: u64,
+    n_threads: Option<usize>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Returned<'py>> {
+    let auto = Auto {
+        starts: n_starts,
+        strategies: strategies
+            .map(|names| {
+                names
+                    .iter()
+                    .map(|name| name.parse())
+                    .collect::<crate::Result<_>>()
+            })
+            .transpose()?,
+        options: limits.options(seed),
+    };
+    let threads = Threads::new(n_threads)?;
+    let smooth = smooth.build()?;
+    let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+    let x0 = x0
+        .map(|x0| {
+            x0.point(
+                &*smooth,
+                n_components,
+                nonnegative,
+                project_x0,
+                seed,
+                &threads,
+            )
+        })
+        .transpose()?;
+    let signature = Signature::stiefel(smooth.rows());
+    let mut watch = Watch::new(callback);
+    let answer = with_penalty!(&penalty, penalty => {
+        let problem = Problem {
+            smooth: &*smooth,
+            penalty,
+            signature: &signature,
+            components: n_components,
+        };
+        py.detach(|| minimize_auto(&problem, x0, &auto, &threads, &mut watch))
+    })?;
+    let out = solution_dict(py, answer.solution)?;
+    out.set_item("strategy", answer.strategy)?;
+    let starts = answer
+        .starts
+        .into_iter()
+        .map(|start| (start.strategy, start.objective, start.seconds));
+    out.set_item("starts", PyList::new(py, starts)?)?;
+    Ok((out, watch.into_error()))
+}
+
+/// The λ-path.
+#[pyfunction]
+#[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, lams, ratio, solver, limits, seed, n_threads, callback))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn solve_path<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    penalty: AnyPenalty,
+    n_components: usize,
+    x0: Option<StartPoint<'py>>,
+    project_x0: bool,
+    lams: Option<Vec<f64>>,
+    ratio: f64,
+    solver: SolverOptions,
+    limits: Limits,
+    seed: u64,
+    n_threads: Option<usize>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Returned<'py>> {
+    let options = solver.options(&limits, seed)?;
+    let threads = Threads::new(n_threads)?;
+    let smooth = smooth.build()?;
+    let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+    let x0 = x0
+        .map(|x0| {
+            x0.point(
+                &*smooth,
+                n_components,
+                nonnegative,
+                project_x0,
+                seed,
+                &threads,
+            )
+        })
+        .transpose()?;
+    let signature = Signature::stiefel(smooth.rows());
+    let mut watch = Watch::new(callback);
+    let answer = with_penalty!(&penalty, penalty => {
+        let problem = Problem {
+            smooth: &*smooth,
+            penalty,
+            signature: &signature,
+            components: n_components,
+        };
+        py.detach(|| {
+            follow_path(&problem, x0, lams.as_deref(), ratio, &options, &threads, &mut watch)
+        })
+    })?;
+    let out = solution_dict(py, answer.solution)?;
+    let path = PyList::empty(py);
+    for point in answer.path {
+        let item = PyDict::new(py);
+        item.set_item("lam", point.lambda)?;
+        item.set_item("objective", point.objective)?;
+        item.set_item("n_nonzero", point.nonzeros)?;
+        item.set_item("explained_variance", point.explained_variance)?;
+        item.set_item("x", point.x.into_pyarray(py))?;
+        item.set_item("status", status_name(point.status))?;
+        path.append(item)?;
+    }
+    out.set_item("path", path)?;
+    Ok((out, watch.into_error()))
+}
+
+/// What is proved about a point.
+#[pyfunction]
+pub(super) fn certify<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    penalty: AnyPenalty,
+    n_components: usize,
+    x: PyReadonlyArray2<'py, f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let threads = Threads::new(n_threads)?;
+    let smooth = smooth.build()?;
+    let signature = Signature::stiefel(smooth.rows());
+    let x = x.as_array().to_owned();
+    let certificate = with_penalty!(&penalty, penalty => {
+        let problem = Problem {
+            smooth: &*smooth,
+            penalty,
+            signature: &signature,
+            components: n_components,
+        };
+        py.detach(|| crate::certify(&problem, x.view(), &threads))
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("objective", certificate.objective)?;
+    out.set_item("smooth_value", certificate.smooth_value)?;
+    out.set_item("penalty_value", certificate.penalty_value)?;
+    out.set_item("feasibility", certificate.feasibility)?;
+    out.set_item("block2_gap", certificate.block2_gap)?;
+    out.set_item("block2_pair", certificate.block2_pair)?;
+    out.set_item("block2_measure", certificate.block2_measure)?;
+    out.set_item("criticality", certificate.criticality)?;
+    out.set_item("n_pairs", certificate.pairs)?;
+    out.set_item("n_pairs_proved", certificate.proved_pairs)?;
+    out.set_item("optimum", certificate.optimum)?;
+    Ok(out)
+}
+
+/// (pairs, matrices) of the factors W₁, W₂, … with D = W_m ⋯ W₁.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(super) fn basis_factorization<'py>(
+    py: Python<'py>,
+    d: PyReadonlyArray2<'py, f64>,
+) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
+    let factors = crate::basis_factorization(d.as_array())?;
+    let pairs = Array2::from_shape_fn((factors.len(), 2), |(t, k)| {
+        (if k == 0 { factors[t].i } else { factors[t].j }) as i64
+    });
+    let matrices = Array3::from_shape_fn((factors.len(), 2, 2), |(t, k, l)| factors[t].v[k][l]);
+    Ok((pairs.into_pyarray(py), matrices.into_pyarray(py)))
+}

@@ -1,0 +1,235 @@
+//! Proximal-gradient steps on the tangent space: what pairs cannot do.
+//!
+//! A point that no pair can improve need not be critical when h is not smooth (SPEC section 7, item
+//! 7): a descent direction may need three rows at once. The step (ManPG: Chen, Ma, So and Zhang,
+//! SIAM J. Optim. 30, 2020) minimises
+//!
+//! ```text
+//! ⟨∇f(X), D⟩ + ‖D‖²/(2t) + h(X + D)   over tangent D,   D = prox_{th}(X − t(∇f(X) − XΛ)) − X,
+//! ```
+//!
+//! with the symmetric Λ that makes D tangent found by a semismooth Newton method. D ≠ 0 exactly when
+//! X is not critical. The retraction keeps the zeros of X + D: Newton's method on
+//! {XᵀX = I, that pattern}. For ℓ0 the pattern of X is kept (its normal cone is the whole line).
+//! Every accepted point is feasible and lowers F.
+
+use ndarray::{Array2, Zip};
+
+use super::clock::Pace;
+use super::geometry::{inner, restore, square, symmetric};
+use super::oracle::{Oracle, soft};
+use crate::certificate::conjugate_gradients;
+use crate::penalty::{Form, Penalty, Weights};
+
+/// Decrease, relative to |f| + |h|, at which the descent ends.
+pub(super) const STALL: f64 = 1e-12;
+
+/// Semismooth Newton steps for Λ.
+const NEWTON_STEPS: usize = 12;
+
+/// What a descent reached.
+pub(super) struct Descent {
+    pub(super) x: Array2<f64>,
+    pub(super) objective: f64,
+    /// Whether it ended because no step lowers F by more than the tolerance.
+    pub(super) stalled: bool,
+}
+
+/// prox_{th} with the pattern rule of ℓ0, and its derivative (0 or 1).
+fn proximal<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: &Array2<f64>,
+    target: &mut Array2<f64>,
+    weight: &mut Array2<f64>,
+    t: f64,
+) {
+    weight.fill(1.0);
+    let shrink = |v: &mut f64, w: &mut f64, threshold: f64| {
+        *v = soft(*v, threshold);
+        if *v == 0.0 {
+            *w = 0.0;
+        }
+    };
+    match oracle.problem.penalty.form() {
+        Form::Zero | Form::Other => {}
+        Form::Count(_) => Zip::from(target).and(weight).and(x).for_each(|v, w, &x| {
+            if x == 0.0 {
+                (*v, *w) = (0.0, 0.0);
+            }
+        }),
+        Form::Absolute(Weights::Scalar(lambda)) => {
+            let threshold = lambda * t;
+            Zip::from(target)
+                .and(weight)
+                .for_each(|v, w| shrink(v, w, threshold));
+        }
+        Form::Absolute(Weights::Entrywise(weights)) => Zip::from(target)
+            .and(weight)
+            .and(weights)
+            .for_each(|v, w, &entry| shrink(v, w, entry * t)),
+        Form::NonNegative => Zip::from(target).and(weight).for_each(|v, w| {
+            if !(*v > 0.0) {
+                (*v, *w) = (0.0, 0.0);
+            }
+        }),
+    }
+}
+
+/// The step D and the multiplier Λ (kept from one call to the next as a warm start).
+fn tangent_step<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: &Array2<f64>,
+    gradient: &Array2<f64>,
+    t: f64,
+    lambda: &mut Array2<f64>,
+) -> Array2<f64> {
+    let r = x.ncols();
+    let mut weight = Array2::ones(x.dim());
+    let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {
+        // X − t(G − XΛ)
+        let mut target = x.dot(lambda);
+        Zip::from(&mut target)
+            .and(gradient)
+            .and(x)
+            .for_each(|v, &g, &x| *v = x + t * (*v - g));
+        proximal(oracle, x, &mut target, weight, t);
+        target -= x;
+        let mut error = symmetric(&x.t().dot(&target));
+        error.mapv_inplace(|v| -v);
+        (target, error)
+    };
+    let (mut step, mut error) = evaluate(lambda, &mut weight);
+    for _ in 0..NEWTON_STEPS {
+        let size = square(&error);
+        if size <= 1e-18 * square(&step) || size <= 1e-30 {
+            break;
+        }
+        let operator = |d: &Array2<f64>| {
+            let mut lifted = x.dot(d);
+            lifted *= &weight;
+            let mut image = symmetric(&x.t().dot(&lifted)) * t;
+            image.scaled_add(1e-12 * t, d);
+            image
+        };
+        let newton = conjugate_gradients(operator, &error, r + 10);
+        let mut length = 1.0;
+        let mut improved = false;
+        for _ in 0..8 {
+            let trial = &*lambda + &(&newton * length);
+            let mut trial_weight = weight.clone();
+            let (trial_step, trial_error) = evaluate(&trial, &mut trial_weight);
+            if square(&trial_error) < size {
+                *lambda = trial;
+                (step, error, weight) = (trial_step, trial_error, trial_weight);
+                improved = true;
+                break;
+            }
+            length *= 0.5;
+        }
+        if !improved {
+            break;
+        }
+    }
+    step
+}
+
+/// The feasible point with the pattern of `x + length·step`, if there is one nearby.
+fn retract<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: &Array2<f64>,
+    step: &Array2<f64>,
+    length: f64,
+) -> Option<Array2<f64>> {
+    let mut moved = x.clone();
+    moved.scaled_add(length, step);
+    let nonnegative = matches!(oracle.problem.penalty.form(), Form::NonNegative);
+    for _ in 0..3 {
+        if nonnegative {
+            moved.mapv_inplace(|v| if v > 0.0 { v } else { 0.0 });
+        }
+        moved = restore(&moved)?;
+        if !nonnegative || moved.iter().all(|&v| v >= 0.0) {
+            return Some(moved);
+        }
+    }
+    None
+}
+
+/// Proximal-gradient steps of Barzilai–Borwein length from a feasible point, at most `limit`.
+pub(super) fn descend<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: Array2<f64>,
+    limit: usize,
+    pace: Pace<'_>,
+) -> Descent {
+    let penalty = oracle.problem.penalty;
+    let mut x = x;
+    let (mut smooth, mut gradient) = oracle.value_and_gradient(&x);
+    let mut price = penalty.value(x.view());
+    let mut objective = smooth + price;
+    let mut lambda = symmetric(&x.t().dot(&gradient));
+    let mut t = 1.0 / oracle.lipschitz;
+    let (shortest, longest) = (1e-3 / oracle.lipschitz, 1e3 / oracle.lipschitz);
+    let mut steps = 0;
+    let mut idle = 0;
+    let mut stalled = matches!(penalty.form(), Form::Other);
+    while !stalled && steps < limit && pace.progress(steps) < 1.0 {
+        let direction = tangent_step(oracle, &x, &gradient, t, &mut lambda);
+        let norm2 = square(&direction);
+        let size = smooth.abs() + price.abs();
+        if !(norm2 / t > 1e-16 * size) {
+            stalled = true;
+            break;
+        }
+        let mut accepted = None;
+        let mut length = 1.0;
+        for _ in 0..12 {
+            if let Some(next) = retract(oracle, &x, &direction, length) {
+                let (value, next_gradient) = oracle.value_and_gradient(&next);
+                let next_price = penalty.value(next.view());
+                if value + next_price <= objective - 1e-4 * length * norm2 / t {
+                    accepted = Some((next, value, next_price, next_gradient));
+                    break;
+                }
+            }
+            length *= 0.4;
+            if pace.clock.expired() {
+                break;
+            }
+        }
+        let Some((next, value, next_price, next_gradient)) = accepted else {
+            // A shorter proximal step has a better model; give up when it is short already.
+            if t > 0.1 / oracle.lipschitz && !pace.clock.expired() {
+                t = (0.1 * t).max(shortest);
+                steps += 1;
+                continue;
+            }
+            stalled = !pace.clock.expired();
+            break;
+        };
+        let moved = &next - &x;
+        let turned = (&next_gradient - &next.dot(&lambda)) - (&gradient - &x.dot(&lambda));
+        let product = inner(&moved, &turned).abs();
+        let proposal = if steps % 2 == 0 {
+            square(&moved) / product
+        } else {
+            product / square(&turned)
+        };
+        if proposal.is_finite() {
+            t = proposal.clamp(shortest, longest);
+        }
+        let gained = objective - (value + next_price);
+        (x, smooth, price, gradient) = (next, value, next_price, next_gradient);
+        objective = smooth + price;
+        steps += 1;
+        idle = if gained > STALL * size { 0 } else { idle + 1 };
+        if idle >= 4 {
+            stalled = true;
+        }
+    }
+    Descent {
+        x,
+        objective,
+        stalled,
+    }
+}

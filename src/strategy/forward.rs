@@ -1,0 +1,333 @@
+//! Components on disjoint supports, by greedy forward selection of whole columns.
+//!
+//! With the other columns fixed, a component grows from one row: the free row with the largest gain
+//! joins while the gain pays for the penalty (in the manner of PathSPCA: d'Aspremont, Bach and El
+//! Ghaoui, JMLR 9, 2008), rows that no longer pay leave. One to three columns are emptied together
+//! and grown anew from random seeds; what lowers F is kept. This is a large-neighbourhood search
+//! beside the single-row moves of [`supports`](super::supports): best when components have few rows.
+//!
+//! Per row that joins: one scan and s updates of length n, s the size of the component.
+
+use ndarray::Array2;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::clock::Pace;
+use super::oracle::Oracle;
+use super::path::top_diagonal;
+use crate::penalty::Penalty;
+
+/// Rows that join in one step of a pace.
+const JOINS_PER_STEP: usize = 300;
+
+/// Power iterations when a row has joined, and when the column is complete.
+const REFINEMENTS: usize = 3;
+const FINAL_REFINEMENTS: usize = 40;
+
+/// Passes of dropping and adding after growth.
+const TRADES: usize = 6;
+
+/// One component.
+#[derive(Debug, Clone, Default)]
+struct Column {
+    rows: Vec<usize>,
+    vector: Vec<f64>,
+    /// P v.
+    image: Vec<f64>,
+    /// vᵀ P v.
+    value: f64,
+}
+
+/// Everything that does not change.
+struct Grower<'a> {
+    p: &'a Array2<f64>,
+    diagonal: Vec<f64>,
+    price: f64,
+    /// Makes P + shift·I positive semidefinite.
+    shift: f64,
+    joins: usize,
+}
+
+impl Grower<'_> {
+    fn cost(&self, column: &Column) -> f64 {
+        self.price * column.rows.len() as f64 - 0.5 * column.value
+    }
+
+    /// Power iterations on the rows of a column; then its image.
+    fn refine(&self, column: &mut Column, iterations: usize) {
+        let s = column.rows.len();
+        let mut local = Vec::with_capacity(s * s);
+        for &i in &column.rows {
+            let row = self.p.row(i);
+            local.extend(column.rows.iter().map(|&j| row[j]));
+        }
+        let mut next = vec![0.0; s];
+        for _ in 0..iterations {
+            let mut norm2 = 0.0;
+            for (k, t) in next.iter_mut().enumerate() {
+                let row = &local[k * s..(k + 1) * s];
+                *t = row
+                    .iter()
+                    .zip(&column.vector)
+                    .map(|(p, v)| p * v)
+                    .sum::<f64>()
+                    + self.shift * column.vector[k];
+                norm2 += *t * *t;
+            }
+            let norm = norm2.sqrt();
+            if !(norm > 0.0) {
+                break;
+            }
+            let mut moved = 0.0;
+            for (v, t) in column.vector.iter_mut().zip(&next) {
+                let new = t / norm;
+                moved += (new - *v) * (new - *v);
+                *v = new;
+            }
+            if moved < 1e-20 {
+                break;
+            }
+        }
+        column.image.clear();
+        column.image.resize(self.p.ncols(), 0.0);
+        for (&i, &v) in column.rows.iter().zip(&column.vector) {
+            column
+                .image
+                .iter_mut()
+                .zip(self.p.row(i))
+                .for_each(|(t, &p)| *t += v * p);
+        }
+        column.value = column
+            .rows
+            .iter()
+            .zip(&column.vector)
+            .map(|(&i, v)| v * column.image[i])
+            .sum();
+    }
+
+    fn seeded(&self, row: usize) -> Column {
+        Column {
+            rows: vec![row],
+            vector: vec![1.0],
+            image: self.p.row(row).to_vec(),
+            value: self.diagonal[row],
+        }
+    }
+
+    /// The free row whose joining lowers the cost most, and what the value would at least be.
+    fn best_join(&self, column: &Column, free: &[bool]) -> Option<(usize, f64)> {
+        let mu = column.value;
+        let (mut best, mut largest) = (None, mu + 2.0 * self.price);
+        for (j, ((&b, &d), &free)) in column
+            .image
+            .iter()
+            .zip(&self.diagonal)
+            .zip(free)
+            .enumerate()
+        {
+            let half = 0.5 * (mu - d);
+            let top = 0.5 * (mu + d) + (half * half + b * b).sqrt();
+            if free && top > largest {
+                (best, largest) = (Some((j, top)), top);
+            }
+        }
+        best
+    }
+
+    /// Rows join while that pays.
+    fn grow(&mut self, column: &mut Column, free: &mut [bool]) {
+        while let Some((j, top)) = self.best_join(column, free) {
+            // Eigenvector of [[mu, b], [b, d]]: (top − d, b).
+            let (along, b) = (top - self.diagonal[j], column.image[j]);
+            let length = along.hypot(b);
+            if !(length > 0.0) {
+                break;
+            }
+            column.vector.iter_mut().for_each(|v| *v *= along / length);
+            column.rows.push(j);
+            column.vector.push(b / length);
+            free[j] = false;
+            self.refine(column, REFINEMENTS);
+            self.joins += 1;
+        }
+    }
+
+    /// Rows that no longer pay leave, the worst first.
+    fn prune(&self, column: &mut Column, free: &mut [bool]) -> bool {
+        let mut changed = false;
+        while column.rows.len() > 1 {
+            let loss = |k: usize| {
+                let (i, v) = (column.rows[k], column.vector[k]);
+                let rest = 1.0 - v * v;
+                if rest < 1e-9 {
+                    return f64::INFINITY;
+                }
+                let left =
+                    (column.value - 2.0 * v * column.image[i] + v * v * self.diagonal[i]) / rest;
+                0.5 * (column.value - left) - self.price
+            };
+            let worst = (0..column.rows.len())
+                .map(|k| (loss(k), k))
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, k)) = worst.filter(|w| w.0 < 0.0) else {
+                break;
+            };
+            free[column.rows[k]] = true;
+            column.rows.swap_remove(k);
+            column.vector.swap_remove(k);
+            let norm = column.vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+            column.vector.iter_mut().for_each(|v| *v /= norm);
+            self.refine(column, REFINEMENTS);
+            changed = true;
+        }
+        changed
+    }
+
+    /// Grows, prunes and swaps until nothing helps; marks its rows as taken.
+    fn complete(&mut self, column: &mut Column, free: &mut [bool]) {
+        self.grow(column, free);
+        for _ in 0..TRADES {
+            self.refine(column, FINAL_REFINEMENTS);
+            let mut better = self.prune(column, free);
+            // The weakest row leaves for a better one.
+            if column.rows.len() > 1 {
+                let weakest = (0..column.rows.len())
+                    .min_by(|&a, &b| column.vector[a].abs().total_cmp(&column.vector[b].abs()));
+                if let Some(k) = weakest {
+                    let mut trial = column.clone();
+                    let left = trial.rows.swap_remove(k);
+                    trial.vector.swap_remove(k);
+                    let norm = trial.vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+                    trial.vector.iter_mut().for_each(|v| *v /= norm);
+                    self.refine(&mut trial, REFINEMENTS);
+                    let mut trial_free = free.to_vec();
+                    trial_free[left] = true;
+                    self.grow(&mut trial, &mut trial_free);
+                    self.refine(&mut trial, FINAL_REFINEMENTS);
+                    if self.cost(&trial) < self.cost(column) - 1e-12 * column.value.abs() {
+                        *column = trial;
+                        free.copy_from_slice(&trial_free);
+                        better = true;
+                    }
+                }
+            }
+            if !better {
+                break;
+            }
+        }
+    }
+}
+
+/// The disjoint columns of x: every row belongs to its largest entry.
+fn columns_of(grower: &Grower<'_>, x: &Array2<f64>) -> Vec<Column> {
+    let mut columns = vec![Column::default(); x.ncols()];
+    for (i, row) in x.outer_iter().enumerate() {
+        let largest = (0..x.ncols()).max_by(|&a, &b| row[a].abs().total_cmp(&row[b].abs()));
+        if let Some(k) = largest.filter(|&k| row[k] != 0.0) {
+            columns[k].rows.push(i);
+            columns[k].vector.push(row[k]);
+        }
+    }
+    for column in &mut columns {
+        let norm = column.vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+        column.vector.iter_mut().for_each(|v| *v /= norm);
+        if !column.rows.is_empty() {
+            grower.refine(column, FINAL_REFINEMENTS);
+        }
+    }
+    columns
+}
+
+/// Improves a point with disjoint supports (top-diagonal where it has an empty column); returns a
+/// feasible one that is no worse.
+pub(super) fn improve<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    p: &Array2<f64>,
+    x: &Array2<f64>,
+    price: f64,
+    seed: u64,
+    pace: Pace<'_>,
+) -> Array2<f64> {
+    let (n, r) = x.dim();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut grower = Grower {
+        p,
+        diagonal: p.diag().to_vec(),
+        price,
+        shift: oracle.convexity,
+        joins: 0,
+    };
+    let mut columns = columns_of(&grower, x);
+    if columns.iter().any(|column| column.rows.is_empty()) {
+        columns = columns_of(&grower, &top_diagonal(oracle.problem.smooth, r));
+    }
+    let mut free = vec![true; n];
+    for column in &columns {
+        column.rows.iter().for_each(|&i| free[i] = false);
+    }
+    for column in &mut columns {
+        grower.complete(column, &mut free);
+    }
+    let mut order: Vec<usize> = (0..r).collect();
+    let mut seeds: Vec<usize> = Vec::with_capacity(n);
+    while pace.progress(grower.joins / JOINS_PER_STEP) < 1.0 {
+        let group = if r == 1 {
+            1
+        } else {
+            [1, 1, 2, 2, 2, 3][rng.random_range(0..6)].min(r)
+        };
+        let (emptied, _) = order.partial_shuffle(&mut rng, group);
+        let emptied = emptied.to_vec();
+        let mut trial_free = free.clone();
+        let mut before = 0.0;
+        for &k in &emptied {
+            before += grower.cost(&columns[k]);
+            columns[k].rows.iter().for_each(|&i| trial_free[i] = true);
+        }
+        let mut grown = Vec::with_capacity(group);
+        let mut after = 0.0;
+        for _ in &emptied {
+            seeds.clear();
+            seeds.extend((0..n).filter(|&i| trial_free[i]));
+            let tries = 3.min(seeds.len());
+            let mut best: Option<(f64, Column, Vec<bool>)> = None;
+            for _ in 0..tries {
+                let row = seeds[rng.random_range(0..seeds.len())];
+                let mut column = grower.seeded(row);
+                let mut marks = trial_free.clone();
+                marks[row] = false;
+                grower.complete(&mut column, &mut marks);
+                let cost = grower.cost(&column);
+                if best.as_ref().is_none_or(|b| cost < b.0) {
+                    best = Some((cost, column, marks));
+                }
+            }
+            let Some((cost, column, marks)) = best else {
+                break;
+            };
+            after += cost;
+            trial_free = marks;
+            grown.push(column);
+        }
+        if grown.len() == emptied.len() && after < before - 1e-12 * before.abs() {
+            for (&k, column) in emptied.iter().zip(grown) {
+                columns[k] = column;
+            }
+            free = trial_free;
+            // The others may use what has become free.
+            for column in &mut columns {
+                grower.complete(column, &mut free);
+            }
+        }
+    }
+    let mut out = Array2::zeros((n, r));
+    for (k, column) in columns.iter_mut().enumerate() {
+        grower.refine(column, 10 * FINAL_REFINEMENTS);
+        let norm = column.vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+        for (&i, &v) in column.rows.iter().zip(&column.vector) {
+            out[[i, k]] = v / norm;
+        }
+    }
+    out
+}

@@ -1,0 +1,175 @@
+//! The Stiefel manifold in bulk: polar factors, tangent directions, projection onto a support.
+
+use ndarray::{Array2, ArrayView2, Axis, Zip};
+
+use crate::certificate::conjugate_gradients;
+use crate::linalg;
+use crate::signature::Signature;
+use crate::solver::drift;
+
+/// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
+const WELL_CONDITIONED: f64 = 1e-7;
+
+/// Drift up to which a projected point counts as feasible.
+pub(super) const FEASIBLE: f64 = 1e-11;
+
+/// ⟨A, B⟩.
+pub(super) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
+    match (a.as_slice(), b.as_slice()) {
+        (Some(a), Some(b)) => {
+            // Four running sums: the compiler may not reorder one.
+            let mut sums = [0.0; 8];
+            let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
+            let rest: f64 = heads
+                .remainder()
+                .iter()
+                .zip(tails.remainder())
+                .map(|(a, b)| a * b)
+                .sum();
+            for (a, b) in heads.zip(tails) {
+                for k in 0..8 {
+                    sums[k] += a[k] * b[k];
+                }
+            }
+            rest + sums.iter().sum::<f64>()
+        }
+        _ => a.iter().zip(b).map(|(a, b)| a * b).sum(),
+    }
+}
+
+/// ‖A‖².
+pub(super) fn square(a: &Array2<f64>) -> f64 {
+    inner(a, a)
+}
+
+/// (A + Aᵀ)/2.
+pub(super) fn symmetric(a: &Array2<f64>) -> Array2<f64> {
+    (a + &a.t()) * 0.5
+}
+
+/// The polar factor from the eigenvalues of XᵀX, one Newton–Schulz step for the rounding; O(nr²).
+pub(super) fn polar(x: &Array2<f64>) -> Array2<f64> {
+    let (values, vectors) = linalg::symmetric_eigen(x.t().dot(x).view());
+    let last = values.len() - 1;
+    if !(values[0] > WELL_CONDITIONED * values[last]) {
+        return linalg::polar_factor(x.view());
+    }
+    let scaled = &vectors / &values.mapv(f64::sqrt);
+    let q = x.dot(&scaled.dot(&vectors.t()));
+    let correction = q.t().dot(&q) * -0.5;
+    let mut correction = correction;
+    correction.diag_mut().mapv_inplace(|v| v + 1.5);
+    q.dot(&correction)
+}
+
+/// Projection of a direction onto the tangent space at x.
+pub(super) fn tangent(x: &Array2<f64>, direction: &Array2<f64>) -> Array2<f64> {
+    direction - &x.dot(&symmetric(&x.t().dot(direction)))
+}
+
+/// The columns of `loadings` rotated towards simple structure: the fixed point of the varimax
+/// criterion, the rotation being the polar factor of its gradient (Kaiser 1958).
+pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
+    const STEPS: usize = 60;
+    const TOLERANCE: f64 = 1e-5;
+    let n = loadings.nrows() as f64;
+    let mut turned = loadings.to_owned();
+    let mut previous = 0.0;
+    for _ in 0..STEPS {
+        let means = turned.mapv(|v| v * v).sum_axis(Axis(0)) / n;
+        let target = turned.mapv(|v| v * v * v) - &turned * &means;
+        let (u, singular, v) = linalg::svd(loadings.t().dot(&target).view());
+        turned = loadings.dot(&u.dot(&v.t()));
+        let criterion = singular.sum();
+        if !(criterion > previous * (1.0 + TOLERANCE)) {
+            break;
+        }
+        previous = criterion;
+    }
+    turned
+}
+
+/// The nearby point with XᵀX = I and the zeros of x, by at most a few Newton steps with few conjugate
+/// gradients each (unlike [`project_onto_pattern`](crate::project_onto_pattern), which may take long on a
+/// degenerate pattern);
+/// none if that does not reach it.
+pub(super) fn restore(x: &Array2<f64>) -> Option<Array2<f64>> {
+    const NEWTON: usize = 7;
+    const GRADIENTS: usize = 40;
+    const FAR: f64 = 0.7;
+    let r = x.ncols();
+    let mut x = x.clone();
+    let mut before = f64::INFINITY;
+    for step in 0..=NEWTON {
+        let mut gap = -x.t().dot(&x);
+        gap.diag_mut().mapv_inplace(|v| v + 1.0);
+        let size = square(&gap).sqrt();
+        if size <= 2e-16 * (r as f64) || (size <= 1e-13 && size > 0.2 * before) {
+            return Some(x);
+        }
+        if !(size < 0.9 * before) || size > FAR || step == NEWTON {
+            return (size <= FEASIBLE).then_some(x);
+        }
+        before = size;
+        let lift = |lambda: &Array2<f64>| {
+            let mut lifted = x.dot(lambda);
+            Zip::from(&mut lifted).and(&x).for_each(|d, &v| {
+                if v == 0.0 {
+                    *d = 0.0;
+                }
+            });
+            lifted
+        };
+        let operator = |lambda: &Array2<f64>| {
+            let product = x.t().dot(&lift(lambda));
+            &product + &product.t()
+        };
+        let lambda = conjugate_gradients(operator, &gap, GRADIENTS);
+        let correction = lift(&lambda);
+        x += &correction;
+    }
+    None
+}
+
+/// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
+/// Newton's method on the pattern; none if that does not get there.
+pub(super) fn project_on_support(
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+    nonnegative: bool,
+) -> Option<Array2<f64>> {
+    const ALTERNATING: usize = 40;
+    const NEAR: f64 = 0.3;
+    let signature = Signature::stiefel(x.nrows());
+    let eye = Array2::eye(x.ncols());
+    let mask = |mut x: Array2<f64>| {
+        Zip::from(&mut x).and(support).for_each(|x, &s| {
+            if s == 0.0 || (nonnegative && *x < 0.0) {
+                *x = 0.0;
+            }
+        });
+        x
+    };
+    let mut current = mask(x.clone());
+    for step in 0..ALTERNATING {
+        if current
+            .axis_iter(Axis(1))
+            .any(|column| column.iter().all(|&v| v == 0.0))
+        {
+            return None;
+        }
+        let gap = drift(current.view(), &signature, eye.view());
+        if !gap.is_finite() {
+            return None;
+        }
+        if gap <= NEAR && step > 2 || gap <= 1e-3 {
+            if let Some(projected) = restore(&current) {
+                if !nonnegative || projected.iter().all(|&v| v >= 0.0) {
+                    return Some(projected);
+                }
+            }
+        }
+        current = mask(polar(&current));
+    }
+    None
+}

@@ -1,0 +1,39 @@
+//! Better optima than one descent from one start: paths, strong starts, escape, perturbation.
+//!
+//! The pair solver is globally optimal but its fixed points are not. [`minimize_auto`] runs a list
+//! of starts, one per core, of very different nature:
+//!
+//! | start | good for |
+//! |---|---|
+//! | [`Strategy::Splitting`] | annealed ADMM from the varimax-rotated spectral solution; small λ |
+//! | [`Strategy::Smoothed`] | gradient descent on a smoothed penalty; dense ℓ1, small λ |
+//! | [`Strategy::Supports`] | annealed disjoint supports; large λ for ℓ0, X ≥ 0 |
+//! | [`Strategy::Forward`] | forward selection of components with disjoint supports; large λ for ℓ0 |
+//! | [`Strategy::Path`] | decreasing λ from the closed-form optimum; heavy-tailed data |
+//! | [`Strategy::Sparse`] | the same from random rows |
+//! | [`Strategy::Spectral`], [`Strategy::Varimax`], [`Strategy::Dense`], [`Strategy::Partition`] | everything else |
+//!
+//! Every start ends feasible (projection onto {XᵀX = I, its support}); the best are polished by exact
+//! pair sweeps and by the tangent steps that pairs cannot make. With time left, the best point is
+//! perturbed and descended from again, and what improves is kept.
+//!
+//! Without a time limit everything is counted in steps, so the result depends on the seed alone,
+//! not on the number of threads or the machine's load.
+
+mod auto;
+mod clock;
+mod columns;
+mod escape;
+mod forward;
+mod geometry;
+mod oracle;
+mod path;
+mod product;
+mod smoothed;
+mod splitting;
+mod supports;
+mod workers;
+
+pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
+pub use geometry::varimax;
+pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};

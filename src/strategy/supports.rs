@@ -1,0 +1,406 @@
+//! Components on disjoint supports, by simulated annealing over single rows.
+//!
+//! When the supports of the columns are disjoint, orthogonality costs nothing: every column is a
+//! unit vector on its own rows (nonnegative PCA is always of this form, sparse PCA nearly so when
+//! λ is large). The state is an owner for every row, an unnormalised vector u_k for every column
+//! and its image P u_k, P = −C. A row that leaves column k or joins column l changes the value
+//! `½ u_kᵀP u_k/‖u_k‖²` by a formula in five numbers (the 2×2 Rayleigh quotient on span{u, e_i}), so a
+//! proposal costs O(1) and an accepted one two updates of length n. Proposals are accepted by the
+//! Metropolis rule while the temperature falls geometrically; at the end only improvements are.
+
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::clock::Pace;
+use super::oracle::Oracle;
+use crate::penalty::{Form, Penalty};
+
+/// Proposals per step of the pace.
+const BATCH: usize = 4096;
+
+/// Accepted moves, per row, between fresh evaluations of the images.
+const REFRESH: usize = 64;
+
+/// Largest n for which the matrix P is formed when the objective does not store it.
+const DENSE_ROWS: usize = 3000;
+
+/// First and last temperature, in units of the mean value per row.
+pub(super) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
+
+/// The same for a point whose groups are right already.
+pub(super) const COOL: (f64, f64) = (0.15, 0.015);
+
+/// P = −C as one matrix, if it can be had.
+pub(super) fn covariance<P: Penalty>(oracle: &Oracle<'_, P>) -> Option<Array2<f64>> {
+    if !oracle.is_plain_quadratic() {
+        return None;
+    }
+    if let Some(c) = oracle.problem.smooth.dense() {
+        return Some(-&c);
+    }
+    let n = oracle.rows();
+    (n <= DENSE_ROWS).then(|| {
+        -oracle
+            .problem
+            .smooth
+            .apply(Array2::eye(n).view(), &oracle.serial)
+    })
+}
+
+/// Owners, vectors and images.
+struct State<'a> {
+    p: &'a Array2<f64>,
+    diagonal: Vec<f64>,
+    n: usize,
+    r: usize,
+    price: f64,
+    nonnegative: bool,
+    owner: Vec<usize>,
+    u: Vec<f64>,
+    image: Vec<f64>,
+    norm2: Vec<f64>,
+    quotient: Vec<f64>,
+    size: Vec<usize>,
+    moves: usize,
+}
+
+/// A proposed move of one row.
+struct Move {
+    row: usize,
+    from: usize,
+    to: usize,
+    entry: f64,
+    change: f64,
+}
+
+impl<'a> State<'a> {
+    fn new(p: &'a Array2<f64>, x: &Array2<f64>, price: f64, nonnegative: bool) -> Self {
+        let (n, r) = x.dim();
+        let mut state = Self {
+            p,
+            diagonal: p.diag().to_vec(),
+            n,
+            r,
+            price,
+            nonnegative,
+            owner: vec![r; n],
+            u: vec![0.0; n],
+            image: vec![0.0; n * r],
+            norm2: vec![0.0; r],
+            quotient: vec![0.0; r],
+            size: vec![0; r],
+            moves: 0,
+        };
+        for (i, row) in x.outer_iter().enumerate() {
+            let (mut best, mut largest) = (r, 0.0);
+            for (k, &v) in row.iter().enumerate() {
+                let v = if nonnegative { v } else { v.abs() };
+                if v > largest {
+                    (best, largest) = (k, v);
+                }
+            }
+            if best < r {
+                state.owner[i] = best;
+                state.u[i] = row[best];
+                state.size[best] += 1;
+            }
+        }
+        // No column may be empty: it takes the free (or least harmful) row of largest diagonal.
+        for k in 0..r {
+            if state.size[k] == 0 {
+                let candidate = (0..n)
+                    .filter(|&i| state.owner[i] == r || state.size[state.owner[i]] > 1)
+                    .max_by(|&a, &b| p[[a, a]].total_cmp(&p[[b, b]]));
+                if let Some(i) = candidate {
+                    if state.owner[i] < r {
+                        state.size[state.owner[i]] -= 1;
+                    }
+                    state.owner[i] = k;
+                    state.u[i] = 1.0;
+                    state.size[k] = 1;
+                }
+            }
+        }
+        state.refresh();
+        state
+    }
+
+    /// Normalises the vectors and evaluates their images afresh.
+    fn refresh(&mut self) {
+        let (n, r) = (self.n, self.r);
+        self.norm2.fill(0.0);
+        for i in 0..n {
+            if self.owner[i] < r {
+                self.norm2[self.owner[i]] += self.u[i] * self.u[i];
+            }
+        }
+        self.image.fill(0.0);
+        for i in 0..n {
+            let k = self.owner[i];
+            if k < r {
+                self.u[i] /= self.norm2[k].sqrt();
+                if self.u[i] != 0.0 {
+                    let factor = self.u[i];
+                    let row = self.p.row(i);
+                    self.image[k * n..(k + 1) * n]
+                        .iter_mut()
+                        .zip(row)
+                        .for_each(|(t, &p)| *t += factor * p);
+                }
+            }
+        }
+        self.norm2.fill(1.0);
+        self.quotient.fill(0.0);
+        for i in 0..n {
+            let k = self.owner[i];
+            if k < r {
+                self.quotient[k] += self.u[i] * self.image[k * n + i];
+            }
+        }
+        self.moves = 0;
+    }
+
+    fn value(&self) -> f64 {
+        let total: f64 = self
+            .quotient
+            .iter()
+            .zip(&self.norm2)
+            .map(|(q, s)| q / s)
+            .sum();
+        let members: usize = self.size.iter().sum();
+        self.price * members as f64 - 0.5 * total
+    }
+
+    /// What it would change if row `i` moved to column `to` (r: to none).
+    #[inline]
+    fn propose(&self, i: usize, to: usize) -> Option<Move> {
+        let (n, r) = (self.n, self.r);
+        let from = self.owner[i];
+        let d = self.diagonal[i];
+        let mut change = 0.0;
+        // Column `from` without the row: vᵀPv, ‖v‖², (P v)_i of what is left.
+        let (mut quotient, mut norm2, mut cross) = (0.0, 1.0, 0.0);
+        if from < r {
+            if self.size[from] <= 1 {
+                return None;
+            }
+            let u = self.u[i];
+            let image = self.image[from * n + i];
+            norm2 = self.norm2[from] - u * u;
+            if !(norm2 > 1e-9 * self.norm2[from]) {
+                return None;
+            }
+            quotient = self.quotient[from] - 2.0 * u * image + u * u * d;
+            cross = image - u * d;
+            change +=
+                0.5 * (self.quotient[from] / self.norm2[from] - quotient / norm2) - self.price;
+        }
+        let mut entry = 0.0;
+        if to < r {
+            if to != from {
+                quotient = self.quotient[to];
+                norm2 = self.norm2[to];
+                cross = self.image[to * n + i];
+            }
+            // Largest eigenvalue of [[mu, b], [b, d]].
+            let mu = quotient / norm2;
+            let b = cross / norm2.sqrt();
+            let half = 0.5 * (mu - d);
+            let mut top = mu;
+            if b > 0.0 || (b != 0.0 && !self.nonnegative) {
+                let root = (half * half + b * b).sqrt();
+                top = 0.5 * (mu + d) + root;
+                let along = half + root;
+                if !(along > 1e-6 * b.abs()) {
+                    return None;
+                }
+                entry = b / along * norm2.sqrt();
+            }
+            change += self.price - 0.5 * (top - mu);
+        }
+        Some(Move {
+            row: i,
+            from,
+            to,
+            entry,
+            change,
+        })
+    }
+
+    fn accept(&mut self, step: &Move) {
+        let (n, r, i) = (self.n, self.r, step.row);
+        let d = self.diagonal[i];
+        let p = self.p.row(i);
+        let mut shift = |k: usize, entry: f64, sign: f64| {
+            let image = &mut self.image[k * n..(k + 1) * n];
+            self.quotient[k] += sign * 2.0 * entry * image[i] + entry * entry * d;
+            self.norm2[k] += sign * entry * entry;
+            if entry != 0.0 {
+                image
+                    .iter_mut()
+                    .zip(p)
+                    .for_each(|(t, &p)| *t += sign * entry * p);
+            }
+        };
+        if step.from < r && step.from == step.to {
+            // One update for the difference.
+            let old = self.u[i];
+            let delta = step.entry - old;
+            let image = &mut self.image[step.to * n..(step.to + 1) * n];
+            self.quotient[step.to] += 2.0 * delta * image[i] + delta * delta * d;
+            self.norm2[step.to] += step.entry * step.entry - old * old;
+            image.iter_mut().zip(p).for_each(|(t, &p)| *t += delta * p);
+        } else {
+            if step.from < r {
+                shift(step.from, self.u[i], -1.0);
+                self.size[step.from] -= 1;
+            }
+            if step.to < r {
+                shift(step.to, step.entry, 1.0);
+                self.size[step.to] += 1;
+            }
+        }
+        self.owner[i] = step.to;
+        self.u[i] = step.entry;
+        self.moves += 1;
+        if self.moves >= REFRESH * n {
+            self.refresh();
+        }
+    }
+
+    /// The column that asks for row `i` most, other than its own.
+    fn suitor(&self, i: usize) -> usize {
+        let (mut best, mut largest) = (self.r, f64::NEG_INFINITY);
+        for k in 0..self.r {
+            if k == self.owner[i] {
+                continue;
+            }
+            let b = self.image[k * self.n + i];
+            let b = if self.nonnegative { b } else { b.abs() };
+            if b * b.abs() > largest * self.norm2[k] {
+                (best, largest) = (k, b * b.abs() / self.norm2[k]);
+            }
+        }
+        best
+    }
+
+    /// Improvements only, all rows against all columns, until there is none.
+    fn greedy(&mut self, pace: Pace<'_>) {
+        const ROUNDS: usize = 60;
+        for _ in 0..ROUNDS {
+            let before = self.value();
+            for i in 0..self.n {
+                let mut best: Option<Move> = None;
+                let last = if self.price > 0.0 { self.r } else { self.r - 1 };
+                for to in 0..=last {
+                    if let Some(step) = self.propose(i, to) {
+                        if step.change < best.as_ref().map_or(-1e-13, |b| b.change) {
+                            best = Some(step);
+                        }
+                    }
+                }
+                if let Some(step) = best {
+                    self.accept(&step);
+                }
+            }
+            self.refresh();
+            let after = self.value();
+            if !(before - after > 1e-9 * after.abs()) || pace.clock.expired() {
+                break;
+            }
+        }
+    }
+
+    fn matrix(&self) -> Array2<f64> {
+        let mut x = Array2::zeros((self.n, self.r));
+        for i in 0..self.n {
+            if self.owner[i] < self.r {
+                x[[i, self.owner[i]]] = self.u[i];
+            }
+        }
+        x
+    }
+}
+
+/// Anneals from `x`; returns a feasible point with disjoint supports.
+pub(super) fn anneal<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    p: &Array2<f64>,
+    x: &Array2<f64>,
+    temperature: (f64, f64),
+    seed: u64,
+    pace: Pace<'_>,
+) -> Array2<f64> {
+    let (price, nonnegative) = match oracle.problem.penalty.form() {
+        Form::Count(lambda) => (lambda, false),
+        Form::NonNegative => (0.0, true),
+        _ => (0.0, false),
+    };
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut state = State::new(p, x, price, nonnegative);
+    state.greedy(pace);
+    let members = state.size.iter().sum::<usize>().max(1);
+    let total: f64 = state.quotient.iter().sum();
+    // Per row, after its price: what a row is worth.
+    let unit = (0.5 * total.abs() / members as f64 - price).max(0.2 * price);
+    let unit = if price > 0.0 { unit.min(price) } else { unit };
+    let (n, r) = (state.n, state.r);
+    let mut best = (state.value(), state.owner.clone(), state.u.clone());
+    let mut step = 0;
+    loop {
+        let ratio = pace.progress(step);
+        if ratio >= 1.0 {
+            break;
+        }
+        step += 1;
+        let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
+        for _ in 0..BATCH {
+            let i = rng.random_range(0..n);
+            let from = state.owner[i];
+            let draw: f64 = rng.random();
+            let to = if from < r && draw < 0.15 {
+                from
+            } else if from < r && price > 0.0 && draw < 0.4 {
+                r
+            } else if draw < 0.7 {
+                state.suitor(i)
+            } else {
+                rng.random_range(0..r)
+            };
+            if from == r && to == r {
+                continue;
+            }
+            let Some(trial) = state.propose(i, to) else {
+                continue;
+            };
+            let accepted = if to == from {
+                trial.change < -1e-3 * heat
+            } else {
+                trial.change < 0.0 || rng.random::<f64>() < (-trial.change / heat).exp()
+            };
+            if accepted {
+                state.accept(&trial);
+            }
+        }
+        if ratio > 0.7 {
+            let value = state.value();
+            if value < best.0 {
+                best = (value, state.owner.clone(), state.u.clone());
+            }
+        }
+    }
+    state.refresh();
+    state.greedy(pace);
+    if best.0 < state.value() {
+        let mut sizes = vec![0; r];
+        best.1
+            .iter()
+            .filter(|&&k| k < r)
+            .for_each(|&k| sizes[k] += 1);
+        (state.owner, state.u, state.size) = (best.1, best.2, sizes);
+        state.refresh();
+        state.greedy(pace);
+    }
+    state.matrix()
+}

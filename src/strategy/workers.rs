@@ -1,0 +1,62 @@
+//! Independent tasks on worker threads, while the calling thread watches.
+//!
+//! The monitor (Ctrl-C, callbacks) can only be asked on the calling thread, so that thread does no
+//! work of its own. What a task returns does not depend on which worker runs it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::clock::Clock;
+use crate::solver::Control;
+
+/// Pause between looks at the monitor.
+const POLL: Duration = Duration::from_millis(40);
+
+/// Runs tasks 0..count on `workers` threads and returns the results in order of index; `watch` is
+/// called every few hundredths of a second with what has just come in, and may stop the clock.
+/// Tasks that have not begun when the clock has run out are dropped, but the first always runs.
+pub(super) fn run<T: Send>(
+    count: usize,
+    workers: usize,
+    clock: &Clock,
+    body: impl Fn(usize) -> T + Sync,
+    mut watch: impl FnMut(Option<&T>) -> Control,
+) -> Vec<Option<T>> {
+    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel::<(usize, T)>();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(count).max(1) {
+            let sender = sender.clone();
+            let (next, body) = (&next, &body);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count || (index > 0 && clock.expired()) {
+                        break;
+                    }
+                    if sender.send((index, body(index))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        loop {
+            let control = match receiver.recv_timeout(POLL) {
+                Ok((index, value)) => {
+                    let control = watch(Some(&value));
+                    results[index] = Some(value);
+                    control
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => watch(None),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            };
+            if control == Control::Stop {
+                clock.stop();
+            }
+        }
+    });
+    results
+}

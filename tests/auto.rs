@@ -1,0 +1,349 @@
+//! The default solver and the λ-path through the public interface.
+
+use ndarray::{Array2, array};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::{
+    Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Status, Threads,
+    Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
+};
+
+fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
+    let long = start::random(m.max(n), n, seed) * 6.0;
+    let mut a = long
+        .slice(ndarray::s![..m.min(long.nrows()), ..])
+        .to_owned();
+    // Columns of different weight, and a common direction.
+    for (k, mut column) in a.columns_mut().into_iter().enumerate() {
+        column.mapv_inplace(|v| v * (1.0 + (k % 7) as f64));
+    }
+    a
+}
+
+fn solve<P: Penalty>(
+    problem: &Problem<'_, P>,
+    options: Options,
+    threads: usize,
+) -> orthobcd::AutoSolution {
+    let auto = Auto {
+        options,
+        ..Auto::default()
+    };
+    minimize_auto(
+        problem,
+        None,
+        &auto,
+        &Threads::new(Some(threads)).unwrap(),
+        &mut Unwatched,
+    )
+    .unwrap()
+}
+
+fn check<P: Penalty>(penalty: &P) {
+    let (n, r) = (40, 4);
+    let smooth = Quadratic::from_data(data(30, n, 3).view()).unwrap();
+    let signature = Signature::stiefel(n);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty,
+        signature: &signature,
+        components: r,
+    };
+    let one = solve(&problem, Options::default(), 1);
+    let two = solve(&problem, Options::default(), 2);
+    // The same bits, whatever the number of threads.
+    assert_eq!(one.solution.x, two.solution.x);
+    assert_eq!(one.solution.objective, two.solution.objective);
+    let solution = &one.solution;
+    assert!(solution.feasibility < 1e-12);
+    assert_eq!(solution.status, Status::Converged);
+    assert!(
+        solution
+            .history
+            .windows(2)
+            .all(|w| w[1].objective <= w[0].objective)
+    );
+    assert_eq!(
+        solution.history.last().unwrap().objective,
+        solution.objective
+    );
+    assert!(!one.starts.is_empty() && !one.strategy.is_empty());
+    // Never worse than a plain descent.
+    let plain = match penalty.infeasibility(start::identity(n, r).view()) {
+        _ if penalty.entry(0, 0, -1.0).is_infinite() => start::partition(n, r, 0),
+        _ => start::identity(n, r),
+    };
+    let plain = minimize(
+        &problem,
+        plain,
+        &Options::default(),
+        &Threads::serial(),
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert!(solution.objective <= plain.objective + 1e-9 * plain.objective.abs());
+    let certificate = certify(&problem, solution.x.view(), &Threads::serial()).unwrap();
+    assert!(certificate.block2_gap <= 1e-6 * solution.objective.abs());
+    // Limited sweeps: kept, and reproducible.
+    let limited = Options {
+        max_sweeps: Some(20),
+        seed: 5,
+        ..Options::default()
+    };
+    let (a, b) = (
+        solve(&problem, limited.clone(), 2),
+        solve(&problem, limited, 1),
+    );
+    assert_eq!(a.solution.x, b.solution.x);
+    assert!(a.solution.sweeps <= 20, "{}", a.solution.sweeps);
+}
+
+#[test]
+fn every_penalty_is_reproducible_and_good() {
+    check(&L0 { lambda: 3.0 });
+    check(&L1::new(2.0));
+    check(&NonNegative);
+    check(&NoPenalty);
+}
+
+#[test]
+fn procrustes_reaches_the_singular_value_optimum() {
+    for n in [4, 8, 16] {
+        for seed in 0..20 {
+            let a = start::random(n, n, seed) * &start::random(n, n, seed + 50);
+            let smooth = Quadratic::new(Array2::zeros((n, n)), Some(&a * -2.0), None).unwrap();
+            let signature = Signature::stiefel(n);
+            let problem = Problem {
+                smooth: &smooth,
+                penalty: &NoPenalty,
+                signature: &signature,
+                components: n,
+            };
+            let (_, singular, _) = linalg::svd(a.view());
+            let answer = solve(
+                &problem,
+                Options {
+                    seed,
+                    ..Options::default()
+                },
+                1,
+            );
+            assert!(answer.solution.objective <= -2.0 * singular.sum() + 1e-11);
+            assert_eq!(answer.solution.status, Status::Converged);
+        }
+    }
+}
+
+/// SPEC section 7, item 7.
+#[test]
+fn the_solver_leaves_a_point_where_every_pair_rests() {
+    let c = 0.5f64.sqrt();
+    let x = array![[0.0, 1.0], [c, 0.0], [c, 0.0]];
+    let w = 0.95 * (1.0 + c);
+    let linear = array![[0.0, 0.0], [0.0, -w], [0.0, w]] - &(&x * 5.0);
+    let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
+    let signature = Signature::stiefel(3);
+    let penalty = L1::new(1.0);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 2,
+    };
+    let options = Options::default();
+    let stays = minimize(
+        &problem,
+        x.clone(),
+        &options,
+        &Threads::serial(),
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert_eq!(stays.x, x);
+    let auto = Auto {
+        starts: Some(1),
+        strategies: Some(vec![orthobcd::strategy::Strategy::Given]),
+        options,
+    };
+    let moves = minimize_auto(
+        &problem,
+        Some(x.clone()),
+        &auto,
+        &Threads::serial(),
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert!(moves.solution.objective < stays.objective - 1e-3);
+    assert!(moves.solution.feasibility < 1e-14);
+    let certificate = certify(&problem, moves.solution.x.view(), &Threads::serial()).unwrap();
+    assert!(
+        certificate.criticality < 1e-5,
+        "{}",
+        certificate.criticality
+    );
+}
+
+#[test]
+fn large_lambda_is_proved_at_once() {
+    let smooth = Quadratic::from_data(data(30, 25, 1).view()).unwrap();
+    let signature = Signature::stiefel(25);
+    let penalty = L0 { lambda: 1e4 };
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 3,
+    };
+    let answer = solve(
+        &problem,
+        Options {
+            max_time: Some(60.0),
+            ..Options::default()
+        },
+        2,
+    );
+    assert_eq!(answer.solution.status, Status::Converged);
+    let certificate = certify(&problem, answer.solution.x.view(), &Threads::serial()).unwrap();
+    assert!(certificate.is_optimal(1e-12));
+}
+
+struct StopAtOnce;
+
+impl Monitor for StopAtOnce {
+    fn record(&mut self, _record: &Record, _x: ndarray::ArrayView2<'_, f64>) -> Control {
+        Control::Stop
+    }
+}
+
+#[test]
+fn limits_and_stops_return_a_feasible_point() {
+    let n = 30;
+    let smooth = Quadratic::from_data(data(30, n, 1).view()).unwrap();
+    let signature = Signature::stiefel(n);
+    let penalty = L0 { lambda: 1.0 };
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 3,
+    };
+    for (options, status) in [
+        (
+            Options {
+                max_sweeps: Some(0),
+                ..Options::default()
+            },
+            Status::MaxSweeps,
+        ),
+        (
+            Options {
+                max_time: Some(0.0),
+                ..Options::default()
+            },
+            Status::MaxTime,
+        ),
+        (
+            Options {
+                target: Some(f64::MAX),
+                ..Options::default()
+            },
+            Status::Target,
+        ),
+    ] {
+        let answer = solve(&problem, options, 2).solution;
+        assert_eq!(answer.status, status);
+        assert!(answer.feasibility < 1e-12);
+    }
+    let auto = Auto::default();
+    let answer = minimize_auto(&problem, None, &auto, &Threads::serial(), &mut StopAtOnce).unwrap();
+    assert_eq!(answer.solution.status, Status::Interrupted);
+    assert!(
+        minimize_auto(
+            &problem,
+            None,
+            &Auto {
+                starts: Some(0),
+                ..Auto::default()
+            },
+            &Threads::serial(),
+            &mut Unwatched
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn path_falls_to_the_problems_own_lambda() {
+    let n = 30;
+    let smooth = Quadratic::from_data(data(40, n, 2).view()).unwrap();
+    let signature = Signature::stiefel(n);
+    let penalty = L0 { lambda: 0.5 };
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 3,
+    };
+    let options = Options::default();
+    let threads = Threads::serial();
+    let answer = follow_path(
+        &problem,
+        None,
+        None,
+        0.6,
+        &options,
+        &threads,
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert!(answer.path.windows(2).all(|w| w[0].lambda > w[1].lambda));
+    assert_eq!(answer.path[0].nonzeros, 3);
+    let last = answer.path.last().unwrap();
+    assert_eq!(
+        (last.lambda, last.objective),
+        (0.5, answer.solution.objective)
+    );
+    assert_eq!(last.x, answer.solution.x);
+    let up = follow_path(
+        &problem,
+        None,
+        Some(&[0.01, 0.1, 0.5]),
+        0.6,
+        &options,
+        &threads,
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert!(up.path[0].nonzeros >= up.path[2].nonzeros);
+    for (stages, ratio) in [(Some(&[][..]), 0.6), (Some(&[-1.0][..]), 0.6), (None, 1.0)] {
+        assert!(
+            follow_path(
+                &problem,
+                None,
+                stages,
+                ratio,
+                &options,
+                &threads,
+                &mut Unwatched
+            )
+            .is_err()
+        );
+    }
+    let smooth_problem = Problem {
+        smooth: &smooth,
+        penalty: &NoPenalty,
+        signature: &signature,
+        components: 3,
+    };
+    assert!(
+        follow_path(
+            &smooth_problem,
+            None,
+            None,
+            0.6,
+            &options,
+            &threads,
+            &mut Unwatched
+        )
+        .is_err()
+    );
+}

@@ -1,0 +1,139 @@
+"""The default solver: starts, perturbation, escape, reproducibility."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
+A = np.random.default_rng(0).standard_normal((50, 40)) * np.linspace(1, 3, 40)
+PENALTIES = [ob.L0(20.0), ob.L0(1.0), ob.L1(5.0), ob.NonNegative(), ob.NoPenalty()]
+
+
+def pca(penalty, r=4):
+    return ob.StiefelProblem(ob.Quadratic(-A.T @ A), penalty, r)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
+    problem = pca(penalty)
+    result = ob.solve(problem, seed=3)
+    again = ob.solve(problem, seed=3, n_threads=1)
+    assert (result.x == again.x).all()
+    assert result.converged
+    assert result.feasibility < 1e-12
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    assert result.history["objective"][-1] == result.objective
+    assert result.strategy
+    assert min(start.objective for start in result.starts) >= result.objective - 1e-9
+    plain = ob.solve(problem, solver=ob.OBCD())
+    assert result.objective <= plain.objective + 1e-9 * abs(plain.objective)
+    certificate = ob.certify(problem, result.x)
+    assert certificate.block2_gap <= 1e-6 * abs(result.objective)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_sweep_limits_give_the_same_bits(penalty):
+    problem = pca(penalty)
+    first = ob.solve(problem, seed=1, max_sweeps=15)
+    second = ob.solve(problem, seed=1, max_sweeps=15, n_threads=1)
+    assert (first.x == second.x).all()
+    assert first.n_sweeps <= 15
+
+
+def test_smooth_problem_finds_the_eigenvalues():
+    result = ob.solve(pca(ob.NoPenalty()))
+    values = np.linalg.eigvalsh(A.T @ A)[::-1][:4]
+    assert result.objective == pytest.approx(-0.5 * values.sum(), rel=1e-12)
+    assert ob.certify(pca(ob.NoPenalty()), result.x).is_optimal
+
+
+@pytest.mark.parametrize("n", [4, 8, 16])
+def test_procrustes(n):
+    for seed in range(20):
+        M = np.random.default_rng(seed).standard_normal((n, n))
+        smooth = ob.Quadratic(2 * np.eye(n), linear=-2 * M)
+        result = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), n), seed=seed)
+        optimum = n - 2 * np.linalg.svd(M, compute_uv=False).sum()
+        assert result.objective <= optimum + 1e-11 * abs(optimum)
+
+
+def test_time_limit_is_kept_and_used():
+    problem = pca(ob.L0(5.0))
+    result = ob.solve(problem, max_time=0.5)
+    assert result.status in (ob.Status.MAX_TIME, ob.Status.CONVERGED)
+    assert result.feasibility < 1e-12
+    none = ob.solve(problem, max_time=0.0)
+    assert none.status is ob.Status.MAX_TIME
+    assert none.feasibility < 1e-12
+    assert result.objective <= none.objective
+
+
+def test_callback_stops_and_raises():
+    problem = pca(ob.L0(5.0))
+    result = ob.solve(problem, max_time=20.0, callback=lambda progress: len(progress.x) > 0)
+    assert result.status is ob.Status.INTERRUPTED
+    assert result.feasibility < 1e-12
+
+    def bad(progress):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        ob.solve(problem, callback=bad)
+    assert caught.value.result.feasibility < 1e-12
+    target = ob.solve(problem, target=result.objective)
+    assert target.status is ob.Status.TARGET
+
+
+def test_a_given_start_is_the_first():
+    problem = pca(ob.L0(5.0))
+    x0 = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 4)))[0]
+    result = ob.solve(problem, x0)
+    assert result.starts[0].objective >= result.objective
+    assert "given" in {start.strategy for start in result.starts}
+    assert result.history["objective"][0] == pytest.approx(
+        -0.5 * np.sum((A @ x0) ** 2) + 5.0 * x0.size
+    )
+    chosen = ob.solve(problem, solver=ob.Auto(n_starts=2, strategies=["dense"]))
+    assert [start.strategy for start in chosen.starts[:2]] == ["dense", "dense"]
+
+
+def test_other_objectives():
+    rng = np.random.default_rng(0)
+    r = 3
+    D = np.diag([3.0, 2.0, 1.0])
+    sparse = pytest.importorskip("scipy.sparse")
+    for smooth in (
+        ob.Quadratic(-A.T @ A, D=D),
+        ob.Quadratic(A.T @ A, linear=rng.standard_normal((40, r))),
+        ob.GramQuadratic(A),
+        ob.GramQuadratic(sparse.random(60, 40, 0.2, random_state=0)),
+    ):
+        for penalty in (ob.L0(1.0), ob.L1(1.0), ob.NonNegative(), ob.NoPenalty(), ob.L1(np.ones((40, r)))):
+            result = ob.solve(ob.StiefelProblem(smooth, penalty, r), max_sweeps=30)
+            assert result.feasibility < 1e-12
+            if isinstance(penalty, ob.NonNegative):
+                assert (result.x >= 0).all()
+
+
+def test_bad_input_names_the_argument():
+    with pytest.raises(ValueError, match="n_starts must be at least 1"):
+        ob.Auto(n_starts=0)
+    with pytest.raises(ValueError, match="strategies must be one of"):
+        ob.Auto(strategies=["luck"])
+    with pytest.raises(TypeError, match="strategies must be a sequence"):
+        ob.Auto(strategies="path")
+    with pytest.raises(TypeError, match="solver must be an Auto, Path or OBCD"):
+        ob.solve(pca(ob.L0(1.0)), solver="auto")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data")
+def test_w1a_is_far_better_than_one_descent():
+    sparse = pytest.importorskip("scipy.sparse")
+    data = sparse.load_npz(DATA / "w1a.csr.npz").astype(float).toarray()
+    problem = ob.SparsePCAProblem(data, 20, ob.L0(10.0))
+    result = ob.solve(problem, max_sweeps=200)
+    assert result.objective < -5400.0

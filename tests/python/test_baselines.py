@@ -1,0 +1,319 @@
+"""The competitors reach known optima, keep their promises, and never stay at their start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy")
+
+from orthobcd import (
+    L0,
+    L1,
+    NonNegative,
+    NoPenalty,
+    Quadratic,
+    SparsePCAProblem,
+    StiefelProblem,
+)
+from orthobcd.baselines import (
+    HYPERBOLIC_METHODS,
+    METHODS,
+    TraceProblem,
+    methods_for,
+    random_j_orthogonal,
+)
+from orthobcd.baselines.geometry import (
+    orthonormality_error,
+    polar,
+    project_on_support,
+    random_stiefel,
+)
+from orthobcd.baselines.hyperbolic import assemble, factorise, repair
+from orthobcd.baselines.manpg import INNER_TOLERANCE, manpg, tangent_step
+from orthobcd.baselines.oracle import oracle_of
+from orthobcd.baselines.scoring import best_feasible, round_to_partition
+from orthobcd.baselines.smoothed import smoothed_objective
+from orthobcd.baselines.starts import top_diagonal, varimax
+
+N, R = 30, 4
+
+
+def _data(seed: int = 3, m: int = 50, n: int = N) -> np.ndarray:
+    """A matrix whose columns have well separated norms."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((m, n)) * np.linspace(1.0, 3.0, n)
+
+
+def _start(seed: int = 5) -> np.ndarray:
+    return random_stiefel(N, R, np.random.default_rng(seed))
+
+
+def _names(penalty: object) -> list[str]:
+    return [name for name, method in METHODS.items() if isinstance(penalty, method.penalties)]
+
+
+def _run(name: str, problem: object, seconds: float = 0.3, x0: np.ndarray | None = None):
+    method = METHODS[name]
+    if method.package is not None:
+        pytest.importorskip(method.package)
+    return method.solve(problem, x0, max_time=seconds, seed=0)
+
+
+def _check(result, problem) -> None:
+    assert result.feasibility < 1e-11
+    assert orthonormality_error(result.x) < 1e-11
+    oracle = oracle_of(problem)
+    assert result.objective == pytest.approx(oracle.objective(result.x), rel=1e-12)
+    assert result.objective == pytest.approx(result.smooth_value + result.penalty_value)
+    history = result.history
+    assert set(history) == {"seconds", "objective", "feasibility", "n_iterations"}
+    assert len({len(column) for column in history.values()}) == 1
+    assert np.all(np.diff(history["objective"]) <= 0.0)
+    assert np.all(np.diff(history["seconds"]) >= 0.0)
+    assert history["objective"][-1] == pytest.approx(result.objective, rel=1e-12)
+    assert "objective_at_projection" in result.extra
+
+
+@pytest.mark.parametrize("name", _names(NoPenalty()))
+def test_smooth_optimum(name: str) -> None:
+    """Without a penalty every method finds the leading eigenspace."""
+    data = _data()
+    problem = SparsePCAProblem(data, R, NoPenalty())
+    optimum = -0.5 * np.sort(np.linalg.eigvalsh(data.T @ data))[-R:].sum()
+    result = _run(name, problem, x0=None if METHODS[name].own_start else _start())
+    _check(result, problem)
+    loose = {"rsubgrad": 1e-3, "rssm": 1e-3}
+    assert result.objective <= optimum * (1.0 - loose.get(name, 1e-6))
+    assert result.objective >= optimum * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("penalty", [L0(1.0), L1(1.0)], ids=["l0", "l1"])
+@pytest.mark.parametrize("name", sorted({*_names(L0(1.0)), *_names(L1(1.0))}))
+def test_large_weight_optimum(name: str, penalty: L0 | L1) -> None:
+    """With a large λ the optimum picks the r largest diagonal entries."""
+    if name not in _names(penalty):
+        pytest.skip("does not treat this penalty")
+    data = _data()
+    diagonal = np.sort(np.einsum("ij,ij->j", data, data))[::-1]
+    lam = 2.0 * diagonal[0]
+    problem = SparsePCAProblem(data, R, type(penalty)(lam))
+    optimum = lam * R - 0.5 * diagonal[:R].sum()
+    result = _run(name, problem)
+    _check(result, problem)
+    assert result.objective >= optimum - 1e-9 * abs(optimum)
+    exact = {"forward", "gpower", "manpg-diagonal"}
+    # local methods may pick other unit vectors (each costs a share of the diagonal), dense
+    # methods are a recorded failure: they leave their start but keep several entries a column
+    if name in exact:
+        assert result.objective == pytest.approx(optimum, rel=1e-9)
+    elif name in {"ladmm", "radmm", "spm", "soc-admm", "manpg", "annealed-ladmm"}:
+        worst = lam * R - 0.5 * diagonal[-R:].sum()
+        assert result.objective <= worst + 0.5 * (lam * R)
+    assert result.objective < result.history["objective"][0] or name in exact | {
+        "sklearn",
+        "pca-threshold",
+    }
+
+
+@pytest.mark.parametrize("penalty", [L0(3.0), L1(5.0), NonNegative()], ids=["l0", "l1", "nonneg"])
+@pytest.mark.parametrize("name", list(METHODS))
+def test_leaves_its_start(name: str, penalty: object) -> None:
+    """On a moderate problem every method improves on a random start and ends exactly feasible."""
+    if name not in _names(penalty):
+        pytest.skip("does not treat this penalty")
+    problem = (
+        StiefelProblem(Quadratic(-_data().T @ _data()), penalty, R)
+        if name != "sklearn"
+        else SparsePCAProblem(_data(), R, penalty)
+    )
+    x0 = round_to_partition(oracle_of(problem), np.abs(_start())).x
+    result = _run(name, problem, seconds=0.2, x0=x0)
+    _check(result, problem)
+    assert result.objective < result.history["objective"][0] - 1.0
+    if isinstance(penalty, NonNegative):
+        assert result.x.min() >= 0.0
+        assert np.count_nonzero(result.x, axis=1).max() <= 1
+
+
+def test_procrustes_with_linear_term() -> None:
+    """Linear terms and indefinite C reach the oracle: min ½‖X − A‖² has the polar factor."""
+    target = np.random.default_rng(0).standard_normal((N, R))
+    problem = StiefelProblem(Quadratic(np.zeros((N, N)), linear=-target), NoPenalty(), R)
+    optimum = -np.linalg.norm(target, "nuc")
+    for name in ("smoothed", "manpg"):
+        x0 = _start()
+        result = METHODS[name].solve(problem, x0, max_time=0.3, seed=0)
+        assert result.objective == pytest.approx(optimum, rel=1e-9)
+
+
+def test_manpg_inner_solver() -> None:
+    """The tangent problem is solved to 1e-8: tangency, and optimality of the proximal step."""
+    problem = SparsePCAProblem(_data(), R, L1(5.0))
+    oracle = oracle_of(problem)
+    x = _start()
+    gradient = oracle.gradient(x)
+    step = 1.0 / oracle.lipschitz
+    solved = tangent_step(oracle, x, gradient, step, np.zeros((R, R)))
+    v = solved.direction
+    assert solved.residual <= INNER_TOLERANCE
+    assert np.linalg.norm(x.T @ v + v.T @ x) <= INNER_TOLERANCE
+    # stationarity: ∇f + V/t − 2XΛ + λ·∂|X + V| contains 0
+    balance = gradient + v / step - 2.0 * x @ solved.multiplier
+    point = x + v
+    inside = point == 0.0
+    assert np.abs(balance[inside]).max() <= 5.0 + 1e-9
+    np.testing.assert_allclose(balance[~inside], -5.0 * np.sign(point[~inside]), atol=1e-8)
+    result = manpg(problem, x, max_time=0.5, seed=0)
+    assert result.extra["inner_residual"] <= INNER_TOLERANCE
+
+
+def test_manpg_rejects_l0() -> None:
+    problem = SparsePCAProblem(_data(), R, L0(1.0))
+    with pytest.raises(ValueError, match="L1"):
+        manpg(problem, max_time=0.1)
+
+
+def test_bad_start_is_named() -> None:
+    problem = SparsePCAProblem(_data(), R, L0(1.0))
+    with pytest.raises(ValueError, match="x0"):
+        METHODS["ladmm"].solve(problem, np.ones((N, R)), max_time=0.1, seed=0)
+
+
+@pytest.mark.parametrize("penalty", [L0(2.0), L1(2.0)], ids=["l0", "l1"])
+def test_smoothed_gradient_is_the_gradient(penalty: L0 | L1) -> None:
+    oracle = oracle_of(SparsePCAProblem(_data(), R, penalty))
+    function = smoothed_objective(oracle, 0.1)
+    x, direction = _start(1), _start(2)
+    h = 1e-6
+    slope = (function(x + h * direction)[0] - function(x - h * direction)[0]) / (2.0 * h)
+    assert slope == pytest.approx(np.vdot(function(x)[1], direction), rel=1e-6)
+
+
+def test_support_projection() -> None:
+    rng = np.random.default_rng(0)
+    x = _start()
+    mask = (rng.random((N, R)) < 0.6).astype(float)
+    point = project_on_support(x, mask)
+    assert point is not None
+    assert orthonormality_error(point) < 1e-12
+    assert np.all(point[mask == 0.0] == 0.0)
+    # nothing to do for a point that already lies there
+    np.testing.assert_allclose(project_on_support(point, mask), point, atol=1e-12)
+    # two columns on the same single row cannot be orthogonal
+    mask = np.zeros((N, R))
+    mask[0, :2] = 1.0
+    mask[1, 2], mask[2, 3] = 1.0, 1.0
+    assert project_on_support(x, mask) is None
+
+
+def test_scoring_finds_a_hidden_sparse_point() -> None:
+    """A sparse feasible point plus noise is recovered, and ranked below its dense projection."""
+    problem = SparsePCAProblem(_data(), R, L0(1.0))
+    oracle = oracle_of(problem)
+    rng = np.random.default_rng(0)
+    hidden = np.zeros((N, R))
+    for k in range(R):
+        hidden[k::R][:5, k] = rng.standard_normal(5)
+    hidden /= np.linalg.norm(hidden, axis=0)
+    noisy = hidden + 1e-5 * rng.standard_normal(hidden.shape)
+    point = best_feasible(oracle, noisy)
+    assert np.count_nonzero(point.x) <= np.count_nonzero(hidden)
+    assert point.objective <= oracle.objective(hidden) + 1e-2
+    assert orthonormality_error(point.x) < 1e-12
+
+
+def test_rounding_fills_empty_columns() -> None:
+    problem = StiefelProblem(Quadratic(-_data().T @ _data()), NonNegative(), R)
+    x = np.zeros((N, R))
+    x[:, 0] = 1.0 / np.sqrt(N)
+    point = round_to_partition(oracle_of(problem), x).x
+    assert orthonormality_error(point) < 1e-12
+    assert point.min() >= 0.0
+
+
+def test_varimax_and_polar() -> None:
+    x = _start()
+    turned = varimax(x)
+    np.testing.assert_allclose(turned @ turned.T, x @ x.T, atol=1e-10)
+    assert np.sum(turned**4) >= np.sum(x**4) - 1e-12
+    np.testing.assert_allclose(polar(2.0 * x), x, atol=1e-12)
+    flat = np.ones((N, R))
+    assert orthonormality_error(polar(flat)) < 1e-10
+
+
+def test_top_diagonal() -> None:
+    problem = SparsePCAProblem(_data(), R, L1(1.0))
+    rows = np.flatnonzero(top_diagonal(oracle_of(problem)).any(axis=1))
+    assert set(rows) == set(np.argsort(np.einsum("ij,ij->j", _data(), _data()))[-R:])
+
+
+def test_registry_covers_the_issue() -> None:
+    for penalty in (L0(1.0), L1(1.0), NonNegative(), NoPenalty()):
+        assert "ladmm" in methods_for(penalty)
+    assert {"smoothed", "annealed-ladmm", "forward", "gpower"} <= set(methods_for(L0(1.0)))
+    assert {"ep4orth", "partition"} <= set(methods_for(NonNegative()))
+    assert "manpg" not in methods_for(L0(1.0))
+
+
+# --- J-orthogonal -------------------------------------------------------------------------
+
+
+def _trace_problem(m: int = 60, n: int = 16, p: int = 9) -> TraceProblem:
+    data = np.random.default_rng(0).standard_normal((m, n))
+    signature = np.r_[np.ones(p), -np.ones(n - p)]
+    return TraceProblem(data.T @ data, signature)
+
+
+def test_reference_start_and_infimum() -> None:
+    """The recipe of the reference values: randn 100 × 100, p = 50."""
+    data = np.random.default_rng(0).standard_normal((100, 100))
+    problem = TraceProblem(data.T @ data, np.r_[np.ones(50), -np.ones(50)])
+    assert problem.value(random_j_orthogonal(problem.signature)) == pytest.approx(
+        17645.7934005, abs=1e-6
+    )
+    assert problem.infimum() == pytest.approx(7400.87756305, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "gap"),
+    [
+        ("cayley-right", 1e-11),
+        ("cayley-left", 1e-8),
+        ("umcm", 1e-5),
+        ("j-admm", 1e-3),
+        ("csdm", 2e-2),
+        ("csdm-givens", 1.0),
+    ],
+)
+def test_hyperbolic_methods(name: str, gap: float) -> None:
+    problem = _trace_problem()
+    x0 = random_j_orthogonal(problem.signature)
+    result = HYPERBOLIC_METHODS[name](problem, x0, max_time=0.6, seed=0)
+    optimum = problem.infimum()
+    assert problem.infeasibility(result.x) < 1e-9
+    assert result.objective < 0.9 * problem.value(x0)
+    assert -1e-10 <= (result.objective - optimum) / optimum <= gap
+    assert np.all(np.diff(result.history["objective"]) <= 0.0)
+
+
+def test_unsorted_signature() -> None:
+    problem = _trace_problem()
+    order = np.random.default_rng(1).permutation(16)
+    shuffled = TraceProblem(problem.matrix[np.ix_(order, order)], problem.signature[order])
+    assert shuffled.infimum() == pytest.approx(problem.infimum(), rel=1e-10)
+    x = random_j_orthogonal(shuffled.signature)
+    assert shuffled.infeasibility(x) < 1e-12
+    np.testing.assert_allclose(assemble(factorise(x, shuffled.signature)), x, atol=1e-12)
+    result = HYPERBOLIC_METHODS["csdm"](shuffled, x, max_time=0.3, seed=0)
+    assert result.objective < 0.9 * shuffled.value(x)
+
+
+def test_repair() -> None:
+    signature = np.r_[np.ones(5), -np.ones(4)]
+    x = random_j_orthogonal(signature)
+    noisy = x + 1e-3 * np.random.default_rng(0).standard_normal(x.shape)
+    mended = repair(noisy, signature)
+    assert mended is not None
+    assert TraceProblem(np.eye(9), signature).infeasibility(mended) < 1e-11
+    assert repair(np.zeros((9, 9)), signature) is None

@@ -1,0 +1,143 @@
+"""Certificates against brute force, and the basis factorization."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+
+def problems(n=14, r=3, seed=0):
+    rng = np.random.default_rng(seed)
+    C = rng.standard_normal((n, n))
+    smooth = ob.Quadratic(C + C.T, linear=rng.standard_normal((n, r)))
+    for penalty in (ob.NoPenalty(), ob.L0(0.3), ob.L1(0.5), ob.NonNegative()):
+        yield ob.StiefelProblem(smooth, penalty, r)
+
+
+def value(problem, x):
+    smooth, penalty = problem.smooth, problem.penalty
+    f = 0.5 * np.sum(x * (smooth.C @ x)) + (0 if smooth.linear is None else np.sum(smooth.linear * x))
+    if isinstance(penalty, ob.L0):
+        return f + penalty.lam * np.count_nonzero(np.abs(x) > 1e-12)
+    if isinstance(penalty, ob.L1):
+        return f + penalty.lam * np.abs(x).sum()
+    if isinstance(penalty, ob.NonNegative) and (x < -1e-12).any():
+        return np.inf
+    return f
+
+
+def brute_force_gap(problem, x):
+    base, gap = value(problem, x), 0.0
+    grid = np.linspace(0, 2 * np.pi, 361)
+    for i, j in itertools.combinations(range(x.shape[0]), 2):
+        kinks = np.arctan2(x[j], x[i])[:, None] + np.arange(4) * np.pi / 2
+        for t in np.concatenate([grid, kinks.ravel()]):
+            c, s = np.cos(t), np.sin(t)
+            for sign in (1, -1):
+                y = x.copy()
+                y[[i, j]] = np.array([[c, s], [-sign * s, sign * c]]) @ x[[i, j]]
+                gap = max(gap, base - value(problem, y))
+    return gap
+
+
+@pytest.mark.parametrize("problem", list(problems()), ids=lambda p: type(p.penalty).__name__)
+def test_gap_is_that_of_a_grid(problem):
+    n, r = problem.smooth.n_rows, problem.n_components
+    x = np.zeros((n, r))
+    for k in range(r):
+        x[2 * k : 2 * k + 2, k] = 0.6, 0.8
+    certificate = ob.certify(problem, x)
+    grid = brute_force_gap(problem, x)
+    assert grid - 1e-9 <= certificate.block2_gap <= grid + 1e-2
+    assert certificate.n_pairs == n * (n - 1) // 2
+    zero = n - 2 * r
+    assert certificate.n_pairs_proved == zero * (zero - 1) // 2
+    i, j = certificate.block2_pair
+    assert 0 <= i < j < n
+    assert certificate.objective == pytest.approx(value(problem, x))
+
+
+@pytest.mark.parametrize("problem", list(problems(n=60, r=4, seed=1)), ids=lambda p: type(p.penalty).__name__)
+def test_a_solution_certifies(problem):
+    result = ob.solve(problem, solver=ob.OBCD(alpha=0.0), tol=0.0, max_sweeps=3000)
+    certificate = ob.certify(problem, result.x)
+    size = abs(certificate.smooth_value) + abs(certificate.penalty_value)
+    assert certificate.block2_gap <= 1e-12 * size
+    assert certificate.feasibility < 1e-12
+    assert certificate.objective == pytest.approx(result.objective, rel=1e-13)
+    assert certificate.block2_measure >= 0.0
+
+
+def test_criticality_of_a_smooth_problem_is_the_gradient_norm():
+    problem = next(problems())
+    n, r = problem.smooth.n_rows, problem.n_components
+    x = np.linalg.qr(np.random.default_rng(3).standard_normal((n, r)))[0]
+    G = problem.smooth.C @ x + problem.smooth.linear
+    gradient = G - x @ (x.T @ G + G.T @ x) / 2
+    assert ob.certify(problem, x).criticality == pytest.approx(np.linalg.norm(gradient), rel=1e-12)
+
+
+def test_block_two_stationary_but_not_critical():
+    c = np.sqrt(0.5)
+    x = np.array([[0, 1], [c, 0], [c, 0]])
+    linear = -5 * x
+    linear[1, 1] -= 0.95 * (1 + c)
+    linear[2, 1] += 0.95 * (1 + c)
+    problem = ob.StiefelProblem(ob.Quadratic(np.zeros((3, 3)), linear=linear), ob.L1(1.0), 2)
+    certificate = ob.certify(problem, x)
+    assert certificate.block2_gap == 0.0
+    assert certificate.block2_pair is None
+    assert certificate.criticality == pytest.approx(0.88, abs=0.01)
+    stays = ob.solve(problem, x, solver=ob.OBCD())
+    assert (stays.x == x).all()
+    moves = ob.solve(problem, x)
+    assert moves.objective < stays.objective - 1e-3
+    assert moves.feasibility < 1e-14
+
+
+def test_large_lambda_is_proved():
+    A = np.random.default_rng(0).standard_normal((30, 20))
+    problem = ob.SparsePCAProblem(A, 3, ob.L0(500.0))
+    result = ob.solve(problem)
+    certificate = ob.certify(problem, result.x)
+    top = np.sort((A * A).sum(axis=0))[-3:].sum()
+    assert certificate.optimum == pytest.approx(3 * 500.0 - 0.5 * top, rel=1e-14)
+    assert certificate.is_optimal
+    assert certificate.optimality_gap == pytest.approx(0.0, abs=1e-9)
+    small = ob.certify(ob.SparsePCAProblem(A, 3, ob.L0(0.1)), result.x)
+    assert small.optimum is None
+    assert not small.is_optimal
+    assert np.isnan(small.optimality_gap)
+
+
+def test_bad_input_names_the_argument():
+    problem = next(problems())
+    with pytest.raises(ValueError, match=r"x must have shape \(14, 3\)"):
+        ob.certify(problem, np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="x must be finite"):
+        ob.certify(problem, np.full((14, 3), np.nan))
+    with pytest.raises(TypeError, match="problem must be"):
+        ob.certify(None, np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="D must be orthogonal"):
+        ob.basis_factorization(2 * np.eye(3))
+    with pytest.raises(ValueError, match="D must be square"):
+        ob.basis_factorization(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 25])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_basis_factorization_comes_back(n, sign):
+    rng = np.random.default_rng(n)
+    D = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    if np.sign(np.linalg.det(D)) != sign:
+        D[:, 0] *= -1
+    factors = ob.basis_factorization(D)
+    assert len(factors) == n * (n - 1) // 2
+    assert np.abs(factors.matrix() - D).max() < 1e-13
+    x = rng.standard_normal((n, 2))
+    assert np.abs(factors.apply(x) - D @ x).max() < 1e-13
+    determinants = np.linalg.det(factors.matrices)
+    assert np.abs(np.abs(determinants) - 1).max() < 1e-13
+    assert (determinants < 0).sum() <= 1
