@@ -58,7 +58,7 @@ __all__ = [
     "solve",
 ]
 
-LAZY = {"NonnegativePCA": "estimators", "SparsePCA": "estimators", "plot": "plot"}
+LAZY = {"NonnegativePCA": "estimators", "SparsePCA": "estimators"}
 """What needs more than NumPy is imported when it is first used."""
 
 
@@ -67,8 +67,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(f".{LAZY[name]}", __name__)
-    return module if name == LAZY[name] else getattr(module, name)
+    return getattr(import_module(f".{LAZY[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

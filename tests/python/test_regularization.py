@@ -65,7 +65,7 @@ def test_path_beats_a_single_start():
     A = data(1, 60, 40)
     path = ob.regularization_path(A, 5, "l0", n_alphas=8)
     single = [
-        ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(alpha)), "identity").objective
+        ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(alpha)), "identity", solver=ob.OBCD()).objective
         for alpha in path.alphas
     ]
     better = path.objective - np.array(single)
