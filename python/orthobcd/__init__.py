@@ -1,12 +1,15 @@
 """Exactly orthonormal sparse and nonnegative components, by block coordinate descent.
 
-``orthobcd`` minimises ``f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(±1)``, by changing
-two rows at a time, each pair solved to global optimality: every iterate is feasible and the
-objective never rises.
+``orthobcd`` minimises ``f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(±1)``, by
+changing two rows at a time, each pair solved to global optimality: every iterate is feasible and
+the objective never rises.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
+from ._regularization import RegularizationPath, alpha_max, regularization_path
 from ._solve import Progress, solve
 from .finite_sums import LogisticLoss
 from .hyperbolic import hyperbolic_cs, random_j_orthogonal
@@ -22,15 +25,19 @@ from .problems import (
     L0,
     L1,
     GramQuadratic,
-    NoPenalty,
     NonNegative,
     NonnegativePCAProblem,
+    NoPenalty,
     Quadratic,
     SparsePCAProblem,
     StiefelProblem,
 )
 from .result import PathPoint, Result, StartReport, Status
 from .solvers import OBCD, Auto, Path
+
+if TYPE_CHECKING:
+    from .estimators import NonnegativePCA as NonnegativePCA
+    from .estimators import SparsePCA as SparsePCA
 
 __all__ = [
     "JOBCD",
@@ -52,6 +59,7 @@ __all__ = [
     "PathPoint",
     "Progress",
     "Quadratic",
+    "RegularizationPath",
     "Result",
     "SparsePCAProblem",
     "StartReport",
@@ -59,10 +67,27 @@ __all__ = [
     "StiefelProblem",
     "WellPosedness",
     "__version__",
+    "alpha_max",
     "basis_factorization",
     "certify",
     "hyperbolic_cs",
     "random_j_orthogonal",
+    "regularization_path",
     "solve",
     "well_posedness",
 ]
+
+LAZY = {"NonnegativePCA": "estimators", "SparsePCA": "estimators"}
+"""What needs more than NumPy is imported when it is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{LAZY[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from . import L0, L1, NonnegativePCAProblem, Result, SparsePCAProblem, solve
+from . import L0, L1, OBCD, NonnegativePCAProblem, Result, SparsePCAProblem, solve
 from ._checks import FloatArray, is_sparse
 
 SECONDS = 12.0
@@ -264,7 +264,7 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
         add(f"OBCD l1, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
     start = time.perf_counter()
     problem = NonnegativePCAProblem(data, r, center=True)
-    parts = solve(problem, "spectral", max_time=seconds)
+    parts = solve(problem, "spectral", solver=OBCD(), max_time=seconds)
     add("OBCD nonnegative", parts.x, parts.objective, time.perf_counter() - start)
     return rows
 
@@ -296,7 +296,7 @@ def path(
         if points and (left <= 0.0 or lam <= 1e-9 * float(variances.max())):
             break
         problem = SparsePCAProblem(data, r, penalty(lam), center=True)
-        result = solve(problem, x, max_time=max(left, 0.0), tol=1e-8)
+        result = solve(problem, x, solver=OBCD(), max_time=max(left, 0.0), tol=1e-8)
         points.append((result, lam, time.perf_counter() - started))
         x, lam = result.x, RATIO * lam
     nearest = [min(points, key=lambda p: abs(p[0].n_nonzero - target)) for target in targets]

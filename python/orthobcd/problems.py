@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._checks import as_bool, as_float, as_float_array, as_int, is_sparse
-from ._checks import FloatArray
+from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int, is_sparse
 
 SYMMETRY_TOLERANCE = 1e-12
 """A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
@@ -25,9 +24,7 @@ def _symmetric(name: str, value: Any) -> FloatArray:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
     asymmetry = float(np.abs(matrix - matrix.T).max())
     if asymmetry > SYMMETRY_TOLERANCE * float(np.abs(matrix).max()):
-        raise ValueError(
-            f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}"
-        )
+        raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
 
 
@@ -161,7 +158,9 @@ def _data(value: Any) -> Any:
 
 def _weight(name: str, value: Any) -> float | FloatArray:
     if np.ndim(value) == 0:
-        return as_float(name, value if not isinstance(value, np.ndarray) else value[()], minimum=0.0)
+        return as_float(
+            name, value if not isinstance(value, np.ndarray) else value[()], minimum=0.0
+        )
     weights = as_float_array(name, value, 2)
     if (weights < 0.0).any():
         raise ValueError(f"{name} must be nonnegative, its smallest entry is {weights.min():g}")
@@ -229,13 +228,11 @@ def _check_problem(smooth: Any, penalty: Any, n_components: Any) -> int:
         raise ValueError(f"n_components must be at most n = {n}, got {r}")
     if smooth.n_columns is not None and smooth.n_columns != r:
         raise ValueError(
-            f"n_components must be {smooth.n_columns}, as linear and D have that many columns; got {r}"
+            f"n_components must be {smooth.n_columns}, the columns of linear and D; got {r}"
         )
-    if isinstance(penalty, L1) and isinstance(penalty.lam, np.ndarray):
-        if penalty.lam.shape != (n, r):
-            raise ValueError(
-                f"lam must be a number or have shape ({n}, {r}), got shape {penalty.lam.shape}"
-            )
+    lam = penalty.lam if isinstance(penalty, L1) else None
+    if isinstance(lam, np.ndarray) and lam.shape != (n, r):
+        raise ValueError(f"lam must be a number or have shape ({n}, {r}), got shape {lam.shape}")
     return r
 
 
@@ -310,6 +307,10 @@ class SparsePCAProblem:
         """The smooth part ``−½‖AX‖²``."""
         smooth: Smooth = self.__dict__["_smooth"]
         return smooth
+
+    def with_penalty(self, penalty: Penalty) -> StiefelProblem:
+        """The same problem with another penalty; nothing is formed or copied again."""
+        return StiefelProblem(self.smooth, penalty, self.n_components)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,9 @@ def test_readme(index, tmp_path, monkeypatch):
     exec(compile(blocks("README.md")[index], f"README.md block {index}", "exec"), {})
 
 
-@pytest.mark.parametrize("module", ["orthobcd", "orthobcd._solve", "orthobcd.problems"])
+@pytest.mark.parametrize(
+    "module", ["orthobcd", "orthobcd._solve", "orthobcd.problems", "orthobcd.estimators"]
+)
 def test_docstrings(module):
     failed, _ = doctest.testmod(importlib.import_module(module), raise_on_error=False)
     assert failed == 0

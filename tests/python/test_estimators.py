@@ -1,0 +1,227 @@
+"""The scikit-learn estimators."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+sklearn = pytest.importorskip("sklearn")
+sparse = pytest.importorskip("scipy.sparse")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris  # noqa: E402
+from sklearn.decomposition import PCA  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+
+BOTH = [
+    lambda **k: ob.SparsePCA(n_components=4, **k),
+    lambda **k: ob.SparsePCA(n_components=4, penalty="l1", **k),
+    lambda **k: ob.NonnegativePCA(n_components=4, **k),
+]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ob.SparsePCA(),
+        ob.SparsePCA(penalty="l1", scale=True),
+        ob.SparsePCA(n_components=1, center=False),
+        ob.NonnegativePCA(),
+        ob.NonnegativePCA(scale=True),
+    ],
+    ids=str,
+)
+def test_check_estimator(estimator):
+    for check in check_estimator(estimator, on_fail=None, on_skip=None):
+        assert check["status"] in ("passed", "skipped"), (check["check_name"], check["exception"])
+        # Only checks that need other libraries may be skipped.
+        assert check["status"] == "passed" or "array_api" in check["check_name"]
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_attributes(make):
+    X = load_digits().data
+    pca = make(random_state=0).fit(X)
+    V = pca.components_
+    assert V.shape == (4, 64)
+    np.testing.assert_allclose(V @ V.T, np.eye(4), atol=1e-12)
+    assert pca.n_nonzero_ == np.count_nonzero(V) < V.size
+    np.testing.assert_allclose(pca.mean_, X.mean(axis=0))
+    scores = pca.transform(X)
+    np.testing.assert_allclose(scores, (X - X.mean(axis=0)) @ V.T, atol=1e-9)
+    np.testing.assert_allclose(pca.explained_variance_, scores.var(axis=0, ddof=1))
+    np.testing.assert_allclose(
+        pca.explained_variance_ratio_, scores.var(axis=0) / X.var(axis=0).sum()
+    )
+    assert np.all(np.diff(pca.explained_variance_) <= 0.0)
+    assert np.all(V[np.arange(4), np.abs(V).argmax(axis=1)] > 0.0)
+    assert pca.score(X) == pytest.approx(pca.explained_variance_ratio_.sum())
+    assert pca.score(X) < PCA(4).fit(X).explained_variance_ratio_.sum()
+    assert pca.n_features_in_ == 64
+    assert isinstance(pca.result_, ob.Result)
+    assert pca.get_feature_names_out()[0] == f"{type(pca).__name__.lower()}0"
+    # The nearest point of the span.
+    back = pca.inverse_transform(scores)
+    np.testing.assert_allclose(pca.transform(back), scores, atol=1e-8)
+    assert np.sum((X - back) ** 2) == pytest.approx(
+        (1 - pca.score(X)) * np.sum((X - X.mean(axis=0)) ** 2)
+    )
+
+
+@pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("kind", ["csr_array", "csc_matrix"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_sparse_and_dense_data(make, kind, scale):
+    X = load_digits().data[:300]
+    S = getattr(sparse, kind)(X)
+    pca = make(random_state=0, scale=scale).fit(S)
+    # The same estimator on either form of the same data.
+    np.testing.assert_allclose(pca.transform(S), pca.transform(X), atol=1e-9)
+    assert pca.score(S) == pytest.approx(pca.score(X))
+    assert pca.score(S) == pytest.approx(pca.explained_variance_ratio_.sum())
+    np.testing.assert_allclose(pca.mean_ * (1.0 if pca.scale_ is None else pca.scale_), X.mean(0))
+    dense = make(random_state=0, scale=scale).fit(X)
+    if scale:
+        np.testing.assert_allclose(pca.scale_, dense.scale_)
+        varying = X.std(axis=0) > 0
+        np.testing.assert_allclose(pca.scale_[varying], X.std(axis=0)[varying])
+
+
+@pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+def test_fifty_nonzeros(load, penalty):
+    X = StandardScaler().fit_transform(load().data)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pca = ob.SparsePCA(n_components=5, penalty=penalty, n_nonzero=50).fit(X)
+    if pca.n_nonzero_ != 50:
+        # Not met, and said so; nothing on the path is nearer.
+        assert any("n_nonzero=50" in str(w.message) for w in caught)
+        assert abs(pca.path_.n_nonzero - 50).min() == abs(pca.n_nonzero_ - 50) <= 5
+    assert pca.alpha_ in pca.path_.alphas
+
+
+@pytest.mark.parametrize("alpha", [40, 80])
+def test_better_than_the_usual_at_equal_nonzeros(alpha):
+    """Digits, r = 10: against sklearn's SparsePCA and thresholded PCA, both orthogonalised."""
+    from sklearn.decomposition import SparsePCA
+
+    from orthobcd.demo import keep_largest, nearest_orthonormal
+
+    X = load_digits().data
+    centred = X - X.mean(axis=0)
+
+    def explained(x: np.ndarray) -> float:
+        return float(np.sum((centred @ x) ** 2) / np.sum(centred**2))
+
+    with warnings.catch_warnings():
+        # Their solver may stop at its iteration limit; our count may be met up to two.
+        warnings.simplefilter("ignore")
+        theirs = SparsePCA(10, alpha=alpha, max_iter=200, random_state=0).fit(X).components_.T
+        count = np.count_nonzero(theirs)
+        ours = ob.SparsePCA(10, n_nonzero=count, random_state=0).fit(X)
+    assert abs(ours.n_nonzero_ - count) <= 2
+    mine = explained(ours.components_.T)
+    norms = np.linalg.norm(theirs, axis=0)
+    orthogonalised = nearest_orthonormal(theirs / np.where(norms > 0, norms, 1.0))
+    assert np.count_nonzero(orthogonalised) > 2 * count
+    assert mine > explained(orthogonalised)
+    thin = keep_largest(PCA(10).fit(X).components_.T, count)
+    assert mine > explained(nearest_orthonormal(thin))
+    assert np.linalg.norm(ours.components_ @ ours.components_.T - np.eye(10)) < 1e-12
+
+
+def test_grid_search_in_a_pipeline():
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(
+        StandardScaler(), ob.SparsePCA(2, random_state=0), LogisticRegression()
+    )
+    search = GridSearchCV(pipeline, {"sparsepca__alpha": [0.01, 0.1, 0.9]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.8
+    alone = GridSearchCV(ob.SparsePCA(2), {"alpha": [1e-3, 1.0]}, cv=3).fit(X)
+    assert alone.best_params_ == {"alpha": 1e-3}
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_pickle_and_clone(make):
+    X = load_iris().data
+    pca = make(random_state=1).fit(X)
+    again = pickle.loads(pickle.dumps(pca))
+    np.testing.assert_array_equal(again.transform(X), pca.transform(X))
+    assert again.result_.status is pca.result_.status
+    np.testing.assert_array_equal(clone(pca).fit(X).components_, pca.components_)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_pandas_in_pandas_out(make):
+    pandas = pytest.importorskip("pandas")
+    X = load_iris(as_frame=True).data
+    pca = make().set_output(transform="pandas").fit(X)
+    assert list(pca.feature_names_in_) == list(X.columns)
+    out = pca.transform(X)
+    assert isinstance(out, pandas.DataFrame)
+    assert list(out.columns) == list(pca.get_feature_names_out())
+    assert out.index.equals(X.index)
+
+
+def test_warm_start_keeps_the_components():
+    X = load_digits().data
+    pca = ob.SparsePCA(3, alpha=0.05, warm_start=True, random_state=0).fit(X)
+    first = pca.components_.copy()
+    pca.fit(X)
+    assert pca.path_ is None
+    np.testing.assert_allclose(pca.components_, first, atol=1e-4)
+
+
+def test_alpha_scales():
+    X = load_digits().data
+    relative = ob.SparsePCA(3, alpha=0.2, random_state=0).fit(X)
+    assert relative.alpha_ == pytest.approx(0.2 * relative.alpha_max_)
+    absolute = ob.SparsePCA(3, alpha=relative.alpha_, alpha_scale="absolute", random_state=0)
+    np.testing.assert_allclose(absolute.fit(X).components_, relative.components_, atol=1e-9)
+    single = ob.SparsePCA(3, alpha=1.0).fit(X)
+    assert single.n_nonzero_ == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments"),
+    [
+        (ValueError, {"n_components": 5}),
+        (ValueError, {"n_components": 0}),
+        (TypeError, {"n_components": 2.0}),
+        (ValueError, {"penalty": "l2"}),
+        (ValueError, {"alpha": -1.0}),
+        (ValueError, {"alpha": np.nan}),
+        (ValueError, {"alpha_scale": "both"}),
+        (ValueError, {"n_nonzero": 0}),
+        (ValueError, {"tol": -1.0}),
+        (ValueError, {"max_time": -1.0}),
+    ],
+)
+def test_bad_parameters(error, arguments):
+    (name,) = arguments
+    with pytest.raises(error, match=rf"\b{name}\b"):
+        ob.SparsePCA(**{"n_components": 2, **arguments}).fit(load_iris().data)
+
+
+def test_importing_the_package_needs_only_numpy():
+    code = (
+        "import sys, orthobcd; "
+        "print([m for m in ('scipy', 'sklearn', 'matplotlib', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+    assert "SparsePCA" in dir(ob)
+    with pytest.raises(AttributeError, match="Nothing"):
+        _ = ob.Nothing

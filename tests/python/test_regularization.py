@@ -1,0 +1,121 @@
+"""Regularisation paths, and the penalty from which on the answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+
+def data(seed: int = 0, m: int = 40, n: int = 15) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((m, n)) * np.linspace(0.5, 2.0, n)
+
+
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_alpha_max(penalty, center, seed):
+    A, r = data(seed), 3
+    top = ob.alpha_max(A, r, penalty, center=center)
+    make = ob.L0 if penalty == "l0" else ob.L1
+    C = np.cov(A.T, bias=True) * len(A) if center else A.T @ A
+    chosen = np.argsort(-np.diag(C))[:r]
+    selection = np.zeros((A.shape[1], r))
+    selection[chosen, np.arange(r)] = 1.0
+
+    def solve(alpha: float) -> ob.Result:
+        return ob.solve(
+            ob.SparsePCAProblem(A, r, make(alpha), center=center),
+            selection,
+            solver=ob.OBCD(working_set="cyclic", alpha=0.0),
+            tol=0.0,
+        )
+
+    above = solve(top * (1 + 1e-9))
+    assert above.n_nonzero == r
+    assert above.n_updates == 0 or above.objective == pytest.approx(
+        top * r - 0.5 * np.diag(C)[chosen].sum()
+    )
+    # For l0 it is the smallest; for l1 within the factor (1 + √2)/2 of the smallest.
+    below = solve(top * (1 - 1e-6) if penalty == "l0" else top / 1.2072)
+    assert below.n_nonzero > r
+
+
+def test_path_is_monotone_and_starts_sparse():
+    A = data()
+    path = ob.regularization_path(A, 3, "l0", n_alphas=12, center=True)
+    assert len(path) == 12
+    assert np.all(np.diff(path.alphas) < 0.0)
+    assert path.alphas[0] == pytest.approx(path.alpha_max)
+    assert path.n_nonzero[0] == 3
+    assert path.n_nonzero[-1] > 10
+    assert np.all(np.diff(path.explained_variance_ratio) >= -1e-12)
+    C = A - A.mean(axis=0)
+    for k, result in enumerate(path.results):
+        assert np.linalg.norm(result.x.T @ result.x - np.eye(3)) < 1e-12
+        share = np.sum((C @ result.x) ** 2) / np.sum(C**2)
+        assert path.explained_variance_ratio[k] == pytest.approx(share)
+        expected = -0.5 * np.sum((C @ result.x) ** 2) + path.alphas[k] * result.n_nonzero
+        assert path.objective[k] == pytest.approx(expected)
+
+
+def test_path_beats_a_single_start():
+    A = data(1, 60, 40)
+    path = ob.regularization_path(A, 5, "l0", n_alphas=8)
+    single = [
+        ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(alpha)), "identity", solver=ob.OBCD()).objective
+        for alpha in path.alphas
+    ]
+    better = path.objective - np.array(single)
+    assert better.mean() < 0.0
+    assert np.count_nonzero(better <= 0.0) >= 6
+
+
+def test_given_alphas_are_sorted():
+    path = ob.regularization_path(data(), 2, "l1", alphas=[1.0, 30.0, 10.0])
+    assert path.alphas.tolist() == [30.0, 10.0, 1.0]
+
+
+@pytest.mark.parametrize("wanted", [3, 7, 12, 20, 30])
+def test_number_of_nonzeros(wanted):
+    path = ob.regularization_path(data(), 3, "l0", n_nonzero=wanted)
+    index = path.nearest(wanted)
+    assert abs(path.n_nonzero[index] - wanted) <= 1
+    assert abs(path.n_nonzero - wanted).min() == abs(path.n_nonzero[index] - wanted)
+    assert np.all(np.diff(path.alphas) <= 0.0)
+
+
+def test_sparse_data_and_dense_data_agree():
+    sparse = pytest.importorskip("scipy.sparse")
+    A = np.where(np.abs(data()) > 1.0, data(), 0.0)
+    dense = ob.regularization_path(A, 3, n_alphas=6, center=True)
+    csr = ob.regularization_path(sparse.csr_array(A), 3, n_alphas=6, center=True)
+    assert csr.alpha_max == pytest.approx(dense.alpha_max)
+    np.testing.assert_allclose(csr.objective, dense.objective, rtol=1e-9)
+
+
+def test_time_limit_keeps_what_is_there():
+    path = ob.regularization_path(data(), 3, max_time=0.0)
+    assert len(path) == 0 or path.results[0].feasibility < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("penalty", {"penalty": "l2"}),
+        ("n_alphas", {"n_alphas": 0}),
+        ("ratio", {"ratio": 1.0}),
+        ("ratio", {"ratio": 0.0}),
+        ("alphas", {"alphas": [-1.0]}),
+        ("alphas", {"alphas": []}),
+        ("n_nonzero", {"n_nonzero": 2}),
+        ("n_nonzero", {"n_nonzero": 1000}),
+        ("max_time", {"max_time": -1.0}),
+        ("seed", {"seed": -1}),
+    ],
+)
+def test_bad_arguments(name, arguments):
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        ob.regularization_path(data(), 3, **arguments)
