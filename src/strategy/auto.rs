@@ -31,7 +31,7 @@ const STARTS_SHARE: f64 = 0.55;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
-const START_SECONDS: f64 = 2.0;
+const START_SECONDS: f64 = 2.5;
 
 /// Steps of the methods when no clock limits them.
 const SPLITTING_STEPS: usize = 400;
@@ -321,15 +321,25 @@ impl<P: Penalty> Shared<'_, P> {
             .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
     }
 
+    /// Whether the penalty is small beside f at the rotated spectral solution: a solution is then
+    /// likely to be dense, and methods that move all rows at once come first.
+    fn is_dense(&self) -> bool {
+        let (value, _) = self.oracle.value_and_gradient(&self.rotated);
+        self.problem.penalty.value(self.rotated.view()) < value.abs()
+    }
+
     /// The strategies that fit the problem, best first.
     fn plan(&self) -> Vec<Strategy> {
         use Strategy::*;
+        let dense = self.is_dense();
         let mut plan = match self.problem.penalty.form() {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
+            Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Splitting],
             Form::Count(_) => vec![
-                Forward, Splitting, Supports, Smoothed, Path, Sparse, Supports, Sparse, Varimax,
+                Forward, Splitting, Supports, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
-            Form::Absolute(_) => vec![Smoothed, Path, Splitting, Sparse, Smoothed, Varimax, Sparse],
+            Form::Absolute(_) if dense => vec![Smoothed, Smoothed, Splitting, Path],
+            Form::Absolute(_) => vec![Path, Smoothed, Splitting, Sparse, Smoothed, Varimax, Sparse],
             Form::NonNegative => vec![Supports, Supports, Splitting, Partition],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
         };
@@ -446,6 +456,7 @@ impl<P: Penalty> Shared<'_, P> {
         &self,
         strategy: Strategy,
         index: usize,
+        repeated: bool,
         seconds: Option<f64>,
         sweeps: Option<u64>,
     ) -> Candidate {
@@ -455,7 +466,7 @@ impl<P: Penalty> Shared<'_, P> {
         let name = strategy.to_string();
         let nonnegative = matches!(self.problem.penalty.form(), Form::NonNegative);
         let mut rotated = self.rotated.clone();
-        if index >= self.plan().len() / 2 && !nonnegative {
+        if repeated && !nonnegative {
             rotated = kicked(&rotated, 0.1, seed);
         }
         let mut counts = (0, 0);
@@ -484,7 +495,7 @@ impl<P: Penalty> Shared<'_, P> {
             }
             Strategy::Supports => self.covariance.as_ref().map(|p| {
                 let x = match index {
-                    0 if !nonnegative => top_diagonal(self.problem.smooth, r),
+                    _ if !nonnegative && !repeated => top_diagonal(self.problem.smooth, r),
                     _ => rotated,
                 };
                 let pace = self.clock.pace(until, SUPPORT_STEPS);
@@ -858,7 +869,7 @@ impl<'a, P: Penalty> Board<'a, P> {
             tasks.len(),
             workers,
             clock,
-            |k| shared.start(tasks[k], k, seconds, allotted.map(|a| a.max(1))),
+            |k| shared.start(tasks[k], k, tasks[..k].contains(&tasks[k]), seconds, allotted.map(|a| a.max(1))),
             |candidate| self.watch(candidate),
         );
         self.settle_best(before, &found);

@@ -24,6 +24,9 @@ use crate::penalty::{Form, Penalty, Weights};
 /// Decrease, relative to |f| + |h|, at which the descent ends.
 pub(super) const STALL: f64 = 1e-12;
 
+/// Entries below this are zero when X ≥ 0.
+const NEGLIGIBLE: f64 = 1e-14;
+
 /// Semismooth Newton steps for Λ.
 const NEWTON_STEPS: usize = 12;
 
@@ -145,7 +148,7 @@ fn retract<P: Penalty>(
     let nonnegative = matches!(oracle.problem.penalty.form(), Form::NonNegative);
     for _ in 0..3 {
         if nonnegative {
-            moved.mapv_inplace(|v| if v > 0.0 { v } else { 0.0 });
+            moved.mapv_inplace(|v| if v > NEGLIGIBLE { v } else { 0.0 });
         }
         moved = restore(&moved)?;
         if !nonnegative || moved.iter().all(|&v| v >= 0.0) {
