@@ -1,7 +1,7 @@
 """The compiled core. Private: use the functions and classes of `orthobcd`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,22 +9,70 @@ from numpy.typing import NDArray
 from .problems import Penalty, Smooth
 from .solvers import OBCD
 
-__all__ = ["__version__", "solve_stiefel", "start_point"]
+__all__ = [
+    "__version__",
+    "basis_factorization",
+    "certify",
+    "solve_auto",
+    "solve_path",
+    "solve_stiefel",
+    "start_point",
+]
 
 __version__: str
+
+_Matrix: TypeAlias = NDArray[np.float64]
+_Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None]
+_Callback: TypeAlias = Callable[[float, float, float, int, _Matrix], bool]
+_Returned: TypeAlias = tuple[dict[str, Any], Exception | None]
 
 def solve_stiefel(
     smooth: Smooth,
     penalty: Penalty,
     n_components: int,
-    x0: str | NDArray[np.float64],
+    x0: str | _Matrix | None,
     project_x0: bool,
     solver: OBCD,
-    limits: tuple[float | None, int | None, float | None, float | None],
+    limits: _Limits,
     seed: int,
     n_threads: int | None,
-    callback: Callable[[float, float, float, int, NDArray[np.float64]], bool] | None,
-) -> tuple[dict[str, Any], Exception | None]: ...
+    callback: _Callback | None,
+) -> _Returned: ...
+def solve_auto(
+    smooth: Smooth,
+    penalty: Penalty,
+    n_components: int,
+    x0: str | _Matrix | None,
+    project_x0: bool,
+    n_starts: int | None,
+    strategies: list[str] | None,
+    limits: _Limits,
+    seed: int,
+    n_threads: int | None,
+    callback: _Callback | None,
+) -> _Returned: ...
+def solve_path(
+    smooth: Smooth,
+    penalty: Penalty,
+    n_components: int,
+    x0: str | _Matrix | None,
+    project_x0: bool,
+    lams: list[float] | None,
+    ratio: float,
+    solver: OBCD,
+    limits: _Limits,
+    seed: int,
+    n_threads: int | None,
+    callback: _Callback | None,
+) -> _Returned: ...
+def certify(
+    smooth: Smooth,
+    penalty: Penalty,
+    n_components: int,
+    x: _Matrix,
+    n_threads: int | None,
+) -> dict[str, Any]: ...
+def basis_factorization(d: _Matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def start_point(
     smooth: Smooth,
     n_components: int,
