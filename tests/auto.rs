@@ -1,22 +1,18 @@
 //! The default solver and the λ-path through the public interface.
 
-use ndarray::{Array2, array};
+use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::{
     Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Status, Threads,
     Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
 };
 
+/// m samples of n correlated features of different weight.
 fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
-    let long = start::random(m.max(n), n, seed) * 6.0;
-    let mut a = long
-        .slice(ndarray::s![..m.min(long.nrows()), ..])
-        .to_owned();
-    // Columns of different weight, and a common direction.
-    for (k, mut column) in a.columns_mut().into_iter().enumerate() {
-        column.mapv_inplace(|v| v * (1.0 + (k % 7) as f64));
-    }
-    a
+    let tall = start::random(m.max(n), n, seed) * 6.0;
+    let weights = Array1::from_shape_fn(n, |k| 1.0 + (k % 7) as f64);
+    let mixed = (&tall * &weights).dot(&start::random(n, n, seed + 1));
+    mixed.slice(ndarray::s![..m, ..]).to_owned()
 }
 
 fn solve<P: Penalty>(
