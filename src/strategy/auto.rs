@@ -869,7 +869,15 @@ impl<'a, P: Penalty> Board<'a, P> {
             tasks.len(),
             workers,
             clock,
-            |k| shared.start(tasks[k], k, tasks[..k].contains(&tasks[k]), seconds, allotted.map(|a| a.max(1))),
+            |k| {
+                shared.start(
+                    tasks[k],
+                    k,
+                    tasks[..k].contains(&tasks[k]),
+                    seconds,
+                    allotted.map(|a| a.max(1)),
+                )
+            },
             |candidate| self.watch(candidate),
         );
         self.settle_best(before, &found);
