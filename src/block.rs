@@ -294,13 +294,18 @@ fn products<S: Simd>(simd: S, x: &[f64], y: &[f64], gx: &[f64], gy: &[f64]) -> (
         sums[5] = simd.mul_add_e_f64s(y, y, sums[5]);
         sums[6] = simd.mul_add_e_f64s(x, y, sums[6]);
     }
-    let sums = sums.map(|sum| simd.reduce_sum_f64s(sum));
+    // Written out: a closure would be compiled without this function's vector instructions.
     (
-        [sums[0], sums[1], sums[2], sums[3]],
+        [
+            simd.reduce_sum_f64s(sums[0]),
+            simd.reduce_sum_f64s(sums[1]),
+            simd.reduce_sum_f64s(sums[2]),
+            simd.reduce_sum_f64s(sums[3]),
+        ],
         Sym2 {
-            d0: sums[4],
-            d1: sums[5],
-            o: sums[6],
+            d0: simd.reduce_sum_f64s(sums[4]),
+            d1: simd.reduce_sum_f64s(sums[5]),
+            o: simd.reduce_sum_f64s(sums[6]),
         },
     )
 }

@@ -111,9 +111,7 @@ def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certif
     shape = (problem.smooth.n_rows, problem.n_components)
     if point.shape != shape:
         raise ValueError(f"x must have shape {shape}, got {point.shape}")
-    found = _core.certify(
-        problem.smooth, problem.penalty, problem.n_components, point, n_threads
-    )
+    found = _core.certify(problem.smooth, problem.penalty, problem.n_components, point, n_threads)
     return Certificate(**found)
 
 

@@ -128,7 +128,10 @@ def solve(
     >>> result.converged, bool(result.feasibility < 1e-12)
     (True, True)
     """
-    if isinstance(problem, JOrthogonalProblem) and (problem.signature == problem.signature[0]).all():
+    if (
+        isinstance(problem, JOrthogonalProblem)
+        and (problem.signature == problem.signature[0]).all()
+    ):
         # XᵀJX = ±XᵀX: the Stiefel manifold, with the same results bit for bit.
         problem = StiefelProblem(problem.smooth, problem.penalty, problem.n_components)
         if isinstance(solver, JOBCD):
@@ -147,7 +150,8 @@ def solve(
             solver = JOBCD()
         elif not isinstance(solver, JOBCD):
             raise TypeError(
-                f"solver must be a JOBCD for a {type(problem).__name__}, got {type(solver).__name__}"
+                f"solver must be a JOBCD for a {type(problem).__name__}, "
+                f"got {type(solver).__name__}"
             )
     elif solver is None:
         solver = Auto()

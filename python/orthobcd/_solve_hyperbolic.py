@@ -33,7 +33,7 @@ RANDOM_SCALE = 0.5
 """Standard deviation of the rapidities of the start "random"."""
 
 CS_SCALE = 0.65
-"""Standard deviation of the rapidities of the start "cs": E[sinh²] as the paper's start values imply."""
+"""Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
 
 LOOK = 50
 """Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
@@ -132,8 +132,8 @@ def _finite_sum(problem: Any) -> Any:
         data, scale = smooth.A, smooth.scale
     else:
         raise ValueError(
-            "update must be 'gauss-seidel' or 'jacobi' here: 'vr-jacobi' needs a sum over data rows "
-            "(LogisticLoss, GramQuadratic without mean, or a HyperbolicEigenvalueProblem)"
+            "update must be 'gauss-seidel' or 'jacobi' here: 'vr-jacobi' needs a sum over data "
+            "rows (LogisticLoss, GramQuadratic without mean, or a HyperbolicEigenvalueProblem)"
         )
     dense = np.ascontiguousarray(data.toarray() if is_sparse(data) else data)
     ridge = getattr(problem, "ridge", 0.0)
@@ -201,7 +201,6 @@ def start_point(problem: Any, x0: Any, seed: int) -> FloatArray:
         size = max(1.0, float(np.linalg.norm(array)) ** 2)
         if gap > FEASIBLE_START * size:
             raise ValueError(
-                "x0 must satisfy XᵀJX = J for J = diag(signature), "
-                f"‖XᵀJX − J‖_F is {gap:.3e}"
+                f"x0 must satisfy XᵀJX = J for J = diag(signature), ‖XᵀJX − J‖_F is {gap:.3e}"
             )
     return array

@@ -16,8 +16,8 @@ def hyperbolic_cs(
 
     With the rows and columns of positive sign first (p of them, q = n − p of negative sign, the
     order within each kept), ``X = diag(U1, U2) · S · diag(V1, V2)ᵀ`` where, for p ≥ q,
-    ``S = [[diag(c), 0, diag(s)], [0, I, 0], [diag(s), 0, diag(c)]]``; for q > p the identity stands in
-    the lower block. ``c² − s² = 1``.
+    ``S = [[diag(c), 0, diag(s)], [0, I, 0], [diag(s), 0, diag(c)]]``; for q > p the identity
+    stands in the lower block. ``c² − s² = 1``.
 
     Parameters
     ----------

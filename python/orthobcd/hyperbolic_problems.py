@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from ._checks import FloatArray, as_choice, as_float, as_int
 from .finite_sums import LogisticLoss
-from .problems import L0, L1, NonNegative, NoPenalty, Penalty, Quadratic, Smooth, _check_problem, _data, _symmetric
+from .problems import (
+    L0,
+    L1,
+    NonNegative,
+    NoPenalty,
+    Penalty,
+    Quadratic,
+    Smooth,
+    _check_problem,
+    _data,
+    _symmetric,
+)
 
 SENSES = ("min", "max")
 
@@ -66,7 +77,7 @@ class JOrthogonalProblem:
 
     smooth: Smooth | LogisticLoss
     signature: Any
-    penalty: Penalty = NoPenalty()
+    penalty: Penalty = field(default_factory=NoPenalty)
     n_components: int | None = None
 
     def __post_init__(self) -> None:

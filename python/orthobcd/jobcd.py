@@ -28,8 +28,8 @@ class JOBCD:
     theta : float, default 1e-5
         Proximal weight θ ≥ 0.
     rapidity_bound : float, optional
-        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it an unbounded
-        problem is followed instead of reported.
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it an
+        unbounded problem is followed instead of reported.
     working_set : {"tiled", "random", "cyclic"}, default "tiled"
         Which rows come next in the update "gauss-seidel".
     tile_size : int, default 64

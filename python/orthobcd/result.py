@@ -140,8 +140,8 @@ class Result:
     def eigenvalues(self) -> NDArray[np.float64]:
         """Hyperbolic eigenvalues: ``J XᵀMX``'s diagonal, those of JM when it has converged.
 
-        Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has them; column k of ``x`` is
-        the eigenvector of entry k, of the type of ``signature[k]``.
+        Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has them; column k of ``x``
+        is the eigenvector of entry k, of the type of ``signature[k]``.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")

@@ -46,8 +46,8 @@ class OBCD:
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the pair model, eq. 8 or eq. 9 of the paper.
     side : {"rows", "columns", "both"}, default "rows"
-        What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and lower
-        h: a sparsifying rotation), or both in turn.
+        What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
+        lower h: a sparsifying rotation), or both in turn.
     alpha : float, default 1e-5
         Proximal weight, nonnegative; every accepted move lowers F by at least
         ``alpha/2 · ||V − I||²`` (Theorem 4.2).
@@ -106,8 +106,8 @@ class Path:
     Notes
     -----
     A decreasing path starts from the r rows with the largest ``−C_ii``, an increasing one from
-    the spectral solution, unless ``x0`` is given. A stage other than the last ends when a sweep lowers F
-    by at most 1e-5 relative. ``result.path`` holds a `PathPoint` for every stage.
+    the spectral solution, unless ``x0`` is given. A stage other than the last ends when a sweep
+    lowers F by at most 1e-5 relative. ``result.path`` holds a `PathPoint` for every stage.
     """
 
     lams: Sequence[float] | None = None
@@ -140,8 +140,9 @@ class Auto:
     strategies : sequence of str, optional
         Which starts, in this order, instead of those chosen for the problem: "splitting" (annealed
         ADMM), "smoothed" (gradient descent on a smoothed penalty), "supports" (annealed disjoint
-        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from the closed-form optimum), "sparse" (the same from
-        random rows), "spectral", "varimax", "dense" (random), "partition" (random).
+        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from
+        the closed-form optimum), "sparse" (the same from random rows),
+        "spectral", "varimax", "dense" (random), "partition" (random).
 
     Raises
     ------
@@ -151,9 +152,9 @@ class Auto:
     Notes
     -----
     The starts run one per core. Without ``max_time`` they are counted in steps and the result
-    depends on the seed alone. With ``max_time``, the time that is left after them goes into perturbing
-    the best point, and it decides how long every method runs. ``max_sweeps`` limits the pair
-    sweeps of all descents together.
+    depends on the seed alone. With ``max_time``, the time that is left after them goes into
+    perturbing the best point, and it decides how long every method runs. ``max_sweeps`` limits the
+    pair sweeps of all descents together.
 
     ``result.strategy`` names what found the returned point and ``result.starts`` lists every start.
     """

@@ -111,7 +111,13 @@ def test_other_objectives():
         ob.GramQuadratic(A),
         ob.GramQuadratic(sparse.random(60, 40, 0.2, random_state=0)),
     ):
-        for penalty in (ob.L0(1.0), ob.L1(1.0), ob.NonNegative(), ob.NoPenalty(), ob.L1(np.ones((40, r)))):
+        for penalty in (
+            ob.L0(1.0),
+            ob.L1(1.0),
+            ob.NonNegative(),
+            ob.NoPenalty(),
+            ob.L1(np.ones((40, r))),
+        ):
             result = ob.solve(ob.StiefelProblem(smooth, penalty, r), max_sweeps=30)
             assert result.feasibility < 1e-12
             if isinstance(penalty, ob.NonNegative):

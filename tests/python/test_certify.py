@@ -18,7 +18,9 @@ def problems(n=14, r=3, seed=0):
 
 def value(problem, x):
     smooth, penalty = problem.smooth, problem.penalty
-    f = 0.5 * np.sum(x * (smooth.C @ x)) + (0 if smooth.linear is None else np.sum(smooth.linear * x))
+    f = 0.5 * np.sum(x * (smooth.C @ x)) + (
+        0 if smooth.linear is None else np.sum(smooth.linear * x)
+    )
     if isinstance(penalty, ob.L0):
         return f + penalty.lam * np.count_nonzero(np.abs(x) > 1e-12)
     if isinstance(penalty, ob.L1):
@@ -59,7 +61,9 @@ def test_gap_is_that_of_a_grid(problem):
     assert certificate.objective == pytest.approx(value(problem, x))
 
 
-@pytest.mark.parametrize("problem", list(problems(n=60, r=4, seed=1)), ids=lambda p: type(p.penalty).__name__)
+@pytest.mark.parametrize(
+    "problem", list(problems(n=60, r=4, seed=1)), ids=lambda p: type(p.penalty).__name__
+)
 def test_a_solution_certifies(problem):
     result = ob.solve(problem, solver=ob.OBCD(alpha=0.0), tol=0.0, max_sweeps=3000)
     certificate = ob.certify(problem, result.x)

@@ -106,7 +106,7 @@ def test_well_posedness():
     never = ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]), j)
     assert not never.finite
     assert ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]) + never.ridge * np.eye(4), j).attained
-    with pytest.raises(ValueError, match="ridge.*not positive semidefinite"):
+    with pytest.raises(ValueError, match=r"ridge.*not positive semidefinite"):
         ob.solve(ob.HyperbolicEigenvalueProblem(0.1 * np.eye(4), j, ridge=-1.0))
 
 
@@ -162,7 +162,12 @@ def test_variance_reduced_uses_fewer_component_gradients():
     x0 = reference_start(12, 6)
     full = ob.solve(problem, x0, solver=ob.JOBCD(update="jacobi", adaptive=False), max_sweeps=6)
     reduced = ob.solve(
-        problem, x0, solver=ob.JOBCD(update="vr-jacobi"), target=full.objective, tol=0.0, max_time=20.0
+        problem,
+        x0,
+        solver=ob.JOBCD(update="vr-jacobi"),
+        target=full.objective,
+        tol=0.0,
+        max_time=20.0,
     )
     assert reduced.status is ob.Status.TARGET
     rounds = full.n_iterations / 6
@@ -185,7 +190,12 @@ def test_logistic_loss_descends():
 
 @pytest.mark.parametrize(
     ("bad", "error"),
-    [([1, 0, -1], ValueError), ([1, 2, -1], ValueError), ([1, -1], ValueError), (["a"] * 3, TypeError)],
+    [
+        ([1, 0, -1], ValueError),
+        ([1, 2, -1], ValueError),
+        ([1, -1], ValueError),
+        (["a"] * 3, TypeError),
+    ],
 )
 def test_bad_signatures(bad, error):
     with pytest.raises(error, match="signature"):
