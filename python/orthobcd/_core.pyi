@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .jobcd import JOBCD
 from .problems import Penalty, Smooth
 from .solvers import OBCD
 
@@ -13,7 +14,12 @@ __all__ = [
     "__version__",
     "basis_factorization",
     "certify",
+    "certify_j_orthogonal",
+    "hyperbolic_cs",
+    "random_j_orthogonal",
     "solve_auto",
+    "solve_finite_sum",
+    "solve_j_orthogonal",
     "solve_path",
     "solve_stiefel",
     "start_point",
@@ -72,6 +78,41 @@ def certify(
     x: _Matrix,
     n_threads: int | None,
 ) -> dict[str, Any]: ...
+def solve_j_orthogonal(
+    smooth: Any,
+    penalty: Penalty,
+    signature: NDArray[np.int8],
+    x0: _Matrix,
+    solver: JOBCD,
+    limits: _Limits,
+    seed: int,
+    n_threads: int | None,
+    callback: _Callback | None,
+) -> _Returned: ...
+def solve_finite_sum(
+    sum: Any,
+    penalty: Penalty,
+    signature: NDArray[np.int8],
+    x0: _Matrix,
+    options: Any,
+    limits: _Limits,
+    seed: int,
+    n_threads: int | None,
+    callback: _Callback | None,
+) -> _Returned: ...
+def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) -> _Matrix: ...
+def hyperbolic_cs(
+    x: _Matrix, signature: NDArray[np.int8]
+) -> tuple[_Matrix, _Matrix, _Matrix, _Matrix, _Matrix, _Matrix]: ...
+def certify_j_orthogonal(
+    smooth: Smooth,
+    penalty: Penalty,
+    signature: NDArray[np.int8],
+    x: _Matrix,
+    n_threads: int | None,
+) -> tuple[
+    float | None, float, tuple[int, int] | None, float | None, tuple[int, int] | None, int
+]: ...
 def basis_factorization(d: _Matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def start_point(
     smooth: Smooth,

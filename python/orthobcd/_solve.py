@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -184,7 +184,8 @@ def solve(
     if hyperbolic:
         if project_x0:
             raise ValueError("project_x0 must be False for a mixed signature")
-        return solve_hyperbolic(problem, x0, solver, limits, seed, n_threads, watcher)
+        mixed, how = cast(Any, problem), cast(JOBCD, solver)
+        return solve_hyperbolic(mixed, x0, how, limits, seed, n_threads, watcher)
     start = _start(x0, n, r)
     if start is None and isinstance(solver, OBCD):
         start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
@@ -197,7 +198,7 @@ def solve(
         lams = None if solver.lams is None else list(solver.lams)
         returned, error = _core.solve_path(*what, lams, solver.ratio, solver.solver, *common)
     else:
-        returned, error = _core.solve_stiefel(*what, solver, *common)
+        returned, error = _core.solve_stiefel(*what, cast(OBCD, solver), *common)
     returned["status"] = Status(returned["status"])
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
     returned["path"] = tuple(

@@ -114,7 +114,7 @@ def solve_hyperbolic(
         extra["eigenvalues"] = signs * np.einsum("ik,ik->k", x, problem.matrix @ x)
     result = Result(**{**returned, "status": status, "seed": seed, "extra": extra})
     if error is not None:
-        error.result = result
+        error.result = result  # type: ignore[attr-defined]
         raise error
     return result
 
