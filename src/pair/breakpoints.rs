@@ -16,7 +16,7 @@ const RANK_SORT: usize = 64;
 /// Breakpoints with the jumps of h = A cosθ + B sinθ across them, and the arcs in between.
 ///
 /// Slots are filled in any order, one per column or term; a slot without a breakpoint is inert: key
-/// [`Breakpoints::INERT`], no jump.
+/// beyond every angle, no jump.
 #[derive(Debug, Clone, Default)]
 pub struct Breakpoints {
     slots: usize,
