@@ -175,7 +175,7 @@ def manpg(
         max_time=max_time,
         seed=seed,
     )
-    x = recorder.x0
+    x = recorder.nudged_start()
     shortest = 1.0 / oracle.lipschitz
     step = shortest
     multiplier = np.zeros((oracle.r, oracle.r))

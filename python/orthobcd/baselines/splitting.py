@@ -28,6 +28,9 @@ DENSE_SOLVE_LIMIT = 2500
 TRIAL_SHARE = 0.2
 """Share of the time in which LADMM tries its values of β."""
 
+PATIENCE = 100
+"""Iterations after which SOC-ADMM, still at its start, begins again further away from it."""
+
 DIVERGED_NORM = 1e6
 """A run ends as diverged when its dual variable is this large."""
 
@@ -78,15 +81,16 @@ def ladmm(
     trials = [usual * factor for factor in (1.0, 0.2, 0.04)] if beta is None else [beta]
     best = np.inf
     chosen = trials[0]
-    state = (recorder.x0, recorder.x0, np.zeros_like(recorder.x0))
+    begin = recorder.nudged_start()
+    state = (begin, begin, np.zeros_like(begin))
     began = recorder.progress
     for number, trial in enumerate(trials if len(trials) > 1 else []):
         until = began + (1.0 - began) * TRIAL_SHARE * (number + 1) / len(trials)
-        reached = _ladmm_phase(recorder, trial, recorder.x0, until)
+        reached = _ladmm_phase(recorder, trial, begin, until)
         value = recorder.submit(reached[0], sparse=reached[1], thorough=False)
         if value < best:
             best, chosen, state = value, trial, reached
-    x, y, _ = _ladmm_phase(recorder, chosen, recorder.x0, 1.0, state)
+    x, y, _ = _ladmm_phase(recorder, chosen, begin, 1.0, state)
     return recorder.result(x, method="LADMM", sparse=y, beta=chosen, split=_distance(x, y))
 
 
@@ -145,7 +149,7 @@ def spm(
     low, high = beta_range or SPM_RANGE[type(oracle.penalty).__name__]
     high = max(high, 10.0 * oracle.survival_weight / oracle.lipschitz)
     extra = 0.0 if oracle.is_concave else oracle.lipschitz
-    x = y = recorder.x0
+    x = y = recorder.nudged_start()
     while True:
         beta = oracle.lipschitz * low * (high / low) ** min(1.0, recorder.progress / 0.95)
         x = polar(x - (oracle.gradient(x) + beta * (x - y)) / (beta + extra))
@@ -167,7 +171,9 @@ def soc_admm(
 
     X is unconstrained and minimises ``f(X) + β/2‖X − Q + P‖² + β/2‖X − R + B‖²`` exactly (one
     Cholesky factor of C + 2βI), ``Q = prox_{h/β}(X + P)``, ``R = polar(X + B)``, with the scaled
-    duals P and B. R is the orthonormal copy.
+    duals P and B. R is the orthonormal copy. β must exceed ½ L, so large that the ℓ0 threshold
+    √(2λ/β) holds unit vectors where they are: from such a start the method begins again from the
+    start moved by 1 when after `PATIENCE` iterations R is still within 1e-2 of it.
 
     Parameters
     ----------
@@ -197,7 +203,7 @@ def soc_admm(
     if isinstance(smooth, Quadratic) and smooth.D is None and oracle.n <= DENSE_SOLVE_LIMIT:
         factor = scipy.linalg.cho_factor(smooth.C + 2.0 * weight * np.eye(oracle.n))
         linear = 0.0 if smooth.linear is None else smooth.linear
-    x = q = r = recorder.x0
+    x = q = r = recorder.nudged_start()
     p, b = np.zeros_like(x), np.zeros_like(x)
     while True:
         target = weight * ((q - p) + (r - b))
@@ -210,6 +216,9 @@ def soc_admm(
         r = polar(x + b)
         p = p + x - q
         b = b + x - r
+        if recorder.n_iterations == PATIENCE and _distance(r, recorder.x0) < 1e-2 * oracle.r**0.5:
+            x = q = r = recorder.nudged_start(1.0)
+            p, b = np.zeros_like(x), np.zeros_like(x)
         diverged = not float(np.linalg.norm(b)) < DIVERGED_NORM
         if diverged or not recorder.step(r, sparse=q):
             break
@@ -256,7 +265,7 @@ def radmm(
     weight = max(weight, oracle.survival_weight)
     smoothing = (defaults[1] if gamma is None else gamma) / lipschitz
     length = (defaults[2] if step is None else step) / (lipschitz + weight)
-    x = y = z = recorder.x0
+    x = y = z = recorder.nudged_start()
     multiplier = np.zeros_like(x)
     while True:
         pull = oracle.gradient(x) + multiplier + weight * (x - y)

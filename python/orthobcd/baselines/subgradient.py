@@ -66,7 +66,7 @@ def riemannian_subgradient(
     oracle = recorder.oracle
     first = RSUBGRAD[0] if first_step is None else first_step
     last = RSUBGRAD[1] if last_step is None else last_step
-    x = recorder.x0
+    x = recorder.nudged_start()
     while True:
         direction = tangent(x, oracle.subgradient(x))
         norm = float(np.linalg.norm(direction))
@@ -122,7 +122,7 @@ def rssm(
     last = RSSM[1] if last_step is None else last_step
     size = max(1, oracle.r // 2) if block is None else block
     rng = np.random.default_rng(seed)
-    x = recorder.x0
+    x = recorder.nudged_start()
     while True:
         chosen = rng.choice(oracle.r, size=size, replace=False)
         rest = np.delete(x, chosen, axis=1)
