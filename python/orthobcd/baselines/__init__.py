@@ -34,7 +34,19 @@ name                  what it is                               problems
 ``csdm-givens``       the same with Givens rotations only      J-orthogonal
 ===================== ======================================== =======================
 
-Tuned settings are in `orthobcd.baselines.settings`.
+All have these parameters, and tuned settings of their own from `orthobcd.baselines.settings`:
+
+problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
+    With a penalty that the method can treat; under a hyperbolic constraint a `TraceProblem` or a
+    ``HyperbolicEigenvalueProblem``.
+x0 : ndarray of shape (n, r), optional
+    Start, XᵀX = I (n × n with XᵀJX = J under a hyperbolic constraint); the method's own by
+    default. What follows gradients and proximal maps begins `recorder.NUDGE` away from it, as no
+    such method leaves the zero pattern of a symmetric start.
+max_time : float, default 10.0
+    Seconds.
+seed : int, default 0
+    Of random starts and random choices, where the method has any.
 """
 
 from __future__ import annotations

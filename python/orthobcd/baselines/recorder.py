@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import FloatArray, as_float, as_float_array, as_int
+from ..problems import L1, NoPenalty, Problem
 from ..result import Result, Status
-from .geometry import orthonormality_error, polar
-from .oracle import Oracle
+from .geometry import orthonormality_error, polar, random_stiefel
+from .oracle import Oracle, oracle_of
 from .scoring import (
     FEASIBLE,
     FeasiblePoint,
@@ -290,3 +291,25 @@ class Recorder(Logbook):
         """
         noise = np.random.default_rng(self.seed).standard_normal(self.x0.shape)
         return polar(self.x0 + (distance / np.sqrt(self.oracle.n)) * noise)
+
+
+def from_random(
+    problem: Problem, x0: FloatArray | None, max_time: float, seed: int, *, convex: bool = False
+) -> Recorder:
+    """The logbook of a method that starts at x0, or at a random point.
+
+    Raises
+    ------
+    ValueError
+        If ``convex`` and the penalty is neither ℓ1 nor none.
+    """
+    oracle = oracle_of(problem)
+    if convex and not isinstance(oracle.penalty, (L1, NoPenalty)):
+        raise ValueError("penalty must be L1 or NoPenalty for this method, which needs it convex")
+    return Recorder(
+        oracle,
+        x0,
+        lambda _: random_stiefel(oracle.n, oracle.r, np.random.default_rng(seed)),
+        max_time=max_time,
+        seed=seed,
+    )

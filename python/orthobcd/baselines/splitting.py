@@ -17,9 +17,8 @@ import scipy.linalg
 from .._checks import FloatArray
 from ..problems import Problem, Quadratic
 from ..result import Result
-from .geometry import polar, random_stiefel, tangent
-from .oracle import Oracle, oracle_of
-from .recorder import Recorder
+from .geometry import polar, tangent
+from .recorder import Recorder, from_random
 from .settings import LADMM_BETA, RADMM, SOC_BETA, SPM_RANGE
 
 DENSE_SOLVE_LIMIT = 2500
@@ -33,15 +32,6 @@ PATIENCE = 100
 
 DIVERGED_NORM = 1e6
 """A run ends as diverged when its dual variable is this large."""
-
-
-def _random_start(seed: int, oracle: Oracle) -> FloatArray:
-    return random_stiefel(oracle.n, oracle.r, np.random.default_rng(seed))
-
-
-def _recorder(problem: Problem, x0: FloatArray | None, max_time: float, seed: int) -> Recorder:
-    oracle = oracle_of(problem)
-    return Recorder(oracle, x0, lambda o: _random_start(seed, o), max_time=max_time, seed=seed)
 
 
 def ladmm(
@@ -58,14 +48,8 @@ def ladmm(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
-        Any penalty.
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; any penalty, a random start.
     beta : float, optional
         Penalty parameter in units of L. By default `LADMM_BETA` and a fifth and a
         twenty-fifth of it are tried for a short while each and the best goes on: ‖C‖ can be
@@ -75,7 +59,7 @@ def ladmm(
     ----------
     He and Yuan 2012 (linearised ADMM); Lai and Osher 2014 (splitting of orthogonality).
     """
-    recorder = _recorder(problem, x0, max_time, seed)
+    recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
     usual = LADMM_BETA[type(oracle.penalty).__name__]
     trials = [usual * factor for factor in (1.0, 0.2, 0.04)] if beta is None else [beta]
@@ -129,14 +113,8 @@ def spm(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
-        Any penalty.
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; any penalty, a random start.
     beta_range : (float, float), optional
         First and last β in units of L; `SPM_RANGE` by default.
 
@@ -144,7 +122,7 @@ def spm(
     ----------
     Lai, Yu and coauthors' penalty splitting (PSM) with the alternation of Lu and Zhang 2013.
     """
-    recorder = _recorder(problem, x0, max_time, seed)
+    recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
     low, high = beta_range or SPM_RANGE[type(oracle.penalty).__name__]
     high = max(high, 10.0 * oracle.survival_weight / oracle.lipschitz)
@@ -177,14 +155,8 @@ def soc_admm(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
-        Any penalty.
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; any penalty, a random start.
     beta : float, optional
         In units of L, above ½; `SOC_BETA` by default.
 
@@ -192,7 +164,7 @@ def soc_admm(
     ----------
     Lai and Osher 2014, "A splitting method for orthogonality constrained problems".
     """
-    recorder = _recorder(problem, x0, max_time, seed)
+    recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
     if beta is None:
         beta = SOC_BETA[type(oracle.penalty).__name__]
@@ -242,14 +214,8 @@ def radmm(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
-        Any penalty (the theory asks for a convex one).
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; any penalty (the theory asks for a convex one), a random start.
     rho, gamma, step : float, optional
         ρ in units of L, γ and the gradient step in units of 1/L; `RADMM` by default.
 
@@ -257,7 +223,7 @@ def radmm(
     ----------
     Li, Ma and Srivastava 2022, "A Riemannian alternating direction method of multipliers".
     """
-    recorder = _recorder(problem, x0, max_time, seed)
+    recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
     defaults = RADMM[type(oracle.penalty).__name__]
     lipschitz = oracle.lipschitz

@@ -42,7 +42,7 @@ MOVED = 1e-2
 IMPROVED = 1e-9
 """A relative decrease below this is none."""
 
-RAPIDITY_BOUND = 1.0
+RAPIDITY_BOUND = 1e-2
 """Largest rapidity of our moves on the unbounded hyperbolic rows."""
 
 SOLVERS: dict[str, Any] = {
