@@ -41,8 +41,9 @@ problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
     ``HyperbolicEigenvalueProblem``.
 x0 : ndarray of shape (n, r), optional
     Start, XᵀX = I (n × n with XᵀJX = J under a hyperbolic constraint); the method's own by
-    default. What follows gradients and proximal maps begins `recorder.NUDGE` away from it, as no
-    such method leaves the zero pattern of a symmetric start.
+    default. Splitting and subgradient methods begin `recorder.NUDGE` away from it: nothing that
+    follows gradients and proximal maps leaves the zero pattern of a symmetric start. ManPG
+    descends, and stays where it starts if that is stationary.
 max_time : float, default 10.0
     Seconds.
 seed : int, default 0

@@ -161,7 +161,7 @@ def manpg(
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)
     oracle = recorder.oracle
-    x = recorder.nudged_start()
+    x = recorder.x0
     shortest = 1.0 / oracle.lipschitz
     step = shortest
     multiplier = np.zeros((oracle.r, oracle.r))

@@ -30,6 +30,9 @@ from .scoring import (
 NUDGE = 1e-3
 """Distance by which `Recorder.nudged_start` moves each column, unless told otherwise."""
 
+HELD = 1e-2
+"""Relative distance from the start below which a point is still there; above `NUDGE`."""
+
 
 class Stopwatch:
     """Wall-clock seconds, minus the pauses."""
@@ -291,6 +294,10 @@ class Recorder(Logbook):
         """
         noise = np.random.default_rng(self.seed).standard_normal(self.x0.shape)
         return polar(self.x0 + (distance / np.sqrt(self.oracle.n)) * noise)
+
+    def is_at_start(self, x: FloatArray) -> bool:
+        """Whether x is within `HELD` of the start, relatively."""
+        return float(np.linalg.norm(x - self.x0)) <= HELD * float(np.linalg.norm(self.x0))
 
 
 def from_random(

@@ -2,7 +2,8 @@
 
 The papers name them without formulas; the updates are reconstructed from the works cited in
 each function. Penalty parameters are given in units of the Lipschitz constant L of ∇f, and the
-defaults are those of `orthobcd.baselines.settings`, tuned on a row that is not reported.
+defaults are those of `orthobcd.baselines.settings`, tuned on a row that is not reported. They begin
+a thousandth away from the given start, and again farther away if that holds them.
 
 Where f is concave (every PCA problem) its linearisation at X is an upper bound, so the
 linearised X steps need no proximal term besides β: that is faster than the textbook step
@@ -27,8 +28,15 @@ DENSE_SOLVE_LIMIT = 2500
 TRIAL_SHARE = 0.2
 """Share of the time in which LADMM tries its values of β."""
 
+AGAIN = 3.0
+"""A method that its start holds begins again this far away from it, from an almost random point."""
+
 PATIENCE = 100
-"""Iterations after which SOC-ADMM, still at its start, begins again further away from it."""
+"""Iterations after which SOC-ADMM and RADMM, still at their start, begin again.
+
+A large β (SOC-ADMM needs β > ½ L, and a large λ any method) has a threshold that holds the sparse
+copy of unit vectors where it is. LADMM does the same after each trial of β.
+"""
 
 DIVERGED_NORM = 1e6
 """A run ends as diverged when its dual variable is this large."""
@@ -53,7 +61,8 @@ def ladmm(
     beta : float, optional
         Penalty parameter in units of L. By default `LADMM_BETA` and a fifth and a
         twenty-fifth of it are tried for a short while each and the best goes on: ‖C‖ can be
-        far above the curvature that the later components see.
+        far above the curvature that the later components see. A trial that ends at the start
+        makes the next begin farther away.
 
     References
     ----------
@@ -70,26 +79,27 @@ def ladmm(
     began = recorder.progress
     for number, trial in enumerate(trials if len(trials) > 1 else []):
         until = began + (1.0 - began) * TRIAL_SHARE * (number + 1) / len(trials)
-        reached = _ladmm_phase(recorder, trial, begin, until)
+        reached = _ladmm_phase(recorder, trial, (begin, begin, np.zeros_like(begin)), until)
         value = recorder.submit(reached[0], sparse=reached[1], thorough=False)
-        if value < best:
+        if recorder.is_at_start(reached[0]):
+            begin = recorder.nudged_start(AGAIN)
+        elif value < best:
             best, chosen, state = value, trial, reached
-    x, y, _ = _ladmm_phase(recorder, chosen, begin, 1.0, state)
+    x, y, _ = _ladmm_phase(recorder, chosen, state, 1.0)
     return recorder.result(x, method="LADMM", sparse=y, beta=chosen, split=_distance(x, y))
 
 
 def _ladmm_phase(
     recorder: Recorder,
     beta: float,
-    start: FloatArray,
+    state: tuple[FloatArray, FloatArray, FloatArray],
     until: float,
-    state: tuple[FloatArray, FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """LADMM at one β until a share of the time is used: X, Y and the multiplier."""
     oracle = recorder.oracle
     weight = max(beta * oracle.lipschitz, oracle.survival_weight)
     step = 1.0 / (weight + (0.0 if oracle.is_concave else oracle.lipschitz))
-    x, y, multiplier = (start, start, np.zeros_like(start)) if state is None else state
+    x, y, multiplier = state
     while recorder.progress < until:
         x = polar(x - step * (oracle.gradient(x) + multiplier + weight * (x - y)))
         y = oracle.proximal(x + multiplier / weight, 1.0 / weight)
@@ -149,9 +159,7 @@ def soc_admm(
 
     X is unconstrained and minimises ``f(X) + β/2‖X − Q + P‖² + β/2‖X − R + B‖²`` exactly (one
     Cholesky factor of C + 2βI), ``Q = prox_{h/β}(X + P)``, ``R = polar(X + B)``, with the scaled
-    duals P and B. R is the orthonormal copy. β must exceed ½ L, so large that the ℓ0 threshold
-    √(2λ/β) holds unit vectors where they are: from such a start the method begins again from the
-    start moved by 1 when after `PATIENCE` iterations R is still within 1e-2 of it.
+    duals P and B. R is the orthonormal copy.
 
     Parameters
     ----------
@@ -188,8 +196,8 @@ def soc_admm(
         r = polar(x + b)
         p = p + x - q
         b = b + x - r
-        if recorder.n_iterations == PATIENCE and _distance(r, recorder.x0) < 1e-2 * oracle.r**0.5:
-            x = q = r = recorder.nudged_start(1.0)
+        if recorder.n_iterations == PATIENCE and recorder.is_at_start(r):
+            x = q = r = recorder.nudged_start(AGAIN)
             p, b = np.zeros_like(x), np.zeros_like(x)
         diverged = not float(np.linalg.norm(b)) < DIVERGED_NORM
         if diverged or not recorder.step(r, sparse=q):
@@ -239,6 +247,9 @@ def radmm(
         z = oracle.proximal(x + multiplier / weight, smoothing + 1.0 / weight)
         y = (z + smoothing * (multiplier + weight * x)) / (1.0 + smoothing * weight)
         multiplier = multiplier + weight * (x - y)
+        if recorder.n_iterations == PATIENCE and recorder.is_at_start(x):
+            x = y = z = recorder.nudged_start(AGAIN)
+            multiplier = np.zeros_like(x)
         if not recorder.step(x, sparse=z):
             break
     return recorder.result(x, method="RADMM", sparse=z, split=_distance(x, z))

@@ -115,13 +115,15 @@ def run(argv: Sequence[str] | None = None) -> int:
         interrupted = True
         _say("interrupted; run the same command again to go on")
     finished = [store.records[task.key] for task in tasks if task.key in store.records]
-    for path in write_all(Run(_tables(settings), finished, settings, describe()), out)[:3]:
+    finished_run = Run(_tables(settings), finished, settings, describe())
+    for path in write_all(finished_run, out)[:3]:
         _say(f"wrote {path}")
     if interrupted:
         return 130
-    bad = [record for record in finished if "error" in record or record["stuck"]]
-    for record in bad:
-        _say(f"{record['key']}: {record.get('error', 'never left its start')}")
+    bad = [f"{record['key']}: {record['error']}" for record in finished if "error" in record]
+    bad += [f"{row.id}: {label} never left its start" for row, label in finished_run.stuck()]
+    for line in bad:
+        _say(line)
     return 1 if bad else 0
 
 

@@ -12,7 +12,6 @@ import math
 import shutil
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ CSV_FIELDS = (
     "feasibility",
     "last_infeasibility",
     "package_infeasibility",
+    "inner_residual",
     "start_objective",
     "stuck",
     "nonzeros",
@@ -97,6 +97,11 @@ class Run:
                 found[label].append(record)
         return dict(sorted(found.items(), key=lambda item: _position(item[0])))
 
+    def stuck(self) -> list[tuple[Row, str]]:
+        """Rows and methods that never left their start."""
+        rows = {row.id: row for table in self.tables for row in table.rows}
+        return [(row, label) for row in rows.values() for label in stuck(self.line(row))]
+
 
 def _position(label: str) -> tuple[str, int]:
     name, _, start = label.partition("@")
@@ -154,9 +159,17 @@ def places(scores: dict[str, float]) -> dict[str, int]:
     return result
 
 
-def stuck(records: Iterable[Record]) -> bool:
-    """Whether a method never left its start, nor said that it is stationary, with any seed."""
-    return any(record.get("stuck", False) for record in records)
+def stuck(line: dict[str, list[Record]]) -> list[str]:
+    """Methods of a row that never left their start, nor said that it is stationary.
+
+    A start that shares the row's first place cannot be left for a better point.
+    """
+    place = places({label: median_objective(found) for label, found in line.items()})
+    return [
+        label
+        for label, found in line.items()
+        if place.get(label, 0) > 1 and any(record.get("stuck", False) for record in found)
+    ]
 
 
 def _head(run: Run) -> list[str]:
@@ -201,8 +214,10 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
         line = run.line(row)
         scores = {label: median_objective(found) for label, found in line.items()}
         best, place = min(scores.values()), places(scores)
+        held = stuck(line)
         cells = [
             _cell(line[label], scores[label], best, place.get(label, 0), row.unbounded)
+            + (" †" if label in held else "")
             if label in line
             else ""
             for label in columns
@@ -225,8 +240,6 @@ def _cell(found: list[Record], score: float, best: float, place: int, plain: boo
     projected = median_objective(found, "objective_at_projection")
     if abs(projected - score) > TIE * max(1.0, abs(score)):
         text += f" ({projected - best:.3g})"
-    if stuck(found):
-        return f"{text} †"
     stationary = all(
         "@" in record["method"]
         and record["status"] == "CONVERGED"
@@ -247,12 +260,10 @@ def _paper_line(paper: Published, row: Row, columns: list[str]) -> str:
 
 
 def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
-    lines = []
+    lines = [f"- † `{label}` never left its start on {row.title}." for label in stuck(line)]
     for label, found in line.items():
         errors = sorted({record["error"] for record in found if "error" in record})
         lines += [f"- `{label}` failed on {row.title}: {error}" for error in errors]
-        if not errors and stuck(found):
-            lines.append(f"- † `{label}` never left its start on {row.title}.")
         outside = [record.get("package_infeasibility") for record in found]
         values = [value for value in outside if value is not None]
         if values:

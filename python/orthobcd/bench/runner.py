@@ -24,6 +24,7 @@ from ..baselines import HYPERBOLIC_METHODS, METHODS, methods_for
 from ..baselines.geometry import random_stiefel
 from ..baselines.hyperbolic import random_j_orthogonal
 from ..baselines.oracle import oracle_of
+from ..baselines.recorder import HELD
 from ..baselines.starts import varimax_spectral
 from ..hyperbolic_problems import HyperbolicEigenvalueProblem
 from ..jobcd import JOBCD
@@ -35,9 +36,6 @@ from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row
 
 HISTORY_POINTS = 200
 """A longer convergence history is thinned to about this many points."""
-
-MOVED = 1e-2
-"""A method that was never farther than this times ‖X⁰‖ from its start X⁰ stayed there."""
 
 IMPROVED = 1e-9
 """A relative decrease below this is none."""
@@ -214,6 +212,7 @@ class Bench:
             "feasibility": float(result.feasibility),
             "last_infeasibility": float(result.extra.get("last_infeasibility", result.feasibility)),
             "package_infeasibility": result.extra.get("package_infeasibility"),
+            "inner_residual": result.extra.get("inner_residual"),
             "start_objective": float(history["objective"][0]),
             "stuck": _stuck(result, x0),
             "nonzeros": int(np.count_nonzero(result.x)),
@@ -272,8 +271,8 @@ def _stuck(result: Result, x0: FloatArray | None) -> bool:
     objective = result.history["objective"]
     if objective[-1] < objective[0] - IMPROVED * abs(objective[0]):
         return False
-    away = result.n_updates if x0 is None else _norm(result.x - x0) / _norm(x0)
-    return bool(result.extra.get("moved", away) < MOVED) and result.status is not Status.CONVERGED
+    away = np.inf if x0 is None else _norm(result.x - x0) / _norm(x0)
+    return bool(result.extra.get("moved", away) < HELD) and result.status is not Status.CONVERGED
 
 
 def _solve(task: Task, problem: Any, x0: FloatArray | None) -> Result:
