@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..baselines import HYPERBOLIC_METHODS, METHODS
+from ..baselines.manpg import INNER_TOLERANCE
 from .published import Published, published
 from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
 
@@ -264,10 +265,15 @@ def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
     for label, found in line.items():
         errors = sorted({record["error"] for record in found if "error" in record})
         lines += [f"- `{label}` failed on {row.title}: {error}" for error in errors]
-        outside = [record.get("package_infeasibility") for record in found]
-        values = [value for value in outside if value is not None]
-        if values:
-            lines.append(f"- `{label}` returned ‖VVᵀ − I‖ = {max(values):.2g} on {row.title}.")
+        outside = [record.get("package_infeasibility") or 0.0 for record in found]
+        if max(outside) > 0.0:
+            lines.append(f"- `{label}` returned ‖VVᵀ − I‖ = {max(outside):.2g} on {row.title}.")
+        inner = max(record.get("inner_residual") or 0.0 for record in found)
+        if inner > INNER_TOLERANCE:
+            lines.append(
+                f"- `{label}` solved a tangent problem only to {inner:.2g}, not to "
+                f"{INNER_TOLERANCE:g}, on {row.title}."
+            )
     return lines
 
 

@@ -153,7 +153,7 @@ PAPER_DATA = (
 BOTH = ("identity", "random")
 STRONG = {
     "l0": ("auto", "annealed-ladmm", "smoothed", "forward"),
-    "l1": ("auto", "annealed-ladmm", "smoothed", "manpg-diagonal"),
+    "l1": ("auto", "annealed-ladmm", "smoothed"),
     "nonneg": ("auto", "annealed-ladmm", "ep4orth", "partition"),
 }
 """Our default and the strongest competitors, which the papers do not have."""
