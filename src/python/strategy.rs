@@ -7,9 +7,9 @@ use pyo3::types::{PyDict, PyList};
 
 use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
 use super::watch::{Watch, status_name};
-use super::{Returned, StartPoint, solution_dict};
+use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
+use crate::Problem;
 use crate::strategy::{Auto, follow_path, minimize_auto};
-use crate::{Problem, Signature, Threads};
 
 /// The default solver: several starts, the best polished and perturbed.
 #[pyfunction]
@@ -41,31 +41,13 @@ pub(super) fn solve_auto<'py>(
             .transpose()?,
         options: limits.options(seed),
     };
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+    let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
     let x0 = x0
-        .map(|x0| {
-            x0.point(
-                &*smooth,
-                n_components,
-                nonnegative,
-                project_x0,
-                seed,
-                &threads,
-            )
-        })
+        .map(|x0| instance.start(&x0, project_x0, seed))
         .transpose()?;
-    let signature = Signature::stiefel(smooth.rows());
     let mut watch = Watch::new(callback);
-    let answer = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: n_components,
-        };
-        py.detach(|| minimize_auto(&problem, x0, &auto, &threads, &mut watch))
+    let answer = detached!(py, instance, problem => {
+        minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
     })?;
     let out = solution_dict(py, answer.solution)?;
     out.set_item("strategy", answer.strategy)?;
@@ -97,33 +79,14 @@ pub(super) fn solve_path<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let options = solver.options(&limits, seed)?;
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+    let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
     let x0 = x0
-        .map(|x0| {
-            x0.point(
-                &*smooth,
-                n_components,
-                nonnegative,
-                project_x0,
-                seed,
-                &threads,
-            )
-        })
+        .map(|x0| instance.start(&x0, project_x0, seed))
         .transpose()?;
-    let signature = Signature::stiefel(smooth.rows());
     let mut watch = Watch::new(callback);
-    let answer = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: n_components,
-        };
-        py.detach(|| {
-            follow_path(&problem, x0, lams.as_deref(), ratio, &options, &threads, &mut watch)
-        })
+    let answer = detached!(py, instance, problem => {
+        let threads = &instance.threads;
+        follow_path(&problem, x0, lams.as_deref(), ratio, &options, threads, &mut watch)
     })?;
     let out = solution_dict(py, answer.solution)?;
     let path = PyList::empty(py);
@@ -151,18 +114,10 @@ pub(super) fn certify<'py>(
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let signature = Signature::stiefel(smooth.rows());
+    let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
     let x = x.as_array().to_owned();
-    let certificate = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: n_components,
-        };
-        py.detach(|| crate::certify(&problem, x.view(), &threads))
+    let certificate = detached!(py, instance, problem => {
+        crate::certify(&problem, x.view(), &instance.threads)
     })?;
     let out = PyDict::new(py);
     out.set_item("objective", certificate.objective)?;

@@ -26,8 +26,10 @@ use crate::threads::Threads;
 /// Ratio of the λ-path inside [`minimize_auto`].
 const RATIO: f64 = 0.5;
 
-/// Share of the time limit for the starts, and for the perturbations after them.
+/// Share of the time limit for the starts (of one round, of more), and for the perturbations after
+/// them.
 const STARTS_SHARE: f64 = 0.55;
+const SINGLE_SHARE: f64 = 0.75;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
@@ -49,6 +51,9 @@ const IDLE_ROUNDS: usize = 40;
 
 /// Relative distance from the best start within which a method is worth repeating.
 const NEAR: f64 = 0.02;
+
+/// How often a smoothed descent starts afresh instead of from the best point.
+const AFRESH: f64 = 0.7;
 
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
@@ -334,11 +339,11 @@ impl<P: Penalty> Shared<'_, P> {
         let dense = self.is_dense();
         let mut plan = match self.problem.penalty.form() {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
-            Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Splitting],
+            Form::Count(_) if dense => vec![Splitting, Smoothed],
             Form::Count(_) => vec![
                 Forward, Splitting, Supports, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
-            Form::Absolute(_) if dense => vec![Smoothed, Smoothed, Splitting, Path],
+            Form::Absolute(_) if dense => vec![Smoothed, Smoothed],
             Form::Absolute(_) => vec![Path, Smoothed, Splitting, Sparse, Smoothed, Varimax, Sparse],
             Form::NonNegative => vec![Supports, Supports, Splitting, Partition],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
@@ -424,6 +429,26 @@ impl<P: Penalty> Shared<'_, P> {
         self.settle(&x, &y).map(|x| self.tangent(x, pace.rest(0.2)))
     }
 
+    /// Smoothed descents from `first`, if there is one, and from random rotations of the spectral
+    /// solution.
+    fn race(
+        &self,
+        schedule: smoothed::Schedule,
+        first: Option<&Array2<f64>>,
+        seed: u64,
+        pace: Pace<'_>,
+    ) -> (Array2<f64>, f64) {
+        let r = self.oracle.columns();
+        let start = |k: usize| match first {
+            Some(first) if k == 0 => first.clone(),
+            _ => {
+                let rotation = start::random(r, r, seed.wrapping_add(k as u64));
+                self.spectral.dot(&rotation)
+            }
+        };
+        smoothed::race(&self.oracle, start, schedule, pace)
+    }
+
     fn path_from(
         &self,
         x0: Option<Array2<f64>>,
@@ -474,7 +499,8 @@ impl<P: Penalty> Shared<'_, P> {
             Strategy::Given => self.given.clone(),
             Strategy::Splitting => {
                 let pace = self.clock.pace(until, SPLITTING_STEPS);
-                self.split(rotated, splitting::BETA, seed, pace)
+                let beta = splitting::range(&self.oracle, &self.rotated);
+                self.split(rotated, beta, seed, pace)
             }
             Strategy::Smoothed => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
@@ -485,11 +511,14 @@ impl<P: Penalty> Shared<'_, P> {
                         first: 1.0,
                         last: 1.0,
                         stages: 1,
-                        front: 1.0,
                     },
                 };
-                let (x, epsilon) =
-                    smoothed::descend(&self.oracle, rotated, schedule, pace.first(0.85));
+                let (x, epsilon) = self.race(
+                    schedule,
+                    (!repeated).then_some(&rotated),
+                    seed,
+                    pace.first(0.85),
+                );
                 let x = self.threshold(&x, epsilon);
                 Some(self.tangent(x, self.clock.pace(until, TANGENT_STEPS)))
             }
@@ -639,23 +668,29 @@ impl<P: Penalty> Shared<'_, P> {
                 }
             }
             (Strategy::Splitting, _) => {
-                let first = splitting::BETA.0 * 6f64.powf(draw);
+                let (first, last) = splitting::range(&self.oracle, &self.rotated);
+                let first = first * 6f64.powf(draw);
                 let pace = self.clock.pace(until, SPLITTING_STEPS);
                 let from = kicked(base, 0.05 * draw, seed);
-                self.split(from, (first, splitting::BETA.1), seed, pace)
+                self.split(from, (first, last), seed, pace)
                     .unwrap_or_else(|| base.clone())
             }
             (Strategy::Smoothed, _) => {
                 let schedule = match self.problem.penalty.form() {
-                    Form::Count(_) => smoothed::Schedule {
-                        first: 0.5 + 1.5 * draw,
-                        ..smoothed::COUNT
-                    },
+                    Form::Count(_) => smoothed::COUNT,
                     _ => smoothed::ABSOLUTE,
                 };
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
-                let from = kicked(base, 0.04 * draw, seed);
-                let (x, epsilon) = smoothed::descend(&self.oracle, from, schedule, pace.first(0.8));
+                let (x, epsilon) = if draw < AFRESH {
+                    self.race(schedule, None, seed, pace.first(0.8))
+                } else {
+                    let from = kicked(base, 0.04 * draw, seed);
+                    let schedule = smoothed::Schedule {
+                        first: schedule.first * draw,
+                        ..schedule
+                    };
+                    smoothed::descend(&self.oracle, from, schedule, pace.first(0.8))
+                };
                 let x = self.threshold(&x, epsilon);
                 self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
             }
@@ -856,7 +891,12 @@ impl<'a, P: Penalty> Board<'a, P> {
             tasks.insert(0, Strategy::Given);
         }
         let rounds = tasks.len().div_ceil(workers);
-        let seconds = clock.left().map(|left| STARTS_SHARE * left / rounds as f64);
+        let share = if rounds == 1 {
+            SINGLE_SHARE
+        } else {
+            STARTS_SHARE
+        };
+        let seconds = clock.left().map(|left| share * left / rounds as f64);
         let sweeps = auto.options.max_sweeps;
         let allotted = sweeps.map(|limit| limit / (tasks.len() as u64 + 2));
         if is_optimal(&self.best) {
@@ -977,7 +1017,7 @@ impl<'a, P: Penalty> Board<'a, P> {
             .collect();
         let mut idle = 0;
         let mut index = 0u64;
-        let slice = (0.15 * limit.unwrap_or(0.0)).clamp(0.2, 5.0);
+        let slice = (0.2 * limit.unwrap_or(0.0)).clamp(0.2, 10.0);
         while self.status.is_none() && idle < IDLE_ROUNDS {
             if rounds == 0 {
                 break;

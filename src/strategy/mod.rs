@@ -22,7 +22,6 @@
 
 mod auto;
 mod clock;
-mod columns;
 mod escape;
 mod forward;
 mod geometry;
