@@ -35,9 +35,6 @@ RANDOM_SCALE = 0.5
 CS_SCALE = 0.65
 """Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
 
-LOOK = 50
-"""Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
-
 FEASIBLE_START = 1e-8
 """A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
 
@@ -71,7 +68,14 @@ def solve_hyperbolic(
             problem.penalty,
             signs,
             start,
-            _sum_options(problem, solver, limits[1]),
+            (
+                solver.batch_size,
+                solver.small_batch_size,
+                1.0 if solver.update == "jacobi" else None,
+                solver.theta,
+                solver.rapidity_bound,
+                limits[1],
+            ),
             limits,
             seed,
             n_threads,
@@ -140,26 +144,6 @@ def _finite_sum(problem: Any) -> Any:
     if ridge > 0.0:
         dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
     return dense, scale
-
-
-def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
-    """Options of the finite-sum solve; a sweep is one pass over the data there."""
-    rows = problem.smooth.A if isinstance(problem.smooth, LogisticLoss) else None
-    full = solver.update == "jacobi"
-    if rows is None:
-        source = problem.A if isinstance(problem, HyperbolicEigenvalueProblem) else problem.smooth.A
-        count = source.shape[0]
-    else:
-        count = rows.shape[0]
-    return (
-        solver.batch_size,
-        solver.small_batch_size,
-        1.0 if full else None,
-        solver.theta,
-        solver.rapidity_bound,
-        1 if full else LOOK,
-        None if max_sweeps is None else max_sweeps * count,
-    )
 
 
 def _check(problem: Any) -> WellPosedness | None:

@@ -94,7 +94,9 @@ class Result:
     n_iterations : int
         Pairs visited: solved, or skipped because their best move is provably the identity.
     n_sweeps : int
-        ``n_iterations`` in units of n(n−1)/2, rounded down.
+        ``n_iterations`` in units of n(n−1)/2, rounded down, a sweep of the columns counting as one;
+        where the objective is sampled over data rows (update "vr-jacobi", `LogisticLoss`) passes
+        over the data: component gradients evaluated over their number N.
     n_updates : int
         Pairs that moved.
     seconds : float

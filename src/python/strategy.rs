@@ -1,10 +1,11 @@
 //! Paths, the default solver, certificates and the basis factorization.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::hyperbolic::signature_of;
 use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Returned, StartPoint, solution_dict};
@@ -147,13 +148,15 @@ pub(super) fn certify<'py>(
     py: Python<'py>,
     smooth: AnySmooth<'py>,
     penalty: AnyPenalty,
+    signature: Option<PyReadonlyArray1<'py, i8>>,
     n_components: usize,
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let threads = Threads::new(n_threads)?;
     let smooth = smooth.build()?;
-    let signature = Signature::stiefel(smooth.rows());
+    let signature = signature
+        .map_or_else(|| Ok(Signature::stiefel(smooth.rows())), |s| signature_of(&s))?;
     let x = x.as_array().to_owned();
     let certificate = with_penalty!(&penalty, penalty => {
         let problem = Problem {
@@ -171,7 +174,10 @@ pub(super) fn certify<'py>(
     out.set_item("feasibility", certificate.feasibility)?;
     out.set_item("block2_gap", certificate.block2_gap)?;
     out.set_item("block2_pair", certificate.block2_pair)?;
+    let kind = if certificate.block2_columns { "columns" } else { "rows" };
+    out.set_item("block2_kind", certificate.block2_pair.map(|_| kind))?;
     out.set_item("block2_measure", certificate.block2_measure)?;
+    out.set_item("stationarity", certificate.stationarity)?;
     out.set_item("criticality", certificate.criticality)?;
     out.set_item("n_pairs", certificate.pairs)?;
     out.set_item("n_pairs_proved", certificate.proved_pairs)?;
