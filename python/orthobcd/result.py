@@ -162,3 +162,19 @@ class Result:
             f"nonzeros={self.n_nonzero}, feasibility={self.feasibility:.1e}, "
             f"sweeps={self.n_sweeps}, seconds={self.seconds:.2f})"
         )
+
+
+def as_result(
+    returned: dict[str, Any],
+    error: Exception | None,
+    seed: int,
+    extra: dict[str, Any] | None = None,
+) -> Result:
+    """The `Result` from what the core returned; raises the callback's ``error`` with it."""
+    returned["status"] = Status(returned["status"])
+    returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+    result = Result(**returned, seed=seed, extra=extra or {})
+    if error is not None:
+        error.result = result  # type: ignore[attr-defined]
+        raise error
+    return result

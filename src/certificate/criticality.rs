@@ -141,18 +141,29 @@ fn nearest_residual(
     value.sqrt()
 }
 
-/// The solution of `operator(d) = target` for a symmetric positive semidefinite operator.
+/// The solution of `operator(d) = target` for a symmetric positive semidefinite operator, to
+/// rounding.
 pub(crate) fn conjugate_gradients(
     operator: impl Fn(&Array2<f64>) -> Array2<f64>,
     target: &Array2<f64>,
     steps: usize,
+) -> Array2<f64> {
+    inexact_conjugate_gradients(operator, target, steps, 1e-12)
+}
+
+/// The same until the residual has fallen by the factor `tolerance`.
+pub(crate) fn inexact_conjugate_gradients(
+    operator: impl Fn(&Array2<f64>) -> Array2<f64>,
+    target: &Array2<f64>,
+    steps: usize,
+    tolerance: f64,
 ) -> Array2<f64> {
     let dot = |a: &Array2<f64>, b: &Array2<f64>| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut solution = Array2::zeros(target.dim());
     let mut rest = target.clone();
     let mut direction = rest.clone();
     let mut rho = dot(&rest, &rest);
-    let goal = 1e-24 * rho;
+    let goal = tolerance * tolerance * rho;
     for _ in 0..steps {
         if rho <= goal {
             break;

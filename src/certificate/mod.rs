@@ -14,7 +14,7 @@
 mod criticality;
 mod optimum;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
 use crate::block::Block;
@@ -26,7 +26,7 @@ use crate::smooth::Tracker;
 use crate::solver::{Problem, drift, start_constraint};
 use crate::threads::Threads;
 
-pub(crate) use criticality::conjugate_gradients;
+pub(crate) use criticality::{conjugate_gradients, inexact_conjugate_gradients};
 pub use criticality::criticality;
 pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
@@ -156,7 +156,7 @@ pub fn certify<P: Penalty>(
         certificate.optimum = known_optimum(problem, threads);
     } else {
         let k = if n == r {
-            Array2::from_diag(&signature.signs().iter().map(|&s| f64::from(s)).collect())
+            Array2::from_diag(&Array1::from_shape_fn(n, |i| signature.sign(i)))
         } else {
             start_constraint(x.view(), signature)
         };

@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::hyperbolic::signature_of;
+use super::hyperbolic::{set_recession, signature_of};
 use super::input::{AnyPenalty, Limits};
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
@@ -82,6 +82,7 @@ pub(super) fn solve_finite_sum<'py>(
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
     }))?;
     let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
+    let recession = solved.recession;
     let out = solution_dict(
         py,
         Solution {
@@ -100,9 +101,10 @@ pub(super) fn solve_finite_sum<'py>(
                 .into_iter()
                 .map(|(record, _)| record)
                 .collect(),
-            recession: solved.recession,
+            recession,
         },
     )?;
+    set_recession(&out, recession)?;
     out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;
     Ok((out, watch.into_error()))
 }

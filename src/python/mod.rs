@@ -130,7 +130,7 @@ mod _core {
 
     #[pymodule_export]
     use super::hyperbolic::{
-        certify_j_orthogonal, hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal,
+        hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal,
     };
 
     #[pymodule_init]

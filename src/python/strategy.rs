@@ -5,21 +5,22 @@ use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::hyperbolic::signature_of;
+use super::hyperbolic::{set_recession, signature_or_stiefel};
 use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Returned, StartPoint, solution_dict};
 use crate::strategy::{Auto, follow_path, minimize_auto};
-use crate::{Problem, Signature, Threads};
+use crate::{Options, Problem, Side, Signature, Threads};
 
 /// The default solver: several starts, the best polished and perturbed.
 #[pyfunction]
-#[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
+#[pyo3(signature = (smooth, penalty, signature, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn solve_auto<'py>(
     py: Python<'py>,
     smooth: AnySmooth<'py>,
     penalty: AnyPenalty,
+    signature: Option<PyReadonlyArray1<'py, i8>>,
     n_components: usize,
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
@@ -40,24 +41,29 @@ pub(super) fn solve_auto<'py>(
                     .collect::<crate::Result<_>>()
             })
             .transpose()?,
-        options: limits.options(seed),
+        options: Options {
+            side: if signature.is_some() { Side::Both } else { Side::Rows },
+            ..limits.options(seed)
+        },
     };
     let threads = Threads::new(n_threads)?;
     let smooth = smooth.build()?;
     let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
     let x0 = x0
-        .map(|x0| {
-            x0.point(
+        .map(|x0| match x0 {
+            // Its XᵀJX, whatever it is, is to be kept.
+            StartPoint::Given(x0) if signature.is_some() => Ok(x0.as_array().to_owned()),
+            x0 => x0.point(
                 &*smooth,
                 n_components,
                 nonnegative,
                 project_x0,
                 seed,
                 &threads,
-            )
+            ),
         })
         .transpose()?;
-    let signature = Signature::stiefel(smooth.rows());
+    let signature = signature_or_stiefel(signature, smooth.rows())?;
     let mut watch = Watch::new(callback);
     let answer = with_penalty!(&penalty, penalty => {
         let problem = Problem {
@@ -68,7 +74,9 @@ pub(super) fn solve_auto<'py>(
         };
         py.detach(|| minimize_auto(&problem, x0, &auto, &threads, &mut watch))
     })?;
+    let recession = answer.solution.recession;
     let out = solution_dict(py, answer.solution)?;
+    set_recession(&out, recession)?;
     out.set_item("strategy", answer.strategy)?;
     let starts = answer
         .starts
@@ -155,8 +163,7 @@ pub(super) fn certify<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let threads = Threads::new(n_threads)?;
     let smooth = smooth.build()?;
-    let signature = signature
-        .map_or_else(|| Ok(Signature::stiefel(smooth.rows())), |s| signature_of(&s))?;
+    let signature = signature_or_stiefel(signature, smooth.rows())?;
     let x = x.as_array().to_owned();
     let certificate = with_penalty!(&penalty, penalty => {
         let problem = Problem {
