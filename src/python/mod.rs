@@ -8,7 +8,7 @@ mod strategy;
 mod watch;
 
 use ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,6 +17,7 @@ use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::solver::{Problem, Solution};
 use crate::{Error, Options, Signature, Smooth, Threads, minimize, start};
 
+use hyperbolic::signature_or_stiefel;
 use input::{AnyPenalty, AnySmooth, SolverOptions};
 use watch::Watch;
 
@@ -53,13 +54,14 @@ impl Instance {
     fn new(
         smooth: AnySmooth<'_>,
         penalty: AnyPenalty,
+        signature: Option<PyReadonlyArray1<'_, i8>>,
         components: usize,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
         let threads = Threads::new(n_threads)?;
         let smooth = smooth.build()?;
         Ok(Self {
-            signature: Signature::stiefel(smooth.rows()),
+            signature: signature_or_stiefel(signature, smooth.rows())?,
             smooth,
             penalty,
             components,
@@ -179,9 +181,7 @@ mod _core {
     use super::finite_sum::solve_finite_sum;
 
     #[pymodule_export]
-    use super::hyperbolic::{
-        certify_j_orthogonal, hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal,
-    };
+    use super::hyperbolic::{hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -206,7 +206,7 @@ mod _core {
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
         let options: Options = solver.options(&limits, seed)?;
-        let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
+        let instance = Instance::new(smooth, penalty, None, n_components, n_threads)?;
         let x0 = instance.start(&x0, project_x0, seed)?;
         let mut watch = Watch::new(callback);
         let solution = detached!(py, instance, problem => {

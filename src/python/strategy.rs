@@ -1,24 +1,26 @@
 //! Paths, the default solver, certificates and the basis factorization.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::hyperbolic::set_recession;
 use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
-use crate::Problem;
 use crate::strategy::{Auto, follow_path, minimize_auto};
+use crate::{Options, Problem, Side};
 
 /// The default solver: several starts, the best polished and perturbed.
 #[pyfunction]
-#[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
+#[pyo3(signature = (smooth, penalty, signature, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn solve_auto<'py>(
     py: Python<'py>,
     smooth: AnySmooth<'py>,
     penalty: AnyPenalty,
+    signature: Option<PyReadonlyArray1<'py, i8>>,
     n_components: usize,
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
@@ -39,17 +41,31 @@ pub(super) fn solve_auto<'py>(
                     .collect::<crate::Result<_>>()
             })
             .transpose()?,
-        options: limits.options(seed),
+        options: Options {
+            side: if signature.is_some() {
+                Side::Both
+            } else {
+                Side::Rows
+            },
+            ..limits.options(seed)
+        },
     };
-    let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
+    let mixed = signature.is_some();
+    let instance = Instance::new(smooth, penalty, signature, n_components, n_threads)?;
     let x0 = x0
-        .map(|x0| instance.start(&x0, project_x0, seed))
+        .map(|x0| match x0 {
+            // Its XᵀJX, whatever it is, is to be kept.
+            StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
+            x0 => instance.start(&x0, project_x0, seed),
+        })
         .transpose()?;
     let mut watch = Watch::new(callback);
     let answer = detached!(py, instance, problem => {
         minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
     })?;
+    let recession = answer.solution.recession;
     let out = solution_dict(py, answer.solution)?;
+    set_recession(&out, recession)?;
     out.set_item("strategy", answer.strategy)?;
     let starts = answer
         .starts
@@ -79,7 +95,7 @@ pub(super) fn solve_path<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let options = solver.options(&limits, seed)?;
-    let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
+    let instance = Instance::new(smooth, penalty, None, n_components, n_threads)?;
     let x0 = x0
         .map(|x0| instance.start(&x0, project_x0, seed))
         .transpose()?;
@@ -110,11 +126,12 @@ pub(super) fn certify<'py>(
     py: Python<'py>,
     smooth: AnySmooth<'py>,
     penalty: AnyPenalty,
+    signature: Option<PyReadonlyArray1<'py, i8>>,
     n_components: usize,
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::new(smooth, penalty, n_components, n_threads)?;
+    let instance = Instance::new(smooth, penalty, signature, n_components, n_threads)?;
     let x = x.as_array().to_owned();
     let certificate = detached!(py, instance, problem => {
         crate::certify(&problem, x.view(), &instance.threads)
@@ -126,7 +143,14 @@ pub(super) fn certify<'py>(
     out.set_item("feasibility", certificate.feasibility)?;
     out.set_item("block2_gap", certificate.block2_gap)?;
     out.set_item("block2_pair", certificate.block2_pair)?;
+    let kind = if certificate.block2_columns {
+        "columns"
+    } else {
+        "rows"
+    };
+    out.set_item("block2_kind", certificate.block2_pair.map(|_| kind))?;
     out.set_item("block2_measure", certificate.block2_measure)?;
+    out.set_item("stationarity", certificate.stationarity)?;
     out.set_item("criticality", certificate.criticality)?;
     out.set_item("n_pairs", certificate.pairs)?;
     out.set_item("n_pairs_proved", certificate.proved_pairs)?;
