@@ -4,6 +4,7 @@
 #   make test                         Rust tests, then the wheel in a clean environment
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make bench                        criterion benchmarks of the kernels
+#   make bench-quick [DATA=dir]       every method and competitor once (OUT=out/bench)
 #   make sdist                        build the source distribution, build and import it elsewhere
 
 SHELL := bash
@@ -24,9 +25,9 @@ WHEELS := $(CARGO_TARGET_DIR)/wheels
 DEV := .venv
 TEST := .venv-test
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
-SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi')
+SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python bench sdist clean
+.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python bench bench-quick sdist clean
 
 all: test lint
 
@@ -51,6 +52,17 @@ $(DEV)/.demo: $(WHEELS)/.built
 
 demo: $(DEV)/.demo
 	$(DEV)/bin/python -P -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)"
+
+# The comparison -------------------------------------------------------------------------------
+
+$(DEV)/.bench: $(WHEELS)/.built
+	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[bench]"
+	touch $@
+
+bench-quick: OUT = out/bench
+bench-quick: $(DEV)/.bench
+	$(DEV)/bin/python -P -m orthobcd bench --suite quick --jobs 2 $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
 
 # Tests ----------------------------------------------------------------------------------------
 

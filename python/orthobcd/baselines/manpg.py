@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import FloatArray
-from ..problems import L1, NoPenalty, Problem
+from ..problems import Problem
 from ..result import Result
-from .geometry import polar, random_stiefel
+from .geometry import polar
 from .oracle import Oracle, oracle_of
-from .recorder import Recorder
+from .recorder import from_random
 from .starts import top_diagonal
 
 INNER_TOLERANCE = 1e-8
@@ -140,14 +140,8 @@ def manpg(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ1 penalty (or none).
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; ℓ1 or no penalty, a random start.
     tolerance : float, default 1e-9
         Converged when ‖V‖_F/t is at most this times L.
     adapt : float, default 1.2
@@ -165,16 +159,8 @@ def manpg(
     ValueError
         If the penalty is neither ℓ1 nor none: the tangent problem must be convex.
     """
-    oracle = oracle_of(problem)
-    if not isinstance(oracle.penalty, (L1, NoPenalty)):
-        raise ValueError("ManPG needs an L1 penalty or none")
-    recorder = Recorder(
-        oracle,
-        x0,
-        lambda o: random_stiefel(o.n, o.r, np.random.default_rng(seed)),
-        max_time=max_time,
-        seed=seed,
-    )
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
+    oracle = recorder.oracle
     x = recorder.x0
     shortest = 1.0 / oracle.lipschitz
     step = shortest
