@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int
-from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS, solve_hyperbolic
+from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS, default_solver, solve_hyperbolic
 from .hyperbolic_problems import JOrthogonalProblem
 from .jobcd import JOBCD
 from .problems import (
@@ -23,7 +23,7 @@ from .problems import (
     SparsePCAProblem,
     StiefelProblem,
 )
-from .result import PathPoint, Result, StartReport, Status
+from .result import PathPoint, Result, Status, as_result
 from .solvers import OBCD, Auto, Path, Solver
 
 logger = logging.getLogger("orthobcd")
@@ -75,7 +75,8 @@ def solve(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
+    problem : StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, JOrthogonalProblem, \
+HyperbolicEigenvalueProblem or HyperbolicPCAProblem
         What to minimise.
     x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
         Where to start. "identity": the first r columns of the identity. "random": a random point.
@@ -83,9 +84,13 @@ def solve(
         rows into r groups. An array must have orthonormal columns up to 1e-8 (and no negative
         entry for a nonnegative problem). By default `OBCD` starts at "identity" ("partition" for
         a nonnegative problem), `Path` at its closed form, and `Auto` chooses its own starts; one
-        that is given here is the first of them.
-    solver : Auto, Path or OBCD, optional
-        How; ``Auto()`` by default.
+        that is given here is the first of them. With a mixed signature: "identity" (the default),
+        "random" or "cs" (J-orthogonal with rapidities of standard deviation 0.5 or 0.65, see
+        `random_j_orthogonal`), or an array; a square one must satisfy XᵀJX = J up to 1e-8·‖X‖²,
+        of any other shape XᵀJX keeps the value that it has there.
+    solver : Auto, Path, OBCD or JOBCD, optional
+        How; ``Auto()`` by default. With a mixed signature `JOBCD`, the default without a penalty, or
+        `Auto`, the default with one.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
         perturbations in a row bring nothing.
@@ -147,10 +152,10 @@ def solve(
         )
     if hyperbolic:
         if solver is None:
-            solver = JOBCD()
-        elif not isinstance(solver, JOBCD):
+            solver = default_solver(cast(Any, problem))
+        elif not isinstance(solver, (Auto, JOBCD)):
             raise TypeError(
-                f"solver must be a JOBCD for a {type(problem).__name__}, "
+                f"solver must be a JOBCD or Auto for a {type(problem).__name__}, "
                 f"got {type(solver).__name__}"
             )
     elif solver is None:
@@ -184,32 +189,27 @@ def solve(
     if hyperbolic:
         if project_x0:
             raise ValueError("project_x0 must be False for a mixed signature")
-        mixed, how = cast(Any, problem), cast(JOBCD, solver)
+        mixed, how = cast(Any, problem), cast("JOBCD | Auto", solver)
         return solve_hyperbolic(mixed, x0, how, limits, seed, n_threads, watcher)
     start = _start(x0, n, r)
     if start is None and isinstance(solver, OBCD):
         start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
     common = (limits, seed, n_threads, watcher)
-    what = (problem.smooth, problem.penalty, r, start, project_x0)
+    what = (problem.smooth, problem.penalty)
+    where = (r, start, project_x0)
     if isinstance(solver, Auto):
         strategies = None if solver.strategies is None else list(solver.strategies)
-        returned, error = _core.solve_auto(*what, solver.n_starts, strategies, *common)
+        returned, error = _core.solve_auto(*what, None, *where, solver.n_starts, strategies, *common)
     elif isinstance(solver, Path):
         lams = None if solver.lams is None else list(solver.lams)
-        returned, error = _core.solve_path(*what, lams, solver.ratio, solver.solver, *common)
+        returned, error = _core.solve_path(*what, *where, lams, solver.ratio, solver.solver, *common)
     else:
-        returned, error = _core.solve_stiefel(*what, cast(OBCD, solver), *common)
-    returned["status"] = Status(returned["status"])
-    returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+        returned, error = _core.solve_stiefel(*what, *where, cast(OBCD, solver), *common)
     returned["path"] = tuple(
         PathPoint(**{**point, "status": Status(point["status"])})
         for point in returned.pop("path", ())
     )
-    result = Result(**returned, seed=seed)
-    if error is not None:
-        error.result = result  # type: ignore[attr-defined]
-        raise error
-    return result
+    return as_result(returned, error, seed)
 
 
 def _stiefel_solver(solver: JOBCD) -> OBCD:

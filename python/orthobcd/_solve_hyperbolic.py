@@ -20,8 +20,9 @@ from .hyperbolic_problems import (
     well_posedness,
 )
 from .jobcd import JOBCD
-from .problems import GramQuadratic
-from .result import Result, Status
+from .problems import GramQuadratic, NoPenalty
+from .result import Result, Status, as_result
+from .solvers import Auto
 
 logger = logging.getLogger("orthobcd")
 
@@ -35,17 +36,24 @@ RANDOM_SCALE = 0.5
 CS_SCALE = 0.65
 """Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
 
-LOOK = 50
-"""Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
-
 FEASIBLE_START = 1e-8
 """A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
 
 
+HyperbolicProblem = JOrthogonalProblem | HyperbolicEigenvalueProblem | HyperbolicPCAProblem
+
+
+def default_solver(problem: HyperbolicProblem) -> JOBCD | Auto:
+    """`Auto` where a penalty makes many optima, `JOBCD` elsewhere."""
+    if isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, LogisticLoss):
+        return JOBCD()
+    return Auto()
+
+
 def solve_hyperbolic(
-    problem: JOrthogonalProblem | HyperbolicEigenvalueProblem | HyperbolicPCAProblem,
+    problem: HyperbolicProblem,
     x0: Any,
-    solver: JOBCD,
+    solver: JOBCD | Auto,
     limits: tuple[float | None, int | None, float | None, float | None],
     seed: int,
     n_threads: int | None,
@@ -53,29 +61,44 @@ def solve_hyperbolic(
 ) -> Result:
     """Solve a problem of mixed signature; arguments are those of `solve`, already checked."""
     signs = problem.signature
-    if (
-        isinstance(problem, JOrthogonalProblem)
-        and solver.rapidity_bound is not None
-        and (signs == signs[0]).all()
-    ):
-        raise ValueError("rapidity_bound needs a signature of both signs")
     posed = _check(problem)
     start = start_point(problem, x0, seed)
+    common = (limits, seed, n_threads, watcher)
     extra: dict[str, Any] = {}
     loss = isinstance(problem.smooth, LogisticLoss)
-    if loss and solver.update == "gauss-seidel":
+    if isinstance(solver, Auto):
+        if loss:
+            raise TypeError("solver must be a JOBCD for a LogisticLoss, got Auto")
+        if solver.strategies is not None:
+            raise ValueError("strategies must be None for a mixed signature")
+        returned, error = _core.solve_auto(
+            problem.smooth,
+            problem.penalty,
+            signs,
+            start.shape[1],
+            start,
+            False,
+            solver.n_starts,
+            None,
+            *common,
+        )
+    elif loss and solver.update == "gauss-seidel":
         raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
-    if loss or solver.update == "vr-jacobi":
+    elif loss or solver.update == "vr-jacobi":
         returned, error = _core.solve_finite_sum(
             _finite_sum(problem),
             problem.penalty,
             signs,
             start,
-            _sum_options(problem, solver, limits[1]),
-            limits,
-            seed,
-            n_threads,
-            watcher,
+            (
+                solver.batch_size,
+                solver.small_batch_size,
+                1.0 if solver.update == "jacobi" else None,
+                solver.theta,
+                solver.rapidity_bound,
+                limits[1],
+            ),
+            *common,
         )
         extra["component_gradients"] = returned.pop("evaluations")
     else:
@@ -85,10 +108,7 @@ def solve_hyperbolic(
             signs,
             start,
             solver,
-            limits,
-            seed,
-            n_threads,
-            watcher,
+            *common,
         )
     recession = returned.pop("recession", None)
     if recession is not None:
@@ -100,23 +120,15 @@ def solve_hyperbolic(
             "+" if recession["direction"] > 0 else "−",
             recession["signs"],
         )
-    status = Status(returned["status"])
     if posed is not None:
         extra["well_posedness"] = posed
-        if not posed.attained and status in (
-            Status.CONVERGED,
-            Status.MAX_TIME,
-            Status.MAX_SWEEPS,
-        ):
-            status = Status.DIVERGED
+        ended = (Status.CONVERGED.value, Status.MAX_TIME.value, Status.MAX_SWEEPS.value)
+        if not posed.attained and returned["status"] in ended:
+            returned["status"] = Status.DIVERGED.value
     if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
         x = returned["x"]
         extra["eigenvalues"] = signs * np.einsum("ik,ik->k", x, problem.matrix @ x)
-    result = Result(**{**returned, "status": status, "seed": seed, "extra": extra})
-    if error is not None:
-        error.result = result  # type: ignore[attr-defined]
-        raise error
-    return result
+    return as_result(returned, error, seed, extra)
 
 
 def _finite_sum(problem: Any) -> Any:
@@ -140,26 +152,6 @@ def _finite_sum(problem: Any) -> Any:
     if ridge > 0.0:
         dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
     return dense, scale
-
-
-def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
-    """Options of the finite-sum solve; a sweep is one pass over the data there."""
-    rows = problem.smooth.A if isinstance(problem.smooth, LogisticLoss) else None
-    full = solver.update == "jacobi"
-    if rows is None:
-        source = problem.A if isinstance(problem, HyperbolicEigenvalueProblem) else problem.smooth.A
-        count = source.shape[0]
-    else:
-        count = rows.shape[0]
-    return (
-        solver.batch_size,
-        solver.small_batch_size,
-        1.0 if full else None,
-        solver.theta,
-        solver.rapidity_bound,
-        1 if full else LOOK,
-        None if max_sweeps is None else max_sweeps * count,
-    )
 
 
 def _check(problem: Any) -> WellPosedness | None:

@@ -25,7 +25,7 @@ use ndarray::{Array2, ArrayView2};
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
-pub use page::{FiniteSumOptions, FiniteSumSolution, Page, minimize_finite_sum};
+pub use page::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page, minimize_finite_sum};
 
 /// f = (1/N)Σ f_i of an n×r matrix.
 pub trait FiniteSum: Send + Sync {

@@ -32,8 +32,8 @@ use crate::threads::Threads;
 /// | `max_evaluations` | none | component gradients |
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
-/// | `look` | 50 | iterations between evaluations of F, which are not counted |
-/// | `tol` | 0 | stop when F falls by at most this share between two looks |
+/// | `look` | none | iterations between evaluations of F, which are not counted; a pass over the data by default |
+/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
 pub struct FiniteSumOptions {
@@ -55,9 +55,9 @@ pub struct FiniteSumOptions {
     pub max_time: Option<f64>,
     /// Objective to stop at.
     pub target: Option<f64>,
-    /// Iterations between evaluations of F.
-    pub look: usize,
-    /// Relative decrease between two looks at which the solve has converged.
+    /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
+    pub look: Option<usize>,
+    /// Relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged.
     pub tol: f64,
     /// Seed of all random choices.
     pub seed: u64,
@@ -75,12 +75,17 @@ impl Default for FiniteSumOptions {
             max_evaluations: None,
             max_time: None,
             target: None,
-            look: 50,
+            look: None,
             tol: 0.0,
             seed: 0,
         }
     }
 }
+
+/// A pass is N component gradients and n(n−1)/2 pairs, whichever takes longer. The solve has converged
+/// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
+/// pass without a gain says little.
+pub const PASSES_AT_REST: u32 = 3;
 
 /// What a variance-reduced solve returns: the best point looked at.
 #[derive(Debug, Clone)]
@@ -228,6 +233,27 @@ const CHUNK_PAIRS: usize = 32;
 /// Iterations between repairs of the drift of XᵀJX.
 const REPAIR_EVERY: u64 = 200;
 
+/// The pass under way: where it began and the best F then.
+#[derive(Default)]
+struct Pass {
+    evaluations: u64,
+    iterations: u64,
+    value: f64,
+    at_rest: u32,
+}
+
+impl Pass {
+    /// Whether N component gradients and, in matchings of n/2 pairs, n(n−1)/2 pairs have gone by.
+    fn ended(&self, evaluations: u64, components: u64, iterations: u64, n: usize) -> bool {
+        let matchings = (n as u64 - 1).max(1);
+        evaluations >= self.evaluations + components && iterations >= self.iterations + matchings
+    }
+
+    fn begin(&mut self, evaluations: u64, iterations: u64, value: f64) {
+        (self.evaluations, self.iterations, self.value) = (evaluations, iterations, value);
+    }
+}
+
 struct Worker {
     block: Block,
     scratch: Scratch,
@@ -277,7 +303,7 @@ pub fn minimize_finite_sum<P: Penalty>(
     if !(options.theta.is_finite() && options.theta >= 0.0) {
         return Err(Error::invalid("theta", "must be finite and nonnegative"));
     }
-    if options.look == 0 {
+    if options.look == Some(0) {
         return Err(Error::invalid("look", "must be at least 1"));
     }
     penalty.check(n, r)?;
@@ -328,14 +354,20 @@ pub fn minimize_finite_sum<P: Penalty>(
     let mut best = (x.clone(), f64::INFINITY);
     let mut history: Vec<(Record, u64)> = Vec::new();
     let (mut iterations, mut recession) = (0u64, None);
+    let components = sum.components() as u64;
+    let (mut next_look, mut pass) = (0, Pass::default());
     let status = loop {
-        if iterations % options.look as u64 == 0 {
+        let due = match options.look {
+            Some(look) => iterations % look as u64 == 0,
+            None => page.evaluations >= next_look,
+        };
+        if due {
+            next_look = page.evaluations + components;
             let value = sum.value(x.view()) + penalty.value(x.view());
             let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
             if !(size <= limit) {
                 break Status::Diverged;
             }
-            let before = best.1;
             if value < best.1 {
                 best = (x.clone(), value);
             }
@@ -354,8 +386,19 @@ pub fn minimize_finite_sum<P: Penalty>(
             if options.target.is_some_and(|t| best.1 <= t) {
                 break Status::Target;
             }
-            if options.tol > 0.0 && before - value <= options.tol * value.abs() && iterations > 0 {
-                break Status::Converged;
+            if pass.ended(page.evaluations, components, iterations, n) {
+                let decrease = pass.value - best.1;
+                pass.at_rest = if decrease <= options.tol * best.1.abs() {
+                    pass.at_rest + 1
+                } else {
+                    0
+                };
+                pass.begin(page.evaluations, iterations, best.1);
+                if options.tol > 0.0 && pass.at_rest >= PASSES_AT_REST {
+                    break Status::Converged;
+                }
+            } else if iterations == 0 {
+                pass.value = best.1;
             }
         }
         if options
