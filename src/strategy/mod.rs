@@ -21,6 +21,7 @@
 //! not on the number of threads or the machine's load.
 
 mod auto;
+mod cardinality;
 mod clock;
 mod columns;
 mod escape;
@@ -35,5 +36,6 @@ mod supports;
 mod workers;
 
 pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
+pub use cardinality::minimize_at_count;
 pub use geometry::varimax;
 pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};
