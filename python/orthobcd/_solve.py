@@ -240,7 +240,7 @@ def minimize_at_count(
     -------
     Result or None
         ``CONVERGED`` when no exchange that was tried lowers f; it counts no pairs. None when no
-        point with that many nonzeros was found near ``x0``.
+        point with that many nonzeros was found near ``x0``, or not in time.
 
     Raises
     ------

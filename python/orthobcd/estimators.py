@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import FloatArray
+from ._checks import FloatArray, as_float
 from ._progress import live
 from ._regularization import Moments, RegularizationPath, regularization_path
 from ._solve import minimize_at_count, solve
@@ -30,18 +30,36 @@ AUTO_FEATURES = 1000
 """Most features for which the default solver is `Auto`; beyond, and without ``max_time``, its many
 starts take minutes."""
 
-STARTS_ALONE = {"max_sweeps": 10**6}
+STARTS_ALONE = {"max_sweeps": 1000}
 """Keeps `Auto` from perturbing its best point, which without a time limit takes most of the time
 and lowers F by some 1e-3 of itself."""
 
 PATH_SHARE = 0.3
 """Share of ``max_time`` for the regularisation path; the rest is for what starts at it."""
 
+STAGE_TOLERANCE = 1e-5
+"""Tolerance of the stages of a path that only leads to a start."""
+
+COUNT_SHARE = 0.85
+"""Share of ``max_time`` that is spent when the exchanges towards a wanted number begin."""
+
 COUNT_ROUNDS = 3
 """Most penalties tried with `Auto` on the way to a wanted number of nonzeros."""
 
 COUNT_NEAR = 0.1
 """Relative distance from the wanted number of nonzeros at which no other penalty is tried."""
+
+
+def scaled(data: Any) -> tuple[Any, FloatArray]:
+    """Data with its columns divided by their standard deviations, and those.
+
+    A constant column stays what it is; its divisor is 1. Sparse data stays sparse.
+    """
+    deviation = np.sqrt(Moments(data, True).variances / data.shape[0])
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    if scipy.sparse.issparse(data):
+        return data.multiply(1.0 / deviation).tocsr(), deviation
+    return data / deviation, deviation
 
 
 class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -121,12 +139,8 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.scale_: FloatArray | None = None
         if not self.scale:
             return data
-        deviation = np.sqrt(Moments(data, True).variances / data.shape[0])
-        # A constant column stays what it is.
-        self.scale_ = np.where(deviation > 0.0, deviation, 1.0)
-        if scipy.sparse.issparse(data):
-            return data.multiply(1.0 / self.scale_).tocsr()
-        return data / self.scale_
+        data, self.scale_ = scaled(data)
+        return data
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -138,9 +152,10 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _options(self) -> dict[str, Any]:
         """What every solve of a fit is given."""
+        limit = self.max_time
         return {
-            "max_time": self.max_time,
-            "tol": self.tol,
+            "max_time": None if limit is None else as_float("max_time", limit, minimum=0.0),
+            "tol": as_float("tol", self.tol, minimum=0.0),
             "seed": self._seed(),
             "n_threads": self._threads(),
             "verbose": bool(self.verbose),
@@ -257,7 +272,8 @@ class SparsePCA(_OrthonormalPCA):
         Price per nonzero entry, or per absolute value.
     alpha : float, default 0.1
         Weight of the penalty. With ``alpha_scale="relative"`` in units of ``alpha_max_``, from
-        which on every component is a single feature; with "absolute" the λ of `orthobcd.L0`.
+        which on every component is a single feature, as no pair of features improves that; with
+        "absolute" the λ of `orthobcd.L0`.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
     n_nonzero : int, optional
@@ -325,7 +341,7 @@ class SparsePCA(_OrthonormalPCA):
     >>> from sklearn.datasets import load_digits
     >>> from orthobcd import SparsePCA
     >>> X = load_digits().data
-    >>> pca = SparsePCA(n_components=5, n_nonzero=40).fit(X)
+    >>> pca = SparsePCA(n_components=5, n_nonzero=40, random_state=0).fit(X)
     >>> pca.n_nonzero_
     40
     >>> bool(np.allclose(pca.components_ @ pca.components_.T, np.eye(5), atol=1e-12))
@@ -419,10 +435,10 @@ class _SparseFit:
         """The problem at a penalty."""
         return self.problem.with_penalty(L0(alpha) if self.pca.penalty == "l0" else L1(alpha))
 
-    def path(self, **which: Any) -> RegularizationPath:
+    def path(self, tol: float, **which: Any) -> RegularizationPath:
         """The path, by descents from the known optimum of a large penalty on."""
         share = 1.0 if isinstance(self.pca.solver, OBCD) else PATH_SHARE
-        options = {**self.options, "max_time": self.left(share)}
+        options = {**self.options, "max_time": self.left(share), "tol": tol}
         path = regularization_path(
             self.problem.A,
             self.problem.n_components,
@@ -437,7 +453,8 @@ class _SparseFit:
 
     def solve(self, alpha: float, start: FloatArray | None, solver: Any, **more: Any) -> Result:
         """A solve at a penalty."""
-        options = {**self.options, "max_time": self.left(), **more}
+        share = 1.0 if self.pca.n_nonzero is None else COUNT_SHARE
+        options = {**self.options, "max_time": self.left(share), **more}
         with live(options["verbose"], None) as line:
             if line is not None:
                 line.stage(type(solver).__name__)
@@ -447,7 +464,7 @@ class _SparseFit:
         """The solver of the estimator, from a point of the path."""
         solver = self.pca.solver
         start = None if isinstance(solver, Path) else point.x
-        if isinstance(solver, OBCD):
+        if isinstance(solver, OBCD) or alpha >= self.pca.alpha_max_:
             return point
         if solver is None and not self.pca._thorough(self.problem.smooth.n_rows):
             if self.pca.penalty == "l1":
@@ -477,11 +494,13 @@ class _SparseFit:
         """The components for a penalty."""
         if self.warm is not None:
             return self.solve(alpha, self.warm, self.pca.solver or OBCD())
-        path = self.path(alphas=_approach(self.pca.alpha_max_, alpha))
-        if path.alphas[-1] != alpha:
-            # The time was up on the way.
+        loose = max(self.options["tol"], STAGE_TOLERANCE)
+        path = self.path(loose, alphas=_approach(self.pca.alpha_max_, alpha))
+        point = self.improved(alpha, path.results[-1]) if path.alphas[-1] == alpha else None
+        if point is None or point is path.results[-1]:
+            # Nothing but descents is wanted, or the time was up on the way.
             return self.solve(alpha, path.results[-1].x, self.sweeps)
-        return self.improved(alpha, path.results[-1])
+        return point
 
     def at_count(self, count: int) -> tuple[float, Result]:
         """A penalty and components with ``count`` nonzeros, or the nearest number met."""
@@ -489,7 +508,7 @@ class _SparseFit:
             result = self.exchanged(self.pca.alpha_, self.warm, count)
             if result is not None:
                 return self.pca.alpha_, result
-        path = self.path(n_nonzero=count)
+        path = self.path(self.options["tol"], n_nonzero=count)
         index = path.nearest(count)
         alpha, point = float(path.alphas[index]), path.results[index]
         if self.pca.penalty == "l1":
@@ -497,7 +516,7 @@ class _SparseFit:
         tried = [(alpha, point)]
         found = [self.exchanged(alpha, point.x, count)]
         for _ in range(COUNT_ROUNDS):
-            if isinstance(self.pca.solver, OBCD) or self.left() == 0.0:
+            if isinstance(self.pca.solver, OBCD) or self.left(COUNT_SHARE) == 0.0:
                 break
             if self.pca.solver is None and not self.pca._thorough(self.problem.smooth.n_rows):
                 break
@@ -568,7 +587,7 @@ class NonnegativePCA(_OrthonormalPCA):
     --------
     >>> from sklearn.datasets import load_digits
     >>> from orthobcd import NonnegativePCA
-    >>> pca = NonnegativePCA(n_components=5).fit(load_digits().data)
+    >>> pca = NonnegativePCA(n_components=5, random_state=0).fit(load_digits().data)
     >>> bool((pca.components_ >= 0.0).all())
     True
     """

@@ -22,7 +22,7 @@ class UnreadableFile(Exception):
     """A data file that cannot be used; the message is one line for the user."""
 
 
-def read_matrix(path: str | Path) -> tuple[Any, list[str]]:
+def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]:
     """The data matrix of a file (dense, or CSR) and its feature names (empty if there are none).
 
     Parameters
@@ -31,6 +31,8 @@ def read_matrix(path: str | Path) -> tuple[Any, list[str]]:
         A NumPy array (.npy, or .npz: one array or one called X, A or data), a scipy.sparse matrix
         (.npz as ``scipy.sparse.save_npz`` writes it), a table (.csv, .tsv with an optional header;
         .parquet), a MatrixMarket file (.mtx, .mtx.gz), or an svmlight file. Samples in rows.
+    min_rows : int, default 2
+        Least number of rows.
 
     Returns
     -------
@@ -66,8 +68,10 @@ def read_matrix(path: str | Path) -> tuple[Any, list[str]]:
         ) from error
     if np.dtype(data.dtype).kind not in "fiub":
         raise UnreadableFile(f"{path}: not numeric, its type is {data.dtype}")
-    if data.ndim != 2 or min(data.shape) < 2:
-        raise UnreadableFile(f"{path}: need at least 2 samples and 2 features, got {data.shape}")
+    if data.ndim != 2 or data.shape[0] < min_rows or data.shape[1] < 2:
+        raise UnreadableFile(
+            f"{path}: need at least {min_rows} samples and 2 features, got {data.shape}"
+        )
     data = data.astype(np.float64)
     if not np.isfinite(data.data if is_sparse(data) else data).all():
         raise UnreadableFile(f"{path}: has missing or infinite values")
@@ -104,9 +108,18 @@ def _read_csv(path: Path) -> tuple[Any, list[str]]:
         cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator), [])]
         header = not all(_is_number(cell) for cell in cells)
     with path.open(encoding="utf-8-sig") as stream:
-        data = np.loadtxt(
-            stream, delimiter=separator, skiprows=int(header), ndmin=2, comments=None, quotechar='"'
-        )
+        try:
+            data = np.loadtxt(
+                stream,
+                delimiter=separator,
+                skiprows=int(header),
+                ndmin=2,
+                comments=None,
+                quotechar='"',
+            )
+        except ValueError as error:
+            # What follows the semicolon is advice about loadtxt.
+            raise ValueError(str(error).split(";")[0]) from error
     if header and data.size and len(cells) != data.shape[1]:
         raise UnreadableFile(
             f"{path}: its header has {len(cells)} names for {data.shape[1]} columns"

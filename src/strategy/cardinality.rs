@@ -70,7 +70,8 @@ struct Candidates {
 ///
 /// The penalty only prices the returned point: its objective is `f + λ·count`. Without a time limit
 /// the result depends on the arguments alone. The status is [`Status::Converged`] when no exchange
-/// that was tried lowers f; None when no point with that many nonzeros was found near `x0`.
+/// that was tried lowers f; None when no point with that many nonzeros was found near `x0`, or not
+/// in time.
 ///
 /// # Errors
 /// If the problem, the options or `x0` are not valid, or `count` is not between r and n·r.
@@ -241,6 +242,9 @@ impl Search<'_> {
                     point = self.descended(point.x, TRIAL_STEPS);
                 }
                 return Some(point);
+            }
+            if self.clock.expired() || self.monitor.poll() == Control::Stop {
+                return None;
             }
             let candidates = self.candidates(&point.x);
             let wanted = now.abs_diff(count).div_ceil(AT_ONCE);
