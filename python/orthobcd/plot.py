@@ -287,10 +287,12 @@ def components(
         raise ValueError("image_shape must be given for images")
     if kind == HEATMAP:
         return _heatmap(loadings, names, heads, axes)
+    n_top = min(n_top, max(1, int(np.count_nonzero(loadings, axis=1).max())))
     if axes is None:
         label = max(map(len, names)) if n <= 200 else 12
-        size = (1.5, 1.75) if kind == IMAGES else (1.9 + 0.075 * label, 0.7 + 0.2 * min(n_top, n))
-        axes = _grid(r, min(max_columns if kind == IMAGES else min(max_columns, 3), r), size)
+        size = (1.5, 1.75) if kind == IMAGES else (1.9 + 0.075 * label, 0.7 + 0.2 * n_top)
+        widest = max_columns if kind == IMAGES else min(max_columns, 3)
+        axes = _grid(r, -(-r // -(-r // widest)), size)
     axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(axes) < r:
         raise ValueError(f"axes must hold {r} axes, one per component; got {len(axes)}")
@@ -333,7 +335,7 @@ def _bars(ax: Axes, loading: FloatArray, names: Sequence[str], n_top: int) -> No
     ax.barh(places, values, color=[POSITIVE if v > 0 else NEGATIVE for v in values], height=0.72)
     ax.set_yticks(places, [names[int(j)] for j in order], fontsize=9)
     # Room for n_top bars, so that bars are equally thick in all axes.
-    ax.set_ylim(max(min(n_top, len(loading)), len(order)) - 0.4, -0.6)
+    ax.set_ylim(n_top - 0.4, -0.6)
     ax.axvline(0.0, color="0.3", linewidth=0.8)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=8)
