@@ -16,6 +16,7 @@ __all__ = [
     "certify",
     "hyperbolic_cs",
     "random_j_orthogonal",
+    "solve_at_count",
     "solve_auto",
     "solve_finite_sum",
     "solve_j_orthogonal",
@@ -57,6 +58,16 @@ def solve_auto(
     n_threads: int | None,
     callback: _Callback | None,
 ) -> _Returned: ...
+def solve_at_count(
+    smooth: Smooth,
+    lam: float,
+    n_components: int,
+    x0: _Matrix,
+    n_nonzero: int,
+    limits: _Limits,
+    seed: int,
+    callback: _Callback | None,
+) -> _Returned | None: ...
 def solve_path(
     smooth: Smooth,
     penalty: Penalty,

@@ -221,9 +221,7 @@ def _check_problem(
 ) -> int:
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
-        raise TypeError(
-            f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}"
-        )
+        raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
     if not isinstance(penalty, (L0, L1, NonNegative, NoPenalty)):
         raise TypeError(
             f"penalty must be L0, L1, NonNegative or NoPenalty, got {type(penalty).__name__}"

@@ -175,7 +175,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use super::strategy::{basis_factorization, certify, solve_auto, solve_path};
+    use super::strategy::{basis_factorization, certify, solve_at_count, solve_auto, solve_path};
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;

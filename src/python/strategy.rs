@@ -9,8 +9,9 @@ use super::hyperbolic::set_recession;
 use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
-use crate::strategy::{Auto, follow_path, minimize_auto};
-use crate::{Options, Problem, Side};
+use crate::penalty::L0;
+use crate::strategy::{Auto, follow_path, minimize_at_count, minimize_auto};
+use crate::{Options, Problem, Side, Signature};
 
 /// The default solver: several starts, the best polished and perturbed.
 #[pyfunction]
@@ -118,6 +119,41 @@ pub(super) fn solve_path<'py>(
     }
     out.set_item("path", path)?;
     Ok((out, watch.into_error()))
+}
+
+/// A given number of nonzeros, from a point with about as many; None if there is none nearby.
+#[pyfunction]
+#[pyo3(signature = (smooth, lam, n_components, x0, n_nonzero, limits, seed, callback))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn solve_at_count<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    lam: f64,
+    n_components: usize,
+    x0: PyReadonlyArray2<'py, f64>,
+    n_nonzero: usize,
+    limits: Limits,
+    seed: u64,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Option<Returned<'py>>> {
+    let smooth = smooth.build()?;
+    let signature = Signature::stiefel(smooth.rows());
+    let penalty = L0 { lambda: lam };
+    let x0 = x0.as_array().to_owned();
+    let mut watch = Watch::new(callback);
+    let problem = Problem {
+        smooth: &*smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: n_components,
+    };
+    let options = limits.options(seed);
+    let answer =
+        py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
+    match answer {
+        Some(solution) => Ok(Some((solution_dict(py, solution)?, watch.into_error()))),
+        None => Ok(None),
+    }
 }
 
 /// What is proved about a point.

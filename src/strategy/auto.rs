@@ -866,7 +866,10 @@ impl<'a, P: Penalty> Board<'a, P> {
                 self.best = candidate.clone();
             }
         }
-        if (better || self.recorded.elapsed().as_secs_f64() > 0.1) && self.record() == Control::Stop
+        // Whoever has stopped the solve is not asked again.
+        if self.status.is_none()
+            && (better || self.recorded.elapsed().as_secs_f64() > 0.1)
+            && self.record() == Control::Stop
         {
             control = Control::Stop;
         }

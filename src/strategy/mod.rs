@@ -24,6 +24,7 @@
 //! not on the number of threads or the machine's load.
 
 mod auto;
+mod cardinality;
 mod clock;
 mod escape;
 mod forward;
@@ -38,5 +39,6 @@ mod supports;
 mod workers;
 
 pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
+pub use cardinality::minimize_at_count;
 pub use geometry::varimax;
 pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};
