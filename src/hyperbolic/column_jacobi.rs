@@ -241,7 +241,10 @@ pub(crate) fn trace_gap(
     for i in 0..b.nrows() {
         for k in i + 1..b.nrows() {
             gap.pairs += 1;
-            let (bi, bk, o) = (b[[i, i]], b[[k, k]], b[[i, k]]);
+            let (bi, bk, mut o) = (b[[i, i]], b[[k, k]], b[[i, k]]);
+            if o.abs() <= SKIP * (bi * bk).abs().max(noise[i] * noise[k]).sqrt() {
+                o = 0.0;
+            }
             let decrease = if signs[i] == signs[k] {
                 // The heavier column takes the smaller eigenvalue: ½(|Δw|·√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
                 let (heavier, delta) = (weights[i] - weights[k], 0.5 * (bi - bk));
