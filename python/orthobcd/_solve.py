@@ -248,7 +248,8 @@ def minimize_at_count(
     Returns
     -------
     Result or None
-        ``CONVERGED`` when no exchange that was tried lowers f; it counts no pairs. None when no
+        ``CONVERGED`` when no exchange that was tried lowers f by 1e-6 of itself (or by ``tol``, if
+        that is more); it counts no pairs. None when no
         point with that many nonzeros was found near ``x0``, or not in time.
 
     Raises

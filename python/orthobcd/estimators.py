@@ -22,15 +22,29 @@ from ._checks import FloatArray, as_float
 from ._progress import live
 from ._regularization import Moments, RegularizationPath, regularization_path
 from ._solve import minimize_at_count, solve
-from .problems import L0, L1, NonnegativePCAProblem, SparsePCAProblem, StiefelProblem
+from .problems import (
+    DENSE_COVARIANCE_LIMIT,
+    L0,
+    L1,
+    NonnegativePCAProblem,
+    SparsePCAProblem,
+    StiefelProblem,
+)
 from .result import Result, Status
 from .solvers import OBCD, Auto, Path
 
-AUTO_FEATURES = 1000
-"""Most features for which the default solver is `Auto`; beyond, and without ``max_time``, its many
-starts take minutes."""
+QUICK_STARTS = {
+    "l0": ("splitting", "smoothed", "supports"),
+    "l1": ("splitting", "smoothed"),
+    "nonnegative": ("supports", "splitting"),
+}
+"""Starts of the default solver without a time limit: those of `Auto` that are quick and seldom far
+from the best. With ``max_time`` it is all of `Auto`."""
 
-STARTS_ALONE = {"max_sweeps": 1000}
+QUICK_FEATURES = DENSE_COVARIANCE_LIMIT
+"""Most features for them: "supports" needs the covariance, and the others take minutes beyond."""
+
+QUICK_SWEEPS = {"max_sweeps": 1000}
 """Keeps `Auto` from perturbing its best point, which without a time limit takes most of the time
 and lowers F by some 1e-3 of itself."""
 
@@ -161,13 +175,13 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             "verbose": bool(self.verbose),
         }
 
-    def _thorough(self, n: int) -> bool:
-        """Whether the default solver is `Auto`."""
-        return n <= AUTO_FEATURES or self.max_time is not None
-
-    def _effort(self) -> dict[str, Any]:
-        """Limits of the default `Auto`."""
-        return STARTS_ALONE if self.max_time is None else {}
+    def _default(self, n: int, kind: str) -> tuple[Auto | None, dict[str, Any]]:
+        """The default solver and its limits; none where `Auto` would take too long."""
+        if self.max_time is not None:
+            return Auto(), {}
+        if n <= QUICK_FEATURES:
+            return Auto(strategies=QUICK_STARTS[kind]), QUICK_SWEEPS
+        return None, {}
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "components_"):
@@ -288,8 +302,8 @@ class SparsePCA(_OrthonormalPCA):
     solver : orthobcd.Auto, orthobcd.Path or orthobcd.OBCD, optional
         What improves the end of the regularisation path. `OBCD` solves the path itself and nothing
         after it (fastest); `Auto` starts there and many times elsewhere, then perturbs the best
-        point (best). By default the starts of `Auto` alone up to 1000 features, all of `Auto`
-        with ``max_time``; else exchanges of entries and pairs.
+        point (best). By default all of `Auto` with ``max_time``; without, its quick starts up to
+        4096 features, and exchanges of entries and pairs beyond.
     max_time : float, optional
         Seconds for a fit.
     tol : float, default 1e-10
@@ -420,6 +434,7 @@ class _SparseFit:
         self.problem = problem
         self.warm = warm
         self.options = pca._options()
+        self.default = pca._default(problem.smooth.n_rows, pca.penalty)
         self.started = time.perf_counter()
         # The path is made of descents, whatever starts at its end.
         self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
@@ -466,17 +481,18 @@ class _SparseFit:
         start = None if isinstance(solver, Path) else point.x
         if isinstance(solver, OBCD) or alpha >= self.pca.alpha_max_:
             return point
-        if solver is None and not self.pca._thorough(self.problem.smooth.n_rows):
-            if self.pca.penalty == "l1":
-                return point
-            # Exchanges at the same number of nonzeros, then pairs: what a large problem can afford.
-            exchanged = self.exchanged(alpha, point.x, point.n_nonzero)
-            if exchanged is None or exchanged.objective >= point.objective:
-                return point
-            return self.solve(alpha, exchanged.x, self.sweeps)
+        limits: dict[str, Any] = {}
         if solver is None:
-            return self.solve(alpha, start, Auto(), **self.pca._effort())
-        return self.solve(alpha, start, solver)
+            solver, limits = self.default
+        if solver is not None:
+            return self.solve(alpha, start, solver, **limits)
+        if self.pca.penalty == "l1":
+            return point
+        # Exchanges at the same number of nonzeros, then pairs: what a large problem can afford.
+        exchanged = self.exchanged(alpha, point.x, point.n_nonzero)
+        if exchanged is None or exchanged.objective >= point.objective:
+            return point
+        return self.solve(alpha, exchanged.x, self.sweeps)
 
     def exchanged(self, alpha: float, x: FloatArray, count: int) -> Result | None:
         """A point with ``count`` nonzeros from one with about as many."""
@@ -502,6 +518,19 @@ class _SparseFit:
             return self.solve(alpha, path.results[-1].x, self.sweeps)
         return point
 
+    def around(self, alpha: float, point: Result, count: int) -> list[tuple[float, Result]]:
+        """Penalties with good components that have about ``count`` nonzeros."""
+        tried: list[tuple[float, Result]] = []
+        while len(tried) < COUNT_ROUNDS and self.left(COUNT_SHARE) != 0.0:
+            point = self.improved(alpha, point)
+            tried.append((alpha, point))
+            ratio = point.n_nonzero / count
+            if abs(ratio - 1.0) <= COUNT_NEAR or alpha == 0.0:
+                break
+            # On real data the number of nonzeros falls about like the square root of the penalty.
+            alpha *= ratio**2
+        return tried
+
     def at_count(self, count: int) -> tuple[float, Result]:
         """A penalty and components with ``count`` nonzeros, or the nearest number met."""
         if self.warm is not None and self.pca.penalty == "l0":
@@ -513,22 +542,18 @@ class _SparseFit:
         alpha, point = float(path.alphas[index]), path.results[index]
         if self.pca.penalty == "l1":
             return alpha, point
-        tried = [(alpha, point)]
-        found = [self.exchanged(alpha, point.x, count)]
-        for _ in range(COUNT_ROUNDS):
-            if isinstance(self.pca.solver, OBCD) or self.left(COUNT_SHARE) == 0.0:
+        solver = self.default[0] if self.pca.solver is None else self.pca.solver
+        several = solver is not None and not isinstance(solver, OBCD)
+        tried = self.around(alpha, point, count) if several else []
+        met: list[tuple[float, Result]] = []
+        # The point of the path is the last resort.
+        for price, start in [*tried, (alpha, point)]:
+            if start is point and met:
                 break
-            if self.pca.solver is None and not self.pca._thorough(self.problem.smooth.n_rows):
-                break
-            point = self.improved(alpha, point)
-            tried.append((alpha, point))
-            found.append(self.exchanged(alpha, point.x, count))
-            ratio = point.n_nonzero / count
-            if abs(ratio - 1.0) <= COUNT_NEAR or alpha == 0.0:
-                break
-            # On real data the number of nonzeros falls about like the square root of the penalty.
-            alpha *= ratio**2
-        met = [(a, exact) for (a, _), exact in zip(tried, found, strict=True) if exact is not None]
+            exact = self.exchanged(price, start.x, count)
+            if exact is not None:
+                met.append((price, exact))
+        tried.append((alpha, point))
         if met:
             alpha, best = min(met, key=lambda pair: pair[1].smooth_value)
             return alpha, best
@@ -560,8 +585,8 @@ class NonnegativePCA(_OrthonormalPCA):
     scale : bool, default False
         Divide by the standard deviations.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
-        How to solve. By default the starts of `Auto` alone up to 1000 features, all of `Auto` with
-        ``max_time``; else `OBCD` from the spectral start.
+        How to solve. By default all of `Auto` with ``max_time``; without, its quick starts up to
+        4096 features, and `OBCD` from the spectral start beyond.
     max_time : float, optional
         Seconds for a fit.
     tol : float, default 1e-10
@@ -623,8 +648,9 @@ class NonnegativePCA(_OrthonormalPCA):
         solver = self.solver
         limits: dict[str, Any] = {}
         if solver is None:
-            thorough = start is None and self._thorough(data.shape[1])
-            solver, limits = (Auto(), self._effort()) if thorough else (OBCD(), {})
+            if start is None:
+                solver, limits = self._default(data.shape[1], "nonnegative")
+            solver = solver or OBCD()
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"

@@ -342,16 +342,7 @@ def _bars(ax: Axes, loading: FloatArray, names: Sequence[str], n_top: int) -> No
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     if nonzero > len(order):
-        ax.text(
-            1.0,
-            0.0,
-            f"+ {nonzero - len(order)} smaller",
-            transform=ax.transAxes,
-            ha="right",
-            va="bottom",
-            fontsize=8,
-            color="0.35",
-        )
+        ax.set_xlabel(f"and {nonzero - len(order)} smaller", fontsize=8, color="0.35")
 
 
 def _heatmap(

@@ -43,6 +43,9 @@ const ADDITIONS: usize = 6;
 /// Single additions tried when one is needed to reach the count.
 const FORCED_ADDITIONS: usize = 200;
 
+/// Least gain of an exchange, relative to |f|: smaller ones are many and change nothing that matters.
+const LEAST_GAIN: f64 = 1e-6;
+
 /// Most accepted exchanges.
 const EXCHANGES: usize = 1000;
 
@@ -70,7 +73,7 @@ struct Candidates {
 ///
 /// The penalty only prices the returned point: its objective is `f + λ·count`. Without a time limit
 /// the result depends on the arguments alone. The status is [`Status::Converged`] when no exchange
-/// that was tried lowers f; None when no point with that many nonzeros was found near `x0`, or not
+/// that was tried lowers f by 1e-6 of |f|; None when no point with that many nonzeros was found near `x0`, or not
 /// in time.
 ///
 /// # Errors
@@ -342,8 +345,7 @@ impl Search<'_> {
     }
 
     fn improves(&self, trial: Option<Point>, point: &Point) -> Option<Point> {
-        // Rounding must not count as gain.
-        let least = self.tolerance.max(1e-12) * point.value.abs();
+        let least = self.tolerance.max(LEAST_GAIN) * point.value.abs();
         trial.filter(|trial| trial.value < point.value - least)
     }
 

@@ -182,7 +182,7 @@ def test_solvers_and_limits():
 
 def test_many_features(monkeypatch):
     """Beyond the limit of the default solver: exchanges and pairs."""
-    monkeypatch.setattr("orthobcd.estimators.AUTO_FEATURES", 10)
+    monkeypatch.setattr("orthobcd.estimators.QUICK_FEATURES", 10)
     X = load_digits().data
     path = ob.SparsePCA(4, alpha=0.02, solver=ob.OBCD(), random_state=0).fit(X)
     large = ob.SparsePCA(4, alpha=0.02, random_state=0).fit(X)
