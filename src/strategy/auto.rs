@@ -389,11 +389,11 @@ impl<P: Penalty> Shared<'_, P> {
         let dense = self.is_dense();
         let mut plan = match self.problem.penalty.form() {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
-            Form::Count(_) if dense => vec![Splitting, Smoothed],
+            Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
             Form::Count(_) => vec![
                 Forward, Splitting, Supports, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
-            Form::Absolute(_) if dense => vec![Smoothed, Smoothed],
+            Form::Absolute(_) if dense => vec![Smoothed, Smoothed, Splitting, Path],
             Form::Absolute(_) => vec![Path, Smoothed, Splitting, Sparse, Smoothed, Varimax, Sparse],
             Form::NonNegative => vec![Supports, Supports, Splitting, Partition],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
