@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from .finite_sums import LogisticLoss
 from .hyperbolic_problems import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
-    JOrthogonalProblem,
 )
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 
@@ -33,9 +32,9 @@ class Certificate:
     objective, smooth_value, penalty_value : float
         F = f + h and its two parts.
     feasibility : float
-        ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed signature
-        ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the diagonal of ±1 that
-        it is up to 1e-8, or 0.
+        ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
+        signature ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the
+        diagonal of ±1 that it is up to 1e-8, or 0.
     relative_feasibility : float
         The same over ``max(1, ||X||_F²)``, what rounding of XᵀJX is relative to.
     block2_gap : float
@@ -145,7 +144,9 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     if point.shape != (n, r):
         raise ValueError(f"x must have shape {(n, r)}, got {point.shape}")
     # All of one sign: XᵀJX = ±XᵀX, the Stiefel manifold.
-    signs = problem.signature if mixed and not _definite(problem.signature) else None
+    signs = cast(Any, problem).signature if mixed else None
+    if signs is not None and _definite(signs):
+        signs = None
     found = _core.certify(problem.smooth, problem.penalty, signs, r, point, n_threads)
     if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
         found["optimum"] = _pencil_optimum(problem)

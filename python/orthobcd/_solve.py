@@ -200,21 +200,31 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     start = _start(x0, n, r)
     if start is None and isinstance(solver, OBCD):
         start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
-    what = (problem.smooth, problem.penalty)
-    where = (r, start, project_x0)
+    smooth, penalty = problem.smooth, problem.penalty
     with live(bool(verbose), limits[0]) as line:
-        common = (limits, seed, n_threads, _watcher(callback, line))
+        limited = (limits, seed, n_threads, _watcher(callback, line))
         if isinstance(solver, Auto):
             strategies = None if solver.strategies is None else list(solver.strategies)
-            starts = (solver.n_starts, strategies)
-            returned, error = _core.solve_auto(*what, None, *where, *starts, *common)
+            returned, error = _core.solve_auto(
+                smooth, penalty, None, r, start, project_x0, solver.n_starts, strategies, *limited
+            )
         elif isinstance(solver, Path):
             lams = None if solver.lams is None else list(solver.lams)
             returned, error = _core.solve_path(
-                *what, *where, lams, solver.ratio, solver.solver, *common
+                smooth,
+                penalty,
+                r,
+                start,
+                project_x0,
+                lams,
+                solver.ratio,
+                solver.solver,
+                *limited,
             )
         else:
-            returned, error = _core.solve_stiefel(*what, *where, cast(OBCD, solver), *common)
+            returned, error = _core.solve_stiefel(
+                smooth, penalty, r, start, project_x0, cast(OBCD, solver), *limited
+            )
     return _result(returned, error, seed)
 
 

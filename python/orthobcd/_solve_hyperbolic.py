@@ -67,7 +67,7 @@ def solve_hyperbolic(
     extra: dict[str, Any] = {}
     loss = isinstance(problem.smooth, LogisticLoss)
     if isinstance(solver, Auto):
-        if loss:
+        if isinstance(problem.smooth, LogisticLoss):
             raise TypeError("solver must be a JOBCD for a LogisticLoss, got Auto")
         if solver.strategies is not None:
             raise ValueError("strategies must be None for a mixed signature")

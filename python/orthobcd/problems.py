@@ -217,7 +217,7 @@ def _check_problem(
     smooth: Any,
     penalty: Any,
     n_components: Any,
-    kinds: tuple[type, ...] = (Quadratic, GramQuadratic),
+    kinds: tuple[Any, ...] = (Quadratic, GramQuadratic),
 ) -> int:
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
