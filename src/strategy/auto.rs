@@ -53,6 +53,9 @@ const IDLE_ROUNDS: usize = 40;
 /// Relative distance from the best start within which a method is worth repeating.
 const NEAR: f64 = 0.02;
 
+/// Relative distance from the best point within which a perturbed one is polished.
+const PROMISING: f64 = 1e-2;
+
 /// How often a smoothed descent starts afresh instead of from the best point.
 const AFRESH: f64 = 0.7;
 
@@ -627,7 +630,7 @@ impl<P: Penalty> Shared<'_, P> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
             Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
-            Form::Absolute(_) => vec![Smoothed, Path, Splitting],
+            Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
         };
@@ -1120,7 +1123,9 @@ impl<'a, P: Penalty> Board<'a, P> {
                     let stop = limit.map(|_| clock.seconds() + seconds);
                     let candidate =
                         shared.perturb(&base, ways[chosen[w]], first + w as u64, 0.7 * seconds);
-                    if candidate.objective < before + 1e-2 * before.abs() {
+                    // A fresh point has nothing to show before its descent.
+                    let fresh = ways[chosen[w]] == Strategy::Dense;
+                    if fresh || candidate.objective < before + PROMISING * before.abs() {
                         shared.polish(candidate, stop, None)
                     } else {
                         candidate
