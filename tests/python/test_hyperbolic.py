@@ -48,7 +48,7 @@ def test_row_sweeps_reproduce_the_reference_table(m, p, start, values):
     assert np.linalg.norm(A @ x0) ** 2 == pytest.approx(start, rel=1e-10)
     problem = ob.HyperbolicEigenvalueProblem(A, signs(100, p))
     solver = ob.JOBCD(side="rows", working_set="cyclic", theta=0.0)
-    for sweeps, value in zip((1, 3), values[:2], strict=True):
+    for sweeps, value in zip((1, 3, 10), values, strict=True):
         result = ob.solve(problem, x0, solver=solver, max_sweeps=sweeps, tol=0.0)
         assert result.objective == pytest.approx(value, rel=1e-9)
 
