@@ -218,7 +218,7 @@ impl Instance {
                 if grid[i] <= left && grid[i] <= right && grid[i].is_finite() {
                     let centre = -REACH + step * i as f64;
                     let (mut a, mut b) = (centre - step, centre + step);
-                    for _ in 0..60 {
+                    for _ in 0..40 {
                         let (c, d) = (a + 0.381_966 * (b - a), a + 0.618_034 * (b - a));
                         if at(c) < at(d) { b = d } else { a = c }
                     }
