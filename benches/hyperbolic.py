@@ -356,6 +356,8 @@ def nonsmooth(repeats: int, seeds: int = 100, starts: int = 60) -> None:
         numpy_best.append(result.objective <= other * (1.0 + 1e-9))
         if not (hits[-1] and numpy_best[-1]):
             print(f"  seed {seed}, λ = {lam}: {result.objective!r}, {brute!r}, {other!r}")
+        if seed % 10 == 9:
+            print(f"  {seed + 1} seeds: {sum(hits)}, {sum(numpy_best)}", flush=True)
     print(
         f"ℓ1, n = {n}: the best of {starts} starts found (or bettered) in {sum(hits)} of {seeds}, "
         f"that of smoothed descents in {sum(numpy_best)}; seconds {spread(seconds)}",

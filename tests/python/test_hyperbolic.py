@@ -174,6 +174,17 @@ def test_variance_reduced_uses_fewer_component_gradients():
     assert 4 * reduced.extra["component_gradients"][-1] <= 20000 * rounds
 
 
+def test_variance_reduced_does_not_stop_early():
+    A = np.random.default_rng(0).standard_normal((2000, 12))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(12, 6))
+    result = ob.solve(
+        problem, reference_start(12, 6), solver=ob.JOBCD(update="vr-jacobi"), max_time=30.0
+    )
+    assert result.status is ob.Status.CONVERGED
+    optimum = ob.certify(problem, np.eye(12)).optimum
+    assert result.objective <= optimum * (1.0 + 1e-9)
+
+
 def test_logistic_loss_descends():
     rng = np.random.default_rng(2)
     loss = ob.LogisticLoss(
