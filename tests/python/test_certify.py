@@ -189,7 +189,8 @@ def test_mixed_first_order_conditions():
     G = problem.smooth.C @ x
     jx = MIXED[:, None] * x
     certificate = ob.certify(problem, x)
-    assert certificate.stationarity == pytest.approx(np.linalg.norm(G - jx @ G.T @ x * MIXED), rel=1e-12)
+    residual = np.linalg.norm(G - jx @ G.T @ x * MIXED)
+    assert certificate.stationarity == pytest.approx(residual, rel=1e-12)
     # The distance of G from the normal space {JXΛ : Λ = Λᵀ}, by least squares.
     basis = []
     for i, j in itertools.combinations_with_replacement(range(n), 2):
