@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 
 import pytest
@@ -24,7 +25,10 @@ def run(name: str, tmp_path) -> None:
     plt.close("all")
     written = {path.name for path in tmp_path.iterdir()}
     page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    # The page shows every figure that is written, and they are committed.
+    # The page shows every part of the code,
+    parts = re.findall(r"\[start:(\w+)\]", (FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    assert re.findall(rf'^--8<-- "docs/tutorials/{name}\.py:(\w+)"$', page, re.M) == parts
+    # and every figure that is written, and they are committed.
     assert written
     for figure in written:
         assert f"../images/{figure}" in page
