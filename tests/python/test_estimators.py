@@ -274,3 +274,10 @@ def test_importing_the_package_needs_only_numpy():
     assert "SparsePCA" in dir(ob)
     with pytest.raises(AttributeError, match="Nothing"):
         _ = ob.Nothing
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_the_number_of_threads_changes_no_bit(make):
+    X = load_digits().data
+    one, two = (make(random_state=0, n_jobs=jobs).fit(X).components_ for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
