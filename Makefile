@@ -106,7 +106,7 @@ $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet $$($(DOCS)/bin/python -c 'import re; \
-	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*)\]", open("pyproject.toml").read(), re.M)[1]))')
+	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*?)^\]", open("pyproject.toml").read(), re.M | re.S)[1]))')
 	touch $@
 
 docs: $(DOCS)/.ready
