@@ -24,6 +24,8 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
+pytestmark = pytest.mark.timeout(600)  # of fits, scikit-learn's own too, on a busy machine
+
 BOTH = [
     lambda **k: ob.SparsePCA(n_components=4, **k),
     lambda **k: ob.SparsePCA(n_components=4, penalty="l1", **k),

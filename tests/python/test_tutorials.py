@@ -13,6 +13,8 @@ matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 matplotlib.use("Agg")
 
+pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
+
 FOLDER = ROOT / "docs" / "tutorials"
 REAL = {"gene_expression": "leukemia_golub.npz", "text_topics": "tdt2.csr.npz"}
 """Those on data that scikit-learn does not ship, and what they need."""
