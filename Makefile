@@ -106,16 +106,16 @@ $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet $$($(DOCS)/bin/python -c 'import re; \
-	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*)\]", open("pyproject.toml").read(), re.M)[1]))')
+	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*?)^\]", open("pyproject.toml").read(), re.M | re.S)[1]))')
 	touch $@
 
 docs: $(DOCS)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 
-# The figures of the tutorials; the two on real data need ORTHOBCD_DATA.
+# The figures of the tutorials and what they print; the two on real data need ORTHOBCD_DATA.
 figures: $(TEST)/.ready
 	for name in docs/tutorials/*.py; do MPLBACKEND=Agg $(TEST)/bin/python -P -c "import runpy, sys, \
-	    pathlib; runpy.run_path(sys.argv[1])['save'](pathlib.Path('docs/images'))" $$name; done
+	    pathlib; runpy.run_path(sys.argv[1])['save'](pathlib.Path('docs/images'))" $$name > $${name%.py}.out; done
 
 # Others ---------------------------------------------------------------------------------------
 
