@@ -200,7 +200,8 @@ def manpg(
     criticality = np.inf
     worst = 0.0
     converged = False
-    while True:
+    direction = np.zeros_like(x)
+    while recorder.step(x, sparse=x + direction):
         solved = tangent_step(oracle, x, gradient, step, multiplier)
         if solved.residual > INNER_TOLERANCE:
             step = shortest
@@ -228,8 +229,6 @@ def manpg(
             break
         x, gradient, objective = trial, trial_gradient, trial_objective
         step = step * adapt if length == 1.0 else max(step / adapt, shortest)
-        if not recorder.step(x, sparse=x + direction):
-            break
     return recorder.result(
         x,
         method="ManPG",
