@@ -276,6 +276,10 @@ def test_missing_data_is_named() -> None:
 def test_places_share_ties() -> None:
     ranks = places({"a": 1.0, "b": 1.0 + 1e-9, "c": 2.0, "d": float("inf")})
     assert ranks == {"a": 1, "b": 1, "c": 2}
+    # a constant in the objective hides no difference, and rounding makes none
+    assert places({"a": 1e4, "b": 1e4 + 1e-3, "c": 1e4 + 1.0}) == {"a": 1, "b": 2, "c": 3}
+    assert places({"a": 1e4, "b": 1e4 + 1e-7}) == {"a": 1, "b": 1}
+    assert places({"a": float("inf")}) == {}
 
 
 def test_starts_are_feasible() -> None:

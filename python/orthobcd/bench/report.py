@@ -50,7 +50,13 @@ CSV_FIELDS = (
 )
 
 TIE = 1e-6
-"""Objectives closer than this (relative) share a place."""
+"""Objectives closer than this share of the row's best, or of its spread if that is less, share a place.
+
+The spread counts where a constant hides the rest: λr is 99.99 % of the objective at a large λ.
+"""
+
+ROUNDING = 1e-10
+"""Objectives closer than this share of the row's best always share a place."""
 
 ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPERBOLIC_HYBRIDS)
 """Columns of the tables."""
@@ -58,7 +64,7 @@ ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPE
 LEGEND = """\
 Cells are the objective minus the row's best, at truly feasible points (orthonormal to 1e-11, zeros
 exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; objectives within 1e-6
-relative share a place. In brackets, where it differs: the objective at the projection (entries
+of the row's best, or of the spread of the row if that is less, share a place. In brackets, where it differs: the objective at the projection (entries
 up to 1e-6 count as zeros, negative parts are ignored), the papers' score, minus the same best. A
 name like `ladmm@random` says the start where there are several; `ladmm+obcd-r` is half of the time
 each. † never left its start; ‡ stopped there, as it is a stationary point of the row. Lines "paper"
@@ -147,14 +153,14 @@ def median_objective(records: list[Record], field: str = "objective") -> float:
 
 def places(scores: dict[str, float]) -> dict[str, int]:
     """Place 1, 2, 3, ... of every method; near-equal objectives share a place."""
-    order = sorted(scores, key=lambda name: scores[name])
+    order = sorted((s, name) for name, s in scores.items() if math.isfinite(s))
     result: dict[str, int] = {}
     place, held = 0, -math.inf
-    for name in order:
-        score = scores[name]
-        if not math.isfinite(score):
-            continue
-        if score > held + TIE * max(1.0, abs(held)) or place == 0:
+    if order:
+        best, worst = order[0][0], order[-1][0]
+        tie = max(TIE * min(abs(best), worst - best), ROUNDING * abs(best))
+    for score, name in order:
+        if place == 0 or score > held + tie:
             place, held = place + 1, score
         result[name] = place
     return result
@@ -179,11 +185,13 @@ def _head(run: Run) -> list[str]:
     packages = environment.get("packages", {})
     versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
     jobs = settings.get("jobs", 1)
+    load = machine.get("load")
     return [
         f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
         f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
         f"one core{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
-        f"{machine.get('cpus', '?')} cores, Python {environment.get('python', '?')}, {versions}, "
+        f"{machine.get('cpus', '?')} cores{'' if load is None else f', load {load:.2g} before'}, "
+        f"Python {environment.get('python', '?')}, {versions}, "
         f"commit `{str(environment.get('commit'))[:10]}`.",
         "",
     ]
@@ -297,7 +305,7 @@ def _losses(run: Run) -> list[str]:
     lines = [
         "## Where the default solver loses",
         "",
-        f"`auto` has the best objective, to 1e-6, on {len(seen) - len(lost)} of {len(seen)} rows.",
+        f"`auto` shares the first place on {len(seen) - len(lost)} of {len(seen)} rows.",
         "",
     ]
     if lost:
