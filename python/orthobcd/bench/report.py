@@ -50,7 +50,7 @@ CSV_FIELDS = (
 )
 
 TIE = 1e-6
-"""Objectives closer than this share of the row's best, or of its spread if that is less, share a place.
+"""Objectives share a place when closer than this share of the row's best or, if less, its spread.
 
 The spread counts where a constant hides the rest: λr is 99.99 % of the objective at a large λ.
 """
@@ -64,12 +64,13 @@ ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPE
 LEGEND = """\
 Cells are the objective minus the row's best, at truly feasible points (orthonormal to 1e-11, zeros
 exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; objectives within 1e-6
-of the row's best, or of the spread of the row if that is less, share a place. In brackets, where it differs: the objective at the projection (entries
-up to 1e-6 count as zeros, negative parts are ignored), the papers' score, minus the same best. A
-name like `ladmm@random` says the start where there are several; `ladmm+obcd-r` is half of the time
-each. † never left its start; ‡ stopped there, as it is a stationary point of the row. Lines "paper"
-are the published figures: their own best and the gaps above it. Their w1a has another column
-order and their randn is another draw, so levels compare, digits do not."""
+of the row's best, or of its spread if that is less, share a place. In brackets, where it differs:
+the objective at the projection (entries up to 1e-6 count as zeros, negative parts are ignored), the
+papers' score, minus the same best. A name like `ladmm@random` says the start where there are
+several; `ladmm+obcd-r` is half of the time each. † never left its start; ‡ stopped there, as it is
+a stationary point of the row. Lines "paper" are the published figures: their own best and the gaps
+above it. Their w1a has another column order and their randn is another draw, so levels compare,
+digits do not."""
 
 
 @dataclass(frozen=True)
