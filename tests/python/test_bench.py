@@ -139,7 +139,9 @@ def test_document_of_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {path.name: path.read_text() for path in out.glob("*.md")} == reports
     assert json.loads((out / "run.json").read_text())["environment"] == environment
     text = document.read_text()
-    assert "orthobcd bench --suite quick --time 0.1 --seeds 1 --jobs 1" in text
+    command = "orthobcd bench --suite quick --data DIR --time 0.1 --seeds 1 --jobs 1"
+    assert f"{command} --methods ladmm auto --rows randn-200-300-l0" in text
+    assert "- randn-200-300: `default_rng(0).standard_normal((200, 300))`." in text
     assert "## Where the default solver loses" in text
     for image in re.findall(r"\((images/[^)]*)\)", text):
         assert (document.parent / image).stat().st_size > 1000

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..baselines import HYPERBOLIC_METHODS, METHODS
 from ..baselines.manpg import INNER_TOLERANCE
+from .data import dataset
 from .published import Published, published
 from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
 
@@ -57,6 +58,9 @@ The spread counts where a constant hides the rest: λr is 99.99 % of the objecti
 
 ROUNDING = 1e-10
 """Objectives closer than this share of the row's best always share a place."""
+
+PENALTIES = {"l0": "ℓ0", "l1": "ℓ1", "nonneg": "X ≥ 0", "hyperbolic": "Hyperbolic"}
+"""Names of the penalties, for readers."""
 
 ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPERBOLIC_HYBRIDS)
 """Columns of the tables."""
@@ -118,7 +122,8 @@ def _position(label: str) -> tuple[str, int]:
 
 def write_all(run: Run, folder: Path) -> list[Path]:
     """Write every report; figures only with matplotlib. Returns the files written."""
-    text = "\n".join(["# Comparison", "", *_head(run), LEGEND, "", *_sections(run)])
+    lines = ["# Comparison", "", *_head(run), LEGEND, "", *_data([run]), "", *_sections(run)]
+    text = "\n".join(lines)
     markdown = folder / "comparison.md"
     markdown.write_text(text.rstrip() + "\n", encoding="utf-8")
     written = [
@@ -196,6 +201,13 @@ def _head(run: Run) -> list[str]:
         f"commit `{str(environment.get('commit'))[:10]}`.",
         "",
     ]
+
+
+def _data(runs: list[Run]) -> list[str]:
+    """How the data of the runs' rows are made."""
+    rows = (row for run in runs for table in run.tables for row in table.rows if run.line(row))
+    names = dict.fromkeys(row.data for row in rows)
+    return ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
 
 
 def _sections(run: Run) -> list[str]:
@@ -358,7 +370,9 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
             linewidth=1.4,
         )
     top = max(max(record["history"]["objective"]) - best for record in finished.values())
-    axes.set(xscale="log", yscale="log", xlabel="seconds", title=f"{row.penalty}: {row.title}")
+    axes.set(
+        xscale="log", yscale="log", xlabel="seconds", title=f"{PENALTIES[row.penalty]}: {row.title}"
+    )
     axes.set_ylim(floor, 2.0 * max(top, 2.0 * floor))
     axes.set_ylabel("objective − best")
     axes.grid(alpha=0.3)
@@ -391,13 +405,9 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
     images = path.parent / "images"
     images.mkdir(parents=True, exist_ok=True)
     written = [path]
-    commands = [
-        f"    orthobcd bench --suite {run.settings['suite']} --time {run.settings['time']:g} "
-        f"--seeds {run.settings['seeds']} --jobs {run.settings.get('jobs', 1)}"
-        + (" --full" if run.settings.get("full") else "")
-        for _, run in runs
-    ]
+    commands = [f"    {_command(run.settings)}" for _, run in runs]
     lines = [*DOCUMENT_HEAD.rstrip().splitlines(), *commands, "", LEGEND, ""]
+    lines += [*_data([run for _, run in runs]), ""]
     for folder, run in runs:
         lines += [f"# Suite {run.settings['suite']}", "", *_head(run), *_sections(run), ""]
         for table in run.tables:
@@ -416,3 +426,14 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
                 lines += [f"![{table.title}](images/{name})", ""]
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return written
+
+
+def _command(settings: dict[str, Any]) -> str:
+    """The command line of a run."""
+    parts = [f"orthobcd bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
+    parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
+    parts += ["--full"] if settings.get("full") else []
+    parts += [
+        f"--{name} {' '.join(settings[name])}" for name in ("methods", "rows") if settings.get(name)
+    ]
+    return " ".join(parts)
