@@ -218,6 +218,10 @@ def manpg(
                     oracle, x, gradient, factor * step, multiplier, max_newton=1000
                 )
                 multiplier = solved.multiplier
+                if recorder.out_of_time:
+                    break
+            if recorder.out_of_time:
+                break
         multiplier = solved.multiplier
         worst = max(worst, solved.residual)
         direction = solved.direction
