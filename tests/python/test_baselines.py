@@ -192,7 +192,11 @@ def test_manpg_reaches_its_published_level() -> None:
 def test_ladmm_reaches_its_published_level() -> None:
     """randn 500 × 1000, ℓ0, λ = 1, r = 20: the OBCD paper prints −1.7e4 for LADMM after 30 s."""
     data = np.random.default_rng(0).standard_normal((500, 1000))
-    result = METHODS["ladmm"].solve(SparsePCAProblem(data, 20, L0(1.0)), max_time=8.0, seed=0)
+    problem = SparsePCAProblem(data, 20, L0(1.0))
+    for seconds in (6.0, 30.0):  # the first is enough on a machine that does nothing else
+        result = METHODS["ladmm"].solve(problem, max_time=seconds, seed=0)
+        if result.objective <= -17000.0:
+            break
     assert result.objective <= -17000.0
 
 

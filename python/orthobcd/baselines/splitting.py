@@ -68,7 +68,8 @@ def ladmm(
     beta : float, optional
         Penalty parameter in units of L. By default `LADMM_BETA` and a fifth and a
         twenty-fifth of it are tried for a short while each and the best goes on: ‖C‖ can be
-        far above the curvature that the later components see.
+        far above the curvature that the later components see. A trial that ends at the start
+        makes the next begin farther away.
 
     References
     ----------
@@ -80,7 +81,7 @@ def ladmm(
     trials = [usual * factor for factor in (1.0, 0.2, 0.04)] if beta is None else [beta]
     began = recorder.progress
 
-    def phase(trial: float, state: State | None, until: float = 1.0) -> State:
+    def phase(trial: float, state: State, until: float = 1.0) -> State:
         weight = max(trial * oracle.lipschitz, oracle.survival_weight)
         step = 1.0 / (weight + (0.0 if oracle.is_concave else oracle.lipschitz))
 
@@ -89,14 +90,20 @@ def ladmm(
             y = oracle.proximal(x + dual, 1.0 / weight)
             return x, y, dual + x - y
 
-        return _iterate(recorder, update, lambda x: (x, x, np.zeros_like(x)), state, until)
+        return _iterate(recorder, update, begin, state, until)
 
-    chosen, best, state = trials[0], np.inf, None
+    def begin(x: FloatArray) -> State:
+        return x, x, np.zeros_like(x)
+
+    chosen, best = trials[0], np.inf
+    state = first = begin(recorder.nudged_start())
     for number, trial in enumerate(trials if len(trials) > 1 else []):
         share = TRIAL_SHARE * (number + 1) / len(trials)
-        reached = phase(trial, None, began + (1.0 - began) * share)
+        reached = phase(trial, first, began + (1.0 - began) * share)
         value = recorder.submit(reached[0], sparse=reached[1], thorough=False)
-        if value < best:
+        if recorder.is_at_start(reached[0]):
+            first = begin(recorder.nudged_start(AGAIN))
+        elif value < best:
             best, chosen, state = value, trial, reached
     return _result(recorder, "LADMM", phase(chosen, state), beta=chosen)
 
