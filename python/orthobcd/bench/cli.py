@@ -107,7 +107,6 @@ def run(argv: Sequence[str] | None = None) -> int:
         return 0
     out = chosen.out[0]
     store = Store(out)
-    environment = describe()
     interrupted = False
     try:
         for _ in run_tasks(bench, tasks, store, _say, chosen.jobs):
@@ -116,7 +115,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         interrupted = True
         _say("interrupted; run the same command again to go on")
     finished = [store.records[task.key] for task in tasks if task.key in store.records]
-    finished_run = Run(_tables(settings), finished, settings, environment)
+    finished_run = Run(_tables(settings), finished, settings, describe())
     for path in write_all(finished_run, out)[:3]:
         _say(f"wrote {path}")
     if interrupted:

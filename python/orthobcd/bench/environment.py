@@ -13,11 +13,7 @@ PACKAGES = ("orthobcd", "numpy", "scipy", "scikit-learn", "pymanopt")
 
 
 def describe() -> dict[str, Any]:
-    """Everything about where a run takes place, as JSON types.
-
-    ``load`` is the system's mean number of running processes over the last minute: before a run
-    begins it should be near 0, as timings on a busy machine are too long.
-    """
+    """Everything about where a run took place, as JSON types."""
     return {
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
@@ -25,7 +21,6 @@ def describe() -> dict[str, Any]:
             "system": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
-            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         },
         "commit": _commit(),
     }

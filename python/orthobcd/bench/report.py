@@ -47,6 +47,7 @@ CSV_FIELDS = (
     "status",
     "n_iterations",
     "seconds",
+    "load",
     "error",
 )
 
@@ -191,12 +192,13 @@ def _head(run: Run) -> list[str]:
     packages = environment.get("packages", {})
     versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
     jobs = settings.get("jobs", 1)
-    load = machine.get("load")
+    loads = [record["load"] for record in run.records if record.get("load") is not None]
+    busy = f", {statistics.median(loads):.2g} processes at work (median)" if loads else ""
     return [
         f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
         f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
         f"one core{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
-        f"{machine.get('cpus', '?')} cores{'' if load is None else f', load {load:.2g} before'}, "
+        f"{machine.get('cpus', '?')} cores{busy}, "
         f"Python {environment.get('python', '?')}, {versions}, "
         f"commit `{str(environment.get('commit'))[:10]}`.",
         "",
