@@ -134,7 +134,7 @@ bench:
 
 sdist: $(DEV)/.ready
 	rm -rf $(CARGO_TARGET_DIR)/sdist
-	$(DEV)/bin/maturin sdist --quiet --out $(CARGO_TARGET_DIR)/sdist
+	$(DEV)/bin/maturin sdist --out $(CARGO_TARGET_DIR)/sdist
 	$(PYTHON) -m venv --clear $(CARGO_TARGET_DIR)/sdist/venv
 	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
 	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
