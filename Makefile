@@ -6,6 +6,7 @@
 #   make docs                         the documentation site in out/site, every warning an error
 #   make bench                        criterion benchmarks of the kernels
 #   make bench-quick [DATA=dir]       every method and competitor once (OUT=out/bench)
+#   make comparison DATA=dir          docs/comparison.md: the quick and the paper suite (about 40 minutes)
 #   make sdist                        build the source distribution, build and import it elsewhere
 
 SHELL := bash
@@ -29,7 +30,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick sdist clean
+.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
 
 all: test lint
 
@@ -62,9 +63,18 @@ $(DEV)/.bench: $(WHEELS)/.built
 	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[bench]"
 	touch $@
 
+BENCH := $(DEV)/bin/python -P -m orthobcd bench --jobs 2 $(if $(DATA),--data "$(DATA)")
+
 bench-quick: OUT = out/bench
 bench-quick: $(DEV)/.bench
-	$(DEV)/bin/python -P -m orthobcd bench --suite quick --jobs 2 $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
+	$(BENCH) --suite quick --out "$(OUT)"
+
+# Both runs can be killed and go on when started again; remove OUT for new ones.
+comparison: OUT = out/bench
+comparison: $(DEV)/.bench
+	$(BENCH) --suite quick --out "$(OUT)/quick"
+	$(BENCH) --suite paper --time 10 --out "$(OUT)/paper"
+	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document docs/comparison.md
 
 # Tests ----------------------------------------------------------------------------------------
 
