@@ -142,7 +142,8 @@ def solve(
     ):
         raise TypeError(
             "problem must be a StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, "
-            "JOrthogonalProblem, HyperbolicEigenvalueProblem or HyperbolicPCAProblem, "
+            "JOrthogonalProblem, HyperbolicEigenvalueProblem, HyperbolicPCAProblem or "
+            "HyperbolicStructuralProbeProblem, "
             f"got {type(problem).__name__}"
         )
     if hyperbolic:

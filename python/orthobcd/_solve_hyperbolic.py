@@ -22,10 +22,16 @@ from .hyperbolic_problems import (
 from .jobcd import JOBCD
 from .problems import GramQuadratic
 from .result import Result, Status
+from .structural_probe import HyperbolicStructuralProbeProblem
 
 logger = logging.getLogger("orthobcd")
 
-HYPERBOLIC_PROBLEMS = (JOrthogonalProblem, HyperbolicEigenvalueProblem, HyperbolicPCAProblem)
+HYPERBOLIC_PROBLEMS = (
+    JOrthogonalProblem,
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    HyperbolicStructuralProbeProblem,
+)
 
 HYPERBOLIC_STARTS = ("identity", "random", "cs")
 
@@ -35,6 +41,10 @@ RANDOM_SCALE = 0.5
 CS_SCALE = 0.65
 """Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
 
+PROBE_TOL = 1e-4
+"""Default ``tol`` of a `HyperbolicStructuralProbeProblem`: with accumulated curvature, of the fall of the
+best F within 100 evaluations of F."""
+
 LOOK = 50
 """Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
 
@@ -43,7 +53,10 @@ FEASIBLE_START = 1e-8
 
 
 def solve_hyperbolic(
-    problem: JOrthogonalProblem | HyperbolicEigenvalueProblem | HyperbolicPCAProblem,
+    problem: JOrthogonalProblem
+    | HyperbolicEigenvalueProblem
+    | HyperbolicPCAProblem
+    | HyperbolicStructuralProbeProblem,
     x0: Any,
     solver: JOBCD,
     limits: tuple[float | None, int | None, float | None, float | None],
@@ -65,7 +78,15 @@ def solve_hyperbolic(
     loss = isinstance(problem.smooth, LogisticLoss)
     if loss and solver.update == "gauss-seidel":
         raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
-    if loss or solver.update == "vr-jacobi":
+    probe = isinstance(problem, HyperbolicStructuralProbeProblem)
+    if not (loss or probe or solver.update == "vr-jacobi") and (
+        solver.curvature is not None or solver.matchings is not None
+    ):
+        name = "curvature" if solver.curvature is not None else "matchings"
+        raise ValueError(f"{name} needs a sum over data rows or the update 'vr-jacobi'")
+    if probe and limits[2] is None:
+        limits = (limits[0], limits[1], PROBE_TOL, limits[3])
+    if loss or probe or solver.update == "vr-jacobi":
         returned, error = _core.solve_finite_sum(
             _finite_sum(problem),
             problem.penalty,
@@ -121,6 +142,8 @@ def solve_hyperbolic(
 
 def _finite_sum(problem: Any) -> Any:
     """The sum over data rows that the variance-reduced update samples."""
+    if isinstance(problem, HyperbolicStructuralProbeProblem):
+        return problem.core
     smooth = problem.smooth
     if isinstance(smooth, LogisticLoss):
         return smooth
@@ -144,13 +167,17 @@ def _finite_sum(problem: Any) -> Any:
 
 def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
     """Options of the finite-sum solve; a sweep is one pass over the data there."""
-    rows = problem.smooth.A if isinstance(problem.smooth, LogisticLoss) else None
-    full = solver.update == "jacobi"
-    if rows is None:
-        source = problem.A if isinstance(problem, HyperbolicEigenvalueProblem) else problem.smooth.A
-        count = source.shape[0]
+    probe = isinstance(problem, HyperbolicStructuralProbeProblem)
+    if probe:
+        count = problem.n_samples
+    elif isinstance(problem, HyperbolicEigenvalueProblem):
+        count = problem.A.shape[0]
     else:
-        count = rows.shape[0]
+        count = problem.smooth.A.shape[0]
+    full = solver.update != "vr-jacobi"
+    matchings = solver.matchings
+    if matchings is None:
+        matchings = problem.n_rows if probe and solver.update == "gauss-seidel" else 1
     return (
         solver.batch_size,
         solver.small_batch_size,
@@ -159,11 +186,13 @@ def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[A
         solver.rapidity_bound,
         1 if full else LOOK,
         None if max_sweeps is None else max_sweeps * count,
+        (solver.curvature or ("accumulated" if probe else "bound"), solver.step),
+        matchings,
     )
 
 
 def _check(problem: Any) -> WellPosedness | None:
-    if isinstance(problem, JOrthogonalProblem):
+    if isinstance(problem, (JOrthogonalProblem, HyperbolicStructuralProbeProblem)):
         return None
     if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
         # Unbounded wherever it is not trivial; the solve finds the pair.

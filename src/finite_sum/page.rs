@@ -8,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::FiniteSum;
+use super::rule::{CurvatureRule, PairSlopes, matching};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
@@ -28,7 +29,9 @@ use crate::threads::Threads;
 /// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
 /// | `theta` | 1e-5 | proximal weight θ ≥ 0 |
 /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
-/// | `rapidity_bound` | none | largest \|μ\| of one move |
+/// | `rule` | `Bound` | where the curvature comes from |
+/// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
+/// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
 /// | `max_evaluations` | none | component gradients |
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
@@ -47,6 +50,10 @@ pub struct FiniteSumOptions {
     pub theta: f64,
     /// Curvature of the pair models.
     pub curvature: Option<f64>,
+    /// Where the curvature comes from.
+    pub rule: CurvatureRule,
+    /// Matchings per gradient estimate, at most one tournament (every pair once).
+    pub matchings: usize,
     /// Largest |μ| of one move.
     pub rapidity_bound: Option<f64>,
     /// Limit on component gradients.
@@ -71,6 +78,8 @@ impl Default for FiniteSumOptions {
             probability: None,
             theta: 1e-5,
             curvature: None,
+            rule: CurvatureRule::Bound,
+            matchings: 1,
             rapidity_bound: None,
             max_evaluations: None,
             max_time: None,
@@ -171,6 +180,17 @@ impl Page {
         self.probability
     }
 
+    /// Whether every estimate is the exact gradient.
+    fn is_exact(&self) -> bool {
+        self.batch == self.order.len() && self.probability == 1.0
+    }
+
+    /// Takes over the exact gradient.
+    fn set_exact(&mut self, gradient: Array2<f64>) {
+        self.evaluations += self.order.len() as u64;
+        self.gradient = gradient;
+    }
+
     /// A uniformly random subset of `size` components, without replacement.
     fn sample(&mut self, size: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         let n = self.order.len();
@@ -225,6 +245,21 @@ impl Page {
 /// Pairs per parallel piece.
 const CHUNK_PAIRS: usize = 32;
 
+/// Largest |μ| of one move with [`CurvatureRule::Accumulated`], unless another is asked for.
+const ACCUMULATED_RAPIDITY: f64 = 1.0;
+
+/// [`CurvatureRule::Adaptive`]: a round counts if F falls by this share of what the model predicts,
+const FAIR_SHARE: f64 = 0.1;
+/// and lowers the curvature if it falls by this share,
+const GOOD_SHARE: f64 = 0.5;
+/// by this factor;
+const LOWER: f64 = 0.8;
+/// one that does not count is taken back and raises it by this factor.
+const RAISE: f64 = 2.0;
+
+/// [`CurvatureRule::Accumulated`]: looks within which the best F has to fall by `tol`, relatively.
+const PATIENCE: usize = 100;
+
 /// Iterations between repairs of the drift of XᵀJX.
 const REPAIR_EVERY: u64 = 200;
 
@@ -234,6 +269,15 @@ struct Worker {
     moved: Vec<(usize, Vec<f64>)>,
     visited: u64,
     updates: u64,
+    change: f64,
+}
+
+/// The iteration before, for the adaptive rule.
+struct Trial {
+    start: Array2<f64>,
+    value: f64,
+    gradient: Array2<f64>,
+    predicted: f64,
 }
 
 /// Minimises f + h from a feasible start by variance-reduced Jacobi rounds.
@@ -280,6 +324,9 @@ pub fn minimize_finite_sum<P: Penalty>(
     if options.look == 0 {
         return Err(Error::invalid("look", "must be at least 1"));
     }
+    if options.matchings == 0 {
+        return Err(Error::invalid("matchings", "must be at least 1"));
+    }
     penalty.check(n, r)?;
     let mut page = Page::new(
         sum.components(),
@@ -288,7 +335,7 @@ pub fn minimize_finite_sum<P: Penalty>(
         options.probability,
     )?;
     let started = Instant::now();
-    let bound = options.curvature.unwrap_or_else(|| {
+    let mut bound = options.curvature.unwrap_or_else(|| {
         let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
         let noise = if noise > 0.0 {
             noise.sqrt() * sum.mean_square_curvature()
@@ -297,12 +344,39 @@ pub fn minimize_finite_sum<P: Penalty>(
         };
         sum.curvature() + noise
     });
+    let adaptive = options.rule == CurvatureRule::Adaptive;
+    let mut rapidity_bound = options.rapidity_bound;
+    let mut slopes = None;
+    match options.rule {
+        CurvatureRule::Bound if !bound.is_finite() => {
+            return Err(Error::invalid(
+                "curvature",
+                "must not be \"bound\": the gradient of this objective has no Lipschitz constant",
+            ));
+        }
+        CurvatureRule::Adaptive if !page.is_exact() || options.look != 1 => {
+            return Err(Error::invalid(
+                "curvature",
+                "must not be \"adaptive\" for a sampled gradient",
+            ));
+        }
+        CurvatureRule::Accumulated { step } => {
+            if !(step.is_finite() && step > 0.0) {
+                return Err(Error::invalid("step", "must be positive"));
+            }
+            rapidity_bound = Some(rapidity_bound.unwrap_or(ACCUMULATED_RAPIDITY));
+            slopes = Some((PairSlopes::new(n), step));
+        }
+        CurvatureRule::Bound | CurvatureRule::Adaptive => {}
+    }
+    let mut trial: Option<Trial> = None;
+    let (mut latest, mut first) = (f64::INFINITY, f64::INFINITY);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let k0 = start_constraint(x0.view(), signature);
     let mut x = x0.as_standard_layout().into_owned();
     let mut previous: Option<Array2<f64>> = None;
     let mut block = Block::new(r);
-    block.set_signature(signature, options.rapidity_bound);
+    block.set_signature(signature, rapidity_bound);
     let mut workers: Vec<Worker> = (0..(n / 2).div_ceil(CHUNK_PAIRS))
         .map(|_| Worker {
             block: block.clone(),
@@ -310,13 +384,9 @@ pub fn minimize_finite_sum<P: Penalty>(
             moved: Vec::new(),
             visited: 0,
             updates: 0,
+            change: 0.0,
         })
         .collect();
-    let pair_options = PairOptions {
-        curvature: Curvature::Exact,
-        alpha: options.theta,
-        metric: None,
-    };
     let arch = pulp::Arch::new();
     let mut order: Vec<usize> = (0..n).collect();
     let limit = {
@@ -330,7 +400,38 @@ pub fn minimize_finite_sum<P: Penalty>(
     let (mut iterations, mut recession) = (0u64, None);
     let status = loop {
         if iterations % options.look as u64 == 0 {
-            let value = sum.value(x.view()) + penalty.value(x.view());
+            let mut value = penalty.value(x.view());
+            if page.is_exact() {
+                let (smooth, gradient) = sum.value_and_gradient(x.view());
+                page.set_exact(gradient);
+                value += smooth;
+            } else {
+                value += sum.value(x.view());
+            }
+            if let Some(trial) = trial.take() {
+                if value - trial.value <= GOOD_SHARE * trial.predicted {
+                    bound *= LOWER;
+                } else if !(value - trial.value <= FAIR_SHARE * trial.predicted) {
+                    bound *= RAISE;
+                    (x, value, page.gradient) = (trial.start, trial.value, trial.gradient);
+                }
+            }
+            if let Some((_, step)) = &mut slopes
+                && !(value <= first)
+            {
+                // Worse than the start: the step was too long.
+                *step *= 0.5;
+                x = best.0.clone();
+                value = best.1;
+                if page.is_exact() {
+                    page.set_exact(sum.value_and_gradient(x.view()).1);
+                }
+                previous = None;
+            }
+            if iterations == 0 {
+                first = value;
+            }
+            latest = value;
             let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
             if !(size <= limit) {
                 break Status::Diverged;
@@ -354,7 +455,15 @@ pub fn minimize_finite_sum<P: Penalty>(
             if options.target.is_some_and(|t| best.1 <= t) {
                 break Status::Target;
             }
-            if options.tol > 0.0 && before - value <= options.tol * value.abs() && iterations > 0 {
+            let gone = match options.rule {
+                // F need not fall between two looks: what the best of many has gained counts.
+                CurvatureRule::Accumulated { .. } => history
+                    .len()
+                    .checked_sub(PATIENCE + 1)
+                    .map(|past| history[past].0.objective - best.1),
+                _ => (iterations > 0).then_some(before - value),
+            };
+            if options.tol > 0.0 && gone.is_some_and(|gone| gone <= options.tol * value.abs()) {
                 break Status::Converged;
             }
         }
@@ -370,65 +479,100 @@ pub fn minimize_finite_sum<P: Penalty>(
         {
             break Status::MaxSweeps;
         }
-        page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
+        if !(page.is_exact() && iterations % options.look as u64 == 0) {
+            page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
+        }
+        if let Some((slopes, _)) = &mut slopes {
+            slopes.observe(x.view(), page.gradient.view(), signature);
+        }
+        if adaptive && iterations == 0 && options.curvature.is_none() {
+            let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>().sqrt();
+            bound = norm(&page.gradient) / norm(&x).max(f64::MIN_POSITIVE);
+        }
         order.shuffle(&mut rng);
-        let pairs: Vec<[usize; 2]> = order
-            .chunks_exact(2)
-            .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
-            .collect();
-        let (point, gradient) = (x.view(), page.gradient.view());
-        let work = pairs.len() * r * 64;
-        threads.for_chunks(&mut workers, 1, work, |piece, worker| {
-            let worker = &mut worker[0];
-            worker.moved.clear();
-            let from = piece * CHUNK_PAIRS;
-            let to = (from + CHUNK_PAIRS).min(pairs.len());
-            for pair in &pairs[from..to] {
-                worker.block.load(point, &pair[..1], &pair[1..]);
-                worker
-                    .block
-                    .curvature_mut()
-                    .copy_from_slice(&[bound, 0.0, 0.0, bound]);
-                for (k, &row) in pair.iter().enumerate() {
+        let start = x.clone();
+        for worker in &mut workers {
+            worker.change = 0.0;
+        }
+        for round in 0..options.matchings.min(n + n % 2 - 1) {
+            let pairs = matching(&order, round);
+            let (point, anchor, gradient) = (x.view(), start.view(), page.gradient.view());
+            let (slopes, theta) = (slopes.as_ref(), options.theta);
+            let work = pairs.len() * r * 64;
+            threads.for_chunks(&mut workers, 1, work, |piece, worker| {
+                let worker = &mut worker[0];
+                worker.moved.clear();
+                let from = (piece * CHUNK_PAIRS).min(pairs.len());
+                let to = (from + CHUNK_PAIRS).min(pairs.len());
+                for pair in &pairs[from..to] {
+                    worker.block.load(point, &pair[..1], &pair[1..]);
+                    let (curvature, weight) = match slopes {
+                        Some((slopes, step)) => (0.0, slopes.weight(pair[0], pair[1], *step)),
+                        None => (bound, 0.0),
+                    };
                     worker
                         .block
-                        .gradient_row_mut(k)
-                        .iter_mut()
-                        .zip(gradient.row(row))
-                        .for_each(|(t, &g)| *t = g);
-                }
-                let outcome = arch.dispatch(Sweep {
-                    block: &mut worker.block,
-                    pairs: Pairs::Cross,
-                    penalty,
-                    options: pair_options,
-                    scratch: &mut worker.scratch,
-                });
-                worker.visited += 1;
-                worker.updates += outcome.updates;
-                if outcome.updates > 0 {
+                        .curvature_mut()
+                        .copy_from_slice(&[curvature, 0.0, 0.0, curvature]);
                     for (k, &row) in pair.iter().enumerate() {
-                        worker.moved.push((row, worker.block.row(k).to_vec()));
+                        // Of the model around the start of the iteration, at the rows as they are now.
+                        worker
+                            .block
+                            .gradient_row_mut(k)
+                            .iter_mut()
+                            .zip(gradient.row(row))
+                            .zip(point.row(row).iter().zip(anchor.row(row)))
+                            .for_each(|((t, &g), (&x, &a))| *t = g + curvature * (x - a));
+                    }
+                    let outcome = arch.dispatch(Sweep {
+                        block: &mut worker.block,
+                        pairs: Pairs::Cross,
+                        penalty,
+                        options: PairOptions {
+                            curvature: Curvature::Exact,
+                            alpha: theta + weight,
+                            metric: None,
+                        },
+                        scratch: &mut worker.scratch,
+                    });
+                    worker.visited += 1;
+                    worker.updates += outcome.updates;
+                    worker.change += outcome.change;
+                    if outcome.updates > 0 {
+                        for (k, &row) in pair.iter().enumerate() {
+                            worker.moved.push((row, worker.block.row(k).to_vec()));
+                        }
+                    }
+                    if worker.block.recession().is_some() {
+                        break;
                     }
                 }
-                if worker.block.recession().is_some() {
-                    break;
+            });
+            recession = workers.iter().find_map(|w| w.block.recession());
+            if recession.is_some() {
+                break;
+            }
+            for worker in &workers {
+                for (row, new) in &worker.moved {
+                    x.row_mut(*row)
+                        .iter_mut()
+                        .zip(new)
+                        .for_each(|(x, &new)| *x = new);
                 }
             }
-        });
-        recession = workers.iter().find_map(|w| w.block.recession());
+        }
         if recession.is_some() {
             break Status::Unbounded;
         }
-        previous = Some(x.clone());
-        for worker in &workers {
-            for (row, new) in &worker.moved {
-                x.row_mut(*row)
-                    .iter_mut()
-                    .zip(new)
-                    .for_each(|(x, &new)| *x = new);
-            }
+        if adaptive {
+            trial = Some(Trial {
+                start: start.clone(),
+                value: latest,
+                gradient: page.gradient.clone(),
+                predicted: workers.iter().map(|w| w.change).sum(),
+            });
         }
+        previous = Some(start);
         iterations += 1;
         if iterations % REPAIR_EVERY == 0 && P::SMOOTH {
             // The estimate stays an estimate at the point before: a repair is a step of rounding size.
