@@ -84,6 +84,7 @@ def run_core(args: argparse.Namespace) -> None:
                 valid_every=10**9,
                 seed=seed,
                 relation_curvature=args.curvature,
+                relation_matchings=args.matchings,
                 relation_step=args.step,
                 init_scale=args.scale,
                 learning_rate=args.rate,
@@ -173,8 +174,9 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--curvature", type=float, default=0.1)
+    parser.add_argument("--matchings", type=int, default=1)
     parser.add_argument("--step", type=float, default=0.02)
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--out")
     args = parser.parse_args()

@@ -40,6 +40,7 @@ OPTIONS = (
     "learning_rate",
     "relations",
     "relation_curvature",
+    "relation_matchings",
     "relation_step",
     "init_scale",
     "max_epochs",
@@ -120,9 +121,11 @@ class UltraE:
         where UltraE has Givens rotations): the controls.
     relation_curvature : float, default 0.1
         κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd".
+    relation_matchings : int, default 1
+        Disjoint matchings of "jobcd" per batch, one after the other on the batch's gradient.
     relation_step : float, default 0.02
         First angle or rapidity of "csdm".
-    init_scale : float, default 1.0
+    init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
     max_epochs : int, default 120
         Passes over the training triples.
@@ -176,8 +179,9 @@ class UltraE:
         learning_rate: float = 0.02,
         relations: str = "jobcd",
         relation_curvature: float = 0.1,
+        relation_matchings: int = 1,
         relation_step: float = 0.02,
-        init_scale: float = 1.0,
+        init_scale: float = 0.1,
         max_epochs: int = 120,
         valid_every: int = 5,
         patience: int | None = None,
@@ -196,6 +200,7 @@ class UltraE:
         self.learning_rate = learning_rate
         self.relations = relations
         self.relation_curvature = relation_curvature
+        self.relation_matchings = relation_matchings
         self.relation_step = relation_step
         self.init_scale = init_scale
         self.max_epochs = max_epochs
@@ -396,7 +401,7 @@ class UltraE:
             "init_scale",
         ):
             as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
-        for name in ("n_negatives", "batch_size", "valid_every"):
+        for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
             as_int(name, getattr(self, name), 1)
         as_int("max_epochs", self.max_epochs, 0)
         for name in ("patience", "n_threads"):
@@ -423,6 +428,7 @@ class UltraE:
             float(option),
             self.seed,
             float(self.alpha),
+            self.relation_matchings,
         )
 
     def _optional(self, name: str, value: Any) -> IntArray | None:

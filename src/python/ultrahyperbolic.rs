@@ -183,15 +183,28 @@ impl PyStructuralProbe {
     }
 }
 
-/// Options of a model: (margin, batch_size, negatives, learning_rate, update, its option, seed, α).
+/// Options of a model: (margin, batch_size, negatives, learning_rate, update, its option, seed, α, matchings).
 #[derive(FromPyObject)]
-pub(super) struct ModelOptions(f64, usize, usize, f64, String, f64, u64, f64);
+pub(super) struct ModelOptions(
+    f64,
+    usize,
+    usize,
+    f64,
+    String,
+    f64,
+    u64,
+    f64,
+    usize,
+);
 
 impl ModelOptions {
     fn update(&self) -> Result<RelationUpdate> {
         match self.4.as_str() {
             "frozen" => Ok(RelationUpdate::Frozen),
-            "jobcd" => Ok(RelationUpdate::Jobcd { curvature: self.5 }),
+            "jobcd" => Ok(RelationUpdate::Jobcd {
+                curvature: self.5,
+                matchings: self.8,
+            }),
             "csdm" => Ok(RelationUpdate::Csdm { step: self.5 }),
             other => Err(Error::invalid(
                 "relations",

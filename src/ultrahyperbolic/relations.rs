@@ -27,6 +27,8 @@ pub enum RelationUpdate {
     Jobcd {
         /// κ of the curvature κ√Σ‖G‖².
         curvature: f64,
+        /// Disjoint matchings per gradient, one after the other.
+        matchings: usize,
     },
     /// Gradient steps on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
     Csdm {
@@ -88,11 +90,18 @@ impl Relation {
     ) {
         match update {
             RelationUpdate::Frozen => {}
-            RelationUpdate::Jobcd { curvature } => {
+            RelationUpdate::Jobcd {
+                curvature,
+                matchings,
+            } => {
                 self.memory[0] += gradient.iter().map(|g| g * g).sum::<f64>();
                 let bound = curvature * self.memory[0].sqrt();
                 if bound > 0.0 {
-                    self.jacobi_round(gradient, signature, bound, order);
+                    let anchor = self.matrix.clone();
+                    for round in 0..matchings.min(order.len() + order.len() % 2 - 1) {
+                        let pairs = matching(order, round);
+                        self.jacobi_round(gradient, &anchor, signature, bound, &pairs);
+                    }
                 }
             }
             RelationUpdate::Csdm { step } => self.factor_step(gradient, signature, step),
@@ -102,16 +111,17 @@ impl Relation {
     fn jacobi_round(
         &mut self,
         gradient: &Array2<f64>,
+        anchor: &Array2<f64>,
         signature: &Signature,
         bound: f64,
-        order: &[usize],
+        pairs: &[[usize; 2]],
     ) {
         let n = self.matrix.nrows();
         let arch = pulp::Arch::new();
         let mut block = Block::new(n);
         block.set_signature(signature, Some(RAPIDITY_BOUND));
         let mut scratch = Scratch::new(n);
-        for pair in matching(order, 0) {
+        for pair in pairs {
             block.load(self.matrix.view(), &pair[..1], &pair[1..]);
             block
                 .curvature_mut()
@@ -121,7 +131,8 @@ impl Relation {
                     .gradient_row_mut(k)
                     .iter_mut()
                     .zip(gradient.row(row))
-                    .for_each(|(t, &g)| *t = g);
+                    .zip(self.matrix.row(row).iter().zip(anchor.row(row)))
+                    .for_each(|((t, &g), (&x, &a))| *t = g + bound * (x - a));
             }
             let outcome = arch.dispatch(Sweep {
                 block: &mut block,
@@ -308,7 +319,7 @@ fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
 pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     let (name, value) = match update {
         RelationUpdate::Frozen => return Ok(()),
-        RelationUpdate::Jobcd { curvature } => ("relation_curvature", curvature),
+        RelationUpdate::Jobcd { curvature, .. } => ("relation_curvature", curvature),
         RelationUpdate::Csdm { step } => ("relation_step", step),
     };
     if value.is_finite() && value > 0.0 {
