@@ -64,11 +64,15 @@ impl PairSlopes {
         self.mean = 2.0 * total / (n * (n - 1)) as f64;
     }
 
-    /// The proximal weight of a pair.
-    pub(crate) fn weight(&self, i: usize, j: usize, step: f64) -> f64 {
-        ((self.sums[[i, j]] + std::env::var("FLOOR").map_or(1.0, |v| v.parse::<f64>().unwrap()) * self.mean) * self.spread).sqrt() / step
+    /// The proximal weight of a pair; none if it never had a slope beyond rounding.
+    pub(crate) fn weight(&self, i: usize, j: usize, step: f64) -> Option<f64> {
+        let sum = self.sums[[i, j]];
+        (sum > FLAT * self.mean).then(|| ((sum + self.mean) * self.spread).sqrt() / step)
     }
 }
+
+/// Sum of squared slopes, relative to the mean, up to which a pair's slopes are rounding.
+const FLAT: f64 = 1e-24;
 
 /// The pairs of round `round` of a tournament among `order` (circle method): round 0 pairs neighbours, n − 1
 /// rounds (n for odd n) hold every pair once.
