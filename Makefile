@@ -3,7 +3,9 @@
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
+#   make docs                         the documentation site in out/site, every warning an error
 #   make bench                        criterion benchmarks of the kernels
+#   make bench-quick [DATA=dir]       every method and competitor once (OUT=out/bench)
 #   make sdist                        build the source distribution, build and import it elsewhere
 
 SHELL := bash
@@ -23,10 +25,11 @@ export PIP_ROOT_USER_ACTION := ignore
 WHEELS := $(CARGO_TARGET_DIR)/wheels
 DEV := .venv
 TEST := .venv-test
+DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
-SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi')
+SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python bench sdist clean
+.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick sdist clean
 
 all: test lint
 
@@ -52,6 +55,17 @@ $(DEV)/.demo: $(WHEELS)/.built
 demo: $(DEV)/.demo
 	$(DEV)/bin/python -P -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)"
 
+# The comparison -------------------------------------------------------------------------------
+
+$(DEV)/.bench: $(WHEELS)/.built
+	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[bench]"
+	touch $@
+
+bench-quick: OUT = out/bench
+bench-quick: $(DEV)/.bench
+	$(DEV)/bin/python -P -m orthobcd bench --suite quick --jobs 2 $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
+
 # Tests ----------------------------------------------------------------------------------------
 
 test: test-rust test-python
@@ -73,7 +87,7 @@ test-python: $(TEST)/.ready
 
 # Lints ----------------------------------------------------------------------------------------
 
-lint: lint-rust lint-python
+lint: lint-rust lint-python docs
 
 lint-rust:
 	$(CARGO) fmt --check
@@ -82,10 +96,26 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
 lint-python: $(TEST)/.ready
-	$(TEST)/bin/ruff check python tests
-	$(TEST)/bin/ruff format --check python tests
+	$(TEST)/bin/ruff check python tests docs
+	$(TEST)/bin/ruff format --check python tests docs
 	$(TEST)/bin/mypy --strict
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+
+# The site is made from the sources (the docstrings are read, not imported) and from committed figures.
+$(DOCS)/.ready: pyproject.toml
+	rm -rf $(DOCS)
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet $$($(DOCS)/bin/python -c 'import re; \
+	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*)\]", open("pyproject.toml").read(), re.M)[1]))')
+	touch $@
+
+docs: $(DOCS)/.ready
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+# The figures of the tutorials; the two on real data need ORTHOBCD_DATA.
+figures: $(TEST)/.ready
+	for name in docs/tutorials/*.py; do MPLBACKEND=Agg $(TEST)/bin/python -P -c "import runpy, sys, \
+	    pathlib; runpy.run_path(sys.argv[1])['save'](pathlib.Path('docs/images'))" $$name; done
 
 # Others ---------------------------------------------------------------------------------------
 
@@ -100,5 +130,5 @@ sdist: $(DEV)/.ready
 	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
 
 clean:
-	rm -rf $(DEV) $(TEST) out
+	rm -rf $(DEV) $(TEST) $(DOCS) out
 	$(CARGO) clean

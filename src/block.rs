@@ -448,7 +448,16 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         if !(change + proximal < -TIE * size) {
             return None;
         }
-        // Commit inside the block: swap the new rows in, turn `step` into the difference.
+        self.commit_pair(simd, i, j);
+        Some(change)
+    }
+
+    /// Takes the new rows of `step` over into the block, and their difference into its gradient.
+    #[inline(always)]
+    fn commit_pair<S: Simd>(&mut self, simd: S, i: usize, j: usize) {
+        let block = &mut *self.block;
+        let (b, r, stride) = (block.rows.len(), block.r, block.stride);
+        let (new_x, new_y) = block.step.split_at_mut(stride);
         for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {
             let current = &mut block.x[row * stride..(row + 1) * stride];
             block.zero[row] = exchange(simd, current, new);
@@ -470,7 +479,6 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         {
             add_two(simd, gradient, u, new_x, v, new_y);
         }
-        Some(change)
     }
 }
 

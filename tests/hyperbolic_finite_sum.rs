@@ -190,7 +190,7 @@ fn full_batches_are_monotone_and_feasible() {
         let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
         let options = FiniteSumOptions {
             probability: Some(1.0),
-            look: 1,
+            look: Some(1),
             max_evaluations: Some(50 * 300),
             ..FiniteSumOptions::default()
         };
@@ -221,7 +221,7 @@ fn variance_reduction_saves_component_gradients() {
     let x0 = random_j_orthogonal(&signature, 0.5, 1).unwrap();
     let full = FiniteSumOptions {
         probability: Some(1.0),
-        look: 1,
+        look: Some(1),
         max_evaluations: Some(100 * samples as u64),
         ..FiniteSumOptions::default()
     };
@@ -240,7 +240,7 @@ fn variance_reduction_saves_component_gradients() {
     let reference = solve(&full);
     let reduced = solve(&FiniteSumOptions {
         probability: None,
-        look: 10,
+        look: Some(10),
         target: Some(reference.objective),
         max_evaluations: Some(100 * samples as u64),
         ..FiniteSumOptions::default()
@@ -253,7 +253,7 @@ fn variance_reduction_saves_component_gradients() {
     assert!(4 * reduced.evaluations <= reference.evaluations);
     // The same seed gives the same bits.
     let again = solve(&FiniteSumOptions {
-        look: 10,
+        look: Some(10),
         target: Some(reference.objective),
         max_evaluations: Some(100 * samples as u64),
         ..FiniteSumOptions::default()

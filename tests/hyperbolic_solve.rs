@@ -1,7 +1,7 @@
 //! Whole solves with a mixed signature.
 
 use ndarray::{Array1, Array2, s};
-use orthobcd::hyperbolic::{column_gap, criticality, hyperbolic_cs, random_j_orthogonal, row_gap};
+use orthobcd::hyperbolic::{column_gap, hyperbolic_cs, random_j_orthogonal, row_gap, stationarity};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
     MIXED_REPAIR_THRESHOLD, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status,
@@ -113,13 +113,13 @@ fn columns_reach_the_infimum() {
             };
             let threads = Threads::serial();
             let gradient = smooth.gradient(solution.x.view(), &threads);
-            let residual = criticality(solution.x.view(), gradient.view(), &signature);
+            let residual = stationarity(solution.x.view(), gradient.view(), &signature);
             assert!(
                 residual <= 1e-9 * norm2(&gradient).sqrt() * norm2(&solution.x),
                 "{residual}"
             );
             assert!(
-                criticality(
+                stationarity(
                     x0.view(),
                     smooth.gradient(x0.view(), &threads).view(),
                     &signature

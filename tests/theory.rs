@@ -3,10 +3,13 @@
 //! WSS-OR, and that neither the Jacobi update nor a million updates ever ascend or drift.
 
 use std::f64::consts::TAU;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use ndarray::{Array2, ArrayView2, array, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
+use orthobcd::block::Block;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2, solve_on_circle};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::smooth::Tracker;
 use orthobcd::working_set::{guaranteed_decrease, violation};
 use orthobcd::{
     Control, Data, GramQuadratic, Monitor, Options, Problem, Quadratic, Record, Signature, Smooth,
@@ -472,6 +475,181 @@ fn a_million_updates_do_not_drift() {
     let options = million(WorkingSet::Random);
     let solution = audit(&quadratic, &NonNegative, parts, &options, true);
     assert!(solution.iterations >= 1_000_000);
+}
+
+/// f = −½‖A X‖² with its own books: after every move that the solver commits, F and XᵀX are
+/// followed from A and the rows alone, and asserted on.
+struct Witness<'a, P: Penalty> {
+    smooth: GramQuadratic,
+    a: Array2<f64>,
+    penalty: &'a P,
+    nonnegative: bool,
+    moves: AtomicU64,
+}
+
+struct WitnessTracker<'a, P: Penalty> {
+    inner: Box<dyn Tracker + 'a>,
+    witness: &'a Witness<'a, P>,
+    x: Array2<f64>,
+    w: Array2<f64>,
+    gram: Array2<f64>,
+    h: f64,
+    last: f64,
+    moves: u64,
+}
+
+impl<P: Penalty> WitnessTracker<'_, P> {
+    fn evaluate(&mut self) {
+        self.w = self.witness.a.dot(&self.x);
+        self.gram = self.x.t().dot(&self.x);
+        self.h = self.witness.penalty.value(self.x.view());
+        self.last = self.objective();
+    }
+
+    fn objective(&self) -> f64 {
+        self.h - 0.5 * self.w.iter().map(|v| v * v).sum::<f64>()
+    }
+}
+
+impl<P: Penalty> Smooth for Witness<'_, P> {
+    fn rows(&self) -> usize {
+        self.smooth.rows()
+    }
+
+    fn hessian_bounds(&self) -> (f64, f64) {
+        self.smooth.hessian_bounds()
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        self.smooth.diagonal()
+    }
+
+    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        self.smooth.apply(x, threads)
+    }
+
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
+        let mut tracker = WitnessTracker {
+            inner: self.smooth.tracker(x, threads),
+            witness: self,
+            x: x.to_owned(),
+            w: Array2::zeros((0, 0)),
+            gram: Array2::zeros((0, 0)),
+            h: 0.0,
+            last: 0.0,
+            moves: 0,
+        };
+        tracker.evaluate();
+        Box::new(tracker)
+    }
+}
+
+impl<P: Penalty> Tracker for WitnessTracker<'_, P> {
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        self.inner.value(x)
+    }
+
+    fn fill(&mut self, block: &mut Block) {
+        self.inner.fill(block);
+    }
+
+    fn commit(&mut self, block: &Block, threads: &Threads) {
+        self.inner.commit(block, threads);
+        let Self { x, w, gram, .. } = self;
+        for &k in block.moved_rows() {
+            let i = block.rows[k];
+            let new = ArrayView1::from(block.row(k));
+            let mut old = x.row_mut(i);
+            assert_eq!(old.as_slice().unwrap(), block.old_row(k), "row {i}");
+            assert!(!self.witness.nonnegative || new.iter().all(|&v| v >= 0.0));
+            let value =
+                |row: ArrayView1<'_, f64>| self.witness.penalty.value(row.insert_axis(Axis(0)));
+            self.h += value(new) - value(old.view());
+            for (mut row, (&n, &o)) in gram.outer_iter_mut().zip(new.iter().zip(&old)) {
+                row.scaled_add(n, &new);
+                row.scaled_add(-o, &old);
+            }
+            let delta = &new - &old;
+            for (mut row, &a) in w.outer_iter_mut().zip(self.witness.a.column(i)) {
+                row.scaled_add(a, &delta);
+            }
+            old.assign(&new);
+        }
+        let objective = self.objective();
+        let size = self.h.abs() + (objective - self.h).abs();
+        assert!(
+            objective <= self.last + 1e-13 * size,
+            "{objective} after {}",
+            self.last
+        );
+        self.last = objective;
+        let drift = (self.gram.indexed_iter())
+            .map(|((i, j), &g)| (g - f64::from(u8::from(i == j))).powi(2))
+            .sum::<f64>();
+        assert!(drift <= 1e-24, "{drift:e}");
+        self.moves += 1;
+        if self.moves.is_multiple_of(1000) {
+            // The books drift as well: kept by themselves they would not be a witness for long.
+            self.evaluate();
+        }
+        self.witness.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
+        self.inner.commit_all(delta, threads);
+        self.x += &delta;
+        self.evaluate();
+    }
+
+    fn gradient_row(&self, row: usize, target: &mut [f64]) {
+        self.inner.gradient_row(row, target);
+    }
+
+    fn gradient(&self, threads: &Threads) -> Array2<f64> {
+        self.inner.gradient(threads)
+    }
+
+    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
+        self.inner.refresh(x, threads);
+        self.x.assign(&x);
+        self.evaluate();
+    }
+}
+
+fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool, moves: u64) {
+    let n = x0.nrows();
+    let a = gauss(&mut Xoshiro256PlusPlus::seed_from_u64(9), 25, n);
+    let witness = Witness {
+        smooth: GramQuadratic::new(Data::dense(a.view()).unwrap(), -1.0, None).unwrap(),
+        a,
+        penalty,
+        nonnegative,
+        moves: AtomicU64::new(0),
+    };
+    let options = Options {
+        working_set: WorkingSet::Random,
+        max_sweeps: Some(3),
+        tol: 0.0,
+        ..Options::default()
+    };
+    let solution = audit(&witness, penalty, x0, &options, nonnegative);
+    assert!(solution.iterations >= 1_000_000);
+    assert_eq!(solution.updates, witness.moves.into_inner());
+    assert!(solution.updates >= moves, "{}", solution.updates);
+}
+
+#[test]
+fn each_of_a_million_updates_descends() {
+    let x0 = start::random(1000, 20, 0);
+    witnessed_million(&NoPenalty, x0.clone(), false, 500_000);
+    witnessed_million(&L0 { lambda: 0.2 }, x0, false, 5_000);
+}
+
+#[test]
+fn each_of_a_million_updates_descends_in_l1_and_nonnegative() {
+    let (n, r) = (1000, 20);
+    witnessed_million(&L1::new(0.2), start::random(n, r, 0), false, 100_000);
+    witnessed_million(&NonNegative, start::partition(n, r, 0), true, 1_000);
 }
 
 #[test]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
 from ._regularization import RegularizationPath, alpha_max, regularization_path
-from ._solve import Progress, solve
+from ._solve import Progress, minimize_at_count, solve
 from .finite_sums import LogisticLoss
 from .hyperbolic import hyperbolic_cs, random_j_orthogonal
 from .hyperbolic_problems import (
@@ -79,6 +79,7 @@ __all__ = [
     "certify",
     "hyperbolic_cs",
     "load_triples",
+    "minimize_at_count",
     "random_j_orthogonal",
     "regularization_path",
     "solve",

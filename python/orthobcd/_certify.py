@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
 from ._checks import FloatArray, as_float_array, as_int
+from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS
+from .finite_sums import LogisticLoss
+from .hyperbolic_problems import (
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+)
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 
 OPTIMALITY_TOLERANCE = 1e-10
@@ -26,33 +32,51 @@ class Certificate:
     objective, smooth_value, penalty_value : float
         F = f + h and its two parts.
     feasibility : float
-        ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem.
+        ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
+        signature ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the
+        diagonal of ±1 that it is up to 1e-8, or 0.
+    relative_feasibility : float
+        The same over ``max(1, ||X||_F²)``, what rounding of XᵀJX is relative to.
     block2_gap : float
         Largest decrease of F that any single pair of rows can make, every pair solved globally
-        with exact curvature; 0 when every pair rests.
+        with exact curvature; 0 when every pair rests. With a mixed signature also over the pairs
+        of columns where they can move, and infinite along a pair that is unbounded below.
     block2_pair : tuple of (int, int) or None
         The pair that makes it; None when the gap is 0.
+    block2_kind : str or None
+        "rows" or "columns": what that pair is.
     block2_measure : float
-        Mean of ``dist(I, argmin)²`` over all pairs (OBCD paper, Definition 4.1).
+        Mean of ``dist(I, argmin)²`` over all pairs (OBCD paper, Definition 4.1); NaN with a mixed
+        signature.
     criticality : float
-        ``dist(0, ∂_M F(X))``: the norm of the smallest Riemannian subgradient (Euclidean metric).
+        ``dist(0, ∂_M F(X))``: the norm of the smallest Riemannian subgradient (Euclidean metric);
+        the normal space is {JXΛ : Λ = Λᵀ}.
+    stationarity : float or None
+        ``||G − JXGᵀXJ||_F`` (``||G − XGᵀX||_F`` on the Stiefel manifold) for the gradient G of the
+        smooth part f: zero exactly where f alone is stationary (JOBCD paper, Lemma 3.1). None for
+        a mixed signature with r < n.
     n_pairs : int
-        All pairs, n(n−1)/2: each solved, or proved at rest.
+        All pairs, n(n−1)/2: each solved, or proved at rest; with a mixed signature those of
+        columns too.
     n_pairs_proved : int
         Pairs of two zero rows among them; they cannot move and are not visited.
     optimum : float or None
         The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight,
-        smooth problems that an eigenvalue or singular value decomposition solves.
+        smooth problems that an eigenvalue or singular value decomposition solves, hyperbolic
+        eigenvalue and PCA problems with a positive semidefinite matrix.
     """
 
     objective: float
     smooth_value: float
     penalty_value: float
     feasibility: float
+    relative_feasibility: float
     block2_gap: float
     block2_pair: tuple[int, int] | None
+    block2_kind: str | None
     block2_measure: float
     criticality: float
+    stationarity: float | None
     n_pairs: int
     n_pairs_proved: int
     optimum: float | None
@@ -76,8 +100,9 @@ def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certif
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
-        The problem.
+    problem : StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, JOrthogonalProblem, \
+HyperbolicEigenvalueProblem or HyperbolicPCAProblem
+        The problem; its objective not a `LogisticLoss`.
     x : array_like of shape (n, r)
         The point. It need not be feasible; ``feasibility`` says how far it is.
     n_threads : int, optional
@@ -100,19 +125,58 @@ def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certif
     >>> certificate.block2_gap, certificate.is_optimal
     (0.0, True)
     """
-    if not isinstance(problem, (StiefelProblem, SparsePCAProblem, NonnegativePCAProblem)):
+    mixed = isinstance(problem, HYPERBOLIC_PROBLEMS)
+    if not mixed and not isinstance(
+        problem, (StiefelProblem, SparsePCAProblem, NonnegativePCAProblem)
+    ):
         raise TypeError(
-            "problem must be a StiefelProblem, SparsePCAProblem or NonnegativePCAProblem, "
+            "problem must be a StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, "
+            "JOrthogonalProblem, HyperbolicEigenvalueProblem or HyperbolicPCAProblem, "
             f"got {type(problem).__name__}"
         )
+    if isinstance(problem.smooth, LogisticLoss):
+        raise TypeError("problem must not have a LogisticLoss: its pairs have no exact model")
     if n_threads is not None:
         n_threads = as_int("n_threads", n_threads, 1)
     point = as_float_array("x", x, 2)
-    shape = (problem.smooth.n_rows, problem.n_components)
-    if point.shape != shape:
-        raise ValueError(f"x must have shape {shape}, got {point.shape}")
-    found = _core.certify(problem.smooth, problem.penalty, problem.n_components, point, n_threads)
-    return Certificate(**found)
+    n = problem.smooth.n_rows
+    r = n if isinstance(problem, HyperbolicPCAProblem) else problem.n_components
+    if point.shape != (n, r):
+        raise ValueError(f"x must have shape {(n, r)}, got {point.shape}")
+    # All of one sign: XᵀJX = ±XᵀX, the Stiefel manifold.
+    signs = cast(Any, problem).signature if mixed else None
+    if signs is not None and _definite(signs):
+        signs = None
+    found = _core.certify(problem.smooth, problem.penalty, signs, r, point, n_threads)
+    if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
+        found["optimum"] = _pencil_optimum(problem)
+    size = max(1.0, float(np.vdot(point, point)))
+    return Certificate(**found, relative_feasibility=found["feasibility"] / size)
+
+
+def _definite(signature: NDArray[np.int8]) -> bool:
+    return bool((signature == signature[0]).all())
+
+
+def _pencil_optimum(problem: HyperbolicEigenvalueProblem | HyperbolicPCAProblem) -> float | None:
+    """The optimum from the eigenvalues of the pencil (M, J), if M is positive semidefinite.
+
+    The nonzero eigenvalues of JM are those of RJR for the symmetric root R of M.
+    """
+    signs = problem.signature.astype(np.float64)
+    values, vectors = np.linalg.eigh(problem.matrix)
+    if values[0] < -OPTIMALITY_TOLERANCE * max(values[-1], 0.0):
+        return None
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    pencil = np.linalg.eigvalsh(root @ (signs[:, np.newaxis] * root))
+    if isinstance(problem, HyperbolicEigenvalueProblem):
+        if problem.sense == "max":
+            return None
+        return float(np.abs(pencil).sum())
+    positive = int(np.count_nonzero(signs > 0))
+    # Of the positive type there are as many as positive signs; those on the kernel of M are 0.
+    largest = np.maximum(np.sort(pencil)[::-1][:positive], 0.0)
+    return float(largest[problem.n_components :].sum())
 
 
 @dataclass(frozen=True, eq=False)

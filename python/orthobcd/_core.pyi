@@ -14,9 +14,9 @@ __all__ = [
     "__version__",
     "basis_factorization",
     "certify",
-    "certify_j_orthogonal",
     "hyperbolic_cs",
     "random_j_orthogonal",
+    "solve_at_count",
     "solve_auto",
     "solve_finite_sum",
     "solve_j_orthogonal",
@@ -47,6 +47,7 @@ def solve_stiefel(
 def solve_auto(
     smooth: Smooth,
     penalty: Penalty,
+    signature: NDArray[np.int8] | None,
     n_components: int,
     x0: str | _Matrix | None,
     project_x0: bool,
@@ -57,6 +58,16 @@ def solve_auto(
     n_threads: int | None,
     callback: _Callback | None,
 ) -> _Returned: ...
+def solve_at_count(
+    smooth: Smooth,
+    lam: float,
+    n_components: int,
+    x0: _Matrix,
+    n_nonzero: int,
+    limits: _Limits,
+    seed: int,
+    callback: _Callback | None,
+) -> _Returned | None: ...
 def solve_path(
     smooth: Smooth,
     penalty: Penalty,
@@ -74,6 +85,7 @@ def solve_path(
 def certify(
     smooth: Smooth,
     penalty: Penalty,
+    signature: NDArray[np.int8] | None,
     n_components: int,
     x: _Matrix,
     n_threads: int | None,
@@ -104,15 +116,6 @@ def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) ->
 def hyperbolic_cs(
     x: _Matrix, signature: NDArray[np.int8]
 ) -> tuple[_Matrix, _Matrix, _Matrix, _Matrix, _Matrix, _Matrix]: ...
-def certify_j_orthogonal(
-    smooth: Smooth,
-    penalty: Penalty,
-    signature: NDArray[np.int8],
-    x: _Matrix,
-    n_threads: int | None,
-) -> tuple[
-    float | None, float, tuple[int, int] | None, float | None, tuple[int, int] | None, int
-]: ...
 def basis_factorization(d: _Matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def start_point(
     smooth: Smooth,

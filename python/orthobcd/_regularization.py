@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ._checks import FloatArray, as_choice, as_float, as_float_array, as_int, is_sparse
+from ._progress import live
 from ._solve import solve
 from .problems import L0, L1, SparsePCAProblem
 from .result import Result
@@ -242,27 +243,37 @@ def regularization_path(
         logger.debug("path: alpha %.6g, %d nonzeros", alpha, result.n_nonzero)
         return result
 
-    found: list[tuple[float, Result]] = []
-    x = moments.selection(r)
-    step = 0
-    while True:
-        if given is not None:
-            if step == len(given):
+    with live(bool(verbose), limit) as line:
+        found: list[tuple[float, Result]] = []
+        x = moments.selection(r)
+        step = 0
+        while True:
+            if given is not None:
+                if step == len(given):
+                    break
+                alpha = given[step]
+            else:
+                enough = n_nonzero is None or (bool(found) and found[-1][1].n_nonzero >= n_nonzero)
+                wanted = step < n_alphas if n_nonzero is None else not enough
+                alpha = top * ratio**step
+                if not wanted or (n_nonzero is not None and found and alpha < SMALLEST * top):
+                    break
+            if found and left() == 0.0:
                 break
-            alpha = given[step]
-        else:
-            enough = n_nonzero is None or (bool(found) and found[-1][1].n_nonzero >= n_nonzero)
-            wanted = step < n_alphas if n_nonzero is None else not enough
-            alpha = top * ratio**step
-            if not wanted or (n_nonzero is not None and found and alpha < SMALLEST * top):
-                break
-        if found and left() == 0.0:
-            break
-        found.append((alpha, point(alpha, x)))
-        x = found[-1][1].x
-        step += 1
-    if n_nonzero is not None:
-        found = _bisect(found, n_nonzero, point, left)
+            if line is not None:
+                known = (
+                    None
+                    if given is None and n_nonzero is not None
+                    else len(given or range(n_alphas))
+                )
+                line.stage(f"path {step + 1}" + (f" of {known}" if known else ""), step, known)
+            found.append((alpha, point(alpha, x)))
+            x = found[-1][1].x
+            step += 1
+        if n_nonzero is not None:
+            if line is not None:
+                line.stage("bisection")
+            found = _bisect(found, n_nonzero, point, left)
     return _collect(found, moments, top)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from . import _core
 from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int
-from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS, solve_hyperbolic
+from ._progress import Line, live
+from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS, default_solver, solve_hyperbolic
 from .hyperbolic_problems import JOrthogonalProblem
 from .jobcd import JOBCD
 from .problems import (
@@ -23,12 +24,15 @@ from .problems import (
     SparsePCAProblem,
     StiefelProblem,
 )
-from .result import PathPoint, Result, StartReport, Status
+from .result import PathPoint, Result, Status, as_result
 from .solvers import OBCD, Auto, Path, Solver
 
 logger = logging.getLogger("orthobcd")
 
 STARTS = ("identity", "random", "spectral", "partition")
+
+FEASIBLE_START = 1e-8
+"""Largest ``||XᵀX − I||_F`` of a start that counts as orthonormal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,8 @@ def solve(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
+    problem : StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, JOrthogonalProblem, \
+HyperbolicEigenvalueProblem or HyperbolicPCAProblem
         What to minimise.
     x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
         Where to start. "identity": the first r columns of the identity. "random": a random point.
@@ -83,9 +88,13 @@ def solve(
         rows into r groups. An array must have orthonormal columns up to 1e-8 (and no negative
         entry for a nonnegative problem). By default `OBCD` starts at "identity" ("partition" for
         a nonnegative problem), `Path` at its closed form, and `Auto` chooses its own starts; one
-        that is given here is the first of them.
-    solver : Auto, Path or OBCD, optional
-        How; ``Auto()`` by default.
+        that is given here is the first of them. With a mixed signature: "identity" (the default),
+        "random" or "cs" (J-orthogonal with rapidities of standard deviation 0.5 or 0.65, see
+        `random_j_orthogonal`), or an array; a square one must satisfy XᵀJX = J up to 1e-8·‖X‖²,
+        of any other shape XᵀJX keeps the value that it has there.
+    solver : Auto, Path, OBCD or JOBCD, optional
+        How; ``Auto()`` by default. With a mixed signature `JOBCD`, the default without a penalty,
+        or `Auto`, the default with one.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
         perturbations in a row bring nothing.
@@ -107,8 +116,9 @@ def solve(
     project_x0 : bool, default False
         Replace an infeasible array ``x0`` by a nearby feasible point instead of refusing it.
     verbose : bool, default False
-        Log progress at level INFO to the logger ``orthobcd``, on standard error if the logger
-        has no handler.
+        Show a live line on standard error, or in the notebook (tqdm; the extra ``progress``):
+        objective, nonzeros, time, and time left where there is a limit. The same goes to the logger
+        ``orthobcd`` at level INFO, which is shown where tqdm is not installed.
 
     Returns
     -------
@@ -148,10 +158,10 @@ def solve(
         )
     if hyperbolic:
         if solver is None:
-            solver = JOBCD()
-        elif not isinstance(solver, JOBCD):
+            solver = default_solver(cast(Any, problem))
+        elif not isinstance(solver, (Auto, JOBCD)):
             raise TypeError(
-                f"solver must be a JOBCD for a {type(problem).__name__}, "
+                f"solver must be a JOBCD or Auto for a {type(problem).__name__}, "
                 f"got {type(solver).__name__}"
             )
     elif solver is None:
@@ -181,36 +191,128 @@ def solve(
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     as_bool("verbose", verbose)
     as_bool("project_x0", project_x0)
-    watcher = _watcher(callback, verbose)
     if hyperbolic:
         if project_x0:
             raise ValueError("project_x0 must be False for a mixed signature")
-        mixed, how = cast(Any, problem), cast(JOBCD, solver)
-        return solve_hyperbolic(mixed, x0, how, limits, seed, n_threads, watcher)
+        mixed, how = cast(Any, problem), cast("JOBCD | Auto", solver)
+        with live(bool(verbose), limits[0]) as line:
+            watcher = _watcher(callback, line)
+            return solve_hyperbolic(mixed, x0, how, limits, seed, n_threads, watcher)
     start = _start(x0, n, r)
     if start is None and isinstance(solver, OBCD):
         start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
-    common = (limits, seed, n_threads, watcher)
-    what = (problem.smooth, problem.penalty, r, start, project_x0)
-    if isinstance(solver, Auto):
-        strategies = None if solver.strategies is None else list(solver.strategies)
-        returned, error = _core.solve_auto(*what, solver.n_starts, strategies, *common)
-    elif isinstance(solver, Path):
-        lams = None if solver.lams is None else list(solver.lams)
-        returned, error = _core.solve_path(*what, lams, solver.ratio, solver.solver, *common)
-    else:
-        returned, error = _core.solve_stiefel(*what, cast(OBCD, solver), *common)
-    returned["status"] = Status(returned["status"])
-    returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+    smooth, penalty = problem.smooth, problem.penalty
+    with live(bool(verbose), limits[0]) as line:
+        limited = (limits, seed, n_threads, _watcher(callback, line))
+        if isinstance(solver, Auto):
+            strategies = None if solver.strategies is None else list(solver.strategies)
+            returned, error = _core.solve_auto(
+                smooth, penalty, None, r, start, project_x0, solver.n_starts, strategies, *limited
+            )
+        elif isinstance(solver, Path):
+            lams = None if solver.lams is None else list(solver.lams)
+            returned, error = _core.solve_path(
+                smooth,
+                penalty,
+                r,
+                start,
+                project_x0,
+                lams,
+                solver.ratio,
+                solver.solver,
+                *limited,
+            )
+        else:
+            returned, error = _core.solve_stiefel(
+                smooth, penalty, r, start, project_x0, cast(OBCD, solver), *limited
+            )
+    return _result(returned, error, seed)
+
+
+def minimize_at_count(
+    problem: Problem,
+    x0: Any,
+    n_nonzero: int,
+    *,
+    max_time: float | None = None,
+    tol: float | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    verbose: bool = False,
+) -> Result | None:
+    """Minimise f over orthonormal columns with exactly ``n_nonzero`` nonzero entries.
+
+    The ℓ0 penalty meets only some numbers of nonzeros, whatever its weight; here the number is a
+    constraint. From a point with about as many, entries are dropped or added until the
+    number is met, then exchanged while that lowers f, f being minimised on each support.
+
+    Parameters
+    ----------
+    problem : StiefelProblem or SparsePCAProblem
+        With the penalty `L0`; its ``lam`` only prices the returned point.
+    x0 : array_like of shape (n, r)
+        Orthonormal columns up to 1e-8; best from a solve with nearly as many nonzeros.
+    n_nonzero : int
+        Between r and n·r.
+    max_time, tol, callback, verbose
+        As in `solve`.
+
+    Returns
+    -------
+    Result or None
+        ``CONVERGED`` when no exchange that was tried lowers f by 1e-6 of itself (or by ``tol``, if
+        that is more); it counts no pairs. None when no
+        point with that many nonzeros was found near ``x0``, or not in time.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+    """
+    if not isinstance(problem, (StiefelProblem, SparsePCAProblem)):
+        raise TypeError(
+            f"problem must be a StiefelProblem or SparsePCAProblem, got {type(problem).__name__}"
+        )
+    if not isinstance(problem.penalty, L0):
+        raise TypeError(f"penalty must be an L0, got {type(problem.penalty).__name__}")
+    n, r = problem.smooth.n_rows, problem.n_components
+    start = _start(x0, n, r)
+    if not isinstance(start, np.ndarray):
+        raise TypeError(f"x0 must be an array, got {x0!r}")
+    gap = float(np.linalg.norm(start.T @ start - np.eye(r)))
+    if gap > FEASIBLE_START:
+        raise ValueError(f"x0 must have orthonormal columns, ||XᵀX − I||_F is {gap:.3g}")
+    count = as_int("n_nonzero", n_nonzero, r)
+    if count > n * r:
+        raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
+    limits = (
+        None if max_time is None else as_float("max_time", max_time, minimum=0.0),
+        None,
+        None if tol is None else as_float("tol", tol, minimum=0.0),
+        None,
+    )
+    as_bool("verbose", verbose)
+    with live(bool(verbose), limits[0]) as line:
+        if line is not None:
+            line.stage("exchanges")
+        answer = _core.solve_at_count(
+            problem.smooth,
+            problem.penalty.lam,
+            r,
+            start,
+            count,
+            limits,
+            0,
+            _watcher(callback, line),
+        )
+    return None if answer is None else _result(*answer, 0)
+
+
+def _result(returned: dict[str, Any], error: Exception | None, seed: int) -> Result:
     returned["path"] = tuple(
         PathPoint(**{**point, "status": Status(point["status"])})
         for point in returned.pop("path", ())
     )
-    result = Result(**returned, seed=seed)
-    if error is not None:
-        error.result = result  # type: ignore[attr-defined]
-        raise error
-    return result
+    return as_result(returned, error, seed)
 
 
 def _stiefel_solver(solver: JOBCD) -> OBCD:
@@ -242,23 +344,22 @@ def _start(x0: Any, n: int, r: int) -> str | FloatArray | None:
 
 
 def _watcher(
-    callback: Callable[[Progress], Any] | None, verbose: bool
+    callback: Callable[[Progress], Any] | None, line: Line | None
 ) -> Callable[..., bool] | None:
-    if callback is None and not verbose:
+    if callback is None and line is None:
         return None
-    if verbose and not logger.handlers and not logging.getLogger().handlers:
-        logger.addHandler(logging.StreamHandler())
-        logger.setLevel(logging.INFO)
 
     def watch(
         seconds: float, objective: float, feasibility: float, n_iterations: int, x: FloatArray
     ) -> bool:
-        if verbose:
+        if line is not None:
+            nonzeros = int(np.count_nonzero(x))
+            line.update(objective, nonzeros)
             logger.info(
                 "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
                 seconds,
                 objective,
-                np.count_nonzero(x),
+                nonzeros,
                 n_iterations,
             )
         if callback is None:

@@ -20,8 +20,9 @@ from .hyperbolic_problems import (
     well_posedness,
 )
 from .jobcd import JOBCD
-from .problems import GramQuadratic
-from .result import Result, Status
+from .problems import GramQuadratic, NoPenalty
+from .result import Result, Status, as_result
+from .solvers import Auto
 from .structural_probe import HyperbolicStructuralProbeProblem
 
 logger = logging.getLogger("orthobcd")
@@ -42,23 +43,31 @@ CS_SCALE = 0.65
 """Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
 
 PROBE_TOL = 1e-4
-"""Default ``tol`` of a `HyperbolicStructuralProbeProblem`: with accumulated curvature, of the fall of the
-best F within 100 evaluations of F."""
-
-LOOK = 50
-"""Iterations of the update "vr-jacobi" between evaluations of F (which are not counted)."""
+"""Default ``tol`` of a `HyperbolicStructuralProbeProblem`."""
 
 FEASIBLE_START = 1e-8
 """A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
 
 
-def solve_hyperbolic(
-    problem: JOrthogonalProblem
+HyperbolicProblem = (
+    JOrthogonalProblem
     | HyperbolicEigenvalueProblem
     | HyperbolicPCAProblem
-    | HyperbolicStructuralProbeProblem,
+    | HyperbolicStructuralProbeProblem
+)
+
+
+def default_solver(problem: HyperbolicProblem) -> JOBCD | Auto:
+    """`Auto` where a penalty makes many optima, `JOBCD` elsewhere."""
+    if isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, LogisticLoss):
+        return JOBCD()
+    return Auto()
+
+
+def solve_hyperbolic(
+    problem: HyperbolicProblem,
     x0: Any,
-    solver: JOBCD,
+    solver: JOBCD | Auto,
     limits: tuple[float | None, int | None, float | None, float | None],
     seed: int,
     n_threads: int | None,
@@ -66,37 +75,45 @@ def solve_hyperbolic(
 ) -> Result:
     """Solve a problem of mixed signature; arguments are those of `solve`, already checked."""
     signs = problem.signature
-    if (
-        isinstance(problem, JOrthogonalProblem)
-        and solver.rapidity_bound is not None
-        and (signs == signs[0]).all()
-    ):
-        raise ValueError("rapidity_bound needs a signature of both signs")
     posed = _check(problem)
     start = start_point(problem, x0, seed)
+    if isinstance(problem, HyperbolicStructuralProbeProblem) and limits[2] is None:
+        limits = (limits[0], limits[1], PROBE_TOL, limits[3])
+    common = (limits, seed, n_threads, watcher)
     extra: dict[str, Any] = {}
     loss = isinstance(problem.smooth, LogisticLoss)
-    if loss and solver.update == "gauss-seidel":
-        raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
     probe = isinstance(problem, HyperbolicStructuralProbeProblem)
-    if not (loss or probe or solver.update == "vr-jacobi") and (
-        solver.curvature is not None or solver.matchings is not None
-    ):
+    summed = loss or probe or (isinstance(solver, JOBCD) and solver.update == "vr-jacobi")
+    if isinstance(solver, Auto):
+        if loss or probe:
+            name = type(problem.smooth).__name__
+            raise TypeError(f"solver must be a JOBCD for a {name}, got Auto")
+        if solver.strategies is not None:
+            raise ValueError("strategies must be None for a mixed signature")
+        returned, error = _core.solve_auto(
+            problem.smooth,
+            problem.penalty,
+            signs,
+            start.shape[1],
+            start,
+            False,
+            solver.n_starts,
+            None,
+            *common,
+        )
+    elif not summed and (solver.curvature is not None or solver.matchings is not None):
         name = "curvature" if solver.curvature is not None else "matchings"
         raise ValueError(f"{name} needs a sum over data rows or the update 'vr-jacobi'")
-    if probe and limits[2] is None:
-        limits = (limits[0], limits[1], PROBE_TOL, limits[3])
-    if loss or probe or solver.update == "vr-jacobi":
+    elif loss and solver.update == "gauss-seidel":
+        raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
+    elif summed:
         returned, error = _core.solve_finite_sum(
             _finite_sum(problem),
             problem.penalty,
             signs,
             start,
             _sum_options(problem, solver, limits[1]),
-            limits,
-            seed,
-            n_threads,
-            watcher,
+            *common,
         )
         extra["component_gradients"] = returned.pop("evaluations")
     else:
@@ -106,10 +123,7 @@ def solve_hyperbolic(
             signs,
             start,
             solver,
-            limits,
-            seed,
-            n_threads,
-            watcher,
+            *common,
         )
     recession = returned.pop("recession", None)
     if recession is not None:
@@ -121,23 +135,15 @@ def solve_hyperbolic(
             "+" if recession["direction"] > 0 else "−",
             recession["signs"],
         )
-    status = Status(returned["status"])
     if posed is not None:
         extra["well_posedness"] = posed
-        if not posed.attained and status in (
-            Status.CONVERGED,
-            Status.MAX_TIME,
-            Status.MAX_SWEEPS,
-        ):
-            status = Status.DIVERGED
+        ended = (Status.CONVERGED.value, Status.MAX_TIME.value, Status.MAX_SWEEPS.value)
+        if not posed.attained and returned["status"] in ended:
+            returned["status"] = Status.DIVERGED.value
     if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
         x = returned["x"]
         extra["eigenvalues"] = signs * np.einsum("ik,ik->k", x, problem.matrix @ x)
-    result = Result(**{**returned, "status": status, "seed": seed, "extra": extra})
-    if error is not None:
-        error.result = result  # type: ignore[attr-defined]
-        raise error
-    return result
+    return as_result(returned, error, seed, extra)
 
 
 def _finite_sum(problem: Any) -> Any:
@@ -168,26 +174,19 @@ def _finite_sum(problem: Any) -> Any:
 def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
     """Options of the finite-sum solve; a sweep is one pass over the data there."""
     probe = isinstance(problem, HyperbolicStructuralProbeProblem)
-    if probe:
-        count = problem.n_samples
-    elif isinstance(problem, HyperbolicEigenvalueProblem):
-        count = problem.A.shape[0]
-    else:
-        count = problem.smooth.A.shape[0]
-    full = solver.update != "vr-jacobi"
     matchings = solver.matchings
     if matchings is None:
         matchings = problem.n_rows if probe and solver.update == "gauss-seidel" else 1
     return (
         solver.batch_size,
         solver.small_batch_size,
-        1.0 if full else None,
+        None if solver.update == "vr-jacobi" else 1.0,
         solver.theta,
         solver.rapidity_bound,
-        1 if full else LOOK,
-        None if max_sweeps is None else max_sweeps * count,
+        max_sweeps,
         (solver.curvature or ("accumulated" if probe else "bound"), solver.step),
         matchings,
+        solver.side if probe else "rows",
     )
 
 

@@ -1,8 +1,8 @@
-"""Sparse and nonnegative PCA beside what is usually done: ``python -m orthobcd.demo [DATA]``.
+"""Sparse and nonnegative PCA beside what is usually done: ``orthobcd demo [DATA]``.
 
 Without DATA it takes scikit-learn's handwritten digits and shows the components as 8 × 8 images.
-DATA may be a .npy, .npz (dense, or sparse as scipy saves it), .csv (with or without a header) or
-svmlight file, samples in rows. Prints a table and writes ``table.txt`` and ``components.png``.
+DATA may be any file that `orthobcd.files.read_matrix` reads, samples in rows. Prints a table and
+writes ``table.txt`` and ``components.png``.
 
 The rivals get exactly as many nonzeros as our ℓ0 components:
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ import numpy as np
 
 from . import L0, L1, OBCD, NonnegativePCAProblem, Result, SparsePCAProblem, solve
 from ._checks import FloatArray, is_sparse
+from .files import KINDS, UnreadableFile, read_matrix
 
 SECONDS = 12.0
 """Time limit of a whole path of solves."""
@@ -37,107 +38,6 @@ RATIO = 0.7
 
 SHARES = (0.06, 0.125, 0.25)
 """Shares of nonzero entries at which the ℓ0 path is shown; ℓ1 at the middle one."""
-
-
-class UnreadableFile(Exception):
-    """A data file that cannot be used; the message is one line for the user."""
-
-
-# Reading -----------------------------------------------------------------------------------------
-
-
-def read_matrix(path: str | Path) -> tuple[Any, list[str]]:
-    """The data matrix of a file (dense, or CSR) and its feature names (empty if there are none).
-
-    Raises
-    ------
-    UnreadableFile
-        If the file is missing, of an unknown kind, not numeric, not two-dimensional or not finite.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise UnreadableFile(f"{path}: no such file")
-    suffix = path.suffix.lower()
-    readers: dict[str, Callable[[Path], tuple[Any, list[str]]]] = {
-        ".npy": _read_npy,
-        ".npz": _read_npz,
-        ".csv": _read_csv,
-        ".svm": _read_svmlight,
-        ".svmlight": _read_svmlight,
-        ".libsvm": _read_svmlight,
-        ".txt": _read_svmlight,
-        ".dat": _read_svmlight,
-        "": _read_svmlight,
-    }
-    reader = readers.get(suffix)
-    if reader is None:
-        raise UnreadableFile(f"{path}: unknown kind {suffix}; use .npy, .npz, .csv or .svmlight")
-    try:
-        data, names = reader(path)
-    except UnreadableFile:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UnreadableFile(
-            f"{path}: not a readable {suffix or 'svmlight'} file: {reason}"
-        ) from error
-    if data.dtype.kind not in "fiub":
-        raise UnreadableFile(f"{path}: not numeric, its type is {data.dtype}")
-    if data.ndim != 2 or min(data.shape) < 2:
-        raise UnreadableFile(f"{path}: need at least 2 samples and 2 features, got {data.shape}")
-    data = data.astype(np.float64)
-    if not np.isfinite(data.data if is_sparse(data) else data).all():
-        raise UnreadableFile(f"{path}: has missing or infinite values")
-    return data, names
-
-
-def _read_npy(path: Path) -> tuple[Any, list[str]]:
-    return np.load(path, allow_pickle=False), []
-
-
-def _read_npz(path: Path) -> tuple[Any, list[str]]:
-    with np.load(path, allow_pickle=False) as archive:
-        keys = list(archive.keys())
-        if "indptr" in keys or "row" in keys:
-            import scipy.sparse
-
-            loaded: Any = scipy.sparse.load_npz(path)
-            return loaded.tocsr(), []
-        matrices = [key for key in keys if archive[key].ndim == 2]
-        key = next((k for k in ("X", "A", "data") if k in matrices), None)
-        if key is None:
-            if len(matrices) != 1:
-                raise UnreadableFile(
-                    f"{path}: need one matrix, or one called X, A or data; it has {', '.join(keys)}"
-                )
-            key = matrices[0]
-        return archive[key], []
-
-
-def _read_csv(path: Path) -> tuple[Any, list[str]]:
-    with path.open(encoding="utf-8-sig") as stream:
-        first = stream.readline()
-    separator = max(",;\t", key=first.count)
-    cells = [cell.strip().strip('"') for cell in first.rstrip("\r\n").split(separator)]
-    header = not all(_is_number(cell) for cell in cells)
-    with path.open(encoding="utf-8-sig") as stream:
-        data = np.loadtxt(stream, delimiter=separator, skiprows=int(header), ndmin=2)
-    return data, cells if header else []
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _read_svmlight(path: Path) -> tuple[Any, list[str]]:
-    from sklearn.datasets import load_svmlight_file
-
-    data, _ = load_svmlight_file(str(path))
-    return data, []
 
 
 # Scores ------------------------------------------------------------------------------------------
@@ -336,6 +236,8 @@ def picture(rows: Sequence[Row], path: Path, shape: tuple[int, int] | None) -> N
     matplotlib.use("Agg", force=False)
     from matplotlib.figure import Figure
 
+    from . import plot
+
     chosen = _worth_a_look(rows)
     columns = min(chosen[0].x.shape[1], 8)
     figure = Figure(figsize=(1.05 * columns + 2.35, 1.12 * len(chosen) + 0.42), dpi=150)
@@ -345,13 +247,12 @@ def picture(rows: Sequence[Row], path: Path, shape: tuple[int, int] | None) -> N
         for k, axis in enumerate(line):
             component = row.x[:, k]
             if shape is not None:
-                largest = float(np.abs(component).max()) or 1.0
-                image = np.where(component == 0.0, np.nan, component).reshape(shape)
-                axis.set_facecolor("0.93")
-                axis.imshow(image, cmap="PuOr", vmin=-largest, vmax=largest)
+                plot.components(component[None, :], image_shape=shape, titles=[""], axes=axis)
             else:
                 kept = np.argsort(-np.abs(component))[:30]
-                axis.bar(np.arange(len(kept)), component[np.sort(kept)], color="#0072B2", width=0.9)
+                axis.bar(
+                    np.arange(len(kept)), component[np.sort(kept)], color=plot.PALETTE[0], width=0.9
+                )
                 axis.set_ylim(-limit, limit)
             axis.set_xticks([])
             axis.set_yticks([])
@@ -398,13 +299,13 @@ def _worth_a_look(rows: Sequence[Row]) -> list[Row]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m orthobcd.demo",
+        prog="orthobcd demo",
         description="Sparse and nonnegative PCA beside PCA-then-threshold.",
     )
     parser.add_argument(
         "data",
         nargs="?",
-        help=".npy, .npz, .csv or svmlight file, samples in rows (default: scikit-learn's digits)",
+        help=f"samples in rows: {KINDS} (default: scikit-learn's digits)",
     )
     parser.add_argument("--out", default="out/demo", help="folder for table and picture")
     parser.add_argument("--components", type=int, default=None, help="number of components")

@@ -7,6 +7,7 @@ they need the extra ``sklearn``.
 from __future__ import annotations
 
 import numbers
+import time
 import warnings
 from typing import Any
 
@@ -17,12 +18,62 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import FloatArray
+from ._checks import FloatArray, as_float
+from ._progress import live
 from ._regularization import Moments, RegularizationPath, regularization_path
-from ._solve import solve
-from .problems import NonnegativePCAProblem
+from ._solve import minimize_at_count, solve
+from .problems import (
+    DENSE_COVARIANCE_LIMIT,
+    L0,
+    L1,
+    NonnegativePCAProblem,
+    SparsePCAProblem,
+    StiefelProblem,
+)
 from .result import Result, Status
-from .solvers import OBCD
+from .solvers import OBCD, Auto, Path
+
+QUICK_STARTS = {
+    "l0": ("splitting", "smoothed", "supports"),
+    "l1": ("splitting", "smoothed"),
+    "nonnegative": ("supports", "splitting"),
+}
+"""Starts of the default solver without a time limit: those of `Auto` that are quick and seldom far
+from the best. With ``max_time`` it is all of `Auto`."""
+
+QUICK_FEATURES = DENSE_COVARIANCE_LIMIT
+"""Most features for them: "supports" needs the covariance, and the others take minutes beyond."""
+
+QUICK_SWEEPS = {"max_sweeps": 1000}
+"""Keeps `Auto` from perturbing its best point, which without a time limit takes most of the time
+and lowers F by some 1e-3 of itself."""
+
+PATH_SHARE = 0.3
+"""Share of ``max_time`` for the regularisation path; the rest is for what starts at it."""
+
+STAGE_TOLERANCE = 1e-5
+"""Tolerance of the stages of a path that only leads to a start."""
+
+COUNT_SHARE = 0.85
+"""Share of ``max_time`` that is spent when the exchanges towards a wanted number begin."""
+
+COUNT_ROUNDS = 3
+"""Most penalties tried with `Auto` on the way to a wanted number of nonzeros."""
+
+COUNT_NEAR = 0.1
+"""Relative distance from the wanted number of nonzeros at which no other penalty is tried."""
+
+
+def scaled(data: Any) -> tuple[Any, FloatArray]:
+    """Data with its columns divided by their standard deviations, and those.
+
+    A constant column stays what it is; its divisor is 1. Sparse data stays sparse.
+    """
+    deviation = np.sqrt(Moments(data, True).variances / data.shape[0])
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    if scipy.sparse.issparse(data):
+        return data.multiply(1.0 / deviation).tocsr(), deviation
+    return data / deviation, deviation
 
 
 class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -32,7 +83,7 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     n_components: int | None
     center: bool
     scale: bool
-    solver: OBCD | None
+    solver: Auto | Path | OBCD | None
     max_time: float | None
     tol: float
     random_state: Any
@@ -66,7 +117,8 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             x: FloatArray = np.ones((1, 1))
             self.result_: Result | None = None
         else:
-            self.result_ = self._solve(data, r)
+            with live(bool(self.verbose), self.max_time):
+                self.result_ = self._solve(data, r)
             if self.result_.status is Status.INTERRUPTED:
                 warnings.warn("interrupted: not converged", ConvergenceWarning, stacklevel=2)
             x = self.result_.x
@@ -101,12 +153,8 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.scale_: FloatArray | None = None
         if not self.scale:
             return data
-        deviation = np.sqrt(Moments(data, True).variances / data.shape[0])
-        # A constant column stays what it is.
-        self.scale_ = np.where(deviation > 0.0, deviation, 1.0)
-        if scipy.sparse.issparse(data):
-            return data.multiply(1.0 / self.scale_).tocsr()
-        return data / self.scale_
+        data, self.scale_ = scaled(data)
+        return data
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -115,6 +163,25 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if self.n_jobs is None:
             return 1
         return None if self.n_jobs < 0 else self.n_jobs
+
+    def _options(self) -> dict[str, Any]:
+        """What every solve of a fit is given."""
+        limit = self.max_time
+        return {
+            "max_time": None if limit is None else as_float("max_time", limit, minimum=0.0),
+            "tol": as_float("tol", self.tol, minimum=0.0),
+            "seed": self._seed(),
+            "n_threads": self._threads(),
+            "verbose": bool(self.verbose),
+        }
+
+    def _default(self, n: int, kind: str) -> tuple[Auto | None, dict[str, Any]]:
+        """The default solver and its limits; none where `Auto` would take too long."""
+        if self.max_time is not None:
+            return Auto(), {}
+        if n <= QUICK_FEATURES:
+            return Auto(strategies=QUICK_STARTS[kind]), QUICK_SWEEPS
+        return None, {}
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "components_"):
@@ -219,19 +286,24 @@ class SparsePCA(_OrthonormalPCA):
         Price per nonzero entry, or per absolute value.
     alpha : float, default 0.1
         Weight of the penalty. With ``alpha_scale="relative"`` in units of ``alpha_max_``, from
-        which on every component is a single feature; with "absolute" the λ of `orthobcd.L0`.
+        which on every component is a single feature, as no pair of features improves that; with
+        "absolute" the λ of `orthobcd.L0`.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
     n_nonzero : int, optional
-        Instead of ``alpha``: the number of nonzero loadings in all components together. The
-        regularisation path is followed until it is met; where the path steps over it, the
-        nearest number is taken, with a warning.
+        Instead of ``alpha``: the number of nonzero loadings in all components together. With "l0"
+        it is met exactly: the regularisation path leads near it, then entries are dropped,
+        added and exchanged (`orthobcd.minimize_at_count`). With "l1", or should no such point be
+        found, the nearest number of the path is taken, with a warning.
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
-    solver : orthobcd.OBCD, optional
-        How pairs are chosen and solved.
+    solver : orthobcd.Auto, orthobcd.Path or orthobcd.OBCD, optional
+        What improves the end of the regularisation path. `OBCD` solves the path itself and nothing
+        after it (fastest); `Auto` starts there and many times elsewhere, then perturbs the best
+        point (best). By default all of `Auto` with ``max_time``; without, its quick starts up to
+        4096 features, and exchanges of entries and pairs beyond.
     max_time : float, optional
         Seconds for a fit.
     tol : float, default 1e-10
@@ -243,7 +315,7 @@ class SparsePCA(_OrthonormalPCA):
     warm_start : bool, default False
         Start at the components of the previous fit instead of following the path.
     verbose : bool, default False
-        Log progress.
+        Show a live line of progress, see `orthobcd.solve`.
 
     Attributes
     ----------
@@ -283,7 +355,7 @@ class SparsePCA(_OrthonormalPCA):
     >>> from sklearn.datasets import load_digits
     >>> from orthobcd import SparsePCA
     >>> X = load_digits().data
-    >>> pca = SparsePCA(n_components=5, n_nonzero=40).fit(X)
+    >>> pca = SparsePCA(n_components=5, n_nonzero=40, random_state=0).fit(X)
     >>> pca.n_nonzero_
     40
     >>> bool(np.allclose(pca.components_ @ pca.components_.T, np.eye(5), atol=1e-12))
@@ -300,7 +372,7 @@ class SparsePCA(_OrthonormalPCA):
         n_nonzero: int | None = None,
         center: bool = True,
         scale: bool = False,
-        solver: OBCD | None = None,
+        solver: Auto | Path | OBCD | None = None,
         max_time: float | None = None,
         tol: float = 1e-10,
         random_state: Any = None,
@@ -324,53 +396,168 @@ class SparsePCA(_OrthonormalPCA):
         self.verbose = verbose
 
     def _solve(self, data: Any, r: int) -> Result:
-        from .problems import L0, L1, SparsePCAProblem
-
         if self.penalty not in ("l0", "l1"):
             raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
         if self.alpha_scale not in ("relative", "absolute"):
             raise ValueError(
                 f"alpha_scale must be 'relative' or 'absolute', got {self.alpha_scale!r}"
             )
-        center = bool(self.center)
-        options: dict[str, Any] = {
-            "solver": self.solver,
-            "max_time": self.max_time,
-            "tol": self.tol,
-            "seed": self._seed(),
-            "n_threads": self._threads(),
-            "verbose": self.verbose,
-        }
-        self.path_: RegularizationPath | None = None
-        if self.n_nonzero is not None:
-            path = regularization_path(
-                data, r, self.penalty, n_nonzero=self.n_nonzero, center=center, **options
+        if self.solver is not None and not isinstance(self.solver, (Auto, Path, OBCD)):
+            raise TypeError(
+                f"solver must be an Auto, Path or OBCD, got {type(self.solver).__name__}"
             )
-            index = path.nearest(self.n_nonzero)
-            if path.n_nonzero[index] != self.n_nonzero:
+        problem = SparsePCAProblem(data, r, L0(0.0), center=bool(self.center))
+        self.path_: RegularizationPath | None = None
+        self.alpha_max_ = Moments(data, bool(self.center)).alpha_max(r, self.penalty)
+        fit = _SparseFit(self, problem, self._warm(data.shape[1], r))
+        if self.n_nonzero is not None:
+            self.alpha_, result = fit.at_count(self.n_nonzero)
+            if result.n_nonzero != self.n_nonzero:
                 warnings.warn(
-                    f"n_nonzero={self.n_nonzero} is not on the path; "
-                    f"{path.n_nonzero[index]} is the nearest",
+                    f"n_nonzero={self.n_nonzero} was not met; {result.n_nonzero} is the nearest",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-            self.path_, self.alpha_max_ = path, path.alpha_max
-            self.alpha_ = float(path.alphas[index])
-            return path.results[index]
-        top = Moments(data, center).alpha_max(r, self.penalty)
+            return result
         if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")
-        self.alpha_max_ = top
-        self.alpha_ = float(self.alpha) * (top if self.alpha_scale == "relative" else 1.0)
-        start = self._warm(data.shape[1], r)
-        if start is not None:
-            lam = L0(self.alpha_) if self.penalty == "l0" else L1(self.alpha_)
-            options["solver"] = self.solver or OBCD()
-            return solve(SparsePCAProblem(data, r, lam, center=center), start, **options)
-        self.path_ = regularization_path(
-            data, r, self.penalty, alphas=_approach(top, self.alpha_), center=center, **options
+        unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
+        self.alpha_ = float(self.alpha) * unit
+        return fit.at_penalty(self.alpha_)
+
+
+class _SparseFit:
+    """One fit of a `SparsePCA`: the path, the solve that starts at it, the wanted count."""
+
+    def __init__(self, pca: SparsePCA, problem: SparsePCAProblem, warm: FloatArray | None) -> None:
+        self.pca = pca
+        self.problem = problem
+        self.warm = warm
+        self.options = pca._options()
+        self.default = pca._default(problem.smooth.n_rows, pca.penalty)
+        self.started = time.perf_counter()
+        # The path is made of descents, whatever starts at its end.
+        self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
+
+    def left(self, share: float = 1.0) -> float | None:
+        """``share`` of the time limit, less what is spent."""
+        limit = self.options["max_time"]
+        if limit is None:
+            return None
+        return max(share * float(limit) - (time.perf_counter() - self.started), 0.0)
+
+    def priced(self, alpha: float) -> StiefelProblem:
+        """The problem at a penalty."""
+        return self.problem.with_penalty(L0(alpha) if self.pca.penalty == "l0" else L1(alpha))
+
+    def path(self, tol: float, **which: Any) -> RegularizationPath:
+        """The path, by descents from the known optimum of a large penalty on."""
+        share = 1.0 if isinstance(self.pca.solver, OBCD) else PATH_SHARE
+        options = {**self.options, "max_time": self.left(share), "tol": tol}
+        path = regularization_path(
+            self.problem.A,
+            self.problem.n_components,
+            self.pca.penalty,
+            center=self.problem.center,
+            solver=self.sweeps,
+            **which,
+            **options,
         )
-        return self.path_.results[-1]
+        self.pca.path_ = path
+        return path
+
+    def solve(self, alpha: float, start: FloatArray | None, solver: Any, **more: Any) -> Result:
+        """A solve at a penalty."""
+        share = 1.0 if self.pca.n_nonzero is None else COUNT_SHARE
+        options = {**self.options, "max_time": self.left(share), **more}
+        with live(options["verbose"], None) as line:
+            if line is not None:
+                line.stage(type(solver).__name__)
+            return solve(self.priced(alpha), start, solver=solver, **options)
+
+    def improved(self, alpha: float, point: Result) -> Result:
+        """The solver of the estimator, from a point of the path."""
+        solver = self.pca.solver
+        start = None if isinstance(solver, Path) else point.x
+        if isinstance(solver, OBCD) or alpha >= self.pca.alpha_max_:
+            return point
+        limits: dict[str, Any] = {}
+        if solver is None:
+            solver, limits = self.default
+        if solver is not None:
+            return self.solve(alpha, start, solver, **limits)
+        if self.pca.penalty == "l1":
+            return point
+        # Exchanges at the same number of nonzeros, then pairs: what a large problem can afford.
+        exchanged = self.exchanged(alpha, point.x, point.n_nonzero)
+        if exchanged is None or exchanged.objective >= point.objective:
+            return point
+        return self.solve(alpha, exchanged.x, self.sweeps)
+
+    def exchanged(self, alpha: float, x: FloatArray, count: int) -> Result | None:
+        """A point with ``count`` nonzeros from one with about as many."""
+        problem = self.problem.with_penalty(L0(alpha))
+        return minimize_at_count(
+            problem,
+            x,
+            count,
+            max_time=self.left(),
+            tol=self.options["tol"],
+            verbose=self.options["verbose"],
+        )
+
+    def at_penalty(self, alpha: float) -> Result:
+        """The components for a penalty."""
+        if self.warm is not None:
+            return self.solve(alpha, self.warm, self.pca.solver or OBCD())
+        loose = max(self.options["tol"], STAGE_TOLERANCE)
+        path = self.path(loose, alphas=_approach(self.pca.alpha_max_, alpha))
+        point = self.improved(alpha, path.results[-1]) if path.alphas[-1] == alpha else None
+        if point is None or point is path.results[-1]:
+            # Nothing but descents is wanted, or the time was up on the way.
+            return self.solve(alpha, path.results[-1].x, self.sweeps)
+        return point
+
+    def around(self, alpha: float, point: Result, count: int) -> list[tuple[float, Result]]:
+        """Penalties with good components that have about ``count`` nonzeros."""
+        tried: list[tuple[float, Result]] = []
+        while len(tried) < COUNT_ROUNDS and self.left(COUNT_SHARE) != 0.0:
+            point = self.improved(alpha, point)
+            tried.append((alpha, point))
+            ratio = point.n_nonzero / count
+            if abs(ratio - 1.0) <= COUNT_NEAR or alpha == 0.0:
+                break
+            # On real data the number of nonzeros falls about like the square root of the penalty.
+            alpha *= ratio**2
+        return tried
+
+    def at_count(self, count: int) -> tuple[float, Result]:
+        """A penalty and components with ``count`` nonzeros, or the nearest number met."""
+        if self.warm is not None and self.pca.penalty == "l0":
+            result = self.exchanged(self.pca.alpha_, self.warm, count)
+            if result is not None:
+                return self.pca.alpha_, result
+        path = self.path(self.options["tol"], n_nonzero=count)
+        index = path.nearest(count)
+        alpha, point = float(path.alphas[index]), path.results[index]
+        if self.pca.penalty == "l1":
+            return alpha, point
+        solver = self.default[0] if self.pca.solver is None else self.pca.solver
+        several = solver is not None and not isinstance(solver, OBCD)
+        tried = self.around(alpha, point, count) if several else []
+        met: list[tuple[float, Result]] = []
+        # The point of the path is the last resort.
+        for price, start in [*tried, (alpha, point)]:
+            if start is point and met:
+                break
+            exact = self.exchanged(price, start.x, count)
+            if exact is not None:
+                met.append((price, exact))
+        tried.append((alpha, point))
+        if met:
+            alpha, best = min(met, key=lambda pair: pair[1].smooth_value)
+            return alpha, best
+        return min(tried, key=lambda pair: (abs(pair[1].n_nonzero - count), pair[1].objective))
 
 
 def _approach(top: float, alpha: float) -> FloatArray:
@@ -397,8 +584,9 @@ class NonnegativePCA(_OrthonormalPCA):
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
-    solver : orthobcd.OBCD, optional
-        How pairs are chosen and solved.
+    solver : orthobcd.Auto or orthobcd.OBCD, optional
+        How to solve. By default all of `Auto` with ``max_time``; without, its quick starts up to
+        4096 features, and `OBCD` from the spectral start beyond.
     max_time : float, optional
         Seconds for a fit.
     tol : float, default 1e-10
@@ -410,7 +598,7 @@ class NonnegativePCA(_OrthonormalPCA):
     warm_start : bool, default False
         Start at the components of the previous fit.
     verbose : bool, default False
-        Log progress.
+        Show a live line of progress, see `orthobcd.solve`.
 
     Attributes
     ----------
@@ -424,7 +612,7 @@ class NonnegativePCA(_OrthonormalPCA):
     --------
     >>> from sklearn.datasets import load_digits
     >>> from orthobcd import NonnegativePCA
-    >>> pca = NonnegativePCA(n_components=5).fit(load_digits().data)
+    >>> pca = NonnegativePCA(n_components=5, random_state=0).fit(load_digits().data)
     >>> bool((pca.components_ >= 0.0).all())
     True
     """
@@ -435,7 +623,7 @@ class NonnegativePCA(_OrthonormalPCA):
         *,
         center: bool = True,
         scale: bool = False,
-        solver: OBCD | None = None,
+        solver: Auto | OBCD | None = None,
         max_time: float | None = None,
         tol: float = 1e-10,
         random_state: Any = None,
@@ -455,14 +643,15 @@ class NonnegativePCA(_OrthonormalPCA):
         self.verbose = verbose
 
     def _solve(self, data: Any, r: int) -> Result:
+        problem = NonnegativePCAProblem(data, r, center=bool(self.center))
         start = self._warm(data.shape[1], r)
-        return solve(
-            NonnegativePCAProblem(data, r, center=bool(self.center)),
-            "spectral" if start is None else start,
-            solver=self.solver or OBCD(),
-            max_time=self.max_time,
-            tol=self.tol,
-            seed=self._seed(),
-            n_threads=self._threads(),
-            verbose=self.verbose,
-        )
+        solver = self.solver
+        limits: dict[str, Any] = {}
+        if solver is None:
+            if start is None:
+                solver, limits = self._default(data.shape[1], "nonnegative")
+            solver = solver or OBCD()
+        x0: Any = start
+        if start is None and isinstance(solver, OBCD):
+            x0 = "spectral"
+        return solve(problem, x0, solver=solver, **self._options(), **limits)

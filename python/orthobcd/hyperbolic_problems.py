@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from ._checks import FloatArray, as_choice, as_float, as_int
 from .finite_sums import LogisticLoss
 from .problems import (
-    L0,
-    L1,
-    NonNegative,
+    GramQuadratic,
     NoPenalty,
     Penalty,
     Quadratic,
@@ -83,28 +81,43 @@ class JOrthogonalProblem:
     def __post_init__(self) -> None:
         n = getattr(self.smooth, "n_rows", None)
         object.__setattr__(self, "signature", as_signature(self.signature, n))
-        columns = n if self.n_components is None else self.n_components
-        if isinstance(self.smooth, LogisticLoss):
-            if columns != self.smooth.n_columns and self.n_components is not None:
-                raise ValueError(
-                    f"n_components must be {self.smooth.n_columns}, as B has that many columns; "
-                    f"got {columns}"
-                )
-            r = self.smooth.n_columns
-            if r > self.smooth.n_rows:
-                raise ValueError(f"B must have at most n = {n} columns, got {r}")
-            if not isinstance(self.penalty, (L0, L1, NonNegative, NoPenalty)):
-                raise TypeError(
-                    "penalty must be L0, L1, NonNegative or NoPenalty, "
-                    f"got {type(self.penalty).__name__}"
-                )
-        else:
-            r = _check_problem(self.smooth, self.penalty, columns)
+        columns = self.n_components
+        if columns is None:
+            columns = self.smooth.n_columns if isinstance(self.smooth, LogisticLoss) else n
+        kinds = (Quadratic, GramQuadratic, LogisticLoss)
+        r = _check_problem(self.smooth, self.penalty, columns, kinds)
         object.__setattr__(self, "n_components", r)
 
 
+class _TraceProblem:
+    """A problem ``± tr(W XᵀMX)`` over ``XᵀJX = J``, W diagonal: signature, matrix M, no penalty."""
+
+    signature: Any
+
+    def _set(self, matrix: FloatArray, smooth: Quadratic) -> None:
+        object.__setattr__(self, "_matrix", matrix)
+        object.__setattr__(self, "_smooth", smooth)
+
+    @property
+    def smooth(self) -> Quadratic:
+        """The objective f."""
+        smooth: Quadratic = self.__dict__["_smooth"]
+        return smooth
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The symmetric matrix M of the pencil (M, J)."""
+        matrix: FloatArray = self.__dict__["_matrix"]
+        return matrix
+
+    @property
+    def penalty(self) -> Penalty:
+        """None."""
+        return NoPenalty()
+
+
 @dataclass(frozen=True, eq=False)
-class HyperbolicEigenvalueProblem:
+class HyperbolicEigenvalueProblem(_TraceProblem):
     """``min`` (or ``max``) ``tr(Xᵀ(AᵀA + ridge·I)X)`` over ``XᵀJX = J``: the pencil (AᵀA, J).
 
     Parameters
@@ -130,6 +143,8 @@ class HyperbolicEigenvalueProblem:
     The infimum is finite iff ``AᵀA + ridge·I − λJ`` is positive semidefinite for some λ (Liang, Li
     and Bai, Linear Algebra Appl. 438, 2013), and for a positive semidefinite matrix attained
     iff J is nonsingular on its kernel. `well_posedness` says which; a solve checks it first.
+
+    ``smooth`` is f = ± tr(Xᵀ(AᵀA + ridge·I)X), ``matrix`` is AᵀA + ridge·I.
     """
 
     A: Any
@@ -150,26 +165,8 @@ class HyperbolicEigenvalueProblem:
         gram = np.asarray(gram.todense() if hasattr(gram, "todense") else gram, dtype=np.float64)
         gram = 0.5 * (gram + gram.T)
         gram[np.diag_indices(n)] += self.ridge
-        object.__setattr__(self, "_matrix", gram)
         factor = 2.0 if self.sense == "min" else -2.0
-        object.__setattr__(self, "_smooth", Quadratic(factor * gram))
-
-    @property
-    def matrix(self) -> FloatArray:
-        """``AᵀA + ridge·I``."""
-        matrix: FloatArray = self.__dict__["_matrix"]
-        return matrix
-
-    @property
-    def smooth(self) -> Quadratic:
-        """f = ± tr(Xᵀ(AᵀA + ridge·I)X)."""
-        smooth: Quadratic = self.__dict__["_smooth"]
-        return smooth
-
-    @property
-    def penalty(self) -> Penalty:
-        """None."""
-        return NoPenalty()
+        self._set(gram, Quadratic(factor * gram))
 
     @property
     def n_components(self) -> int:
@@ -178,7 +175,7 @@ class HyperbolicEigenvalueProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class HyperbolicPCAProblem:
+class HyperbolicPCAProblem(_TraceProblem):
     """Hyperbolic PCA: ``min tr(W Xᵀ J C J X)`` over ``XᵀJX = J``, a bounded problem.
 
     W is the diagonal 0/1 matrix of the residual columns: of the p columns of positive sign,
@@ -194,6 +191,16 @@ class HyperbolicPCAProblem:
         +1 and −1 in any order; the hyperboloid model has one −1.
     n_components : int
         Number of principal directions of positive sign kept, 0 ≤ n_components ≤ p.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Notes
+    -----
+    ``smooth`` is f = tr(W XᵀJCJX), ``matrix`` is JCJ. The columns of X other than those of W are
+    free up to rotations and boosts that leave W's columns alone.
     """
 
     C: Any
@@ -218,31 +225,13 @@ class HyperbolicPCAProblem:
         weights[positive[kept:]] = 1.0
         object.__setattr__(self, "_weights", weights)
         matrix = signs[:, None] * C * signs[None, :]
-        object.__setattr__(self, "_matrix", matrix)
-        object.__setattr__(self, "_smooth", Quadratic(2.0 * matrix, D=np.diag(weights)))
-
-    @property
-    def matrix(self) -> FloatArray:
-        """``JCJ``."""
-        matrix: FloatArray = self.__dict__["_matrix"]
-        return matrix
+        self._set(matrix, Quadratic(2.0 * matrix, D=np.diag(weights)))
 
     @property
     def weights(self) -> FloatArray:
         """The diagonal of W."""
         weights: FloatArray = self.__dict__["_weights"]
         return weights
-
-    @property
-    def smooth(self) -> Quadratic:
-        """f = tr(W XᵀJCJX)."""
-        smooth: Quadratic = self.__dict__["_smooth"]
-        return smooth
-
-    @property
-    def penalty(self) -> Penalty:
-        """None."""
-        return NoPenalty()
 
 
 @dataclass(frozen=True)

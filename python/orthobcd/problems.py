@@ -213,9 +213,15 @@ Smooth: TypeAlias = Quadratic | GramQuadratic
 Penalty: TypeAlias = L0 | L1 | NonNegative | NoPenalty
 
 
-def _check_problem(smooth: Any, penalty: Any, n_components: Any) -> int:
-    if not isinstance(smooth, (Quadratic, GramQuadratic)):
-        raise TypeError(f"smooth must be Quadratic or GramQuadratic, got {type(smooth).__name__}")
+def _check_problem(
+    smooth: Any,
+    penalty: Any,
+    n_components: Any,
+    kinds: tuple[Any, ...] = (Quadratic, GramQuadratic),
+) -> int:
+    if not isinstance(smooth, kinds):
+        *first, last = (kind.__name__ for kind in kinds)
+        raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
     if not isinstance(penalty, (L0, L1, NonNegative, NoPenalty)):
         raise TypeError(
             f"penalty must be L0, L1, NonNegative or NoPenalty, got {type(penalty).__name__}"
@@ -228,7 +234,7 @@ def _check_problem(smooth: Any, penalty: Any, n_components: Any) -> int:
         raise ValueError(f"n_components must be at most n = {n}, got {r}")
     if smooth.n_columns is not None and smooth.n_columns != r:
         raise ValueError(
-            f"n_components must be {smooth.n_columns}, the columns of linear and D; got {r}"
+            f"n_components must be {smooth.n_columns}, as the objective's data has; got {r}"
         )
     lam = penalty.lam if isinstance(penalty, L1) else None
     if isinstance(lam, np.ndarray) and lam.shape != (n, r):

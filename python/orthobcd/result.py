@@ -94,7 +94,9 @@ class Result:
     n_iterations : int
         Pairs visited: solved, or skipped because their best move is provably the identity.
     n_sweeps : int
-        ``n_iterations`` in units of n(n−1)/2, rounded down.
+        ``n_iterations`` in units of n(n−1)/2, rounded down, a sweep of the columns counting as one;
+        where the objective is sampled over data rows (update "vr-jacobi", `LogisticLoss`) passes
+        over the data: component gradients evaluated over their number N.
     n_updates : int
         Pairs that moved.
     seconds : float
@@ -160,3 +162,19 @@ class Result:
             f"nonzeros={self.n_nonzero}, feasibility={self.feasibility:.1e}, "
             f"sweeps={self.n_sweeps}, seconds={self.seconds:.2f})"
         )
+
+
+def as_result(
+    returned: dict[str, Any],
+    error: Exception | None,
+    seed: int,
+    extra: dict[str, Any] | None = None,
+) -> Result:
+    """The `Result` from what the core returned; raises the callback's ``error`` with it."""
+    returned["status"] = Status(returned["status"])
+    returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+    result = Result(**returned, seed=seed, extra=extra or {})
+    if error is not None:
+        error.result = result  # type: ignore[attr-defined]
+        raise error
+    return result

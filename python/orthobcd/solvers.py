@@ -157,6 +157,12 @@ class Auto:
     pair sweeps of all descents together.
 
     ``result.strategy`` names what found the returned point and ``result.starts`` lists every start.
+
+    With a mixed signature (`JOrthogonalProblem`) the starts are ``x0`` and ``R @ x0`` for random
+    J-orthogonal R (4 of them for small problems). From each, pairs of rows and columns and
+    tangent proximal-gradient steps take turns until neither lowers F: pairs alone lock at kinks,
+    away from critical points. Then the best point is kicked and descended from again.
+    ``strategies`` must be None there.
     """
 
     n_starts: int | None = None

@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use super::{Block, Sweep, add_two, dot, right_multiply, weighted};
+use super::{Block, Sweep, dot, right_multiply, weighted};
 use crate::block::Curvature;
 use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2, TIE};
 use crate::penalty::Penalty;
@@ -171,41 +171,6 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         }
         self.commit_pair(simd, i, j);
         Some(change)
-    }
-
-    /// Takes the new rows of `step` over into the block.
-    #[inline(always)]
-    fn commit_pair<S: Simd>(&mut self, simd: S, i: usize, j: usize) {
-        let block = &mut *self.block;
-        let (b, r, stride) = (block.rows.len(), block.r, block.stride);
-        let (new_x, new_y) = block.step.split_at_mut(stride);
-        for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {
-            let current = &mut block.x[row * stride..(row + 1) * stride];
-            let mut zero = true;
-            for (c, n) in current.iter_mut().zip(new.iter_mut()) {
-                let difference = *n - *c;
-                *c = *n;
-                zero &= *n == 0.0;
-                *n = difference;
-            }
-            block.zero[row] = zero;
-            block.moved[row] = true;
-        }
-        if let Some(metric) = self.options.metric {
-            right_multiply(&mut new_x[..r], metric, &mut block.delta);
-            right_multiply(&mut new_y[..r], metric, &mut block.delta);
-        }
-        let (ci, cj) = (
-            &block.curvature[i * b..(i + 1) * b],
-            &block.curvature[j * b..(j + 1) * b],
-        );
-        for (gradient, (&u, &v)) in block
-            .gradient
-            .chunks_exact_mut(stride)
-            .zip(ci.iter().zip(cj))
-        {
-            add_two(simd, gradient, u, new_x, v, new_y);
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! dist(0, ∂_M F(X)): how far X is from satisfying the first-order condition.
 //!
 //! With the Euclidean metric `∂_M F(X) = P_T(∂F(X))`, P_T the projection onto the tangent space of
-//! {XᵀX = I}, and the distance is the steepest rate of descent. The normal space is {XΛ : Λ = Λᵀ}, so
+//! {XᵀX = I}, and the distance is the steepest rate of descent. The normal space is {XΛ : Λ = Λᵀ}
+//! ({JXΛ} where XᵀJX is fixed), so
 //!
 //! ```text
 //! dist² = min over symmetric Λ and Ξ ∈ ∂h(X) of ‖∇f(X) + Ξ − XΛ‖²,
@@ -15,6 +16,8 @@
 use ndarray::{Array2, ArrayView2, Zip};
 
 use crate::penalty::Penalty;
+use crate::signature::Signature;
+use crate::solver::signed;
 
 /// Newton steps, at most; five to ten are usual.
 const NEWTON_STEPS: usize = 200;
@@ -55,11 +58,12 @@ pub(crate) fn subdifferential<P: Penalty>(
     (low, high)
 }
 
-/// dist(0, ∂_M F(X)) for X with orthonormal columns and `gradient` = ∇f(X).
+/// dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X).
 pub fn criticality<P: Penalty>(
     penalty: &P,
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
+    signature: &Signature,
 ) -> f64 {
     let (n, r) = x.dim();
     let mut low = Array2::zeros((n, r));
@@ -70,10 +74,15 @@ pub fn criticality<P: Penalty>(
         .for_each(|(i, k), low, high, &value| {
             (*low, *high) = subdifferential(penalty, i, k, value);
         });
-    nearest_residual(x, gradient, low.view(), high.view())
+    if signature.is_definite() {
+        nearest_residual(x, gradient, low.view(), high.view())
+    } else {
+        let normals = signed(x, signature);
+        nearest_residual(normals.view(), gradient, low.view(), high.view())
+    }
 }
 
-/// min over symmetric Λ and low ≤ Ξ ≤ high of ‖G + Ξ − XΛ‖.
+/// min over symmetric Λ and low ≤ Ξ ≤ high of ‖G + Ξ − XΛ‖, for X or, with mixed signs, JX.
 fn nearest_residual(
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
@@ -91,7 +100,7 @@ fn nearest_residual(
     };
     let square = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
     let symmetric = |a: Array2<f64>| (&a + &a.t()) * 0.5;
-    // Where h is smooth everywhere this is the exact answer already.
+    // Where h is smooth everywhere and X orthonormal this is the exact answer already.
     let mut lambda = symmetric(x.t().dot(&gradient));
     let mut rest = residual(&lambda);
     let mut value = square(&rest);
@@ -132,18 +141,29 @@ fn nearest_residual(
     value.sqrt()
 }
 
-/// The solution of `operator(d) = target` for a symmetric positive semidefinite operator.
+/// The solution of `operator(d) = target` for a symmetric positive semidefinite operator, to
+/// rounding.
 pub(crate) fn conjugate_gradients(
     operator: impl Fn(&Array2<f64>) -> Array2<f64>,
     target: &Array2<f64>,
     steps: usize,
+) -> Array2<f64> {
+    inexact_conjugate_gradients(operator, target, steps, 1e-12)
+}
+
+/// The same until the residual has fallen by the factor `tolerance`.
+pub(crate) fn inexact_conjugate_gradients(
+    operator: impl Fn(&Array2<f64>) -> Array2<f64>,
+    target: &Array2<f64>,
+    steps: usize,
+    tolerance: f64,
 ) -> Array2<f64> {
     let dot = |a: &Array2<f64>, b: &Array2<f64>| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut solution = Array2::zeros(target.dim());
     let mut rest = target.clone();
     let mut direction = rest.clone();
     let mut rho = dot(&rest, &rest);
-    let goal = 1e-24 * rho;
+    let goal = tolerance * tolerance * rho;
     for _ in 0..steps {
         if rho <= goal {
             break;

@@ -14,19 +14,20 @@
 mod criticality;
 mod optimum;
 
-use ndarray::ArrayView2;
+use ndarray::{Array1, Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
 use crate::block::Block;
 use crate::error::{Error, Result};
+use crate::hyperbolic;
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
 use crate::smooth::Tracker;
-use crate::solver::{Problem, drift};
+use crate::solver::{Problem, drift, start_constraint};
 use crate::threads::Threads;
 
-pub(crate) use criticality::conjugate_gradients;
 pub use criticality::criticality;
+pub(crate) use criticality::{conjugate_gradients, inexact_conjugate_gradients};
 pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
 
@@ -45,17 +46,25 @@ pub struct Certificate {
     pub smooth_value: f64,
     /// h(X).
     pub penalty_value: f64,
-    /// ‖XᵀX − I‖_F plus the distance from the penalty's domain.
+    /// ‖XᵀX − I‖_F plus the distance from the penalty's domain. With mixed signs ‖XᵀJX − K‖_F, K = J
+    /// for square X, else the nearest diagonal of ±1 if XᵀJX is one up to 1e-8, else 0.
     pub feasibility: f64,
-    /// Largest decrease that any single pair can make; 0 when every pair rests.
+    /// Largest decrease that any single pair can make; 0 when every pair rests. With mixed signs
+    /// pairs of columns count too (where they can move), and the gap is infinite along a pair
+    /// that is unbounded below.
     pub block2_gap: f64,
     /// The pair that makes it, none when the gap is 0.
     pub block2_pair: Option<(usize, usize)>,
-    /// Mean of dist(I, argmin)² over all pairs (Definition 4.1).
+    /// Whether that is a pair of columns.
+    pub block2_columns: bool,
+    /// Mean of dist(I, argmin)² over all pairs (Definition 4.1); not a number with mixed signs.
     pub block2_measure: f64,
     /// dist(0, ∂_M F(X)).
     pub criticality: f64,
-    /// All pairs: n(n−1)/2.
+    /// ‖G − JXGᵀXK‖_F, the first-order condition of the smooth part f alone, see
+    /// [`stationarity`](hyperbolic::stationarity); none for mixed signs with r < n.
+    pub stationarity: Option<f64>,
+    /// All pairs: n(n−1)/2, and those of columns that were looked at.
     pub pairs: u64,
     /// Pairs of zero rows among them: proved at rest without a visit.
     pub proved_pairs: u64,
@@ -74,10 +83,10 @@ impl Certificate {
     }
 }
 
-/// Certifies a point with orthonormal columns.
+/// Certifies a point: one with orthonormal columns, or for a mixed signature any that keeps XᵀJX.
 ///
 /// # Errors
-/// If the problem is not valid, its signature is not all +1, or `x` has another shape or an entry
+/// If the problem is not valid, its signature is all −1, or `x` has another shape or an entry
 /// that is not finite.
 ///
 /// ```
@@ -109,36 +118,61 @@ pub fn certify<P: Penalty>(
     if x.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("x", "must be finite"));
     }
-    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
-        return Err(Error::invalid(
-            "signature",
-            "must be all +1 for a certificate",
-        ));
+    let signature = problem.signature;
+    if signature.is_definite() && signature.sign(0) < 0.0 {
+        return Err(Error::invalid("signature", "must not be all -1"));
     }
     let x = x.as_standard_layout();
     let smooth_value = problem.smooth.value(x.view(), threads);
     let penalty_value = problem.penalty.value(x.view());
-    let eye = ndarray::Array2::eye(r);
-    let (active, zero): (Vec<usize>, Vec<usize>) =
-        (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
-    let found = survey(problem, x.view(), &active, &zero, threads);
-    let count = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
-    let pairs = count(n);
     let gradient = problem.smooth.gradient(x.view(), threads);
-    Ok(Certificate {
+    let mut certificate = Certificate {
         objective: smooth_value + penalty_value,
         smooth_value,
         penalty_value,
-        feasibility: drift(x.view(), problem.signature, eye.view())
-            + problem.penalty.infeasibility(x.view()),
-        block2_gap: found.gap,
-        block2_pair: found.pair,
-        block2_measure: found.distance / pairs as f64,
-        criticality: criticality(problem.penalty, x.view(), gradient.view()),
-        pairs,
-        proved_pairs: count(zero.len()),
-        optimum: known_optimum(problem, threads),
-    })
+        feasibility: problem.penalty.infeasibility(x.view()),
+        block2_gap: 0.0,
+        block2_pair: None,
+        block2_columns: false,
+        block2_measure: f64::NAN,
+        criticality: criticality(problem.penalty, x.view(), gradient.view(), signature),
+        stationarity: (signature.is_definite() || n == r)
+            .then(|| hyperbolic::stationarity(x.view(), gradient.view(), signature)),
+        pairs: 0,
+        proved_pairs: 0,
+        optimum: None,
+    };
+    if signature.is_definite() {
+        let (active, zero): (Vec<usize>, Vec<usize>) =
+            (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
+        let found = survey(problem, x.view(), &active, &zero, threads);
+        let count = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
+        certificate.feasibility += drift(x.view(), signature, Array2::eye(r).view());
+        certificate.pairs = count(n);
+        certificate.block2_gap = found.gap;
+        certificate.block2_pair = found.pair;
+        certificate.block2_measure = found.distance / certificate.pairs as f64;
+        certificate.proved_pairs = count(zero.len());
+        certificate.optimum = known_optimum(problem, threads);
+    } else {
+        let k = if n == r {
+            Array2::from_diag(&Array1::from_shape_fn(n, |i| signature.sign(i)))
+        } else {
+            start_constraint(x.view(), signature)
+        };
+        certificate.feasibility += drift(x.view(), signature, k.view());
+        let rows = hyperbolic::row_gap(problem, x.view(), threads);
+        let columns = hyperbolic::column_gap(problem, &x.to_owned(), threads).unwrap_or_default();
+        certificate.block2_columns = columns.decrease > rows.decrease;
+        let best = if certificate.block2_columns {
+            columns
+        } else {
+            rows
+        };
+        (certificate.block2_gap, certificate.block2_pair) = (best.decrease, best.pair);
+        certificate.pairs = rows.pairs + columns.pairs;
+    }
+    Ok(certificate)
 }
 
 /// What the pairs could do.

@@ -110,7 +110,12 @@ fn criticality_of_smooth_problems_is_the_gradient_norm() {
     let product = x.t().dot(&gradient);
     let residual = &gradient - &x.dot(&((&product + &product.t()) * 0.5));
     let norm = residual.iter().map(|v| v * v).sum::<f64>().sqrt();
-    let found = criticality(&NoPenalty, x.view(), gradient.view());
+    let found = criticality(
+        &NoPenalty,
+        x.view(),
+        gradient.view(),
+        &Signature::stiefel(x.nrows()),
+    );
     assert!((found - norm).abs() < 1e-12 * norm);
 }
 
@@ -135,7 +140,12 @@ fn criticality_at_kinks_agrees_with_projected_gradient() {
                 }
             }
         }
-        let found = criticality(&L1::new(lambda), x.view(), gradient.view());
+        let found = criticality(
+            &L1::new(lambda),
+            x.view(),
+            gradient.view(),
+            &Signature::stiefel(x.nrows()),
+        );
         assert!((found - norm).abs() < 1e-7 * (1.0 + norm), "{found} {norm}");
     }
 }

@@ -31,7 +31,7 @@ use ndarray::{Array2, ArrayView2};
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
-pub use page::{FiniteSumOptions, FiniteSumSolution, Page, minimize_finite_sum};
+pub use page::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page, minimize_finite_sum};
 pub use rule::CurvatureRule;
 pub(crate) use rule::matching;
 

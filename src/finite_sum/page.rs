@@ -12,11 +12,12 @@ use super::rule::{CurvatureRule, PairSlopes, matching};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
+use crate::hyperbolic::j_matrix;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, DIVERGENCE, Monitor, Record, Status, drift, repair_dense, start_constraint,
+    Control, DIVERGENCE, Monitor, Record, Side, Status, drift, repair_dense, start_constraint,
 };
 use crate::threads::Threads;
 
@@ -31,12 +32,13 @@ use crate::threads::Threads;
 /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
 /// | `rule` | `Bound` | where the curvature comes from |
 /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
+/// | `side` | `Rows` | what moves: rows, columns (where XᵀJX = J, without penalty), or both in turn |
 /// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
 /// | `max_evaluations` | none | component gradients |
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
-/// | `look` | 50 | iterations between evaluations of F, which are not counted |
-/// | `tol` | 0 | stop when F falls by at most this share between two looks |
+/// | `look` | none | iterations between evaluations of F, which are not counted; a pass over the data by default |
+/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
 pub struct FiniteSumOptions {
@@ -54,6 +56,8 @@ pub struct FiniteSumOptions {
     pub rule: CurvatureRule,
     /// Matchings per gradient estimate, at most one tournament (every pair once).
     pub matchings: usize,
+    /// What moves.
+    pub side: Side,
     /// Largest |μ| of one move.
     pub rapidity_bound: Option<f64>,
     /// Limit on component gradients.
@@ -62,9 +66,9 @@ pub struct FiniteSumOptions {
     pub max_time: Option<f64>,
     /// Objective to stop at.
     pub target: Option<f64>,
-    /// Iterations between evaluations of F.
-    pub look: usize,
-    /// Relative decrease between two looks at which the solve has converged.
+    /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
+    pub look: Option<usize>,
+    /// Relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged.
     pub tol: f64,
     /// Seed of all random choices.
     pub seed: u64,
@@ -80,16 +84,22 @@ impl Default for FiniteSumOptions {
             curvature: None,
             rule: CurvatureRule::Bound,
             matchings: 1,
+            side: Side::Rows,
             rapidity_bound: None,
             max_evaluations: None,
             max_time: None,
             target: None,
-            look: 50,
+            look: None,
             tol: 0.0,
             seed: 0,
         }
     }
 }
+
+/// A pass is N component gradients and n(n−1)/2 pairs, whichever takes longer. The solve has converged
+/// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
+/// pass without a gain says little.
+pub const PASSES_AT_REST: u32 = 3;
 
 /// What a variance-reduced solve returns: the best point looked at.
 #[derive(Debug, Clone)]
@@ -257,11 +267,29 @@ const LOWER: f64 = 0.8;
 /// one that does not count is taken back and raises it by this factor.
 const RAISE: f64 = 2.0;
 
-/// [`CurvatureRule::Accumulated`]: looks within which the best F has to fall by `tol`, relatively.
-const PATIENCE: usize = 100;
-
 /// Iterations between repairs of the drift of XᵀJX.
 const REPAIR_EVERY: u64 = 200;
+
+/// The pass under way: where it began and the best F then.
+#[derive(Default)]
+struct Pass {
+    evaluations: u64,
+    iterations: u64,
+    value: f64,
+    at_rest: u32,
+}
+
+impl Pass {
+    /// Whether N component gradients and, in matchings of n/2 pairs, n(n−1)/2 pairs have gone by.
+    fn ended(&self, evaluations: u64, components: u64, iterations: u64, n: usize) -> bool {
+        let matchings = (n as u64 - 1).max(1);
+        evaluations >= self.evaluations + components && iterations >= self.iterations + matchings
+    }
+
+    fn begin(&mut self, evaluations: u64, iterations: u64, value: f64) {
+        (self.evaluations, self.iterations, self.value) = (evaluations, iterations, value);
+    }
+}
 
 struct Worker {
     block: Block,
@@ -321,7 +349,7 @@ pub fn minimize_finite_sum<P: Penalty>(
     if !(options.theta.is_finite() && options.theta >= 0.0) {
         return Err(Error::invalid("theta", "must be finite and nonnegative"));
     }
-    if options.look == 0 {
+    if options.look == Some(0) {
         return Err(Error::invalid("look", "must be at least 1"));
     }
     if options.matchings == 0 {
@@ -354,7 +382,9 @@ pub fn minimize_finite_sum<P: Penalty>(
                 "must not be \"bound\": the gradient of this objective has no Lipschitz constant",
             ));
         }
-        CurvatureRule::Adaptive if !page.is_exact() || options.look != 1 => {
+        CurvatureRule::Adaptive
+            if !page.is_exact() || options.look.is_some_and(|look| look != 1) =>
+        {
             return Err(Error::invalid(
                 "curvature",
                 "must not be \"adaptive\" for a sampled gradient",
@@ -365,7 +395,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                 return Err(Error::invalid("step", "must be positive"));
             }
             rapidity_bound = Some(rapidity_bound.unwrap_or(ACCUMULATED_RAPIDITY));
-            slopes = Some((PairSlopes::new(n), step));
+            slopes = Some(([PairSlopes::new(n), PairSlopes::new(n)], step));
         }
         CurvatureRule::Bound | CurvatureRule::Adaptive => {}
     }
@@ -373,6 +403,13 @@ pub fn minimize_finite_sum<P: Penalty>(
     let (mut latest, mut first) = (f64::INFINITY, f64::INFINITY);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let k0 = start_constraint(x0.view(), signature);
+    let j = j_matrix(signature);
+    if options.side != Side::Rows && !(P::SMOOTH && k0 == j) {
+        return Err(Error::invalid(
+            "side",
+            "must be rows where X is not J-orthogonal or has a penalty",
+        ));
+    }
     let mut x = x0.as_standard_layout().into_owned();
     let mut previous: Option<Array2<f64>> = None;
     let mut block = Block::new(r);
@@ -398,12 +435,21 @@ pub fn minimize_finite_sum<P: Penalty>(
     let mut best = (x.clone(), f64::INFINITY);
     let mut history: Vec<(Record, u64)> = Vec::new();
     let (mut iterations, mut recession) = (0u64, None);
+    let components = sum.components() as u64;
+    let (mut next_look, mut pass) = (0, Pass::default());
     let status = loop {
-        if iterations % options.look as u64 == 0 {
+        let mut ready = false;
+        let due = match options.look {
+            Some(look) => iterations % look as u64 == 0,
+            None => page.evaluations >= next_look,
+        };
+        if due {
+            next_look = page.evaluations + components;
             let mut value = penalty.value(x.view());
             if page.is_exact() {
                 let (smooth, gradient) = sum.value_and_gradient(x.view());
                 page.set_exact(gradient);
+                ready = true;
                 value += smooth;
             } else {
                 value += sum.value(x.view());
@@ -436,7 +482,6 @@ pub fn minimize_finite_sum<P: Penalty>(
             if !(size <= limit) {
                 break Status::Diverged;
             }
-            let before = best.1;
             if value < best.1 {
                 best = (x.clone(), value);
             }
@@ -455,16 +500,19 @@ pub fn minimize_finite_sum<P: Penalty>(
             if options.target.is_some_and(|t| best.1 <= t) {
                 break Status::Target;
             }
-            let gone = match options.rule {
-                // F need not fall between two looks: what the best of many has gained counts.
-                CurvatureRule::Accumulated { .. } => history
-                    .len()
-                    .checked_sub(PATIENCE + 1)
-                    .map(|past| history[past].0.objective - best.1),
-                _ => (iterations > 0).then_some(before - value),
-            };
-            if options.tol > 0.0 && gone.is_some_and(|gone| gone <= options.tol * value.abs()) {
-                break Status::Converged;
+            if pass.ended(page.evaluations, components, iterations, n) {
+                let decrease = pass.value - best.1;
+                pass.at_rest = if decrease <= options.tol * best.1.abs() {
+                    pass.at_rest + 1
+                } else {
+                    0
+                };
+                pass.begin(page.evaluations, iterations, best.1);
+                if options.tol > 0.0 && pass.at_rest >= PASSES_AT_REST {
+                    break Status::Converged;
+                }
+            } else if iterations == 0 {
+                pass.value = best.1;
             }
         }
         if options
@@ -479,25 +527,44 @@ pub fn minimize_finite_sum<P: Penalty>(
         {
             break Status::MaxSweeps;
         }
-        if !(page.is_exact() && iterations % options.look as u64 == 0) {
+        if !ready {
             page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
-        }
-        if let Some((slopes, _)) = &mut slopes {
-            slopes.observe(x.view(), page.gradient.view(), signature);
         }
         if adaptive && iterations == 0 && options.curvature.is_none() {
             let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>().sqrt();
             bound = norm(&page.gradient) / norm(&x).max(f64::MIN_POSITIVE);
         }
         order.shuffle(&mut rng);
-        let start = x.clone();
+        let columns = match options.side {
+            Side::Rows => false,
+            Side::Columns => true,
+            Side::Both => iterations % 2 == 1,
+        };
+        // A move of columns is one of the rows of Xᵀ.
+        let turned = |a: &Array2<f64>| {
+            if columns {
+                a.t().as_standard_layout().into_owned()
+            } else {
+                a.clone()
+            }
+        };
+        let start = std::mem::take(&mut x);
+        let anchor = turned(&start);
+        let gradient = turned(&page.gradient);
+        let mut moving = anchor.clone();
+        if let Some((slopes, _)) = &mut slopes {
+            slopes[usize::from(columns)].observe(anchor.view(), gradient.view(), signature);
+        }
         for worker in &mut workers {
             worker.change = 0.0;
         }
         for round in 0..options.matchings.min(n + n % 2 - 1) {
             let pairs = matching(&order, round);
-            let (point, anchor, gradient) = (x.view(), start.view(), page.gradient.view());
-            let (slopes, theta) = (slopes.as_ref(), options.theta);
+            let (point, anchor, gradient) = (moving.view(), anchor.view(), gradient.view());
+            let slopes = slopes
+                .as_ref()
+                .map(|(slopes, step)| (&slopes[usize::from(columns)], *step));
+            let theta = options.theta;
             let work = pairs.len() * r * 64;
             threads.for_chunks(&mut workers, 1, work, |piece, worker| {
                 let worker = &mut worker[0];
@@ -505,11 +572,15 @@ pub fn minimize_finite_sum<P: Penalty>(
                 let from = (piece * CHUNK_PAIRS).min(pairs.len());
                 let to = (from + CHUNK_PAIRS).min(pairs.len());
                 for pair in &pairs[from..to] {
-                    worker.block.load(point, &pair[..1], &pair[1..]);
+                    worker.visited += 1;
                     let (curvature, weight) = match slopes {
-                        Some((slopes, step)) => (0.0, slopes.weight(pair[0], pair[1], *step)),
+                        Some((slopes, step)) => match slopes.weight(pair[0], pair[1], step) {
+                            Some(weight) => (0.0, weight),
+                            None => continue,
+                        },
                         None => (bound, 0.0),
                     };
+                    worker.block.load(point, &pair[..1], &pair[1..]);
                     worker
                         .block
                         .curvature_mut()
@@ -535,7 +606,6 @@ pub fn minimize_finite_sum<P: Penalty>(
                         },
                         scratch: &mut worker.scratch,
                     });
-                    worker.visited += 1;
                     worker.updates += outcome.updates;
                     worker.change += outcome.change;
                     if outcome.updates > 0 {
@@ -554,13 +624,15 @@ pub fn minimize_finite_sum<P: Penalty>(
             }
             for worker in &workers {
                 for (row, new) in &worker.moved {
-                    x.row_mut(*row)
+                    moving
+                        .row_mut(*row)
                         .iter_mut()
                         .zip(new)
                         .for_each(|(x, &new)| *x = new);
                 }
             }
         }
+        x = turned(&moving);
         if recession.is_some() {
             break Status::Unbounded;
         }

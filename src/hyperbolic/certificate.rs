@@ -9,6 +9,7 @@ use ndarray::{Array2, ArrayView2};
 use crate::block::{Block, PairOptions};
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
+use crate::signature::Signature;
 use crate::solver::{Problem, column_pairs_gap, signed};
 use crate::threads::Threads;
 
@@ -23,23 +24,28 @@ pub struct Gap {
     pub pairs: u64,
 }
 
-/// ‖G − J X Gᵀ X J‖_F for square X, G = ∇f(X), J the signature: zero exactly at the critical points of
-/// a smooth f.
-pub fn criticality(
+/// ‖G − J X Gᵀ X K‖_F for G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
+///
+/// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
+/// paper, `G = XGᵀX`).
+pub fn stationarity(
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
-    signature: &crate::Signature,
+    signature: &Signature,
 ) -> f64 {
-    // J X Gᵀ X J: rows of JX, and columns signed by J.
-    let jx = signed(x, signature);
-    let product = jx.dot(&gradient.t()).dot(&x);
-    let mut total = 0.0;
-    for ((i, k), &value) in product.indexed_iter() {
-        let _ = i;
-        let gap = gradient[[i, k]] - value * signature.sign(k);
-        total += gap * gap;
-    }
-    total.sqrt()
+    let product = signed(x, signature).dot(&gradient.t()).dot(&x);
+    let sign = |k: usize| {
+        if signature.is_definite() {
+            signature.sign(0)
+        } else {
+            signature.sign(k)
+        }
+    };
+    product
+        .indexed_iter()
+        .map(|((i, k), &value)| (gradient[[i, k]] - value * sign(k)).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// The largest decrease that any single pair of rows can make, every pair solved to global

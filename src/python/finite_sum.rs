@@ -3,11 +3,11 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::hyperbolic::signature_of;
+use super::hyperbolic::{set_recession, side as side_of, signature_of};
 use super::input::{AnyPenalty, Limits};
+use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
-use super::ultrahyperbolic::PyStructuralProbe;
 use crate::finite_sum::{
     CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
 };
@@ -43,17 +43,17 @@ fn curvature_rule((name, step): Rule) -> Result<CurvatureRule> {
     }
 }
 
-/// (batch, small_batch, probability, theta, rapidity_bound, look, max_evaluations, rule, matchings).
+/// (batch, small_batch, probability, theta, rapidity_bound, max_passes, rule, matchings, side).
 type SumOptions = (
     Option<usize>,
     Option<usize>,
     Option<f64>,
     f64,
     Option<f64>,
-    usize,
     Option<u64>,
     Rule,
     usize,
+    String,
 );
 
 /// Variance-reduced Jacobi block coordinate descent on a finite sum.
@@ -84,17 +84,9 @@ pub(super) fn solve_finite_sum<'py>(
     };
     let signature = signature_of(&signature)?;
     let x0 = x0.as_array().to_owned();
-    let (
-        batch,
-        small_batch,
-        probability,
-        theta,
-        rapidity_bound,
-        look,
-        max_evaluations,
-        rule,
-        matchings,
-    ) = options;
+    let (batch, small_batch, probability, theta, rapidity_bound, max_passes, rule, matchings, side) =
+        options;
+    let components = sum.components() as u64;
     let options = FiniteSumOptions {
         batch,
         small_batch,
@@ -103,11 +95,12 @@ pub(super) fn solve_finite_sum<'py>(
         curvature: None,
         rule: curvature_rule(rule)?,
         matchings,
+        side: side_of(&side)?,
         rapidity_bound,
-        max_evaluations,
+        max_evaluations: max_passes.map(|passes| passes.saturating_mul(components)),
         max_time: limits.0,
         target: limits.3,
-        look,
+        look: None,
         tol: limits.2.unwrap_or(1e-10),
         seed,
     };
@@ -115,8 +108,8 @@ pub(super) fn solve_finite_sum<'py>(
     let solved = with_penalty!(&penalty, penalty => py.detach(|| {
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
     }))?;
-    let n = solved.x.nrows() as u64;
     let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
+    let recession = solved.recession;
     let out = solution_dict(
         py,
         Solution {
@@ -127,7 +120,7 @@ pub(super) fn solve_finite_sum<'py>(
             feasibility: solved.feasibility,
             status: solved.status,
             iterations: solved.visited,
-            sweeps: solved.visited / (n * (n - 1) / 2),
+            sweeps: solved.evaluations / components,
             updates: solved.updates,
             seconds: solved.seconds,
             history: solved
@@ -135,9 +128,10 @@ pub(super) fn solve_finite_sum<'py>(
                 .into_iter()
                 .map(|(record, _)| record)
                 .collect(),
-            recession: solved.recession,
+            recession,
         },
     )?;
+    set_recession(&out, recession)?;
     out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;
     Ok((out, watch.into_error()))
 }

@@ -9,6 +9,7 @@ use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
 use crate::block::Curvature;
 use crate::hyperbolic;
+use crate::pair::Recession;
 use crate::solver::{Problem, Update};
 use crate::{Error, Options, Result, Side, Signature, Threads, minimize};
 
@@ -70,6 +71,27 @@ pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature
     Signature::new(&signs.as_array().to_vec())
 }
 
+/// The signature, or that of the Stiefel manifold for n rows.
+pub(super) fn signature_or_stiefel(
+    signs: Option<PyReadonlyArray1<'_, i8>>,
+    n: usize,
+) -> Result<Signature> {
+    signs.map_or_else(|| Ok(Signature::stiefel(n)), |signs| signature_of(&signs))
+}
+
+/// Tells along which pair the objective is unbounded, if it is.
+pub(super) fn set_recession(out: &Bound<'_, PyDict>, recession: Option<Recession>) -> PyResult<()> {
+    let Some(recession) = recession else {
+        return Ok(());
+    };
+    let dict = PyDict::new(out.py());
+    dict.set_item("pair", recession.pair)?;
+    dict.set_item("kind", if recession.columns { "columns" } else { "rows" })?;
+    dict.set_item("signs", (recession.signs[0], recession.signs[1]))?;
+    dict.set_item("direction", if recession.upwards { 1 } else { -1 })?;
+    out.set_item("recession", dict)
+}
+
 /// Block coordinate descent with XᵀJX fixed.
 #[pyfunction]
 #[pyo3(signature = (smooth, penalty, signature, x0, solver, limits, seed, n_threads, callback))]
@@ -103,14 +125,7 @@ pub(super) fn solve_j_orthogonal<'py>(
     })?;
     let recession = solution.recession;
     let out = solution_dict(py, solution)?;
-    if let Some(recession) = recession {
-        let dict = PyDict::new(py);
-        dict.set_item("pair", recession.pair)?;
-        dict.set_item("kind", if recession.columns { "columns" } else { "rows" })?;
-        dict.set_item("signs", (recession.signs[0], recession.signs[1]))?;
-        dict.set_item("direction", if recession.upwards { 1 } else { -1 })?;
-        out.set_item("recession", dict)?;
-    }
+    set_recession(&out, recession)?;
     Ok((out, watch.into_error()))
 }
 
@@ -153,54 +168,4 @@ pub(super) fn hyperbolic_cs<'py>(
         cs.v1.into_pyarray(py),
         cs.v2.into_pyarray(py),
     ))
-}
-
-/// (criticality, row gap, its pair, column gap, its pair) of a point.
-type Certificate = (
-    Option<f64>,
-    f64,
-    Option<(usize, usize)>,
-    Option<f64>,
-    Option<(usize, usize)>,
-    u64,
-);
-
-/// Stationarity of a point with XᵀJX fixed.
-#[pyfunction]
-pub(super) fn certify_j_orthogonal<'py>(
-    py: Python<'py>,
-    smooth: AnySmooth<'py>,
-    penalty: AnyPenalty,
-    signature: PyReadonlyArray1<'py, i8>,
-    x: PyReadonlyArray2<'py, f64>,
-    n_threads: Option<usize>,
-) -> PyResult<Certificate> {
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let signature = signature_of(&signature)?;
-    let x = x.as_array().as_standard_layout().into_owned();
-    Ok(with_penalty!(&penalty, penalty => py.detach(|| {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: x.ncols(),
-        };
-        let square = x.nrows() == x.ncols();
-        let residual = square.then(|| {
-            let gradient = smooth.gradient(x.view(), &threads);
-            hyperbolic::criticality(x.view(), gradient.view(), &signature)
-        });
-        let rows = hyperbolic::row_gap(&problem, x.view(), &threads);
-        let columns = hyperbolic::column_gap(&problem, &x, &threads);
-        let pairs = rows.pairs + columns.map_or(0, |c| c.pairs);
-        (
-            residual,
-            rows.decrease,
-            rows.pair,
-            columns.map(|c| c.decrease),
-            columns.and_then(|c| c.pair),
-            pairs,
-        )
-    })))
 }

@@ -4,19 +4,21 @@
 mod finite_sum;
 mod hyperbolic;
 mod input;
+mod strategy;
 mod ultrahyperbolic;
 mod watch;
 
 use ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::solver::{Problem, Solution};
-use crate::{Error, Options, Signature, Threads, minimize, start};
+use crate::{Error, Options, Signature, Smooth, Threads, minimize, start};
 
+use hyperbolic::signature_or_stiefel;
 use input::{AnyPenalty, AnySmooth, SolverOptions};
 use watch::Watch;
 
@@ -38,8 +40,58 @@ macro_rules! with_penalty {
     };
 }
 
-mod strategy;
 pub(crate) use with_penalty;
+
+/// A problem on the Stiefel manifold as Python describes it.
+struct Instance {
+    smooth: Box<dyn Smooth>,
+    penalty: AnyPenalty,
+    components: usize,
+    signature: Signature,
+    threads: Threads,
+}
+
+impl Instance {
+    fn new(
+        smooth: AnySmooth<'_>,
+        penalty: AnyPenalty,
+        signature: Option<PyReadonlyArray1<'_, i8>>,
+        components: usize,
+        n_threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let threads = Threads::new(n_threads)?;
+        let smooth = smooth.build()?;
+        Ok(Self {
+            signature: signature_or_stiefel(signature, smooth.rows())?,
+            smooth,
+            penalty,
+            components,
+            threads,
+        })
+    }
+
+    fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> Result<Array2<f64>, Error> {
+        let nonnegative = matches!(self.penalty, AnyPenalty::NonNegative(_));
+        let (smooth, r) = (&*self.smooth, self.components);
+        x0.point(smooth, r, nonnegative, project, seed, &self.threads)
+    }
+}
+
+/// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], without the GIL.
+macro_rules! detached {
+    ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
+        with_penalty!(&$instance.penalty, penalty => {
+            let $problem = Problem {
+                smooth: &*$instance.smooth,
+                penalty,
+                signature: &$instance.signature,
+                components: $instance.components,
+            };
+            $py.detach(|| $body)
+        })
+    };
+}
+pub(crate) use detached;
 
 /// Where to start.
 #[derive(FromPyObject)]
@@ -124,15 +176,13 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use super::strategy::{basis_factorization, certify, solve_auto, solve_path};
+    use super::strategy::{basis_factorization, certify, solve_at_count, solve_auto, solve_path};
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;
 
     #[pymodule_export]
-    use super::hyperbolic::{
-        certify_j_orthogonal, hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal,
-    };
+    use super::hyperbolic::{hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal};
 
     #[pymodule_export]
     use super::ultrahyperbolic::{
@@ -152,7 +202,7 @@ mod _core {
     #[allow(clippy::too_many_arguments)]
     fn solve_stiefel<'py>(
         py: Python<'py>,
-        smooth: AnySmooth,
+        smooth: AnySmooth<'py>,
         penalty: AnyPenalty,
         n_components: usize,
         x0: StartPoint<'py>,
@@ -164,27 +214,11 @@ mod _core {
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
         let options: Options = solver.options(&limits, seed)?;
-        let threads = Threads::new(n_threads)?;
-        let smooth = smooth.build()?;
-        let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
-        let x0 = x0.point(
-            &*smooth,
-            n_components,
-            nonnegative,
-            project_x0,
-            seed,
-            &threads,
-        )?;
-        let signature = Signature::stiefel(smooth.rows());
+        let instance = Instance::new(smooth, penalty, None, n_components, n_threads)?;
+        let x0 = instance.start(&x0, project_x0, seed)?;
         let mut watch = Watch::new(callback);
-        let solution = with_penalty!(&penalty, penalty => {
-            let problem = Problem {
-                smooth: &*smooth,
-                penalty,
-                signature: &signature,
-                components: n_components,
-            };
-            py.detach(|| minimize(&problem, x0, &options, &threads, &mut watch))
+        let solution = detached!(py, instance, problem => {
+            minimize(&problem, x0, &options, &instance.threads, &mut watch)
         })?;
         Ok((solution_dict(py, solution)?, watch.into_error()))
     }

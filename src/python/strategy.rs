@@ -1,24 +1,27 @@
 //! Paths, the default solver, certificates and the basis factorization.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::hyperbolic::set_recession;
 use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
 use super::watch::{Watch, status_name};
-use super::{Returned, StartPoint, solution_dict};
-use crate::strategy::{Auto, follow_path, minimize_auto};
-use crate::{Problem, Signature, Threads};
+use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
+use crate::penalty::L0;
+use crate::strategy::{Auto, follow_path, minimize_at_count, minimize_auto};
+use crate::{Options, Problem, Side, Signature};
 
 /// The default solver: several starts, the best polished and perturbed.
 #[pyfunction]
-#[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
+#[pyo3(signature = (smooth, penalty, signature, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn solve_auto<'py>(
     py: Python<'py>,
     smooth: AnySmooth<'py>,
     penalty: AnyPenalty,
+    signature: Option<PyReadonlyArray1<'py, i8>>,
     n_components: usize,
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
@@ -39,35 +42,31 @@ pub(super) fn solve_auto<'py>(
                     .collect::<crate::Result<_>>()
             })
             .transpose()?,
-        options: limits.options(seed),
+        options: Options {
+            side: if signature.is_some() {
+                Side::Both
+            } else {
+                Side::Rows
+            },
+            ..limits.options(seed)
+        },
     };
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+    let mixed = signature.is_some();
+    let instance = Instance::new(smooth, penalty, signature, n_components, n_threads)?;
     let x0 = x0
-        .map(|x0| {
-            x0.point(
-                &*smooth,
-                n_components,
-                nonnegative,
-                project_x0,
-                seed,
-                &threads,
-            )
+        .map(|x0| match x0 {
+            // Its XᵀJX, whatever it is, is to be kept.
+            StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
+            x0 => instance.start(&x0, project_x0, seed),
         })
         .transpose()?;
-    let signature = Signature::stiefel(smooth.rows());
     let mut watch = Watch::new(callback);
-    let answer = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: n_components,
-        };
-        py.detach(|| minimize_auto(&problem, x0, &auto, &threads, &mut watch))
+    let answer = detached!(py, instance, problem => {
+        minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
     })?;
+    let recession = answer.solution.recession;
     let out = solution_dict(py, answer.solution)?;
+    set_recession(&out, recession)?;
     out.set_item("strategy", answer.strategy)?;
     let starts = answer
         .starts
@@ -97,33 +96,14 @@ pub(super) fn solve_path<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let options = solver.options(&limits, seed)?;
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let nonnegative = matches!(penalty, AnyPenalty::NonNegative(_));
+    let instance = Instance::new(smooth, penalty, None, n_components, n_threads)?;
     let x0 = x0
-        .map(|x0| {
-            x0.point(
-                &*smooth,
-                n_components,
-                nonnegative,
-                project_x0,
-                seed,
-                &threads,
-            )
-        })
+        .map(|x0| instance.start(&x0, project_x0, seed))
         .transpose()?;
-    let signature = Signature::stiefel(smooth.rows());
     let mut watch = Watch::new(callback);
-    let answer = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: n_components,
-        };
-        py.detach(|| {
-            follow_path(&problem, x0, lams.as_deref(), ratio, &options, &threads, &mut watch)
-        })
+    let answer = detached!(py, instance, problem => {
+        let threads = &instance.threads;
+        follow_path(&problem, x0, lams.as_deref(), ratio, &options, threads, &mut watch)
     })?;
     let out = solution_dict(py, answer.solution)?;
     let path = PyList::empty(py);
@@ -141,28 +121,56 @@ pub(super) fn solve_path<'py>(
     Ok((out, watch.into_error()))
 }
 
+/// A given number of nonzeros, from a point with about as many; None if there is none nearby.
+#[pyfunction]
+#[pyo3(signature = (smooth, lam, n_components, x0, n_nonzero, limits, seed, callback))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn solve_at_count<'py>(
+    py: Python<'py>,
+    smooth: AnySmooth<'py>,
+    lam: f64,
+    n_components: usize,
+    x0: PyReadonlyArray2<'py, f64>,
+    n_nonzero: usize,
+    limits: Limits,
+    seed: u64,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Option<Returned<'py>>> {
+    let smooth = smooth.build()?;
+    let signature = Signature::stiefel(smooth.rows());
+    let penalty = L0 { lambda: lam };
+    let x0 = x0.as_array().to_owned();
+    let mut watch = Watch::new(callback);
+    let problem = Problem {
+        smooth: &*smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: n_components,
+    };
+    let options = limits.options(seed);
+    let answer =
+        py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
+    match answer {
+        Some(solution) => Ok(Some((solution_dict(py, solution)?, watch.into_error()))),
+        None => Ok(None),
+    }
+}
+
 /// What is proved about a point.
 #[pyfunction]
 pub(super) fn certify<'py>(
     py: Python<'py>,
     smooth: AnySmooth<'py>,
     penalty: AnyPenalty,
+    signature: Option<PyReadonlyArray1<'py, i8>>,
     n_components: usize,
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let signature = Signature::stiefel(smooth.rows());
+    let instance = Instance::new(smooth, penalty, signature, n_components, n_threads)?;
     let x = x.as_array().to_owned();
-    let certificate = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: n_components,
-        };
-        py.detach(|| crate::certify(&problem, x.view(), &threads))
+    let certificate = detached!(py, instance, problem => {
+        crate::certify(&problem, x.view(), &instance.threads)
     })?;
     let out = PyDict::new(py);
     out.set_item("objective", certificate.objective)?;
@@ -171,7 +179,14 @@ pub(super) fn certify<'py>(
     out.set_item("feasibility", certificate.feasibility)?;
     out.set_item("block2_gap", certificate.block2_gap)?;
     out.set_item("block2_pair", certificate.block2_pair)?;
+    let kind = if certificate.block2_columns {
+        "columns"
+    } else {
+        "rows"
+    };
+    out.set_item("block2_kind", certificate.block2_pair.map(|_| kind))?;
     out.set_item("block2_measure", certificate.block2_measure)?;
+    out.set_item("stationarity", certificate.stationarity)?;
     out.set_item("criticality", certificate.criticality)?;
     out.set_item("n_pairs", certificate.pairs)?;
     out.set_item("n_pairs_proved", certificate.proved_pairs)?;

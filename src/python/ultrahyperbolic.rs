@@ -2,8 +2,7 @@
 
 use ndarray::{Array1, Array2, Array3, Axis};
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadonlyArray3,
+    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
 };
 use pyo3::prelude::*;
 
@@ -185,17 +184,7 @@ impl PyStructuralProbe {
 
 /// Options of a model: (margin, batch_size, negatives, learning_rate, update, its option, seed, α, matchings).
 #[derive(FromPyObject)]
-pub(super) struct ModelOptions(
-    f64,
-    usize,
-    usize,
-    f64,
-    String,
-    f64,
-    u64,
-    f64,
-    usize,
-);
+pub(super) struct ModelOptions(f64, usize, usize, f64, String, f64, u64, f64, usize);
 
 impl ModelOptions {
     fn update(&self) -> Result<RelationUpdate> {
@@ -259,9 +248,7 @@ fn write_state<'py>(py: Python<'py>, state: Embedding, n: usize) -> StateOut<'py
     let mut matrices = Array3::zeros((count, n, n));
     let mut memories = Array2::zeros((count, memory));
     for (k, relation) in state.relations.iter().enumerate() {
-        matrices
-            .index_axis_mut(Axis(0), k)
-            .assign(&relation.matrix);
+        matrices.index_axis_mut(Axis(0), k).assign(&relation.matrix);
         memories.row_mut(k).assign(&relation.memory);
     }
     (

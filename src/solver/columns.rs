@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 use super::{Problem, Side, State, repair};
 use crate::block::{Block, ColumnSweep, Outcome};
 use crate::error::{Error, Result};
-use crate::hyperbolic::{ColumnJacobi, Gap};
+use crate::hyperbolic::{ColumnJacobi, Gap, trace_gap};
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
@@ -181,12 +181,9 @@ impl<P: Penalty> State<'_, P> {
         match &columns.method {
             Method::Trace(weights) => {
                 let mut jacobi = columns.sweep.take().unwrap_or_else(|| {
-                    let y = self.problem.smooth.apply(self.x.view(), self.threads);
-                    let b = self.x.t().dot(&y);
-                    let b = (&b + &b.t()) * 0.5;
                     ColumnJacobi::new(
                         self.x.view(),
-                        b,
+                        trace_matrix(self.problem, &self.x, self.threads),
                         columns.signs.clone(),
                         weights.clone(),
                         self.options.rapidity_bound,
@@ -274,6 +271,16 @@ impl<P: Penalty> State<'_, P> {
     }
 }
 
+/// XᵀCX.
+fn trace_matrix<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    threads: &Threads,
+) -> Array2<f64> {
+    let b = x.t().dot(&problem.smooth.apply(x.view(), threads));
+    (&b + &b.t()) * 0.5
+}
+
 /// The largest diagonal entry of C in magnitude.
 fn size_of(smooth: &dyn Smooth) -> f64 {
     smooth.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
@@ -327,11 +334,16 @@ pub(crate) fn column_pairs_gap<P: Penalty>(
     threads: &Threads,
 ) -> Option<Gap> {
     let k = repair::start_constraint(x.view(), problem.signature);
-    let signs = repair::signs_of(k.view())?;
-    if problem.smooth.metric().is_some() {
-        return None;
-    }
-    let penalty = problem.penalty.transposed()?;
+    let (how, signs) = method(problem, k.view()).ok()?;
+    let penalty = match how {
+        Method::Pairs(penalty) => penalty,
+        Method::Trace(weights) => {
+            let b = trace_matrix(problem, x, threads);
+            let size = size_of(problem.smooth);
+            let noise: Vec<f64> = x.columns().into_iter().map(|c| size * c.dot(&c)).collect();
+            return Some(trace_gap(b.view(), &signs, &weights, &noise));
+        }
+    };
     let (mut block, linear) = column_block(problem, x, None, &signs, threads);
     let mut scratch = Scratch::new(x.nrows());
     let (outcome, best): (Outcome, _) = pulp::Arch::new().dispatch(ColumnSweep {

@@ -75,6 +75,10 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// evaluation is a few ε times it.
 pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
+/// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
+/// unbounded below mostly is so along any of them.
+const PROBED_PAIRS: usize = 50;
+
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
 
@@ -545,6 +549,10 @@ impl<'a, P: Penalty> State<'a, P> {
         if self.options.max_sweeps == Some(0) {
             return Status::MaxSweeps;
         }
+        self.probe();
+        if self.recession.is_some() {
+            return Status::Unbounded;
+        }
         loop {
             if self.options.target.is_some_and(|t| self.objective <= t) {
                 return Status::Target;
@@ -575,6 +583,10 @@ impl<'a, P: Penalty> State<'a, P> {
 
             if self.turn.columns {
                 self.column_step();
+                // Every round of columns can grow X by orders of magnitude.
+                if self.recession.is_none() && self.diverges() {
+                    return Status::Diverged;
+                }
             } else {
                 self.refresh_if_stale();
                 self.step();
@@ -640,6 +652,29 @@ impl<'a, P: Penalty> State<'a, P> {
                         self.schedule.restrict_to_support();
                     }
                 }
+            }
+        }
+    }
+
+    /// Looks for a pair of rows along which F is unbounded below, moving nothing: [`PROBED_PAIRS`]
+    /// pairs of opposite sign. They count as visited if one is found.
+    fn probe(&mut self) {
+        if self.problem.signature.is_definite() || self.options.rapidity_bound.is_some() {
+            return;
+        }
+        let (positive, negative): (Vec<usize>, Vec<usize>) =
+            (0..self.x.nrows()).partition(|&i| self.problem.signature.sign(i) > 0.0);
+        let (p, q) = (positive.len(), negative.len());
+        for k in 0..PROBED_PAIRS.min(p * q) {
+            let (a, b) = (k % p, (k % p + k / p) % q);
+            let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
+            self.block.load(self.x.view(), &[i], &[j]);
+            self.tracker.fill(&mut self.block);
+            self.sweep_block(Pairs::Cross);
+            if let Some(recession) = self.block.recession() {
+                self.recession = Some(recession);
+                self.counts.visited += k as u64 + 1;
+                return;
             }
         }
     }

@@ -11,14 +11,15 @@ use super::clock::{Clock, Pace};
 use super::geometry::{polar, project_on_support, varimax};
 use super::oracle::Oracle;
 use super::path::{default_stages, follow_path, top_diagonal};
-use super::{escape, forward, smoothed, splitting, supports, workers};
+use super::{escape, forward, mixed, smoothed, splitting, supports, workers};
 use crate::certificate::known_optimum;
 use crate::error::{Error, Result};
 use crate::linalg;
+use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
 use crate::smooth::Smooth;
 use crate::solver::{
-    Control, Monitor, Options, Problem, Record, Solution, Status, constraint, minimize,
+    Control, Monitor, Options, Problem, Record, Solution, Status, drift, minimize, start_constraint,
 };
 use crate::start;
 use crate::threads::Threads;
@@ -26,8 +27,10 @@ use crate::threads::Threads;
 /// Ratio of the λ-path inside [`minimize_auto`].
 const RATIO: f64 = 0.5;
 
-/// Share of the time limit for the starts, and for the perturbations after them.
+/// Share of the time limit for the starts (of one round, of more), and for the perturbations after
+/// them.
 const STARTS_SHARE: f64 = 0.55;
+const SINGLE_SHARE: f64 = 0.75;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
@@ -49,6 +52,12 @@ const IDLE_ROUNDS: usize = 40;
 
 /// Relative distance from the best start within which a method is worth repeating.
 const NEAR: f64 = 0.02;
+
+/// Relative distance from the best point within which a perturbed one is polished.
+const PROMISING: f64 = 1e-2;
+
+/// How often a smoothed descent starts afresh instead of from the best point.
+const AFRESH: f64 = 0.7;
 
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
@@ -159,15 +168,50 @@ pub struct AutoSolution {
 
 /// A feasible point and how it was found.
 #[derive(Debug, Clone)]
-struct Candidate {
-    x: Array2<f64>,
-    objective: f64,
+pub(super) struct Candidate {
+    pub(super) x: Array2<f64>,
+    pub(super) objective: f64,
     name: String,
     seconds: f64,
     iterations: u64,
     updates: u64,
     /// Whether exact pairs and tangent steps have both come to rest.
-    settled: bool,
+    pub(super) settled: bool,
+}
+
+impl Candidate {
+    pub(super) fn new<P: Penalty>(
+        oracle: &Oracle<'_, P>,
+        x: Array2<f64>,
+        name: String,
+        clock: &Clock,
+    ) -> Self {
+        Self {
+            objective: oracle.objective(&x),
+            x,
+            name,
+            seconds: clock.seconds(),
+            iterations: 0,
+            updates: 0,
+            settled: false,
+        }
+    }
+
+    /// The point of a descent, if it is no worse, and its counts.
+    pub(super) fn take(&mut self, solution: &Solution) {
+        self.iterations += solution.iterations;
+        self.updates += solution.updates;
+        if solution.objective <= self.objective {
+            self.x.clone_from(&solution.x);
+            self.objective = solution.objective;
+        }
+    }
+}
+
+/// Seeds whose neighbours, in either argument, have nothing to do with each other.
+pub(super) fn decorrelated(seed: u64, index: u64) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
 }
 
 /// What all tasks of a solve share.
@@ -184,7 +228,7 @@ struct Shared<'a, P: Penalty> {
 }
 
 /// Stops a descent when the clock does.
-struct Watch<'a>(&'a Clock);
+pub(super) struct Watch<'a>(pub(super) &'a Clock);
 
 impl Monitor for Watch<'_> {
     fn poll(&mut self) -> Control {
@@ -198,8 +242,12 @@ impl Monitor for Watch<'_> {
 
 /// Minimises with several starts on all threads; the best point is returned.
 ///
+/// With a mixed signature `x0` (by default the first r columns of the identity) says what XᵀJX is,
+/// and no strategies can be chosen: see the notes in [`strategy`](crate::strategy).
+///
 /// # Errors
-/// If the problem, the options or the shape of `x0` are not valid, or the signature is not all +1.
+/// If the problem, the options or the shape of `x0` are not valid, the signature is all −1, or
+/// strategies are given for a mixed one.
 pub fn minimize_auto<P: Penalty>(
     problem: &Problem<'_, P>,
     x0: Option<Array2<f64>>,
@@ -210,8 +258,15 @@ pub fn minimize_auto<P: Penalty>(
     let started = Instant::now();
     problem.check()?;
     auto.options.check(problem.smooth.rows())?;
-    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
-        return Err(Error::invalid("signature", "must be all +1 for Auto"));
+    let mixed = !problem.signature.is_definite();
+    if !mixed && problem.signature.sign(0) < 0.0 {
+        return Err(Error::invalid("signature", "must not be all -1 for Auto"));
+    }
+    if mixed && auto.strategies.is_some() {
+        return Err(Error::invalid(
+            "strategies",
+            "must not be given for a mixed signature",
+        ));
     }
     let (n, r) = (problem.smooth.rows(), problem.components);
     if let Some(x0) = &x0 {
@@ -229,12 +284,20 @@ pub fn minimize_auto<P: Penalty>(
         return Err(Error::invalid("n_starts", "must be at least 1, got 0"));
     }
     let clock = Clock::new(started, auto.options.max_time);
-    let first = x0
-        .clone()
-        .unwrap_or_else(|| first_point(problem, auto.options.seed));
-    let mut board = Board::new(problem, auto, &clock, first, monitor);
+    let first = x0.clone().unwrap_or_else(|| {
+        if mixed {
+            Array2::eye(n).slice_move(s![.., ..r])
+        } else {
+            first_point(problem, auto.options.seed)
+        }
+    });
+    let mut board = Board::new(problem, auto, &clock, first.clone(), monitor);
     if board.status.is_none() && auto.options.max_sweeps != Some(0) {
-        board.solve(x0, threads);
+        if mixed {
+            mixed::search(&mut board, problem, auto, &clock, &first, threads);
+        } else {
+            board.solve(x0, threads);
+        }
     }
     Ok(board.finish())
 }
@@ -313,12 +376,7 @@ fn kicked(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
 
 impl<P: Penalty> Shared<'_, P> {
     fn seed(&self, index: u64) -> u64 {
-        // Decorrelates neighbouring seeds and indices.
-        self.auto
-            .options
-            .seed
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+        decorrelated(self.auto.options.seed, index)
     }
 
     /// Whether the penalty is small beside f at the rotated spectral solution: a solution is then
@@ -334,7 +392,7 @@ impl<P: Penalty> Shared<'_, P> {
         let dense = self.is_dense();
         let mut plan = match self.problem.penalty.form() {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
-            Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Splitting],
+            Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
             Form::Count(_) => vec![
                 Forward, Splitting, Supports, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
@@ -350,15 +408,7 @@ impl<P: Penalty> Shared<'_, P> {
     }
 
     fn candidate(&self, x: Array2<f64>, name: String) -> Candidate {
-        Candidate {
-            objective: self.oracle.objective(&x),
-            x,
-            name,
-            seconds: self.clock.seconds(),
-            iterations: 0,
-            updates: 0,
-            settled: false,
-        }
+        Candidate::new(&self.oracle, x, name, self.clock)
     }
 
     /// A feasible point from a dense orthonormal X and a copy Y that says which entries are zero.
@@ -424,6 +474,26 @@ impl<P: Penalty> Shared<'_, P> {
         self.settle(&x, &y).map(|x| self.tangent(x, pace.rest(0.2)))
     }
 
+    /// Smoothed descents from `first`, if there is one, and from random rotations of the spectral
+    /// solution.
+    fn race(
+        &self,
+        schedule: smoothed::Schedule,
+        first: Option<&Array2<f64>>,
+        seed: u64,
+        pace: Pace<'_>,
+    ) -> (Array2<f64>, f64) {
+        let r = self.oracle.columns();
+        let start = |k: usize| match first {
+            Some(first) if k == 0 => first.clone(),
+            _ => {
+                let rotation = start::random(r, r, seed.wrapping_add(k as u64));
+                self.spectral.dot(&rotation)
+            }
+        };
+        smoothed::race(&self.oracle, start, schedule, pace)
+    }
+
     fn path_from(
         &self,
         x0: Option<Array2<f64>>,
@@ -474,7 +544,8 @@ impl<P: Penalty> Shared<'_, P> {
             Strategy::Given => self.given.clone(),
             Strategy::Splitting => {
                 let pace = self.clock.pace(until, SPLITTING_STEPS);
-                self.split(rotated, splitting::BETA, seed, pace)
+                let beta = splitting::range(&self.oracle, &self.rotated);
+                self.split(rotated, beta, seed, pace)
             }
             Strategy::Smoothed => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
@@ -485,11 +556,14 @@ impl<P: Penalty> Shared<'_, P> {
                         first: 1.0,
                         last: 1.0,
                         stages: 1,
-                        front: 1.0,
                     },
                 };
-                let (x, epsilon) =
-                    smoothed::descend(&self.oracle, rotated, schedule, pace.first(0.85));
+                let (x, epsilon) = self.race(
+                    schedule,
+                    (!repeated).then_some(&rotated),
+                    seed,
+                    pace.first(0.85),
+                );
                 let x = self.threshold(&x, epsilon);
                 Some(self.tangent(x, self.clock.pace(until, TANGENT_STEPS)))
             }
@@ -538,59 +612,17 @@ impl<P: Penalty> Shared<'_, P> {
         candidate
     }
 
-    /// Exact pairs and tangent steps in turn, until neither lowers F.
     fn polish(&self, from: Candidate, until: Option<f64>, sweeps: Option<u64>) -> Candidate {
-        const ROUNDS: usize = 12;
-        let mut best = from;
-        let mut done = 0;
-        for _ in 0..ROUNDS {
-            let before = best.objective;
-            let descent = escape::descend(
-                &self.oracle,
-                best.x.clone(),
-                TANGENT_STEPS,
-                self.clock.pace(until, TANGENT_STEPS),
-            );
-            let rest = descent.stalled;
-            if descent.objective < best.objective {
-                best.x = descent.x;
-                best.objective = descent.objective;
-            }
-            let options = Options {
-                max_time: until
-                    .or(self.clock.limit())
-                    .map(|until| (until - self.clock.seconds()).max(0.0)),
-                max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
-                ..self.auto.options.clone()
-            };
-            let Ok(solution) = minimize(
-                self.problem,
-                best.x.clone(),
-                &options,
-                &Threads::serial(),
-                &mut Watch(self.clock),
-            ) else {
-                break;
-            };
-            best.iterations += solution.iterations;
-            best.updates += solution.updates;
-            done += solution.sweeps;
-            let size = solution.smooth_value.abs() + solution.penalty_value.abs();
-            let converged = matches!(solution.status, Status::Converged | Status::Target);
-            if solution.objective <= best.objective {
-                best.x = solution.x;
-                best.objective = solution.objective;
-            }
-            if !converged {
-                break;
-            }
-            if before - best.objective <= self.auto.options.tol * size {
-                best.settled = rest;
-                break;
-            }
-        }
-        best.seconds = self.clock.seconds();
-        best
+        let options = &self.auto.options;
+        polish(
+            self.problem,
+            &self.oracle,
+            options,
+            self.clock,
+            from,
+            until,
+            sweeps,
+        )
     }
 
     /// Ways to perturb that fit the problem.
@@ -598,7 +630,7 @@ impl<P: Penalty> Shared<'_, P> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
             Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
-            Form::Absolute(_) => vec![Smoothed, Path, Splitting],
+            Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
         };
@@ -639,23 +671,29 @@ impl<P: Penalty> Shared<'_, P> {
                 }
             }
             (Strategy::Splitting, _) => {
-                let first = splitting::BETA.0 * 6f64.powf(draw);
+                let (first, last) = splitting::range(&self.oracle, &self.rotated);
+                let first = first * 6f64.powf(draw);
                 let pace = self.clock.pace(until, SPLITTING_STEPS);
                 let from = kicked(base, 0.05 * draw, seed);
-                self.split(from, (first, splitting::BETA.1), seed, pace)
+                self.split(from, (first, last), seed, pace)
                     .unwrap_or_else(|| base.clone())
             }
             (Strategy::Smoothed, _) => {
                 let schedule = match self.problem.penalty.form() {
-                    Form::Count(_) => smoothed::Schedule {
-                        first: 0.5 + 1.5 * draw,
-                        ..smoothed::COUNT
-                    },
+                    Form::Count(_) => smoothed::COUNT,
                     _ => smoothed::ABSOLUTE,
                 };
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
-                let from = kicked(base, 0.04 * draw, seed);
-                let (x, epsilon) = smoothed::descend(&self.oracle, from, schedule, pace.first(0.8));
+                let (x, epsilon) = if draw < AFRESH {
+                    self.race(schedule, None, seed, pace.first(0.8))
+                } else {
+                    let from = kicked(base, 0.04 * draw, seed);
+                    let schedule = smoothed::Schedule {
+                        first: schedule.first * draw,
+                        ..schedule
+                    };
+                    smoothed::descend(&self.oracle, from, schedule, pace.first(0.8))
+                };
                 let x = self.threshold(&x, epsilon);
                 self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
             }
@@ -683,19 +721,75 @@ impl<P: Penalty> Shared<'_, P> {
     }
 }
 
+/// Exact pairs and tangent steps in turn, until neither lowers F.
+pub(super) fn polish<P: Penalty>(
+    problem: &Problem<'_, P>,
+    oracle: &Oracle<'_, P>,
+    options: &Options,
+    clock: &Clock,
+    from: Candidate,
+    until: Option<f64>,
+    sweeps: Option<u64>,
+) -> Candidate {
+    const ROUNDS: usize = 12;
+    let mut best = from;
+    let mut done = 0;
+    for _ in 0..ROUNDS {
+        let before = best.objective;
+        let descent = escape::descend(
+            oracle,
+            best.x.clone(),
+            TANGENT_STEPS,
+            clock.pace(until, TANGENT_STEPS),
+        );
+        let rest = descent.stalled;
+        if descent.objective < best.objective {
+            best.x = descent.x;
+            best.objective = descent.objective;
+        }
+        let options = Options {
+            max_time: until
+                .or(clock.limit())
+                .map(|until| (until - clock.seconds()).max(0.0)),
+            max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
+            ..options.clone()
+        };
+        let serial = Threads::serial();
+        let watch = &mut Watch(clock);
+        let Ok(solution) = minimize(problem, best.x.clone(), &options, &serial, watch) else {
+            break;
+        };
+        done += solution.sweeps;
+        best.take(&solution);
+        if !matches!(solution.status, Status::Converged | Status::Target) {
+            break;
+        }
+        let size = solution.smooth_value.abs() + solution.penalty_value.abs();
+        if before - best.objective <= options.tol * size {
+            best.settled = rest;
+            break;
+        }
+    }
+    best.seconds = clock.seconds();
+    best
+}
+
 /// The best point so far, the history, and the monitor.
-struct Board<'a, P: Penalty> {
+pub(super) struct Board<'a, P: Penalty> {
     problem: &'a Problem<'a, P>,
     auto: &'a Auto,
     clock: &'a Clock,
     monitor: &'a mut dyn Monitor,
-    best: Candidate,
+    /// What XᵀJX is to be.
+    k: Array2<f64>,
+    pub(super) best: Candidate,
     history: Vec<Record>,
     starts: Vec<StartReport>,
     iterations: u64,
     updates: u64,
     recorded: Instant,
-    status: Option<Status>,
+    pub(super) status: Option<Status>,
+    pub(super) recession: Option<Recession>,
 }
 
 impl<'a, P: Penalty> Board<'a, P> {
@@ -708,6 +802,8 @@ impl<'a, P: Penalty> Board<'a, P> {
     ) -> Self {
         let objective = problem.objective(first.view(), &Threads::serial());
         let mut board = Self {
+            k: start_constraint(first.view(), problem.signature),
+            recession: None,
             problem,
             auto,
             clock,
@@ -752,13 +848,17 @@ impl<'a, P: Penalty> Board<'a, P> {
         self.monitor.record(&record, self.best.x.view())
     }
 
+    /// What XᵀJX is to be.
+    pub(super) fn constraint(&self) -> &Array2<f64> {
+        &self.k
+    }
+
     fn feasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
-        let gap = constraint(x, self.problem.signature) - Array2::<f64>::eye(x.ncols());
-        gap.iter().map(|v| v * v).sum::<f64>().sqrt() + self.problem.penalty.infeasibility(x)
+        drift(x, self.problem.signature, self.k.view()) + self.problem.penalty.infeasibility(x)
     }
 
     /// Takes note of a new point, and of the monitor's wishes.
-    fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
+    pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
         let mut control = self.monitor.poll();
         let mut better = false;
         if let Some(candidate) = candidate {
@@ -769,7 +869,10 @@ impl<'a, P: Penalty> Board<'a, P> {
                 self.best = candidate.clone();
             }
         }
-        if (better || self.recorded.elapsed().as_secs_f64() > 0.1) && self.record() == Control::Stop
+        // Whoever has stopped the solve is not asked again.
+        if self.status.is_none()
+            && (better || self.recorded.elapsed().as_secs_f64() > 0.1)
+            && self.record() == Control::Stop
         {
             control = Control::Stop;
         }
@@ -789,7 +892,7 @@ impl<'a, P: Penalty> Board<'a, P> {
 
     /// The best of what there was and what tasks returned, by index: the order in which they came in
     /// must not decide between equal values.
-    fn settle_best(&mut self, before: Candidate, found: &[Option<Candidate>]) {
+    pub(super) fn settle_best(&mut self, before: Candidate, found: &[Option<Candidate>]) {
         self.best = found.iter().flatten().fold(before, |best, candidate| {
             if candidate.objective < best.objective {
                 candidate.clone()
@@ -799,7 +902,7 @@ impl<'a, P: Penalty> Board<'a, P> {
         });
     }
 
-    fn report(&mut self, found: &[Option<Candidate>]) {
+    pub(super) fn report(&mut self, found: &[Option<Candidate>]) {
         self.starts
             .extend(found.iter().flatten().map(|candidate| StartReport {
                 strategy: candidate.name.clone(),
@@ -812,7 +915,7 @@ impl<'a, P: Penalty> Board<'a, P> {
         let (problem, auto, clock) = (self.problem, self.auto, self.clock);
         let r = problem.components;
         let (spectral, bounds) = krylov_spectral(problem.smooth, r, threads);
-        let oracle = Oracle::new(problem, bounds);
+        let oracle = Oracle::new(problem, Array2::eye(r), bounds);
         let mut rotated = varimax(spectral.view());
         if matches!(problem.penalty.form(), Form::NonNegative) {
             turn_positive(&mut rotated);
@@ -856,7 +959,12 @@ impl<'a, P: Penalty> Board<'a, P> {
             tasks.insert(0, Strategy::Given);
         }
         let rounds = tasks.len().div_ceil(workers);
-        let seconds = clock.left().map(|left| STARTS_SHARE * left / rounds as f64);
+        let share = if rounds == 1 {
+            SINGLE_SHARE
+        } else {
+            STARTS_SHARE
+        };
+        let seconds = clock.left().map(|left| share * left / rounds as f64);
         let sweeps = auto.options.max_sweeps;
         let allotted = sweeps.map(|limit| limit / (tasks.len() as u64 + 2));
         if is_optimal(&self.best) {
@@ -977,7 +1085,7 @@ impl<'a, P: Penalty> Board<'a, P> {
             .collect();
         let mut idle = 0;
         let mut index = 0u64;
-        let slice = (0.15 * limit.unwrap_or(0.0)).clamp(0.2, 5.0);
+        let slice = (0.2 * limit.unwrap_or(0.0)).clamp(0.2, 10.0);
         while self.status.is_none() && idle < IDLE_ROUNDS {
             if rounds == 0 {
                 break;
@@ -1015,7 +1123,9 @@ impl<'a, P: Penalty> Board<'a, P> {
                     let stop = limit.map(|_| clock.seconds() + seconds);
                     let candidate =
                         shared.perturb(&base, ways[chosen[w]], first + w as u64, 0.7 * seconds);
-                    if candidate.objective < before + 1e-2 * before.abs() {
+                    // A fresh point has nothing to show before its descent.
+                    let fresh = ways[chosen[w]] == Strategy::Dense;
+                    if fresh || candidate.objective < before + PROMISING * before.abs() {
                         shared.polish(candidate, stop, None)
                     } else {
                         candidate
@@ -1103,7 +1213,7 @@ impl<'a, P: Penalty> Board<'a, P> {
                 updates: self.updates,
                 seconds: last.seconds,
                 history: self.history,
-                recession: None,
+                recession: self.recession,
             },
             strategy: self.best.name,
             starts: self.starts,

@@ -91,6 +91,16 @@ impl<'a> Pace<'a> {
         }
     }
 
+    /// From now, which is progress `from`, to progress `to`.
+    pub(super) fn part(&self, from: f64, to: f64) -> Pace<'a> {
+        Pace {
+            from: self.clock.seconds(),
+            until: self.until.map(|until| self.from + to * (until - self.from)),
+            steps: (self.steps as f64 * (to - from)).ceil() as usize,
+            ..*self
+        }
+    }
+
     /// From now to the end, `share` of the steps.
     pub(super) fn rest(&self, share: f64) -> Pace<'a> {
         Pace {

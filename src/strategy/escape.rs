@@ -12,13 +12,18 @@
 //! X is not critical. The retraction keeps the zeros of X + D: Newton's method on
 //! {XᵀX = I, that pattern}. For ℓ0 the pattern of X is kept (its normal cone is the whole line).
 //! Every accepted point is feasible and lowers F.
+//!
+//! With mixed signs JXΛ takes the place of XΛ (the normal space of {XᵀJX = K}). For square X the system
+//! for Λ has more unknowns than X + D has nonzeros as long as the step is long, so it is damped in
+//! proportion to its residual; and a pattern on which there is no feasible point nearby gives
+//! way to a retraction without one.
 
 use ndarray::{Array2, Zip};
 
 use super::clock::Pace;
-use super::geometry::{inner, restore, square, symmetric};
+use super::geometry::{inner, square, symmetric};
 use super::oracle::{Oracle, soft};
-use crate::certificate::conjugate_gradients;
+use crate::certificate::inexact_conjugate_gradients;
 use crate::penalty::{Form, Penalty, Weights};
 
 /// Decrease, relative to |f| + |h|, at which the descent ends.
@@ -27,8 +32,17 @@ pub(super) const STALL: f64 = 1e-12;
 /// Entries below this are zero when X ≥ 0.
 const NEGLIGIBLE: f64 = 1e-14;
 
-/// Semismooth Newton steps for Λ.
+/// Semismooth Newton steps for Λ, with one sign and with mixed signs.
 const NEWTON_STEPS: usize = 12;
+const MIXED_NEWTON_STEPS: usize = 30;
+
+/// Residual to which the Newton system is solved with mixed signs.
+const INEXACT: f64 = 1e-2;
+
+/// Damping of the Newton system: the least, and with mixed signs the share of ‖error‖/‖D‖, at most
+/// itself.
+const LEAST_DAMPING: f64 = 1e-12;
+const DAMPING: f64 = 0.01;
 
 /// What a descent reached.
 pub(super) struct Descent {
@@ -87,34 +101,47 @@ fn tangent_step<P: Penalty>(
     lambda: &mut Array2<f64>,
 ) -> Array2<f64> {
     let r = x.ncols();
+    let mixed = !oracle.manifold.signature.is_definite();
+    let normals = oracle.manifold.normals(x);
+    let (newton_steps, gradients, tolerance) = if mixed {
+        (MIXED_NEWTON_STEPS, 4 * r + 20, INEXACT)
+    } else {
+        (NEWTON_STEPS, r + 10, 1e-12)
+    };
     let mut weight = Array2::ones(x.dim());
     let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {
-        // X − t(G − XΛ)
-        let mut target = x.dot(lambda);
+        // X − t(G − JXΛ)
+        let mut target = normals.dot(lambda);
         Zip::from(&mut target)
             .and(gradient)
             .and(x)
             .for_each(|v, &g, &x| *v = x + t * (*v - g));
         proximal(oracle, x, &mut target, weight, t);
         target -= x;
-        let mut error = symmetric(&x.t().dot(&target));
+        let mut error = symmetric(&normals.t().dot(&target));
         error.mapv_inplace(|v| -v);
         (target, error)
     };
     let (mut step, mut error) = evaluate(lambda, &mut weight);
-    for _ in 0..NEWTON_STEPS {
+    for _ in 0..newton_steps {
         let size = square(&error);
-        if size <= 1e-18 * square(&step) || size <= 1e-30 {
+        let tangent = if mixed { 1e-10 } else { 1e-18 };
+        if size <= tangent * square(&step) || size <= 1e-30 {
             break;
         }
+        let damping = if mixed {
+            DAMPING * (size / square(&step)).sqrt().min(1.0)
+        } else {
+            0.0
+        };
         let operator = |d: &Array2<f64>| {
-            let mut lifted = x.dot(d);
+            let mut lifted = normals.dot(d);
             lifted *= &weight;
-            let mut image = symmetric(&x.t().dot(&lifted)) * t;
-            image.scaled_add(1e-12 * t, d);
+            let mut image = symmetric(&normals.t().dot(&lifted)) * t;
+            image.scaled_add(damping.max(LEAST_DAMPING) * t, d);
             image
         };
-        let newton = conjugate_gradients(operator, &error, r + 10);
+        let newton = inexact_conjugate_gradients(operator, &error, gradients, tolerance);
         let mut length = 1.0;
         let mut improved = false;
         for _ in 0..8 {
@@ -150,7 +177,10 @@ fn retract<P: Penalty>(
         if nonnegative {
             moved.mapv_inplace(|v| if v > NEGLIGIBLE { v } else { 0.0 });
         }
-        moved = restore(&moved)?;
+        moved = match oracle.manifold.restore(&moved) {
+            Some(restored) => restored,
+            None => oracle.manifold.restore_dense(&moved)?,
+        };
         if !nonnegative || moved.iter().all(|&v| v >= 0.0) {
             return Some(moved);
         }
@@ -170,9 +200,15 @@ pub(super) fn descend<P: Penalty>(
     let (mut smooth, mut gradient) = oracle.value_and_gradient(&x);
     let mut price = penalty.value(x.view());
     let mut objective = smooth + price;
-    let mut lambda = symmetric(&x.t().dot(&gradient));
+    let mut lambda = oracle.manifold.multiplier(&x, &gradient);
     let mut t = 1.0 / oracle.lipschitz;
     let (shortest, longest) = (1e-3 / oracle.lipschitz, 1e3 / oracle.lipschitz);
+    let mixed = !oracle.manifold.signature.is_definite();
+    let short = if mixed {
+        shortest
+    } else {
+        0.1 / oracle.lipschitz
+    };
     let mut steps = 0;
     let mut idle = 0;
     let mut stalled = matches!(penalty.form(), Form::Other);
@@ -202,7 +238,7 @@ pub(super) fn descend<P: Penalty>(
         }
         let Some((next, value, next_price, next_gradient)) = accepted else {
             // A shorter proximal step has a better model; give up when it is short already.
-            if t > 0.1 / oracle.lipschitz && !pace.clock.expired() {
+            if t > short && !pace.clock.expired() {
                 t = (0.1 * t).max(shortest);
                 steps += 1;
                 continue;
@@ -211,7 +247,10 @@ pub(super) fn descend<P: Penalty>(
             break;
         };
         let moved = &next - &x;
-        let turned = (&next_gradient - &next.dot(&lambda)) - (&gradient - &x.dot(&lambda));
+        let turned = {
+            let (here, there) = (oracle.manifold.normals(&x), oracle.manifold.normals(&next));
+            (&next_gradient - &there.dot(&lambda)) - (&gradient - &here.dot(&lambda))
+        };
         let product = inner(&moved, &turned).abs();
         let proposal = if steps % 2 == 0 {
             square(&moved) / product

@@ -1,17 +1,22 @@
 //! The Stiefel manifold in bulk: polar factors, tangent directions, projection onto a support.
 
+use std::borrow::Cow;
+
 use ndarray::{Array2, ArrayView2, Axis, Zip};
 
 use crate::certificate::conjugate_gradients;
 use crate::linalg;
 use crate::signature::Signature;
-use crate::solver::drift;
+use crate::solver::{drift, repair_dense, signed};
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
 
 /// Drift up to which a projected point counts as feasible.
 pub(super) const FEASIBLE: f64 = 1e-11;
+
+/// The same for mixed signs, relative to ‖X‖²/r.
+const MIXED_FEASIBLE: f64 = 2e-14;
 
 /// ⟨A, B⟩.
 pub(super) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
@@ -89,46 +94,101 @@ pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
     turned
 }
 
-/// The nearby point with XᵀX = I and the zeros of x, by at most a few Newton steps with few conjugate
-/// gradients each (unlike [`project_onto_pattern`](crate::project_onto_pattern), which may take long on a
-/// degenerate pattern);
-/// none if that does not reach it.
-pub(super) fn restore(x: &Array2<f64>) -> Option<Array2<f64>> {
-    const NEWTON: usize = 7;
-    const GRADIENTS: usize = 40;
-    const FAR: f64 = 0.7;
-    let r = x.ncols();
-    let mut x = x.clone();
-    let mut before = f64::INFINITY;
-    for step in 0..=NEWTON {
-        let mut gap = -x.t().dot(&x);
-        gap.diag_mut().mapv_inplace(|v| v + 1.0);
-        let size = square(&gap).sqrt();
-        if size <= 2e-16 * (r as f64) || (size <= 1e-13 && size > 0.2 * before) {
-            return Some(x);
+/// The matrices with XᵀJX = K, as the full-gradient methods see them.
+#[derive(Debug, Clone)]
+pub(super) struct Manifold<'a> {
+    pub(super) signature: &'a Signature,
+    pub(super) k: Array2<f64>,
+}
+
+impl<'a> Manifold<'a> {
+    /// {XᵀX = I}, or whatever `signature` and K say.
+    pub(super) fn new(signature: &'a Signature, k: Array2<f64>) -> Self {
+        Self { signature, k }
+    }
+
+    /// JX, which spans the normal space {JXΛ : Λ = Λᵀ}.
+    pub(super) fn normals<'x>(&self, x: &'x Array2<f64>) -> Cow<'x, Array2<f64>> {
+        if self.signature.is_definite() {
+            Cow::Borrowed(x)
+        } else {
+            Cow::Owned(signed(x.view(), self.signature))
         }
-        if !(size < 0.9 * before) || size > FAR || step == NEWTON {
-            return (size <= FEASIBLE).then_some(x);
+    }
+
+    /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
+    pub(super) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
+        let lambda = symmetric(&self.normals(x).t().dot(gradient));
+        if self.signature.is_definite() {
+            return lambda;
         }
-        before = size;
-        let lift = |lambda: &Array2<f64>| {
-            let mut lifted = x.dot(lambda);
-            Zip::from(&mut lifted).and(&x).for_each(|d, &v| {
-                if v == 0.0 {
-                    *d = 0.0;
-                }
-            });
-            lifted
-        };
-        let operator = |lambda: &Array2<f64>| {
-            let product = x.t().dot(&lift(lambda));
+        // XᵀXΛ + ΛXᵀX = XᵀJG + GᵀJX.
+        let gram = x.t().dot(x);
+        let lyapunov = |d: &Array2<f64>| {
+            let product = gram.dot(d);
             &product + &product.t()
         };
-        let lambda = conjugate_gradients(operator, &gap, GRADIENTS);
-        let correction = lift(&lambda);
-        x += &correction;
+        conjugate_gradients(lyapunov, &(lambda * 2.0), 4 * x.ncols() + 20)
     }
-    None
+
+    /// A nearby point with XᵀJX = K for K = diag(±1), whatever happens to the zeros; none if Newton's
+    /// method does not reach it, or for one sign, where patterns do not fail for long.
+    pub(super) fn restore_dense(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+        if self.signature.is_definite() {
+            return None;
+        }
+        let restored = repair_dense(x, self.signature, self.k.view());
+        let gap = drift(restored.view(), self.signature, self.k.view());
+        (gap <= MIXED_FEASIBLE * square(&restored).max(1.0)).then_some(restored)
+    }
+
+    /// The nearby point with XᵀJX = K and the zeros of x, by at most a few Newton steps with few
+    /// conjugate gradients each (unlike [`project_onto_pattern`](crate::project_onto_pattern), which
+    /// may take long on a degenerate pattern); none if that does not reach it.
+    pub(super) fn restore(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+        const NEWTON: usize = 7;
+        const GRADIENTS: usize = 40;
+        const FAR: f64 = 0.7;
+        let r = x.ncols();
+        // Rounding of XᵀJX is relative to ‖X‖²; orthonormal columns have ‖X‖² = r.
+        let (scale, feasible) = if self.signature.is_definite() {
+            (1.0, FEASIBLE)
+        } else {
+            ((square(x) / r as f64).max(1.0), MIXED_FEASIBLE)
+        };
+        let mut x = x.clone();
+        let mut before = f64::INFINITY;
+        for step in 0..=NEWTON {
+            let normals = self.normals(&x).into_owned();
+            let gap = &self.k - &normals.t().dot(&x);
+            let size = square(&gap).sqrt();
+            if size <= 2e-16 * (r as f64) * scale || (size <= 1e-13 * scale && size > 0.2 * before)
+            {
+                return Some(x);
+            }
+            if !(size < 0.9 * before) || size > FAR || step == NEWTON {
+                return (size <= feasible * scale).then_some(x);
+            }
+            before = size;
+            let lift = |lambda: &Array2<f64>| {
+                let mut lifted = normals.dot(lambda);
+                Zip::from(&mut lifted).and(&x).for_each(|d, &v| {
+                    if v == 0.0 {
+                        *d = 0.0;
+                    }
+                });
+                lifted
+            };
+            let operator = |lambda: &Array2<f64>| {
+                let product = normals.t().dot(&lift(lambda));
+                &product + &product.t()
+            };
+            let lambda = conjugate_gradients(operator, &gap, GRADIENTS);
+            let correction = lift(&lambda);
+            x += &correction;
+        }
+        None
+    }
 }
 
 /// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
@@ -141,7 +201,7 @@ pub(super) fn project_on_support(
     const ALTERNATING: usize = 40;
     const NEAR: f64 = 0.3;
     let signature = Signature::stiefel(x.nrows());
-    let eye = Array2::eye(x.ncols());
+    let manifold = Manifold::new(&signature, Array2::eye(x.ncols()));
     let mask = |mut x: Array2<f64>| {
         Zip::from(&mut x).and(support).for_each(|x, &s| {
             if s == 0.0 || (nonnegative && *x < 0.0) {
@@ -158,12 +218,12 @@ pub(super) fn project_on_support(
         {
             return None;
         }
-        let gap = drift(current.view(), &signature, eye.view());
+        let gap = drift(current.view(), &signature, manifold.k.view());
         if !gap.is_finite() {
             return None;
         }
         if (gap <= NEAR && step > 2 || gap <= 1e-3)
-            && let Some(projected) = restore(&current)
+            && let Some(projected) = manifold.restore(&current)
             && (!nonnegative || projected.iter().all(|&v| v >= 0.0))
         {
             return Some(projected);

@@ -17,15 +17,19 @@
 //! pair sweeps and by the tangent steps that pairs cannot make. With time left, the best point is
 //! perturbed and descended from again, and what improves is kept.
 //!
+//! With a mixed signature the starts are random J-orthogonal ones, each descended from by pairs of rows
+//! and columns and by tangent steps in turn, and the best point is kicked.
+//!
 //! Without a time limit everything is counted in steps, so the result depends on the seed alone,
 //! not on the number of threads or the machine's load.
 
 mod auto;
+mod cardinality;
 mod clock;
-mod columns;
 mod escape;
 mod forward;
 mod geometry;
+mod mixed;
 mod oracle;
 mod path;
 mod product;
@@ -35,5 +39,6 @@ mod supports;
 mod workers;
 
 pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
+pub use cardinality::minimize_at_count;
 pub use geometry::varimax;
 pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};

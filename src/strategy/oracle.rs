@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, Zip};
 
-use super::geometry::inner;
+use super::geometry::{Manifold, inner};
 use super::product::symmetric_product;
 use crate::penalty::{Form, Penalty, Weights};
 use crate::smooth;
@@ -12,6 +12,8 @@ use crate::threads::Threads;
 /// Value, gradient and proximal map of a problem, evaluated on one thread.
 pub(super) struct Oracle<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
+    /// Where X lives.
+    pub(super) manifold: Manifold<'a>,
     /// Largest magnitude of the Hessian's eigenvalues.
     pub(super) lipschitz: f64,
     /// Largest eigenvalue of the Hessian, at least 0: the inertia that majorises f.
@@ -20,8 +22,12 @@ pub(super) struct Oracle<'a, P: Penalty> {
 }
 
 impl<'a, P: Penalty> Oracle<'a, P> {
-    /// `bounds`: (about) the extreme eigenvalues of the Hessian.
-    pub(super) fn new(problem: &'a Problem<'a, P>, (low, high): (f64, f64)) -> Self {
+    /// `bounds`: (about) the extreme eigenvalues of the Hessian; K: the value of XᵀJX.
+    pub(super) fn new(
+        problem: &'a Problem<'a, P>,
+        k: Array2<f64>,
+        (low, high): (f64, f64),
+    ) -> Self {
         let linear = problem
             .smooth
             .linear()
@@ -32,6 +38,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
         Self {
             problem,
+            manifold: Manifold::new(problem.signature, k),
             lipschitz,
             // Bounds have slack: a little above zero is zero (concave, as in PCA).
             convexity: if high > 0.1 * lipschitz { high } else { 0.0 },

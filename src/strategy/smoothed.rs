@@ -6,10 +6,11 @@
 //! 2004), while ε falls geometrically. All rows move at once: the best way to dense optima.
 //! One product C X and one r×r eigenvalue problem per step.
 
+use std::ops::Range;
+
 use ndarray::{Array2, Zip};
 
 use super::clock::Pace;
-use super::columns;
 use super::geometry::{inner, polar, square, tangent};
 use super::oracle::Oracle;
 use crate::penalty::{Form, Penalty, Weights};
@@ -20,28 +21,40 @@ pub(super) struct Schedule {
     pub(super) first: f64,
     pub(super) last: f64,
     pub(super) stages: usize,
-    /// Share of the steps for the first ε; the others share the rest.
-    pub(super) front: f64,
 }
 
 /// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops.
 pub(super) const COUNT: Schedule = Schedule {
     first: 2.0,
     last: 0.15,
-    stages: 30,
-    front: 0.04,
+    stages: 20,
 };
 
 /// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector.
 pub(super) const ABSOLUTE: Schedule = Schedule {
-    first: 0.3,
+    first: 1.0,
     last: 0.03,
-    stages: 4,
-    front: 0.6,
+    stages: 12,
 };
+
+impl Schedule {
+    /// ε of a stage, in units.
+    fn at(self, stage: usize) -> f64 {
+        let ratio = stage as f64 / self.stages.saturating_sub(1).max(1) as f64;
+        self.first * (self.last / self.first).powf(ratio)
+    }
+}
 
 /// Relative norm of the gradient at which a stage ends.
 const STAGE_TOLERANCE: f64 = 1e-6;
+
+/// Of a race: the share of the stages after which its descents are compared (the ranks of the
+/// smoothed values then are close to those at the end), the steps that they take, one in how many
+/// goes on, and how many there are at most.
+const EARLY: f64 = 0.3;
+const EARLY_STEPS: usize = 450;
+const PLACES: usize = 5;
+const ENTRIES: usize = 64;
 
 /// The unit of ε.
 pub(super) fn natural_epsilon<P: Penalty>(oracle: &Oracle<'_, P>) -> f64 {
@@ -114,11 +127,11 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
     const MEMORY: f64 = 0.85;
     const ARMIJO: f64 = 1e-4;
 
-    fn new(oracle: &'a Oracle<'b, P>, x: Array2<f64>, epsilon: f64) -> Self {
+    fn new(oracle: &'a Oracle<'b, P>, x: Array2<f64>) -> Self {
         let direction = Array2::zeros((0, 0));
-        let mut descent = Self {
+        Self {
             oracle,
-            epsilon,
+            epsilon: 0.0,
             x,
             value: 0.0,
             direction,
@@ -127,9 +140,7 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
             reference: 0.0,
             mass: 1.0,
             odd: true,
-        };
-        descent.restart(epsilon);
-        descent
+        }
     }
 
     fn restart(&mut self, epsilon: f64) {
@@ -180,6 +191,31 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
         }
         false
     }
+
+    /// The stages `range` of a schedule, in equal shares of the pace and of `limit` steps; returns
+    /// the number of steps.
+    fn run(
+        &mut self,
+        schedule: Schedule,
+        range: Range<usize>,
+        limit: usize,
+        pace: Pace<'_>,
+    ) -> usize {
+        let unit = natural_epsilon(self.oracle);
+        let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
+        let mut steps = 0;
+        for stage in range.clone() {
+            self.restart(unit * schedule.at(stage));
+            let share = (stage + 1 - range.start) as f64 / range.len() as f64;
+            while pace.progress(steps) < share && (steps as f64) < share * limit as f64 {
+                if self.norm2 <= floor * floor || !self.step() {
+                    break;
+                }
+                steps += 1;
+            }
+        }
+        steps
+    }
 }
 
 /// Descends over the schedule; returns a dense orthonormal X and the ε it ended at.
@@ -189,31 +225,54 @@ pub(super) fn descend<P: Penalty>(
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
-    let unit = natural_epsilon(oracle);
-    let at = |stage: usize| {
-        let ratio = stage as f64 / schedule.stages.saturating_sub(1).max(1) as f64;
-        unit * schedule.first * (schedule.last / schedule.first).powf(ratio)
-    };
-    let mut descent = Descent::new(oracle, x, at(0));
+    let mut descent = Descent::new(oracle, x);
+    descent.run(schedule, 0..schedule.stages, usize::MAX, pace);
+    (descent.x, descent.epsilon)
+}
+
+/// Descends from `start(0)`, `start(1)`, … over the first stages, as many as the pace has room for, and
+/// goes on with the best; returns a dense orthonormal X and the ε it ended at.
+///
+/// Which optimum a descent ends in is settled while ε is large: successive halving, once.
+pub(super) fn race<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    start: impl Fn(usize) -> Array2<f64>,
+    schedule: Schedule,
+    pace: Pace<'_>,
+) -> (Array2<f64>, f64) {
+    let early = (EARLY * schedule.stages as f64).round() as usize;
+    let mut entries: Vec<Descent<'_, '_, P>> = Vec::new();
     let mut steps = 0;
-    for stage in 0..schedule.stages {
-        if stage > 0 {
-            descent.restart(at(stage));
-        }
-        let others = schedule.stages.saturating_sub(1).max(1) as f64;
-        let share = schedule.front + (1.0 - schedule.front) * stage as f64 / others;
-        let floor = STAGE_TOLERANCE * oracle.lipschitz;
-        while pace.progress(steps) < share {
-            if descent.norm2 <= floor * floor || !descent.step() {
-                break;
+    let mut most = 1;
+    while entries.len() < most {
+        let spent = pace.progress(steps);
+        let mut descent = Descent::new(oracle, start(entries.len()));
+        let part = pace.part(spent, (spent + EARLY).min(1.0));
+        steps += descent.run(schedule, 0..early, EARLY_STEPS, part);
+        entries.push(descent);
+        if entries.len() == 1 && early > 0 {
+            let cost = pace.progress(steps) - spent;
+            let whole = cost * (1.0 + (1.0 - EARLY) / EARLY / PLACES as f64);
+            most = ((1.0 / whole.max(1e-3)) as usize).clamp(1, ENTRIES);
+            if most < PLACES {
+                // Less than one place to win: a single descent.
+                most = 1;
             }
-            steps += 1;
         }
-        let turns =
-            matches!(oracle.problem.penalty.form(), Form::Absolute(_)) && columns::applies(oracle);
-        if turns && stage + 1 < schedule.stages {
-            columns::sweep(oracle, &mut descent.x, 1);
+        if pace.progress(steps) >= 1.0 - EARLY {
+            break;
         }
     }
-    (descent.x, descent.epsilon)
+    entries.sort_by(|a, b| a.value.total_cmp(&b.value));
+    entries.truncate((entries.len() / PLACES).max(1));
+    let count = entries.len();
+    for (k, descent) in entries.iter_mut().enumerate() {
+        let spent = pace.progress(steps);
+        let part = pace.part(spent, spent + (1.0 - spent) / (count - k) as f64);
+        steps += descent.run(schedule, early..schedule.stages, usize::MAX, part);
+    }
+    entries
+        .into_iter()
+        .min_by(|a, b| a.value.total_cmp(&b.value))
+        .map_or_else(|| (start(0), 0.0), |best| (best.x, best.epsilon))
 }

@@ -6,17 +6,42 @@
 //! W <- W + β (X − Y)
 //! ```
 //!
-//! β starts where the sparse copy Y is free to change its support and ends where X and Y agree.
+//! β starts where the sparse copy Y is free to change its support, far below the curvature that the
+//! last component sees, and ends where X and Y agree.
 
 use ndarray::Array2;
 
 use super::clock::Pace;
-use super::geometry::polar;
+use super::geometry::{polar, square, symmetric};
 use super::oracle::Oracle;
-use crate::penalty::Penalty;
+use crate::linalg::symmetric_eigen;
+use crate::penalty::{Form, Penalty, Weights};
 
-/// First and last β in units of the Lipschitz constant.
-pub(super) const BETA: (f64, f64) = (0.05, 3.0);
+/// First β in units of the curvature that the last component sees, last β in units of the Lipschitz
+/// constant.
+const BETA: (f64, f64) = (0.06, 1.2);
+
+/// The last β is at least this many λ: below, single entries do not survive the proximal map.
+const SURVIVAL: f64 = 16.0;
+
+/// Relative distance of X and Y at which they agree.
+const AGREE: f64 = 1e-9;
+
+/// First and last β for a start: the smallest eigenvalue of −Xᵀ∇f(X) can be far below the Lipschitz
+/// constant.
+pub(super) fn range<P: Penalty>(oracle: &Oracle<'_, P>, x: &Array2<f64>) -> (f64, f64) {
+    let (_, gradient) = oracle.value_and_gradient(x);
+    let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&gradient)).mapv(|v| -v).view());
+    let lipschitz = oracle.lipschitz;
+    let level = seen[0].clamp(1e-4 * lipschitz, lipschitz);
+    let lambda = match oracle.problem.penalty.form() {
+        Form::Count(lambda) => lambda,
+        Form::Absolute(Weights::Scalar(lambda)) => *lambda,
+        Form::Absolute(Weights::Entrywise(weights)) => weights.iter().fold(0.0, |m, &w| w.max(m)),
+        _ => 0.0,
+    };
+    (BETA.0 * level, (BETA.1 * lipschitz).max(SURVIVAL * lambda))
+}
 
 /// Runs the splitting; returns (X, Y), X orthonormal, Y in the penalty's pattern.
 pub(super) fn anneal<P: Penalty>(
@@ -25,9 +50,8 @@ pub(super) fn anneal<P: Penalty>(
     beta: (f64, f64),
     pace: Pace<'_>,
 ) -> (Array2<f64>, Array2<f64>) {
-    let lipschitz = oracle.lipschitz;
     let inertia = oracle.convexity;
-    let (first, last) = (beta.0 * lipschitz, beta.1 * lipschitz);
+    let (first, last) = beta;
     let mut x = x;
     let mut y = x.clone();
     let mut multiplier = Array2::<f64>::zeros(x.dim());
@@ -46,10 +70,10 @@ pub(super) fn anneal<P: Penalty>(
         let mut shifted = x.clone();
         shifted.scaled_add(1.0 / beta, &multiplier);
         y = oracle.proximal(shifted, 1.0 / beta);
-        multiplier.scaled_add(beta, &x);
-        multiplier.scaled_add(-beta, &y);
+        let gap = &x - &y;
+        multiplier.scaled_add(beta, &gap);
         step += 1;
-        if ratio >= 1.0 {
+        if ratio >= 1.0 || square(&gap) <= AGREE * AGREE * x.ncols() as f64 {
             return (x, y);
         }
     }

@@ -148,7 +148,11 @@ fn softplus(x: f64) -> f64 {
 /// σ(x).
 fn sigmoid(x: f64) -> f64 {
     let e = (-x.abs()).exp();
-    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+    if x >= 0.0 {
+        1.0 / (1.0 + e)
+    } else {
+        e / (1.0 + e)
+    }
 }
 
 fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -261,11 +265,7 @@ impl UltraE {
     fn points(&self, state: &Embedding) -> Array2<f64> {
         let n = self.space.dim();
         let mut points = Array2::zeros((state.entities.nrows(), n));
-        for (row, mut point) in state
-            .entities
-            .outer_iter()
-            .zip(points.outer_iter_mut())
-        {
+        for (row, mut point) in state.entities.outer_iter().zip(points.outer_iter_mut()) {
             if let (Some(row), Some(point)) = (row.as_slice(), point.as_slice_mut()) {
                 self.space.project(&row[..n], point);
             }
@@ -281,7 +281,10 @@ impl UltraE {
 
     fn biases(&self, state: &Embedding, entity: usize) -> (f64, f64) {
         let at = 3 * self.space.dim();
-        (state.entities[[entity, at]], state.entities[[entity, at + 1]])
+        (
+            state.entities[[entity, at]],
+            state.entities[[entity, at + 1]],
+        )
     }
 
     /// JRE_h and RᵀJE_t.
@@ -292,10 +295,7 @@ impl UltraE {
         tail: ArrayView1<'_, f64>,
     ) -> (Array1<f64>, Array1<f64>) {
         let signs = self.space.signs();
-        (
-            matrix.dot(&head) * signs,
-            matrix.t().dot(&(&tail * &signs)),
-        )
+        (matrix.dot(&head) * signs, matrix.t().dot(&(&tail * &signs)))
     }
 
     /// The negatives of a batch: for every triple the replacing tails, then the replacing heads.
@@ -493,7 +493,10 @@ impl UltraE {
         if batch.is_empty() || negatives.len() != batch.len() * self.options.negatives {
             return Err(Error::invalid(
                 "negatives",
-                format!("must have n_negatives = {} per triple", self.options.negatives),
+                format!(
+                    "must have n_negatives = {} per triple",
+                    self.options.negatives
+                ),
             ));
         }
         if negatives.iter().any(|&e| e >= state.entities.nrows()) {
@@ -544,7 +547,8 @@ impl UltraE {
         let n = self.space.dim();
         // Multiplied, so that seeds s and epochs e do not meet those of s + 1.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(
-            (self.options.seed ^ 0x756c_7472_6165).wrapping_add(epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            (self.options.seed ^ 0x756c_7472_6165)
+                .wrapping_add(epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         );
         let mut order: Vec<usize> = (0..triples.len()).collect();
         order.shuffle(&mut rng);
@@ -559,7 +563,15 @@ impl UltraE {
             let negatives = self.draw(batch.len(), state.entities.nrows(), &mut rng);
             let pass = self.forward(state, points.view(), &batch, &negatives, threads);
             total += pass.loss * batch.len() as f64;
-            self.move_relations(state, points.view(), &batch, &pass, &mut rows, &mut rng, threads);
+            self.move_relations(
+                state,
+                points.view(),
+                &batch,
+                &pass,
+                &mut rows,
+                &mut rng,
+                threads,
+            );
             self.move_entities(state, &mut points, &pass, threads);
         }
         for relation in &mut state.relations {
@@ -661,7 +673,12 @@ impl UltraE {
     ///
     /// # Errors
     /// If the state or the triples do not fit the model.
-    pub fn scores(&self, state: &Embedding, triples: &[Triple], threads: &Threads) -> Result<Vec<f64>> {
+    pub fn scores(
+        &self,
+        state: &Embedding,
+        triples: &[Triple],
+        threads: &Threads,
+    ) -> Result<Vec<f64>> {
         self.check(state, triples)?;
         let points = self.points(state);
         Ok(threads.map(triples.len(), |i| {

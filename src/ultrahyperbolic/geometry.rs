@@ -145,8 +145,7 @@ impl Pseudohyperboloid {
         } else {
             (along / radii.radius, 0.0, 0.0)
         };
-        for (((g, &x), &y), &positive) in
-            cotangent.iter_mut().zip(x).zip(point).zip(&self.positive)
+        for (((g, &x), &y), &positive) in cotangent.iter_mut().zip(x).zip(point).zip(&self.positive)
         {
             let ahead = *g + space * x;
             let behind = stretch * *g - inward * y;
@@ -168,7 +167,9 @@ impl Pseudohyperboloid {
             {
                 return Err(Error::invalid(
                     "X",
-                    format!("must have a nonzero coordinate of sign -1 in every row; row {i} has none"),
+                    format!(
+                        "must have a nonzero coordinate of sign -1 in every row; row {i} has none"
+                    ),
                 ));
             }
         }
@@ -239,7 +240,11 @@ impl Pseudohyperboloid {
     ///
     /// # Errors
     /// If the shapes do not fit.
-    pub fn inner_rows(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array1<f64>> {
+    pub fn inner_rows(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+    ) -> Result<Array1<f64>> {
         self.check_columns("X", x)?;
         same_shape("Y", x, y)?;
         Ok(x.outer_iter()
@@ -252,7 +257,11 @@ impl Pseudohyperboloid {
     ///
     /// # Errors
     /// If an array does not have n columns.
-    pub fn inner_pairs(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    pub fn inner_pairs(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+    ) -> Result<Array2<f64>> {
         self.check_columns("X", x)?;
         self.check_columns("Y", y)?;
         Ok((&x * &self.signs).dot(&y.t()))
@@ -342,7 +351,11 @@ mod tests {
         for (a, b) in y.iter().zip(&again) {
             assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0));
         }
-        assert!(space.double_projection(array![[1.0, 0.0, 1.0, 0.0]].view()).is_err());
+        assert!(
+            space
+                .double_projection(array![[1.0, 0.0, 1.0, 0.0]].view())
+                .is_err()
+        );
         assert!(space.inverse_double_projection(x.view()).is_err());
     }
 

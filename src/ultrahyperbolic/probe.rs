@@ -240,9 +240,7 @@ impl StructuralProbe {
                 .for_chunks(slice, CHUNK_ROWS * n, m * n * n, |piece, target| {
                     let from = piece * CHUNK_ROWS;
                     let rows = target.len() / n;
-                    if let Ok(mut target) =
-                        ndarray::ArrayViewMut2::from_shape((rows, n), target)
-                    {
+                    if let Ok(mut target) = ndarray::ArrayViewMut2::from_shape((rows, n), target) {
                         let d = d.slice(s![from..from + rows, ..]);
                         general_mat_mul(1.0, &d, &x, 0.0, &mut target);
                     }
@@ -272,7 +270,8 @@ impl StructuralProbe {
                 .zip(&points.radii)
                 .zip(cotangent.outer_iter_mut())
             {
-                if let (Some(y), Some(q), Some(g)) = (y.as_slice(), q.as_slice(), g.as_slice_mut()) {
+                if let (Some(y), Some(q), Some(g)) = (y.as_slice(), q.as_slice(), g.as_slice_mut())
+                {
                     self.data.space.pull_back(y, q, radii, g);
                 }
             }
@@ -440,7 +439,9 @@ impl StructuralProbe {
         });
         let mut cotangent = Array2::zeros((m, n));
         for (i, (own, sampled)) in parts.iter().enumerate() {
-            cotangent.slice_mut(s![block(i, m), ..]).scaled_add(1.0, own);
+            cotangent
+                .slice_mut(s![block(i, m), ..])
+                .scaled_add(1.0, own);
             for (&row, line) in batch.iter().zip(sampled.outer_iter()) {
                 cotangent.row_mut(row).scaled_add(1.0, &line);
             }

@@ -206,7 +206,11 @@ impl Relation {
             sums.zip_mut_with(turn, |sum, &g| *sum += g * g);
             let mut move_by = turn.clone();
             move_by.zip_mut_with(&*sums, |g, &sum| {
-                *g = if sum > 0.0 { -step * *g / sum.sqrt() } else { 0.0 };
+                *g = if sum > 0.0 {
+                    -step * *g / sum.sqrt()
+                } else {
+                    0.0
+                };
             });
             *factor = factor.dot(&cayley(move_by.view()));
         }
@@ -325,5 +329,8 @@ pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     if value.is_finite() && value > 0.0 {
         return Ok(());
     }
-    Err(Error::invalid(name, format!("must be positive, got {value}")))
+    Err(Error::invalid(
+        name,
+        format!("must be positive, got {value}"),
+    ))
 }

@@ -168,6 +168,40 @@ def test_manpg_inner_solver() -> None:
     assert result.extra["inner_residual"] <= INNER_TOLERANCE
 
 
+@pytest.mark.parametrize("ratio", [0.001, 0.1, 1.0])
+def test_manpg_inner_solver_from_dense_points(ratio: float) -> None:
+    """Also where λt kills nearly every entry of a dense X, and Newton steps overshoot."""
+    data = np.random.default_rng(0).standard_normal((60, 80))
+    lam = ratio * np.linalg.norm(data, 2) ** 2
+    problem = SparsePCAProblem(data, 6, L1(lam))
+    x0 = random_stiefel(80, 6, np.random.default_rng(1))
+    result = manpg(problem, x0, max_time=0.4, seed=0)
+    assert result.extra["inner_residual"] <= INNER_TOLERANCE
+    assert result.n_iterations >= 3
+    assert result.objective < result.history["objective"][0]
+
+
+def test_manpg_reaches_its_published_level() -> None:
+    """randn 500 × 1000, ℓ1, λ = 1, r = 10: the OBCD paper prints −1.3e4 for ManPG."""
+    data = np.random.default_rng(0).standard_normal((500, 1000))
+    result = manpg(SparsePCAProblem(data, 10, L1(1.0)), max_time=2.0, seed=0)
+    assert result.objective <= -0.99 * 1.3e4
+    assert result.extra["inner_residual"] <= INNER_TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["ladmm", "spm", "soc-admm", "radmm"])
+def test_leaves_a_block_of_unit_vectors(name: str) -> None:
+    """From unit vectors inside one diagonal block of C the other, better block is found."""
+    rng = np.random.default_rng(0)
+    data = np.zeros((60, 40))
+    data[:20, :10] = rng.standard_normal((20, 10))
+    data[20:, 10:] = 3.0 * rng.standard_normal((40, 30))
+    problem = SparsePCAProblem(data, R, L0(2.0))
+    result = METHODS[name].solve(problem, np.eye(40, R), max_time=0.4, seed=0)
+    inside = -0.5 * np.linalg.norm(data[:20], 2) ** 2 * R
+    assert result.objective < 2.0 * inside
+
+
 def test_manpg_rejects_l0() -> None:
     problem = SparsePCAProblem(_data(), R, L0(1.0))
     with pytest.raises(ValueError, match="L1"):

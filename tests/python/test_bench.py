@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
+pytest.importorskip("threadpoolctl")
 
-from orthobcd.baselines import METHODS, methods_for
-from orthobcd.bench import run
-from orthobcd.bench.data import DATASETS, MissingDataError, load
-from orthobcd.bench.report import places, write_all
-from orthobcd.bench.runner import Bench, Store
-from orthobcd.bench.suites import OURS, SUITES, Row
+from orthobcd import Status
+from orthobcd.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
+from orthobcd.bench import run, runner
+from orthobcd.bench.data import DATASETS, MissingDataError, dataset, load
+from orthobcd.bench.published import published
+from orthobcd.bench.report import Run, places, write_all
+from orthobcd.bench.runner import Bench, Store, Task
+from orthobcd.bench.suites import (
+    HYPERBOLIC_HYBRIDS,
+    HYPERBOLIC_OURS,
+    OURS,
+    SUITES,
+    Row,
+    Table,
+)
 from orthobcd.problems import L0
 
 QUICK = ["--suite", "quick", "--rows", "randn-200-300-l0", "--time", "0.1"]
@@ -27,7 +44,7 @@ def _run(out: Path, *extra: str) -> int:
 
 
 def _without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orthobcd.bench.report.write_figures", lambda records, folder: [])
+    monkeypatch.setattr("orthobcd.bench.report.write_figures", lambda run, folder: [])
 
 
 def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,8 +56,8 @@ def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     # a killed run leaves half a line behind
     (tmp_path / "results.jsonl").write_text("\n".join(lines) + "\n" + lines[0][:40])
     assert _run(tmp_path, "--methods", "ladmm", "forward", "spm") == 0
-    store = Store(tmp_path)
-    assert {record["method"] for record in store.records.values()} == {"ladmm", "forward", "spm"}
+    found = {record["method"] for record in Store(tmp_path).records.values()}
+    assert found == {"ladmm@varimax", "forward", "spm@varimax"}
     kept = (tmp_path / "results.jsonl").read_text().splitlines()
     assert kept[:2] == lines
     with (tmp_path / "results.csv").open() as stream:
@@ -50,37 +67,111 @@ def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     content = json.loads((tmp_path / "run.json").read_text())
     assert content["environment"]["packages"]["numpy"] == np.__version__
     markdown = (tmp_path / "comparison.md").read_text()
-    assert "| F_min |" in markdown
+    assert "| row | F_min | ladmm | spm | forward |" in markdown
     assert "**0**" in markdown
 
 
-def test_same_table_after_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C loses the running task only; what was finished enters the final table unchanged."""
+RESUMED = """
+import sys
+from orthobcd.bench import run, runner
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_same_table_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str
+) -> None:
+    """A killed run, started again, keeps what was finished and ends with the same table."""
+    _without_figures(monkeypatch)
+    script = tmp_path / "bench.py"
+    script.write_text(RESUMED)
+    out = tmp_path / "out"
+    methods = ["ladmm", "spm", "radmm", "obcd-tiled", "forward"]
+    arguments = [*QUICK, "--time", "0.3", "--out", str(out), "--jobs", jobs, "--methods", *methods]
+    command = [sys.executable, str(script), *arguments]
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    results = out / "results.jsonl"
+    while not results.exists() or results.read_text().count("\n") < 2:
+        assert first.poll() is None
+        time.sleep(0.02)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    before = Store(out).records
+    assert 2 <= len(before) < len(methods)
+    assert run(arguments) == 0
+    after = Store(out).records
+    assert len(after) == len(methods)
+    assert {key: after[key] for key in before} == before
+    table = (out / "comparison.md").read_text()
+    assert run(arguments) == 0
+    assert Store(out).records == after
+    assert (out / "comparison.md").read_text() == table
+
+
+def test_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C loses the running task only, and leaves reports of the finished ones."""
     _without_figures(monkeypatch)
     original = Bench.run
     calls = []
 
-    def interrupted(self: Bench, task):  # type: ignore[no-untyped-def]
+    def interrupted(self: Bench, task: Task) -> dict[str, object]:
         calls.append(task)
         if len(calls) == 2:
             raise KeyboardInterrupt
         return original(self, task)
 
     monkeypatch.setattr(Bench, "run", interrupted)
-    methods = ["--methods", "ladmm", "spm", "forward"]
-    assert _run(tmp_path, *methods) == 130
-    first = Store(tmp_path).records
-    assert len(first) == 1
+    assert _run(tmp_path, "--methods", "ladmm", "spm", "forward") == 130
+    assert len(Store(tmp_path).records) == 1
     assert (tmp_path / "comparison.md").exists()
-    monkeypatch.setattr(Bench, "run", original)
-    assert _run(tmp_path, *methods) == 0
-    final = Store(tmp_path).records
-    assert len(final) == 3
-    for key, record in first.items():
-        assert final[key] == record
-    table = (tmp_path / "comparison.md").read_text()
-    assert _run(tmp_path, *methods) == 0
-    assert (tmp_path / "comparison.md").read_text() == table
+
+
+def test_document_of_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--document`` makes all reports from what was stored and runs nothing."""
+    out, document = tmp_path / "out", tmp_path / "docs" / "comparison.md"
+    assert _run(out, "--methods", "ladmm", "auto") == 0
+    reports = {path.name: path.read_text() for path in out.glob("*.md")}
+    environment = json.loads((out / "run.json").read_text())["environment"]
+    monkeypatch.setattr(Bench, "run", lambda self, task: pytest.fail("ran"))
+    assert run(["--out", str(out), "--document", str(document)]) == 0
+    assert {path.name: path.read_text() for path in out.glob("*.md")} == reports
+    assert json.loads((out / "run.json").read_text())["environment"] == environment
+    text = document.read_text()
+    assert "orthobcd bench --suite quick --time 0.1 --seeds 1 --jobs 1" in text
+    assert "## Where the default solver loses" in text
+    for image in re.findall(r"\((images/[^)]*)\)", text):
+        assert (document.parent / image).stat().st_size > 1000
+
+
+def test_stuck_methods_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that keeps a bad start fails the run, unless it shows that it is stationary."""
+    _without_figures(monkeypatch)
+    original, status = runner._run, Status.MAX_TIME
+
+    def idle(name: str, task: Task, problem: object, x0: np.ndarray, seconds: float):  # type: ignore[no-untyped-def]
+        found = original(name, task, problem, x0, seconds)
+        if name == "radmm":
+            return found
+        same = np.full_like(found.history["objective"], found.history["objective"][0])
+        history = {**found.history, "objective": same}
+        extra = {**found.extra, "moved": 1e-3 if name == "ladmm" else 1.0}
+        return replace(
+            found, x=x0, objective=float(same[0]), history=history, status=status, extra=extra
+        )
+
+    monkeypatch.setattr(runner, "_run", idle)
+    methods = ["--methods", "ladmm", "spm", "radmm"]
+    assert _run(tmp_path / "a", *methods) == 1
+    text = (tmp_path / "a" / "comparison.md").read_text()
+    assert "† `ladmm` never left its start" in text
+    assert "`spm` never left" not in text
+    # where the start is the best point that anybody has, it cannot be left
+    assert _run(tmp_path / "b", "--methods", "ladmm", "spm") == 0
+    status = Status.CONVERGED
+    assert _run(tmp_path / "c", *methods) == 0
+    assert " ‡ |" in (tmp_path / "c" / "comparison.md").read_text()
 
 
 def test_failures_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,33 +187,34 @@ def test_failures_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
+    row = Row("randn-20-10", "l0", 2, 1.0)
     record = {
         "key": "a",
-        "row": "a-row",
-        "data": "x",
-        "penalty": "l0",
-        "lam": 1.0,
-        "relative": False,
-        "normalised": False,
-        "r": 2,
-        "start": "identity",
-        "method": "ladmm",
+        "row": row.id,
+        "method": "ladmm@identity",
+        "time_limit": 1.0,
         "objective": -2.0,
         "start_objective": -1.0,
+        "status": "MAX_TIME",
         "feasibility": 0.0,
         "history": {"seconds": [0.0, 1.0], "objective": [-1.0, -2.0]},
     }
-    paths = write_all([record], tmp_path, {"suite": "quick"})
+    settings = {"suite": "quick", "time": 1.0, "seeds": 1}
+    paths = write_all(Run((Table("T", (row,)),), [record], settings, {}), tmp_path)
     assert paths[-1].suffix == ".png"
     assert paths[-1].stat().st_size > 1000
 
 
 def test_every_method_is_in_the_quick_suite() -> None:
     bench = Bench(None)
-    present = {name for row in SUITES["quick"].rows for name in bench.methods(row)}
-    installed = {name for row in ("l0", "l1", "nonneg") for name in _named(row)}
-    assert installed <= present
-    assert {"obcd-tiled", "obcd-r"} <= present
+    rows = [row for table in SUITES["quick"].tables for row in table.rows]
+    present = {name.partition("@")[0] for row in rows for name in bench.methods(row)}
+    installed = {
+        name for row in rows if row.penalty != "hyperbolic" for name in _named(row.penalty)
+    }
+    assert (
+        installed | {*OURS, *HYPERBOLIC_OURS, *HYPERBOLIC_METHODS, *HYPERBOLIC_HYBRIDS} <= present
+    )
     assert set(OURS).isdisjoint(METHODS)
 
 
@@ -134,10 +226,46 @@ def _named(penalty: str) -> set[str]:
 
 def test_suites_name_known_data() -> None:
     for suite in SUITES.values():
-        ids = [row.id for row in suite.rows]
-        assert len(ids) == len(set(ids))
-        for row in suite.rows:
-            assert row.data in DATASETS or row.penalty == "hyperbolic"
+        for table in (*suite.tables, *suite.full):
+            ids = [row.id for row in table.rows]
+            assert len(ids) == len(set(ids))
+            for row in table.rows:
+                assert row.data in DATASETS or dataset(row.data).shape > (1, 1)
+
+
+def test_selection_is_part_of_the_whole() -> None:
+    """Each method of the default paper suite on a row is also in the full one's."""
+    bench = Bench(None)
+    suite = SUITES["paper"]
+    whole = {
+        (row.id, method)
+        for table in suite.full
+        for row in table.rows
+        for method in bench.methods(row)
+    }
+    for table in suite.tables:
+        for row in table.rows:
+            assert {(row.id, method) for method in bench.methods(row)} <= whole
+    data = {row.data for table in suite.tables for row in table.rows}
+    assert set(DATASETS) - {"mnist-train"} <= data
+
+
+def test_published_figures() -> None:
+    """Every w1a and randn row of the papers' tables has its line; spot checks against the print."""
+    for table in SUITES["paper"].full:
+        for row in table.rows:
+            printed = row.data in ("w1a", "randn-500-1000", "w1a-290") or row.unbounded
+            assert (published(table.title, row, 10.0) is not None) == printed
+    line = published("P1 Table 1", Row("w1a", "l0", 20, 10.0), 10.0)
+    assert line is not None
+    assert (line.seconds, line.f_min, line.gaps["spm@identity"]) == (30.0, -5200.0, 4550.0)
+    line = published("P1 Table 6", Row("randn-500-1000", "l1", 10, 1.0), 60.0)
+    assert line is not None
+    assert (line.seconds, line.f_min, line.gaps["obcd-or@identity"]) == (60.0, -1.3e4, 6.36)
+    line = published("P2 Table 3", Row("w1a", "nonneg", 10), 10.0)
+    assert line is not None
+    assert line.f_min == -0.167
+    assert line.gaps["obcd-r@partition"] == 0.0
 
 
 def test_missing_data_is_named() -> None:
@@ -152,22 +280,70 @@ def test_places_share_ties() -> None:
 
 def test_starts_are_feasible() -> None:
     bench = Bench(None)
+    row = Row("randn-40-30", "l0", 5, 1.0)
     for start in ("identity", "random", "varimax", "partition"):
-        problem, x0 = bench.prepare(Row("randn-200-300", "l0", 5, 1.0, start=start), 0)
+        x0 = bench.start(row, start, 0)
         assert np.linalg.norm(x0.T @ x0 - np.eye(5)) < 1e-12
-        assert problem.penalty.lam == 1.0
-    problem, x0 = bench.prepare(Row("randn-20-12", "hyperbolic", 7, start="cs"), 0)
-    assert problem.infeasibility(x0) < 1e-12
+    assert bench.problem(row).penalty.lam == 1.0
+    signs = np.where(np.arange(12) < 7, 1.0, -1.0)
+    x0 = bench.start(Row("randn-20-12", "hyperbolic", 7), "cs", 0)
+    assert np.linalg.norm(x0.T @ (signs[:, None] * x0) - np.diag(signs)) < 1e-12
 
 
 def test_relative_weight() -> None:
-    problem, _ = Bench(None).prepare(Row("randn-200-300", "l0", 5, 0.5, relative=True), 0)
+    problem = Bench(None).problem(Row("randn-40-30", "l0", 5, 0.5, relative=True))
     largest = float(np.max(-np.diag(problem.smooth.C)))
     assert problem.penalty.lam == pytest.approx(0.5 * largest)
     assert isinstance(problem.penalty, L0)
 
 
+def test_normalised_rows() -> None:
+    """f is −½‖AX‖² with ‖A‖_F = 1 for ℓ1, and twice that for ℓ0, as the second paper has it."""
+    for penalty, total in (("l1", 1.0), ("l0", 2.0)):
+        row = Row("randn-40-30", penalty, 5, 1.0, normalised=True)
+        C = Bench(None).problem(row).smooth.C
+        assert -np.trace(C) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_hyperbolic_rows(ridge: float) -> None:
+    """Ours and the baselines see one problem and reach its known infimum."""
+    row = Row("randn-40-12", "hyperbolic", 7, ridge=ridge, starts=("cs",))
+    bench = Bench(None)
+    problem = bench.problem(row)
+    infimum = np.abs(np.linalg.eigvals(problem.signature[:, None] * problem.matrix)).sum()
+    for method in ("jobcd-rows", "jobcd-columns", "jobcd-both", "jobcd-jacobi", "cayley-right"):
+        record = bench.run(Task(row, f"{method}@cs", 0, 0.4))
+        assert record.get("error") is None
+        assert record["objective"] == pytest.approx(infimum, rel=1e-5)
+        assert not record["stuck"]
+    hybrid = bench.run(Task(row, "umcm+jobcd-rows@cs", 0, 0.4))
+    assert hybrid["objective"] == pytest.approx(infimum, rel=1e-5)
+
+
+def test_unbounded_hyperbolic_row() -> None:
+    """The problem as printed: −½ tr(XᵀDᵀDX), every method below its start, ours far below."""
+    row = Row("randn-30-10", "hyperbolic", 5, unbounded=True, starts=("cs",))
+    bench = Bench(None)
+    data = np.random.default_rng(0).standard_normal((30, 10))
+    x0 = bench.start(row, "cs", 0)
+    start = -0.5 * np.linalg.norm(data @ x0) ** 2
+    for method in bench.methods(row):
+        record = bench.run(Task(row, method, 0, 0.2))
+        assert record.get("error") is None, method
+        assert record["start_objective"] == pytest.approx(start)
+        if method.startswith("jobcd-rows"):
+            assert record["objective"] < 100.0 * start
+
+
 def test_bad_options() -> None:
-    for argv in (["--time", "0"], ["--seeds", "0"], ["--methods", "nonsense"]):
+    for argv in (
+        ["--time", "0"],
+        ["--seeds", "0"],
+        ["--jobs", "0"],
+        ["--methods", "nonsense"],
+        ["--out", "a", "b"],
+        ["--out", "nowhere", "--document", "a.md"],
+    ):
         with pytest.raises(SystemExit):
             run([*argv])

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("sklearn")
 
-from orthobcd import demo  # noqa: E402
+from orthobcd import demo, files  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ GOOD = {
 def test_every_kind_of_file(name, tmp_path):
     path = tmp_path / name
     GOOD[name](path)
-    data, names = demo.read_matrix(path)
+    data, names = files.read_matrix(path)
     dense = data.toarray() if sparse.issparse(data) else data
     expected = S if name in ("csr.npz", "coo.npz", "a.svmlight", "a.txt") else A
     np.testing.assert_allclose(dense, expected, atol=1e-7)
@@ -151,8 +151,8 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_broken_file_gets_one_clear_line(name, tmp_path):
     BAD[name](tmp_path / name)
-    with pytest.raises(demo.UnreadableFile, match=name.replace(".", r"\.")) as caught:
-        demo.read_matrix(tmp_path / name)
+    with pytest.raises(files.UnreadableFile, match=name.replace(".", r"\.")) as caught:
+        files.read_matrix(tmp_path / name)
     assert "\n" not in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""The code of README.md and of the docstrings runs."""
+"""The code of README.md, of the first page of the site and of the docstrings runs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,21 @@ def blocks(name: str) -> list[str]:
     return BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_there_is_a_python_example():
-    assert blocks("README.md")
+PAGES = ["README.md", "docs/index.md"]
 
 
-@pytest.mark.parametrize("index", range(len(blocks("README.md"))))
-def test_readme(index, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES)
+def test_there_is_a_python_example(page):
+    assert blocks(page)
+
+
+@pytest.mark.parametrize(
+    ("page", "index"), [(page, k) for page in PAGES for k in range(len(blocks(page)))]
+)
+def test_pages(page, index, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)
-    exec(compile(blocks("README.md")[index], f"README.md block {index}", "exec"), {})
+    exec(compile(blocks(page)[index], f"{page} block {index}", "exec"), {})
 
 
 @pytest.mark.parametrize(

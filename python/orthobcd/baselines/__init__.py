@@ -34,7 +34,20 @@ name                  what it is                               problems
 ``csdm-givens``       the same with Givens rotations only      J-orthogonal
 ===================== ======================================== =======================
 
-Tuned settings are in `orthobcd.baselines.settings`.
+All have these parameters, and tuned settings of their own from `orthobcd.baselines.settings`:
+
+problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
+    With a penalty that the method can treat; under a hyperbolic constraint a `TraceProblem` or a
+    ``HyperbolicEigenvalueProblem``.
+x0 : ndarray of shape (n, r), optional
+    Start, XᵀX = I (n × n with XᵀJX = J under a hyperbolic constraint); the method's own by
+    default. Splitting and subgradient methods begin `recorder.NUDGE` away from it: nothing that
+    follows gradients and proximal maps leaves the zero pattern of a symmetric start. ManPG
+    descends, and stays where it starts if that is stationary.
+max_time : float, default 10.0
+    Seconds.
+seed : int, default 0
+    Of random starts and random choices, where the method has any.
 """
 
 from __future__ import annotations

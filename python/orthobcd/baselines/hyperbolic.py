@@ -115,17 +115,13 @@ def repair(x: FloatArray, signature: FloatArray, *, max_iterations: int = 30) ->
 
 
 def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed: int) -> Logbook:
-    first: list[FeasiblePoint] = []
-
     def feasible(x: FloatArray, sparse: FloatArray | None, thorough: bool) -> FeasiblePoint:
         close = x if problem.infeasibility(x) <= 1e-9 * (1.0 + float(np.vdot(x, x))) else None
         mended = close if close is not None else repair(x, problem.signature)
         if mended is None:
-            return first[0]
-        point = FeasiblePoint(mended, problem.value(mended))
-        if not first:
-            first.append(point)
-        return point
+            assert book.best is not None
+            return book.best
+        return FeasiblePoint(mended, problem.value(mended))
 
     judge = Judge(feasible, problem.infeasibility, problem.value, problem.value, lambda x: 0.0)
 
@@ -139,7 +135,8 @@ def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed
             raise ValueError("x0 must satisfy XᵀJX = J")
         return x
 
-    return Logbook(judge, start, max_time=max_time, seed=seed)
+    book = Logbook(judge, start, max_time=max_time, seed=seed)
+    return book
 
 
 DIVERGED_NORM = 1e8
@@ -163,14 +160,8 @@ def cayley_gradient(
 
     Parameters
     ----------
-    problem : TraceProblem or HyperbolicEigenvalueProblem
-        The problem.
-    x0 : ndarray of shape (n, n), optional
-        Start; `random_j_orthogonal` by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Not used.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; a random start with the seed 1.
     side : {"right", "left"}, default "right"
         Which side the group acts on.
     tolerance : float, default 1e-14
@@ -268,14 +259,8 @@ def umcm(
 
     Parameters
     ----------
-    problem : TraceProblem or HyperbolicEigenvalueProblem
-        The problem.
-    x0 : ndarray of shape (n, n), optional
-        Start; `random_j_orthogonal` by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Not used.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; a random start with the seed 1.
     beta : float, optional
         In units of ‖A‖; `UMCM_BETA` by default.
 
@@ -351,21 +336,17 @@ def admm(
 
     Parameters
     ----------
-    problem : TraceProblem or HyperbolicEigenvalueProblem
-        The problem; A positive semidefinite.
-    x0 : ndarray of shape (n, n), optional
-        Start; `random_j_orthogonal` by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Not used.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; a random start with the seed 1.
     rho : float, optional
-        In units of ‖A‖; `HYPERBOLIC_ADMM_RHO` by default.
+        In units of ‖A‖, and at least −2.2 λ_min(A); `HYPERBOLIC_ADMM_RHO` by default.
     """
     trace = trace_problem(problem)
     book = _logbook(trace, x0, max_time, seed)
     matrix, column = trace.matrix, trace.signature[:, np.newaxis]
-    weight = rho * float(np.linalg.norm(matrix, 2))
+    values = np.linalg.eigvalsh(matrix)
+    # an indefinite A needs ρ > −2 λ_min(A) to keep the first system positive definite
+    weight = max(rho * float(np.abs(values).max()), -2.2 * float(values[0]))
     target = np.diag(trace.signature)
     identity = np.eye(matrix.shape[0])
     x = y = book.x0
@@ -470,14 +451,8 @@ def csdm(
 
     Parameters
     ----------
-    problem : TraceProblem or HyperbolicEigenvalueProblem
-        The problem.
-    x0 : ndarray of shape (n, n), optional
-        Start; `random_j_orthogonal` by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Not used.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; a random start with the seed 1.
     factors : {"full", "givens"}, default "full"
         What moves.
     step : float, optional
@@ -529,6 +504,7 @@ def csdm(
     sums = [np.full_like(turns[0], 1e-30), np.full_like(turns[1], 1e-30)]
     sum_slope = np.full_like(slope, 1e-30)
     length = step
+    diverged = False
     decay = 0.9
     x = book.x0
     while True:
@@ -545,11 +521,12 @@ def csdm(
             parts, value, turns, slope = trial, trial_value, trial_turns, trial_slope
             length *= 1.1
             x = assemble(parts)
+            diverged = not float(np.vdot(x, x)) < DIVERGED_NORM * x.shape[0]
         else:
             length *= 0.5
-        if length < 1e-16 or not book.step(x):
+        if diverged or length < 1e-16 or not book.step(x):
             break
-    return book.result(x, method=f"CSDM ({factors})", converged=length < 1e-16)
+    return book.result(x, method=f"CSDM ({factors})", converged=length < 1e-16, diverged=diverged)
 
 
 def _rotate(u: FloatArray, skew: FloatArray, factors: str) -> FloatArray:

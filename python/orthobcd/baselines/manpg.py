@@ -17,17 +17,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import FloatArray
-from ..problems import L1, NoPenalty, Problem
+from ..problems import Problem
 from ..result import Result
-from .geometry import polar, random_stiefel
+from .geometry import polar
 from .oracle import Oracle, oracle_of
-from .recorder import Recorder
+from .recorder import from_random
 from .starts import top_diagonal
 
 INNER_TOLERANCE = 1e-8
 """‖XᵀV + VᵀX‖_F at which the tangent problem counts as solved."""
+
+MAX_LINE_SEARCH = 30
+"""Trials of a step length; each but the first halves the bracket or better."""
+
+SPARSE_MASK = 8.0
+"""Nonzeros of the mask per row below which the blocks W_k pay."""
+
+MAX_CONJUGATE = 300
+"""Conjugate gradient iterations for a Newton direction, at most."""
 
 
 @dataclass
@@ -64,10 +74,11 @@ def tangent_step(
 ) -> TangentStep:
     """Solve the tangent problem at x by semismooth Newton from ``multiplier``.
 
-    The Newton system ``2t(Xᵀ(M∘XD) + (M∘XD)ᵀX) + μD = −E``, M the derivative of the proximal
-    map, is positive semidefinite; μ is proportional to ‖E‖. A Newton step is kept when it
-    lowers ‖E‖ enough, otherwise it is halved, and at last replaced by a dual gradient step
-    −E/(4t), which never diverges because E is 4t-Lipschitz and monotone.
+    E(Λ) is the gradient of the convex dual function, piecewise linear. The Newton system
+    ``2t(Xᵀ(M∘XD) + (M∘XD)ᵀX) + μD = −E``, M the derivative of the proximal map and μ
+    proportional to ‖E‖, is positive definite, so D descends. A full step is kept when it lowers ‖E‖
+    enough; otherwise the step length is a zero of the monotone slope ⟨E(Λ + αD), D⟩, to a
+    tenth: where λt is large most of M is zero and full steps overshoot.
     """
     base = x - step * gradient
 
@@ -83,35 +94,54 @@ def tangent_step(
     done = 0
     while residual > tolerance and done < max_newton:
         done += 1
-        # the proximal map moves with slope 1 where it does not return zero
-        mask = (point != 0.0).astype(np.float64)
-        newton = _newton_direction(x, mask, error, step, 0.1 * step * min(residual, 1.0))
-        length = 1.0
-        for _ in range(6):
-            trial = multiplier + length * newton
-            candidate = evaluate(trial)
-            if candidate[3] <= (1.0 - 1e-3 * length) * residual:
+        newton = _newton_direction(x, point != 0.0, error, step, 0.1 * step * min(residual, 1.0))
+        length, low, high = 1.0, 0.0, np.inf
+        slope = float(np.vdot(error, newton))
+        low_slope, high_slope = slope, np.inf
+        for _ in range(MAX_LINE_SEARCH):
+            candidate = evaluate(multiplier + length * newton)
+            if length == 1.0 and candidate[3] <= 0.9 * residual:
                 break
-            length *= 0.5
-        else:
-            trial = multiplier - error / (4.0 * step)
-            candidate = evaluate(trial)
-        multiplier = trial
+            here = float(np.vdot(candidate[2], newton))
+            if abs(here) <= 0.1 * abs(slope):
+                break
+            if here < 0.0:
+                low, low_slope = length, here
+            else:
+                high, high_slope = length, here
+            if high == np.inf:
+                length *= 4.0
+            else:
+                # the slope is piecewise linear: a chord, kept off the ends
+                share = low_slope / (low_slope - high_slope)
+                length = low + min(max(share, 0.1), 0.9) * (high - low)
+        multiplier = multiplier + length * newton
         point, direction, error, residual = candidate
     return TangentStep(direction, multiplier, residual, done)
 
 
 def _newton_direction(
-    x: FloatArray, mask: FloatArray, error: FloatArray, step: float, shift: float
+    x: FloatArray, mask: NDArray[np.bool_], error: FloatArray, step: float, shift: float
 ) -> FloatArray:
-    """Conjugate gradients on the regularised Newton system, to a tenth of a per cent."""
+    """Conjugate gradients on the regularised Newton system.
+
+    An iteration costs O(nr²). For a sparse M, where many are needed, column k of Xᵀ(M∘XD) is
+    formed as W_k D_k with W_k = Xᵀ diag(M_k) X: O(r²) once for each entry of M, then O(r³).
+    """
+    weights = mask.astype(np.float64)
+    sparse = np.count_nonzero(mask) < SPARSE_MASK * mask.shape[0]
+    blocks = np.stack([x[kept].T @ x[kept] for kept in mask.T]) if sparse else None
     solution = np.zeros_like(error)
     remaining = -error
     direction = remaining.copy()
     squared = float(np.vdot(remaining, remaining))
     target = squared * min(1e-6, 1e-2 * squared)
-    for _ in range(2 * error.shape[0] + 20):
-        image = x.T @ (mask * (x @ direction))
+    r = error.shape[0]
+    for _ in range(min(r * (r + 1) // 2, MAX_CONJUGATE) + 20):
+        if blocks is None:
+            image = x.T @ (weights * (x @ direction))
+        else:
+            image = np.matmul(blocks, direction.T[:, :, np.newaxis])[:, :, 0].T
         image = (2.0 * step) * (image + image.T) + shift * direction
         curvature = float(np.vdot(direction, image))
         if curvature <= 0.0:
@@ -140,14 +170,8 @@ def manpg(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ1 penalty (or none).
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; ℓ1 or no penalty, a random start.
     tolerance : float, default 1e-9
         Converged when ‖V‖_F/t is at most this times L.
     adapt : float, default 1.2
@@ -165,16 +189,8 @@ def manpg(
     ValueError
         If the penalty is neither ℓ1 nor none: the tangent problem must be convex.
     """
-    oracle = oracle_of(problem)
-    if not isinstance(oracle.penalty, (L1, NoPenalty)):
-        raise ValueError("ManPG needs an L1 penalty or none")
-    recorder = Recorder(
-        oracle,
-        x0,
-        lambda o: random_stiefel(o.n, o.r, np.random.default_rng(seed)),
-        max_time=max_time,
-        seed=seed,
-    )
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
+    oracle = recorder.oracle
     x = recorder.x0
     shortest = 1.0 / oracle.lipschitz
     step = shortest

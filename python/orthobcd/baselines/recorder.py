@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._checks import FloatArray, as_float, as_float_array, as_int
+from ..problems import L1, NoPenalty, Problem
 from ..result import Result, Status
-from .geometry import orthonormality_error
-from .oracle import Oracle
+from .geometry import orthonormality_error, polar, random_stiefel
+from .oracle import Oracle, oracle_of
 from .scoring import (
     FEASIBLE,
     FeasiblePoint,
@@ -25,6 +26,12 @@ from .scoring import (
     infeasibility,
     score_at_projection,
 )
+
+NUDGE = 1e-3
+"""Distance by which `Recorder.nudged_start` moves each column, unless told otherwise."""
+
+HELD = 1e-2
+"""Relative distance from the start below which a point is still there; above `NUDGE`."""
 
 
 class Stopwatch:
@@ -134,6 +141,7 @@ class Logbook:
         self._rows: list[tuple[float, float, float, int]] = []
         self.best: FeasiblePoint | None = None
         self.n_iterations = 0
+        self.moved = 0.0
         self.x0 = start()
         self._log(self._as_it_is(self.x0))
 
@@ -166,6 +174,8 @@ class Logbook:
     ) -> float:
         """Score ``x``, keep it if it is the best, and return its feasible objective."""
         self.watch.pause()
+        distance = float(np.linalg.norm(x - self.x0) / np.linalg.norm(self.x0))
+        self.moved = max(self.moved, distance)
         point = self._log(self.judge.best_feasible(x, sparse, thorough))
         self.watch.resume()
         return point.objective
@@ -237,6 +247,7 @@ class Logbook:
                 "method": method,
                 "objective_at_projection": judge.at_projection(x),
                 "last_infeasibility": judge.infeasibility(x),
+                "moved": self.moved,
                 **extra,
             },
         )
@@ -273,3 +284,39 @@ class Recorder(Logbook):
             max_time=max_time,
             seed=seed,
         )
+
+    def nudged_start(self, distance: float = NUDGE) -> FloatArray:
+        """The start with every column moved by about ``distance``: no symmetry holds the iterates.
+
+        Gradients and proximal maps keep a row of X at zero for ever when C couples it to no
+        nonzero row: from unit vectors inside one diagonal block of C (the identity start of w1a:
+        34 of its 300 columns) a first-order method would never see the other blocks.
+        """
+        noise = np.random.default_rng(self.seed).standard_normal(self.x0.shape)
+        return polar(self.x0 + (distance / np.sqrt(self.oracle.n)) * noise)
+
+    def is_at_start(self, x: FloatArray) -> bool:
+        """Whether x is within `HELD` of the start, relatively."""
+        return float(np.linalg.norm(x - self.x0)) <= HELD * float(np.linalg.norm(self.x0))
+
+
+def from_random(
+    problem: Problem, x0: FloatArray | None, max_time: float, seed: int, *, convex: bool = False
+) -> Recorder:
+    """The logbook of a method that starts at x0, or at a random point.
+
+    Raises
+    ------
+    ValueError
+        If ``convex`` and the penalty is neither ℓ1 nor none.
+    """
+    oracle = oracle_of(problem)
+    if convex and not isinstance(oracle.penalty, (L1, NoPenalty)):
+        raise ValueError("penalty must be L1 or NoPenalty for this method, which needs it convex")
+    return Recorder(
+        oracle,
+        x0,
+        lambda _: random_stiefel(oracle.n, oracle.r, np.random.default_rng(seed)),
+        max_time=max_time,
+        seed=seed,
+    )

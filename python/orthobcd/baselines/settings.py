@@ -13,7 +13,7 @@ MNIST; the J-orthogonal penalty parameters on the reported randn 100 × 100, p =
 method             tried                                kept
 ================== ==================================== ====================================
 LADMM              β/L .3 .5 .7 1 2 5                   .5 (.7 for ℓ1); short trials of less
-SPM                β/L from .01 .1 .5 to 1 10 30 100    .1 to 100 (ℓ0, ℓ1), .1 to 10 (X ≥ 0)
+SPM                β/L from .001-.5 to 1 10 30 100      .03 to 100 (ℓ0), .1 to 10 (ℓ1, X ≥ 0)
 SOC-ADMM           β/L .55 .7 1 2 5                     1 (below ½ it diverges)
 RADMM              ρ/L .5 1 3, γL 1e-3 1e-2 1e-1        .5; 1e-2 (ℓ0, X ≥ 0), 1e-1 (ℓ1)
 ManPG              growth of t 1 1.05 1.2               1.2
@@ -35,8 +35,8 @@ LADMM_BETA = {"L0": 0.5, "L1": 0.7, "NonNegative": 0.5, "NoPenalty": 0.7}
 """β/L of LADMM."""
 
 SPM_RANGE = {
-    "L0": (0.1, 100.0),
-    "L1": (0.1, 100.0),
+    "L0": (0.03, 100.0),
+    "L1": (0.1, 10.0),
     "NonNegative": (0.1, 10.0),
     "NoPenalty": (0.1, 1.0),
 }

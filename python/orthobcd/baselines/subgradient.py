@@ -12,25 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from .._checks import FloatArray
-from ..problems import L1, NoPenalty, Problem
+from ..problems import Problem
 from ..result import Result
-from .geometry import polar, random_stiefel, tangent
-from .oracle import oracle_of
-from .recorder import Recorder
+from .geometry import polar, tangent
+from .recorder import from_random
 from .settings import RSSM, RSUBGRAD
-
-
-def _recorder(problem: Problem, x0: FloatArray | None, max_time: float, seed: int) -> Recorder:
-    oracle = oracle_of(problem)
-    if not isinstance(oracle.penalty, (L1, NoPenalty)):
-        raise ValueError("subgradient methods need an L1 penalty or none")
-    return Recorder(
-        oracle,
-        x0,
-        lambda o: random_stiefel(o.n, o.r, np.random.default_rng(seed)),
-        max_time=max_time,
-        seed=seed,
-    )
 
 
 def riemannian_subgradient(
@@ -46,14 +32,8 @@ def riemannian_subgradient(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ1 penalty (or none).
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds; τ follows the clock.
-    seed : int, default 0
-        Of the random start.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
     first_step, last_step : float, optional
         Range of the distance τ of a step; `RSUBGRAD` by default.
 
@@ -62,11 +42,11 @@ def riemannian_subgradient(
     Geometrically diminishing steps are the fastest rule of Li et al.; τ = c/√t was slower on the
     tuning row.
     """
-    recorder = _recorder(problem, x0, max_time, seed)
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
     oracle = recorder.oracle
     first = RSUBGRAD[0] if first_step is None else first_step
     last = RSUBGRAD[1] if last_step is None else last_step
-    x = recorder.x0
+    x = recorder.nudged_start()
     while True:
         direction = tangent(x, oracle.subgradient(x))
         norm = float(np.linalg.norm(direction))
@@ -97,14 +77,8 @@ def rssm(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ1 penalty (or none).
-    x0 : ndarray of shape (n, r), optional
-        Start; a random point by default.
-    max_time : float, default 10.0
-        Seconds; τ follows the clock.
-    seed : int, default 0
-        Of the start and the blocks.
+    problem, x0, max_time, seed
+        As in `orthobcd.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
     block : int, optional
         Columns in a block; half of them by default.
     first_step, last_step : float, optional
@@ -116,13 +90,13 @@ def rssm(
     blocks reach everything. A full gradient is formed, so an iteration costs as much as a step
     of `riemannian_subgradient`.
     """
-    recorder = _recorder(problem, x0, max_time, seed)
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
     oracle = recorder.oracle
     first = RSSM[0] if first_step is None else first_step
     last = RSSM[1] if last_step is None else last_step
     size = max(1, oracle.r // 2) if block is None else block
     rng = np.random.default_rng(seed)
-    x = recorder.x0
+    x = recorder.nudged_start()
     while True:
         chosen = rng.choice(oracle.r, size=size, replace=False)
         rest = np.delete(x, chosen, axis=1)

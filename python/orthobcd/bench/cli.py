@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .data import MissingDataError, check_available
-from .report import write_all
+from .environment import describe
+from .report import Run, write_all, write_document
 from .runner import Bench, Store, Task, run_tasks
-from .suites import SUITES, Row
+from .suites import SUITES, Table
 
 
 def parser() -> argparse.ArgumentParser:
@@ -18,27 +21,41 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="orthobcd bench",
         description="Reproduce the papers' comparisons, against every competitor. A run that was "
-        "stopped goes on where it stopped when started again with the same --out.",
+        "stopped goes on where it stopped when started again with the same options.",
     )
     options.add_argument("--suite", choices=sorted(SUITES), default="quick")
     options.add_argument(
-        "--data",
+        "--full",
+        action="store_true",
+        help="all data sets, sizes and methods of the suite, not its selection (paper: 13 hours)",
+    )
+    options.add_argument(
+        "--data", type=Path, metavar="DIR", help="the data files; rows without are left out"
+    )
+    options.add_argument(
+        "--time", type=float, metavar="S", help="seconds per method and row (the suite's own)"
+    )
+    options.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds (1)")
+    options.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="tasks at a time, each on its core (1)"
+    )
+    options.add_argument("--methods", nargs="+", metavar="NAME", help="only these (all)")
+    options.add_argument("--rows", nargs="+", metavar="TEXT", help="only rows whose id has TEXT")
+    options.add_argument(
+        "--out",
         type=Path,
-        default=None,
-        help="folder of the data files; rows without are left out",
+        nargs="+",
+        default=[Path("bench-results")],
+        metavar="DIR",
+        help="results; several only with --document",
     )
-    options.add_argument(
-        "--time", type=float, default=None, help="seconds per method and row (suite's own)"
-    )
-    options.add_argument("--seeds", type=int, default=1, help="number of seeds")
-    options.add_argument(
-        "--methods", nargs="+", default=None, metavar="NAME", help="only these (all)"
-    )
-    options.add_argument(
-        "--rows", nargs="+", default=None, metavar="TEXT", help="only rows whose name has TEXT"
-    )
-    options.add_argument("--out", type=Path, default=Path("bench-results"), help="output folder")
     options.add_argument("--list", action="store_true", help="print the tasks and stop")
+    options.add_argument(
+        "--document",
+        type=Path,
+        metavar="FILE",
+        help="run nothing: make the reports in --out again, and one Markdown file of them all",
+    )
     return options
 
 
@@ -53,73 +70,110 @@ def run(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when every task ran, 1 when some failed, 130 when interrupted.
+        0 when every task ran and every method left its start, 1 if not, 130 when interrupted.
     """
-    chosen = parser().parse_args(argv)
+    options = parser()
+    chosen = options.parse_args(argv)
     if chosen.time is not None and not chosen.time > 0.0:
-        parser().error("--time must be positive")
+        options.error("--time must be positive")
     if chosen.seeds < 1:
-        parser().error("--seeds must be at least 1")
+        options.error("--seeds must be at least 1")
+    if chosen.jobs < 1:
+        options.error("--jobs must be at least 1")
+    if chosen.document is not None:
+        return _document(options, chosen.out, chosen.document)
+    if len(chosen.out) > 1:
+        options.error("--out takes several folders only with --document")
     suite = SUITES[chosen.suite]
     seconds = suite.seconds if chosen.time is None else chosen.time
     folder = chosen.data if chosen.data is not None else _default_data()
+    settings = {
+        "suite": chosen.suite,
+        "full": chosen.full,
+        "time": seconds,
+        "seeds": chosen.seeds,
+        "jobs": chosen.jobs,
+        "methods": chosen.methods,
+        "rows": chosen.rows,
+    }
     bench = Bench(folder)
-    rows = [
-        row
-        for row in suite.rows
-        if chosen.rows is None or any(text in row.id for text in chosen.rows)
-    ]
-    tasks = _tasks(bench, rows, chosen.methods, chosen.seeds, seconds)
-    if chosen.methods is not None:
-        unknown = set(chosen.methods) - {task.method for task in tasks}
-        if unknown:
-            parser().error(f"no row has the method(s) {', '.join(sorted(unknown))}")
+    tasks = _tasks(bench, settings, folder)
+    names = {task.method.partition("@")[0] for task in tasks}
+    if unknown := set(chosen.methods or ()) - names:
+        options.error(f"no row has the method(s) {', '.join(sorted(unknown))}")
     if chosen.list:
         for task in tasks:
             print(task.key)
         return 0
-    store = Store(chosen.out)
-    settings = {
-        "suite": chosen.suite,
-        "time": seconds,
-        "seeds": chosen.seeds,
-        "methods": chosen.methods,
-        "data": None if folder is None else str(folder),
-    }
+    out = chosen.out[0]
+    store = Store(out)
     interrupted = False
     try:
-        for record in run_tasks(bench, tasks, store, _say):
-            if "error" in record:
-                _say(f"  {record['error']}")
+        for _ in run_tasks(bench, tasks, store, _say, chosen.jobs):
+            pass
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted; run the same command again to go on")
-    keys = {task.key for task in tasks}
-    records = [record for key, record in store.records.items() if key in keys]
-    for path in write_all(records, chosen.out, settings)[:3]:
+    finished = [store.records[task.key] for task in tasks if task.key in store.records]
+    finished_run = Run(_tables(settings), finished, settings, describe())
+    for path in write_all(finished_run, out)[:3]:
         _say(f"wrote {path}")
     if interrupted:
         return 130
-    return 1 if any("error" in record for record in records) else 0
+    bad = [f"{record['key']}: {record['error']}" for record in finished if "error" in record]
+    bad += [f"{row.id}: {label} never left its start" for row, label in finished_run.stuck()]
+    for line in bad:
+        _say(line)
+    return 1 if bad else 0
 
 
-def _tasks(
-    bench: Bench, rows: list[Row], methods: list[str] | None, seeds: int, seconds: float
-) -> list[Task]:
-    tasks = []
-    for row in rows:
-        try:
-            check_available(row.data, bench.folder)
-        except MissingDataError as error:
-            _say(f"left out {row.id}: {error}")
+def _tables(settings: dict[str, Any]) -> tuple[Table, ...]:
+    suite = SUITES[settings["suite"]]
+    return suite.full if settings["full"] and suite.full else suite.tables
+
+
+def _tasks(bench: Bench, settings: dict[str, Any], folder: Path | None) -> list[Task]:
+    """What the options ask for, each task once, the tasks of a problem together."""
+    tasks: dict[str, Task] = {}
+    missing: dict[str, str] = {}
+    for row in (row for table in _tables(settings) for row in table.rows):
+        if settings["rows"] and not any(text in row.id for text in settings["rows"]):
             continue
-        tasks += [
-            Task(row, method, seed, seconds)
-            for seed in range(seeds)
-            for method in bench.methods(row)
-            if methods is None or method in methods
-        ]
-    return tasks
+        try:
+            check_available(row.data, folder)
+        except MissingDataError as error:
+            missing[row.id] = str(error)
+            continue
+        for seed in range(settings["seeds"]):
+            for method in bench.methods(row):
+                if not settings["methods"] or method.partition("@")[0] in settings["methods"]:
+                    task = Task(row, method, seed, settings["time"])
+                    tasks.setdefault(task.key, task)
+    for name, reason in missing.items():
+        _say(f"left out {name}: {reason}")
+    order = {
+        name: place for place, name in enumerate(dict.fromkeys(t.row.id for t in tasks.values()))
+    }
+    return sorted(tasks.values(), key=lambda task: order[task.row.id])
+
+
+def _document(options: argparse.ArgumentParser, folders: list[Path], path: Path) -> int:
+    """Make the reports of finished runs again, and the document of them all."""
+    runs = []
+    for folder in folders:
+        try:
+            content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        except OSError as error:
+            options.error(f"--out: {error}")
+        records = Store(folder).records
+        settings, environment = content["settings"], content["environment"]
+        finished = [records[result["key"]] for result in content["results"]]
+        found = Run(_tables(settings), finished, settings, environment)
+        write_all(found, folder)
+        runs.append((folder, found))
+    for written in write_document(runs, path):
+        _say(f"wrote {written}")
+    return 0
 
 
 def _default_data() -> Path | None:

@@ -26,46 +26,51 @@ class Dataset:
         File name in the data folder; empty for generated data.
     scale : float
         The values are divided by this.
-    unit_columns : bool
-        Columns are scaled to unit norm.
+    column_norm : float
+        Columns are scaled to this norm, if it is not 0.
     columns : int or None
         Size of the seeded column subset; None takes all columns.
-    transpose : bool
-        Rows and columns swapped.
+    first : int or None
+        Only this many columns, from the left.
     shape : tuple of int
-        (m, n) of generated standard normal data.
+        (m, n) of generated standard normal data, ``default_rng(0)``.
     """
 
     file: str = ""
     scale: float = 1.0
-    unit_columns: bool = False
+    column_norm: float = 0.0
     columns: int | None = None
-    transpose: bool = False
+    first: int | None = None
     shape: tuple[int, int] = (0, 0)
 
 
 DATASETS: dict[str, Dataset] = {
-    "randn-500-1000": Dataset(shape=(500, 1000)),
-    "randn-200-300": Dataset(shape=(200, 300)),
     "w1a": Dataset("w1a.csr.npz"),
+    "w1a-290": Dataset("w1a.csr.npz", first=290),
     "mnist-test": Dataset("mnist_test.npz", scale=255.0),
     "mnist-train": Dataset("mnist_train.npz", scale=255.0),
     "cifar-1000": Dataset("cifar10_subset.npz", scale=255.0, columns=1000),
     "tdt2-1000": Dataset("tdt2.csr.npz", columns=1000),
     "20news": Dataset("20news100.csr.npz"),
-    "arcene-1000": Dataset("arcene.npz", scale=1000.0, columns=1000),
-    "colon": Dataset("colon_alon.npz", unit_columns=True),
-    "leukemia-1000": Dataset("leukemia_golub.npz", unit_columns=True, columns=1000),
+    "arcene-1000": Dataset("arcene.npz", scale=100.0, columns=1000),
+    "colon": Dataset("colon_alon.npz", column_norm=100.0),
+    "leukemia-1000": Dataset("leukemia_golub.npz", column_norm=100.0, columns=1000),
 }
+
+
+def dataset(name: str) -> Dataset:
+    """One of `DATASETS`, or what ``"randn-m-n"`` says."""
+    if name in DATASETS:
+        return DATASETS[name]
+    _, m, n = name.split("-")
+    return Dataset(shape=(int(m), int(n)))
 
 
 def check_available(name: str, folder: Path | None) -> None:
     """Raise `MissingDataError` if the file of a data set is not in ``folder``."""
-    spec = DATASETS.get(name.removesuffix("-290"))
-    if spec is None or not spec.file:
-        return
-    if folder is None or not (folder / spec.file).exists():
-        raise MissingDataError(f"{spec.file} is not in the data folder ({folder})")
+    file = dataset(name).file
+    if file and (folder is None or not (folder / file).exists()):
+        raise MissingDataError(f"{file} is not in the data folder ({folder})")
 
 
 def load(name: str, folder: Path | None) -> Any:
@@ -78,7 +83,7 @@ def load(name: str, folder: Path | None) -> Any:
     """
     import scipy.sparse
 
-    spec = DATASETS[name]
+    spec = dataset(name)
     if not spec.file:
         return np.random.default_rng(0).standard_normal(spec.shape)
     check_available(name, folder)
@@ -89,6 +94,8 @@ def load(name: str, folder: Path | None) -> Any:
     else:
         with np.load(path) as archive:
             matrix = archive["X"].astype(np.float64)
+    if spec.first is not None:
+        matrix = matrix[:, : spec.first]
     if spec.columns is not None:
         squares = matrix.multiply(matrix) if scipy.sparse.issparse(matrix) else matrix * matrix
         filled = np.flatnonzero(np.asarray(squares.sum(axis=0)).ravel() > 0.0)
@@ -96,17 +103,7 @@ def load(name: str, folder: Path | None) -> Any:
         matrix = matrix[:, np.sort(order[: spec.columns])]
     if spec.scale != 1.0:
         matrix = matrix / spec.scale
-    if spec.unit_columns:
+    if spec.column_norm:
         norms = np.linalg.norm(matrix, axis=0)
-        matrix = matrix / np.where(norms > 0.0, norms, 1.0)
+        matrix = matrix * (spec.column_norm / np.where(norms > 0.0, norms, 1.0))
     return matrix
-
-
-def gram(matrix: Any) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """AᵀA, dense and symmetric."""
-    import scipy.sparse
-
-    product = matrix.T @ matrix
-    dense = product.toarray() if scipy.sparse.issparse(product) else np.asarray(product)
-    symmetric: np.ndarray[tuple[int, int], np.dtype[np.float64]] = 0.5 * (dense + dense.T)
-    return symmetric

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("orthobcd", "numpy", "scipy", "scikit-learn", "pymanopt", "matplotlib")
+PACKAGES = ("orthobcd", "numpy", "scipy", "scikit-learn", "pymanopt")
 
 
 def describe() -> dict[str, Any]:
@@ -21,7 +21,6 @@ def describe() -> dict[str, Any]:
             "system": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
-            "threads": os.environ.get("OMP_NUM_THREADS", "default"),
         },
         "commit": _commit(),
     }

@@ -1,20 +1,25 @@
-"""Reports from finished tasks: CSV, Markdown in the papers' form, convergence figures, JSON."""
+"""Reports from finished tasks: CSV, Markdown in the papers' form, convergence figures, JSON.
+
+Everything is made from the lines of ``results.jsonl`` alone, so it can be made again without
+running anything.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+import shutil
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..baselines import HYPERBOLIC_METHODS, METHODS
-from .environment import describe
-from .published import LEVELS, TABLE_1, TABLE_1_METHODS
-from .suites import HYBRIDS, HYPERBOLIC_OURS, OURS
+from ..baselines.manpg import INNER_TOLERANCE
+from .published import Published, published
+from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
 
 Record = dict[str, Any]
 
@@ -25,7 +30,6 @@ CSV_FIELDS = (
     "lam",
     "relative",
     "r",
-    "start",
     "normalised",
     "method",
     "seed",
@@ -35,7 +39,9 @@ CSV_FIELDS = (
     "feasibility",
     "last_infeasibility",
     "package_infeasibility",
+    "inner_residual",
     "start_objective",
+    "stuck",
     "nonzeros",
     "status",
     "n_iterations",
@@ -46,21 +52,74 @@ CSV_FIELDS = (
 TIE = 1e-6
 """Objectives closer than this (relative) share a place."""
 
+ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPERBOLIC_HYBRIDS)
+"""Columns of the tables."""
 
-def write_all(records: Iterable[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
+LEGEND = """\
+Cells are the objective minus the row's best, at truly feasible points (orthonormal to 1e-11, zeros
+exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; objectives within 1e-6
+relative share a place. In brackets, where it differs: the objective at the projection (entries
+up to 1e-6 count as zeros, negative parts are ignored), the papers' score, minus the same best. A
+name like `ladmm@random` says the start where there are several; `ladmm+obcd-r` is half of the time
+each. † never left its start; ‡ stopped there, as it is a stationary point of the row. Lines "paper"
+are the published figures: their own best and the gaps above it. Their w1a has another column
+order and their randn is another draw, so levels compare, digits do not."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Finished tasks of one suite, and how they came about.
+
+    Attributes
+    ----------
+    tables : tuple of Table
+        The suite's.
+    records : list of dict
+        Finished tasks.
+    settings : dict
+        Options of the command line.
+    environment : dict
+        Versions, machine, commit.
+    """
+
+    tables: tuple[Table, ...]
+    records: list[Record]
+    settings: dict[str, Any]
+    environment: dict[str, Any]
+
+    def line(self, row: Row) -> dict[str, list[Record]]:
+        """Finished tasks of a row by method, in the order of the columns."""
+        asked = set(row.methods)
+        found: dict[str, list[Record]] = defaultdict(list)
+        for record in self.records:
+            name, _, start = record["method"].partition("@")
+            label = name if start in ("", row.starts[0]) else record["method"]
+            if record["row"] == row.id and (label in asked or not asked):
+                found[label].append(record)
+        return dict(sorted(found.items(), key=lambda item: _position(item[0])))
+
+    def stuck(self) -> list[tuple[Row, str]]:
+        """Rows and methods that never left their start."""
+        rows = {row.id: row for table in self.tables for row in table.rows}
+        return [(row, label) for row in rows.values() for label in stuck(self.line(row))]
+
+
+def _position(label: str) -> tuple[str, int]:
+    name, _, start = label.partition("@")
+    return start, ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+def write_all(run: Run, folder: Path) -> list[Path]:
     """Write every report; figures only with matplotlib. Returns the files written."""
-    listed = [*OURS, *HYPERBOLIC_OURS, *HYBRIDS, *METHODS, *HYPERBOLIC_METHODS]
-    position = {name: index for index, name in enumerate(listed)}
-    rows = sorted(
-        records,
-        key=lambda record: (record["row"], position.get(record["method"], 99), record["key"]),
-    )
+    text = "\n".join(["# Comparison", "", *_head(run), LEGEND, "", *_sections(run)])
+    markdown = folder / "comparison.md"
+    markdown.write_text(text.rstrip() + "\n", encoding="utf-8")
     written = [
-        write_csv(rows, folder / "results.csv"),
-        write_markdown(rows, folder / "comparison.md", settings),
-        write_json(rows, folder / "run.json", settings),
+        write_csv(run.records, folder / "results.csv"),
+        markdown,
+        write_json(run, folder / "run.json"),
     ]
-    return written + write_figures(rows, folder / "figures")
+    return written + write_figures(run, folder / "figures")
 
 
 def write_csv(records: list[Record], path: Path) -> Path:
@@ -72,20 +131,12 @@ def write_csv(records: list[Record], path: Path) -> Path:
     return path
 
 
-def write_json(records: list[Record], path: Path, settings: dict[str, Any]) -> Path:
+def write_json(run: Run, path: Path) -> Path:
     """Versions, machine, commit, settings and all results without their histories."""
-    results = [{k: v for k, v in record.items() if k != "history"} for record in records]
-    content = {"environment": describe(), "settings": settings, "results": results}
+    results = [{k: v for k, v in record.items() if k != "history"} for record in run.records]
+    content = {"environment": run.environment, "settings": run.settings, "results": results}
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return path
-
-
-def by_row(records: Iterable[Record]) -> dict[str, dict[str, list[Record]]]:
-    """Records by row, then by method."""
-    table: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        table[record["row"]][record["method"]].append(record)
-    return table
 
 
 def median_objective(records: list[Record], field: str = "objective") -> float:
@@ -109,179 +160,250 @@ def places(scores: dict[str, float]) -> dict[str, int]:
     return result
 
 
-def stuck(records: list[Record]) -> bool:
-    """Whether a method never improved on its start (and says no error)."""
-    return all(
-        "objective" in record
-        and record["objective"] >= record["start_objective"] - 1e-9 * abs(record["start_objective"])
-        for record in records
-    )
+def stuck(line: dict[str, list[Record]]) -> list[str]:
+    """Methods of a row that never left their start, nor said that it is stationary.
+
+    A start that shares the row's first place cannot be left for a better point.
+    """
+    place = places({label: median_objective(found) for label, found in line.items()})
+    return [
+        label
+        for label, found in line.items()
+        if place.get(label, 0) > 1 and any(record.get("stuck", False) for record in found)
+    ]
 
 
-def write_markdown(records: list[Record], path: Path, settings: dict[str, Any]) -> Path:
-    """Tables like the papers': gaps to the best, best, second and third marked."""
-    table = by_row(records)
-    lines = [
-        "# Comparison",
-        "",
-        f"Suite `{settings.get('suite', '')}`, {settings.get('time', '')} s per method, "
-        f"{settings.get('seeds', 1)} seed(s); made by `orthobcd bench`.",
-        "",
-        "Cells are the objective minus the row's best, at truly feasible points (orthonormal to "
-        "1e-11, zeros exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, "
-        "<u>third</u>; objectives within 1e-6 relative share a place. In brackets, where it "
-        "differs: the objective at the projection, the papers' score, minus the same best. "
-        "`+` rows run each method half of the time.",
+def _head(run: Run) -> list[str]:
+    settings, environment = run.settings, run.environment
+    machine = environment.get("machine", {})
+    packages = environment.get("packages", {})
+    versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
+    jobs = settings.get("jobs", 1)
+    return [
+        f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
+        f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
+        f"one core{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
+        f"{machine.get('cpus', '?')} cores, Python {environment.get('python', '?')}, {versions}, "
+        f"commit `{str(environment.get('commit'))[:10]}`.",
         "",
     ]
-    kinds = (
-        ("l0", "ℓ0 sparse PCA"),
-        ("l1", "ℓ1 sparse PCA"),
-        ("nonneg", "Nonnegative PCA"),
-        ("hyperbolic", "Hyperbolic eigenvalue problem"),
-    )
-    for kind, title in kinds:
-        names = [name for name in table if _first(table[name])["penalty"] == kind]
-        if names:
-            lines += [f"## {title}", "", *_gap_table(table, names), ""]
-    lines += _notes(table)
-    lines += _beside_the_papers(table)
-    path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    return path
 
 
-def _first(methods: dict[str, list[Record]]) -> Record:
-    return next(iter(methods.values()))[0]
+def _sections(run: Run) -> list[str]:
+    """Every table, what needs saying about its cells, and where our default loses."""
+    lines: list[str] = []
+    for table in run.tables:
+        rows = [row for row in table.rows if run.line(row)]
+        if not rows:
+            continue
+        lines += [f"## {table.title}", ""]
+        if table.note:
+            lines += [table.note, ""]
+        lines += [*_table(run, table, rows), ""]
+        notes = [note for row in rows for note in _notes(row, run.line(row))]
+        if notes:
+            lines += [*notes, ""]
+    return lines + _losses(run)
 
 
-def _gap_table(table: dict[str, dict[str, list[Record]]], names: list[str]) -> list[str]:
-    methods = list(dict.fromkeys(method for name in names for method in table[name]))
-    lines = ["| method | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    scores = {
-        name: {method: median_objective(found) for method, found in table[name].items()}
-        for name in names
-    }
-    best = {name: min(scores[name].values()) for name in names}
-    ranks = {name: places(scores[name]) for name in names}
-    lines.append("| F_min | " + " | ".join(f"{best[name]:.8g}" for name in names) + " |")
-    for method in methods:
-        cells = []
-        for name in names:
-            found = table[name].get(method)
-            if found is None:
-                cells.append("")
-            elif not math.isfinite(scores[name][method]):
-                cells.append("failed")
-            else:
-                cells.append(_cell(found, scores[name][method], best[name], ranks[name][method]))
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
+    """A line for each row, a column for each method, the paper's figures below ours."""
+    labels = {label for row in rows for label in run.line(row)}
+    columns = sorted(labels, key=_position)
+    lines = ["| row | F_min | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for row in rows:
+        line = run.line(row)
+        scores = {label: median_objective(found) for label, found in line.items()}
+        best, place = min(scores.values()), places(scores)
+        held = stuck(line)
+        cells = [
+            _cell(line[label], scores[label], best, place.get(label, 0), row.unbounded)
+            + (" †" if label in held else "")
+            if label in line
+            else ""
+            for label in columns
+        ]
+        lines.append(f"| {row.title} | {best:.8g} | " + " | ".join(cells) + " |")
+        paper = published(table.title, row, float(run.settings["time"]))
+        if paper is not None:
+            lines.append(_paper_line(paper, row, columns))
     return lines
 
 
-def _cell(found: list[Record], score: float, best: float, place: int) -> str:
+def _cell(found: list[Record], score: float, best: float, place: int, plain: bool) -> str:
+    if not math.isfinite(score):
+        return "failed"
+    if plain:
+        return f"{score:.3g}"
     gap = score - best
     text = "0" if gap == 0.0 else f"{gap:.3g}"
     text = {1: f"**{text}**", 2: f"*{text}*", 3: f"<u>{text}</u>"}.get(place, text)
     projected = median_objective(found, "objective_at_projection")
     if abs(projected - score) > TIE * max(1.0, abs(score)):
         text += f" ({projected - best:.3g})"
-    return text
+    stationary = all(
+        "@" in record["method"]
+        and record["status"] == "CONVERGED"
+        and record["objective"] == record["start_objective"]
+        for record in found
+    )
+    return f"{text} ‡" if stationary and place > 1 else text
 
 
-def _notes(table: dict[str, dict[str, list[Record]]]) -> list[str]:
-    lines = []
-    for name, methods in table.items():
-        for method, found in methods.items():
-            errors = sorted({record["error"] for record in found if "error" in record})
-            lines += [f"- `{method}` failed on `{name}`: {error}" for error in errors]
-            if not errors and stuck(found):
-                lines.append(f"- `{method}` did not improve on its start on `{name}`.")
-            outside = [record.get("package_infeasibility") for record in found]
-            if any(value is not None for value in outside):
-                value = max(value for value in outside if value is not None)
-                lines.append(f"- `{method}` returned ‖VVᵀ − I‖ = {value:.2g} on `{name}`.")
-    return ["## Notes", "", *lines, ""] if lines else []
+def _paper_line(paper: Published, row: Row, columns: list[str]) -> str:
+    cells = []
+    for label in columns:
+        name, _, start = label.partition("@")
+        gap = paper.gaps.get(f"{name}@{start or row.starts[0]}")
+        value = None if gap is None else gap + (paper.f_min if row.unbounded else 0.0)
+        cells.append("" if value is None else f"{value:.3g}")
+    return f"| paper, {paper.seconds:g} s | {paper.f_min:.6g} | " + " | ".join(cells) + " |"
 
 
-def _beside_the_papers(table: dict[str, dict[str, list[Record]]]) -> list[str]:
-    lines: list[str] = []
-    for name, methods in table.items():
-        record = _first(methods)
-        if record["relative"] or record["normalised"]:
-            continue
-        key = (record["data"], record["penalty"], float(record["lam"]), record["r"])
-        best = min(median_objective(found) for found in methods.values())
-        if key in LEVELS:
-            level, where = LEVELS[key]
-            lines.append(f"| {name} | {level:.3g} ({where}) | {best:.8g} | |")
-        table_1 = TABLE_1.get((key[0], key[2], key[3])) if key[1] == "l0" else None
-        if table_1 is not None:
-            short = "id" if record["start"] == "identity" else "rnd"
-            beside = []
-            for column, gap in zip(TABLE_1_METHODS, table_1[1], strict=True):
-                method, start = column.split(" ")
-                if start == f"({short})" and method in methods:
-                    ours = median_objective(methods[method])
-                    beside.append(f"{method} {table_1[0] + gap:.4g} / {ours:.6g}")
+def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
+    lines = [f"- † `{label}` never left its start on {row.title}." for label in stuck(line)]
+    for label, found in line.items():
+        errors = sorted({record["error"] for record in found if "error" in record})
+        lines += [f"- `{label}` failed on {row.title}: {error}" for error in errors]
+        outside = [record.get("package_infeasibility") or 0.0 for record in found]
+        if max(outside) > 0.0:
+            lines.append(f"- `{label}` returned ‖VVᵀ − I‖ = {max(outside):.2g} on {row.title}.")
+        inner = max(record.get("inner_residual") or 0.0 for record in found)
+        if inner > INNER_TOLERANCE:
             lines.append(
-                f"| {name} | {table_1[0]:.3g} (P1 Table 1, 30 s) | {best:.8g} | "
-                + "; ".join(beside)
-                + " |"
+                f"- `{label}` solved a tangent problem only to {inner:.2g}, not to "
+                f"{INNER_TOLERANCE:g}, on {row.title}."
             )
-    if not lines:
+    return lines
+
+
+def _losses(run: Run) -> list[str]:
+    """Where `auto` is not best: who is, and by how much."""
+    seen: set[str] = set()
+    lost = []
+    for row in (row for table in run.tables for row in table.rows):
+        scores = {label: median_objective(found) for label, found in run.line(row).items()}
+        if "auto" not in scores or row.id in seen:
+            continue
+        seen.add(row.id)
+        if places(scores).get("auto") == 1:
+            continue
+        winner = min(scores, key=lambda label: scores[label])
+        gap = scores["auto"] - scores[winner]
+        share = gap / max(abs(scores[winner]), 1e-300)
+        lost.append((share, f"| {row.title} | {winner} | {gap:.3g} | {100.0 * share:.2g} % |"))
+    if not seen:
         return []
-    return [
-        "## Beside the papers' figures",
+    lines = [
+        "## Where the default solver loses",
         "",
-        "The papers' w1a has another column order and their randn is another draw: levels "
-        "compare, digits do not.",
-        "",
-        "| row | paper's best | best here | method: paper / here |",
-        "|---|---|---|---|",
-        *lines,
+        f"`auto` has the best objective, to 1e-6, on {len(seen) - len(lost)} of {len(seen)} rows.",
         "",
     ]
+    if lost:
+        lines += ["| row | best | gap of `auto` | of the objective |", "|---|---|---|---|"]
+        lines += [text for _, text in sorted(lost, reverse=True)]
+    return lines
 
 
-def write_figures(records: list[Record], folder: Path) -> list[Path]:
+def write_figures(run: Run, folder: Path) -> list[Path]:
     """Objective minus the row's best against seconds, log axes; nothing without matplotlib."""
     try:
         import matplotlib
 
         matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
     except ImportError:
         return []
     folder.mkdir(parents=True, exist_ok=True)
+    rows = {row.id: row for table in run.tables for row in table.rows if not row.unbounded}
     written = []
-    for name, methods in by_row(records).items():
-        finished = {method: found[0] for method, found in methods.items() if "history" in found[0]}
-        if not finished:
-            continue
-        best = min(min(record["history"]["objective"]) for record in finished.values())
-        floor = 1e-9 * max(1.0, abs(best))
-        figure, axes = plt.subplots(figsize=(9.0, 5.5), constrained_layout=True)
-        order = sorted(finished, key=lambda method: float(finished[method]["objective"]))
-        colours = plt.get_cmap("tab20")
-        for index, method in enumerate(order):
-            history = finished[method]["history"]
-            seconds = [max(value, 1e-3) for value in history["seconds"]]
-            gaps = [max(value - best, floor) for value in history["objective"]]
-            axes.step(
-                seconds,
-                gaps,
-                where="post",
-                label=method,
-                color=colours(index % 20),
-                linestyle="-" if index < 20 else "--",
-                linewidth=1.3,
+    for row in rows.values():
+        finished = {
+            label: found[0] for label, found in run.line(row).items() if "history" in found[0]
+        }
+        if finished:
+            written.append(_figure(row, finished, folder / f"{row.id}.png"))
+    return written
+
+
+def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    best = min(min(record["history"]["objective"]) for record in finished.values())
+    # the winner ends at 0, which a log axis cannot show: it leaves through the floor
+    floor = 1e-7 * max(1e-300, abs(best))
+    figure, axes = plt.subplots(figsize=(8.0, 4.8), constrained_layout=True)
+    order = sorted(finished, key=lambda label: float(finished[label]["objective"]))
+    colours = plt.get_cmap("tab10")
+    for index, label in enumerate(order):
+        history = finished[label]["history"]
+        seconds = [max(value, 1e-4) for value in history["seconds"]]
+        gaps = [max(value - best, 0.5 * floor) for value in history["objective"]]
+        axes.step(
+            [*seconds, max(seconds[-1], finished[label]["time_limit"])],
+            [*gaps, gaps[-1]],
+            where="post",
+            label=label,
+            color=colours(index % 10),
+            linestyle=("-", "--", ":")[index // 10 % 3],
+            linewidth=1.4,
+        )
+    top = max(max(record["history"]["objective"]) - best for record in finished.values())
+    axes.set(xscale="log", yscale="log", xlabel="seconds", title=f"{row.penalty}: {row.title}")
+    axes.set_ylim(floor, 2.0 * max(top, 2.0 * floor))
+    axes.set_ylabel("objective − best")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), title="best first")
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+    return path
+
+
+DOCUMENT_HEAD = """\
+# Comparison
+
+Every method on the same rows, in the same time, on one core each; made by `orthobcd bench` (see
+`orthobcd bench --help`), from runs that anybody can repeat:
+
+    pip install "orthobcd[bench]"
+"""
+
+
+def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
+    """All runs in one Markdown file, with one figure for each table in ``images`` beside it.
+
+    Parameters
+    ----------
+    runs : list of (Path, Run)
+        Each run and the folder with its figures.
+    path : Path
+        The file to write.
+    """
+    images = path.parent / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    written = [path]
+    commands = [
+        f"    orthobcd bench --suite {run.settings['suite']} --time {run.settings['time']:g} "
+        f"--seeds {run.settings['seeds']} --jobs {run.settings.get('jobs', 1)}"
+        + (" --full" if run.settings.get("full") else "")
+        for _, run in runs
+    ]
+    lines = [*DOCUMENT_HEAD.rstrip().splitlines(), *commands, "", LEGEND, ""]
+    for folder, run in runs:
+        lines += [f"# Suite {run.settings['suite']}", "", *_head(run), *_sections(run), ""]
+        for table in run.tables:
+            source = next(
+                (
+                    found
+                    for row in table.rows
+                    if (found := folder / "figures" / f"{row.id}.png").exists() and run.line(row)
+                ),
+                None,
             )
-        axes.set(xscale="log", yscale="log", xlabel="seconds", title=name)
-        axes.set_ylabel("objective − best")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        path = folder / f"{name}.png"
-        figure.savefig(path, dpi=110)
-        plt.close(figure)
-        written.append(path)
+            if source is not None:
+                name = f"comparison-{source.name}"
+                shutil.copyfile(source, images / name)
+                written.append(images / name)
+                lines += [f"![{table.title}](images/{name})", ""]
+    path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return written

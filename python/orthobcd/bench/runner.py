@@ -1,35 +1,81 @@
-"""Runs tasks one after another and writes each finished one to disk before the next begins."""
+"""Runs tasks, each on one core, and writes each finished one to disk at once."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from .. import problems as ob_problems
 from .._checks import FloatArray
-from ..baselines import HYPERBOLIC_METHODS, METHODS, TraceProblem, methods_for
+from .._solve import solve
+from ..baselines import HYPERBOLIC_METHODS, METHODS, methods_for
 from ..baselines.geometry import random_stiefel
 from ..baselines.hyperbolic import random_j_orthogonal
 from ..baselines.oracle import oracle_of
+from ..baselines.recorder import HELD
 from ..baselines.starts import varimax_spectral
-from ..result import Result
-from .data import DATASETS, gram, load
-from .suites import HYBRIDS, HYPERBOLIC_OURS, OURS, Row
+from ..hyperbolic_problems import HyperbolicEigenvalueProblem
+from ..jobcd import JOBCD
+from ..result import Result, Status
+from ..solvers import OBCD, Auto
+from ..solvers import Path as PathSolver
+from .data import load
+from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row
 
 HISTORY_POINTS = 200
-"""A stored convergence history is thinned to at most this many points."""
+"""A longer convergence history is thinned to about this many points."""
+
+IMPROVED = 1e-9
+"""A relative decrease below this is none."""
+
+RAPIDITY_BOUND = 1e-2
+"""Largest rapidity of our moves on the unbounded hyperbolic rows."""
+
+SOLVERS: dict[str, Any] = {
+    "obcd-tiled": OBCD(working_set="tiled"),
+    "obcd-r": OBCD(working_set="random"),
+    "obcd-sv": OBCD(working_set="wss-sv"),
+    "obcd-or": OBCD(working_set="wss-or"),
+    "path": PathSolver(),
+    "auto": Auto(),
+    "jobcd-rows": JOBCD(side="rows"),
+    "jobcd-columns": JOBCD(side="columns"),
+    "jobcd-both": JOBCD(side="both"),
+    "jobcd-jacobi": JOBCD(update="jacobi", side="rows"),
+}
+"""Our solvers by name."""
+
+OWN_START = {"auto", "path", *(name for name, method in METHODS.items() if method.own_start)}
+"""Methods that make their own start."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One method on one row with one seed."""
+    """One method on one row with one seed.
+
+    Attributes
+    ----------
+    row : Row
+        The problem.
+    method : str
+        ``"name"`` of a method that makes its own start, ``"name@start"`` of any other.
+    seed : int
+        Of the start and the method.
+    seconds : float
+        Time limit.
+    """
 
     row: Row
     method: str
@@ -81,55 +127,57 @@ class Bench:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self._prepared: tuple[tuple[Row, int], Any, FloatArray] | None = None
+        self._problem: tuple[str, Any] | None = None
+        self._start: tuple[tuple[str, str, int], FloatArray] | None = None
 
     def methods(self, row: Row) -> list[str]:
-        """Names of all methods that can take part in a row, ours first."""
+        """All that take part in a row, ours first, with the names of their starts."""
         if row.penalty == "hyperbolic":
-            return [*(n for n in HYPERBOLIC_OURS if _ours(n) is not None), *HYPERBOLIC_METHODS]
-        names = [name for name in OURS if _ours(name) is not None]
-        theirs = methods_for(_penalty(row.penalty, 1.0))
-        if _ours("obcd-r") is not None:
-            names += [name for name in HYBRIDS if name.split("+")[0] in theirs]
-        return [*names, *theirs]
+            there = [*HYPERBOLIC_OURS, *HYPERBOLIC_METHODS, *HYPERBOLIC_HYBRIDS]
+        else:
+            theirs = methods_for(_penalty(row.penalty, 1.0))
+            ours = [name for name in OURS if name != "path" or row.penalty != "nonneg"]
+            there = [*ours, *theirs, *(name for name in HYBRIDS if name.split("+")[0] in theirs)]
+        if row.methods:
+            asked = [method.partition("@") for method in row.methods]
+            named = [(name, start or row.starts[0]) for name, _, start in asked if name in there]
+        else:
+            named = [(name, start) for start in row.starts for name in there]
+        return list(
+            dict.fromkeys(name if name in OWN_START else f"{name}@{start}" for name, start in named)
+        )
 
-    def prepare(self, row: Row, seed: int) -> tuple[Any, FloatArray]:
-        """The problem and the start of a row; kept until another row is asked for."""
-        if self._prepared is None or self._prepared[0] != (row, seed):
-            problem, x0 = self._build(row, seed)
-            self._prepared = ((row, seed), problem, x0)
-        return self._prepared[1], self._prepared[2]
+    def problem(self, row: Row) -> Any:
+        """The problem of a row; kept until another row is asked for."""
+        if self._problem is None or self._problem[0] != row.id:
+            self._problem = (row.id, self._build(row))
+        return self._problem[1]
 
-    def _build(self, row: Row, seed: int) -> tuple[Any, FloatArray]:
-        if row.penalty == "hyperbolic":
-            return self._hyperbolic(row)
+    def start(self, row: Row, name: str, seed: int) -> FloatArray:
+        """A start by name; every one is feasible. The last one is kept."""
+        key = (row.id, name, seed)
+        if self._start is None or self._start[0] != key:
+            self._start = (key, _start(self.problem(row), name, seed))
+        return self._start[1]
+
+    def _build(self, row: Row) -> Any:
         matrix = load(row.data, self.folder)
+        if row.penalty == "hyperbolic":
+            signature = np.where(np.arange(matrix.shape[1]) < row.r, 1.0, -1.0)
+            if row.unbounded:
+                half = np.sqrt(0.5) * matrix
+                return HyperbolicEigenvalueProblem(half, signature, sense="max")
+            return HyperbolicEigenvalueProblem(matrix, signature, ridge=row.ridge)
         if row.normalised:
             values = matrix.data if hasattr(matrix, "nnz") else matrix
-            matrix = matrix / float(np.linalg.norm(values))
+            matrix = matrix * ((np.sqrt(2.0) if row.penalty == "l0" else 1.0) / _norm(values))
         lam = row.lam
         if row.relative:
             squares = matrix.multiply(matrix) if hasattr(matrix, "nnz") else matrix * matrix
             lam *= float(np.asarray(squares.sum(axis=0)).max())
-        problem: ob_problems.Problem
         if row.penalty == "nonneg":
-            problem = ob_problems.NonnegativePCAProblem(matrix, row.r)
-        else:
-            problem = ob_problems.SparsePCAProblem(matrix, row.r, _penalty(row.penalty, lam))
-        return problem, _start(problem, row.start, seed)
-
-    def _hyperbolic(self, row: Row) -> tuple[Any, FloatArray]:
-        if row.data in DATASETS:
-            matrix = load(row.data, self.folder)
-        elif row.data == "w1a-290":
-            matrix = load("w1a", self.folder)[:, :290]
-        else:
-            _, m, n = row.data.split("-")
-            matrix = np.random.default_rng(0).standard_normal((int(m), int(n)))
-        curvature = gram(matrix) + row.ridge * np.eye(matrix.shape[1])
-        signature = np.where(np.arange(matrix.shape[1]) < row.r, 1.0, -1.0)
-        problem = TraceProblem(curvature, signature)
-        return problem, random_j_orthogonal(signature)
+            return ob_problems.NonnegativePCAProblem(matrix, row.r)
+        return ob_problems.SparsePCAProblem(matrix, row.r, _penalty(row.penalty, lam))
 
     def run(self, task: Task) -> dict[str, Any]:
         """Run one task; a failure is recorded, not raised."""
@@ -141,21 +189,21 @@ class Bench:
             "lam": task.row.lam,
             "relative": task.row.relative,
             "r": task.row.r,
-            "start": task.row.start,
             "normalised": task.row.normalised,
             "method": task.method,
             "seed": task.seed,
             "time_limit": task.seconds,
         }
-        problem, x0 = self.prepare(task.row, task.seed)
         try:
-            result = _solve(task, problem, x0)
+            problem = self.problem(task.row)
+            start = task.method.partition("@")[2]
+            x0 = self.start(task.row, start, task.seed) if start else None
+            with threadpool_limits(limits=1):
+                result = _solve(task, problem, x0)
         except Exception as error:
             return {**record, "error": f"{type(error).__name__}: {error}"}
         history = result.history
-        keep = np.unique(
-            np.linspace(0, len(history["seconds"]) - 1, HISTORY_POINTS).round().astype(int)
-        )
+        keep = _thinned(history["seconds"])
         projection = result.extra.get("objective_at_projection", result.objective)
         return {
             **record,
@@ -164,7 +212,9 @@ class Bench:
             "feasibility": float(result.feasibility),
             "last_infeasibility": float(result.extra.get("last_infeasibility", result.feasibility)),
             "package_infeasibility": result.extra.get("package_infeasibility"),
+            "inner_residual": result.extra.get("inner_residual"),
             "start_objective": float(history["objective"][0]),
+            "stuck": _stuck(result, x0),
             "nonzeros": int(np.count_nonzero(result.x)),
             "status": result.status.name,
             "n_iterations": int(result.n_iterations),
@@ -184,8 +234,10 @@ def _penalty(name: str, lam: float) -> ob_problems.Penalty:
     return ob_problems.NonNegative()
 
 
-def _start(problem: ob_problems.Problem, name: str, seed: int) -> FloatArray:
+def _start(problem: Any, name: str, seed: int) -> FloatArray:
     """A start by name; every one is feasible."""
+    if name == "cs":
+        return random_j_orthogonal(problem.signature)
     oracle = oracle_of(problem)
     if name == "varimax":
         return varimax_spectral(oracle)
@@ -201,73 +253,56 @@ def _start(problem: ob_problems.Problem, name: str, seed: int) -> FloatArray:
     return x
 
 
-def _ours(name: str) -> Any | None:
-    """One of our solvers by name, or None if this build does not have it."""
-    import orthobcd as ob
-
-    makers: dict[str, tuple[str, dict[str, Any]]] = {
-        "obcd-tiled": ("OBCD", {"working_set": "tiled"}),
-        "obcd-r": ("OBCD", {"working_set": "random"}),
-        "obcd-sv": ("OBCD", {"working_set": "wss-sv"}),
-        "obcd-or": ("OBCD", {"working_set": "wss-or"}),
-        "path": ("Path", {}),
-        "auto": ("Auto", {}),
-        "jobcd-rows": ("JOBCD", {"side": "rows"}),
-        "jobcd-columns": ("JOBCD", {"side": "columns"}),
-        "jobcd-both": ("JOBCD", {"side": "both"}),
-        "jobcd-jacobi": ("JOBCD", {"update": "jacobi", "side": "rows"}),
-    }
-    kind, options = makers[name]
-    maker = getattr(ob, kind, None)
-    if maker is None:
-        return None
-    try:
-        return maker(**options)
-    except (TypeError, ValueError):
-        return None
+def _thinned(seconds: FloatArray) -> NDArray[np.intp]:
+    """Rows of a history to store: the first, the last, and one for each of geometric times."""
+    last = len(seconds) - 1
+    if last < HISTORY_POINTS:
+        return np.arange(last + 1)
+    times = np.geomspace(max(float(seconds[1]), 1e-4), float(seconds[-1]), HISTORY_POINTS)
+    return np.unique([0, *np.searchsorted(seconds, times, side="right") - 1, last])
 
 
-def _solve(task: Task, problem: Any, x0: FloatArray) -> Result:
-    name, seconds, seed = task.method, task.seconds, task.seed
-    if task.row.penalty == "hyperbolic":
-        if name in HYPERBOLIC_METHODS:
-            return HYPERBOLIC_METHODS[name](problem, x0, max_time=seconds, seed=seed)
-        return _solve_ours(name, _as_ours(problem), x0, seconds, seed)
+def _norm(values: Any) -> float:
+    return float(np.linalg.norm(values))
+
+
+def _stuck(result: Result, x0: FloatArray | None) -> bool:
+    """Whether a method never left its start, without having shown that it is stationary."""
+    objective = result.history["objective"]
+    if objective[-1] < objective[0] - IMPROVED * abs(objective[0]):
+        return False
+    away = np.inf if x0 is None else _norm(result.x - x0) / _norm(x0)
+    return bool(result.extra.get("moved", away) < HELD) and result.status is not Status.CONVERGED
+
+
+def _solve(task: Task, problem: Any, x0: FloatArray | None) -> Result:
+    name = task.method.partition("@")[0]
+    if "+" not in name:
+        return _run(name, task, problem, x0, task.seconds)
+    return _hybrid(task, problem, x0)
+
+
+def _run(name: str, task: Task, problem: Any, x0: FloatArray | None, seconds: float) -> Result:
+    """One method, ours or a baseline, from x0 or its own start."""
     if name in METHODS:
-        baseline = METHODS[name]
-        start = None if baseline.own_start else x0
-        return baseline.solve(problem, start, max_time=seconds, seed=seed)
-    if name in HYBRIDS:
-        return _hybrid(task, problem, x0)
-    start = None if name in ("auto", "path") else x0
-    return _solve_ours(name, problem, start, seconds, seed)
-
-
-def _as_ours(problem: TraceProblem) -> Any:
-    """The hyperbolic row as our own problem class: A is a square root of the matrix."""
-    import orthobcd as ob
-
-    # ½⟨X, (2A) X⟩ = tr(XᵀAX)
-    maker: Any = ob.JOrthogonalProblem  # type: ignore[attr-defined, unused-ignore]
-    return maker(ob.Quadratic(2.0 * problem.matrix), problem.signature)
-
-
-def _solve_ours(
-    name: str, problem: Any, x0: FloatArray | None, seconds: float, seed: int
-) -> Result:
-    import orthobcd as ob
-
-    solved: Result = ob.solve(problem, x0, solver=_ours(name), max_time=seconds, seed=seed)
+        return METHODS[name].solve(problem, x0, max_time=seconds, seed=task.seed)
+    if name in HYPERBOLIC_METHODS:
+        return HYPERBOLIC_METHODS[name](problem, x0, max_time=seconds, seed=task.seed)
+    solver = SOLVERS[name]
+    if task.row.unbounded:
+        solver = replace(solver, rapidity_bound=RAPIDITY_BOUND)
+    solved: Result = solve(
+        problem, x0, solver=solver, max_time=seconds, seed=task.seed, n_threads=1
+    )
     return solved
 
 
-def _hybrid(task: Task, problem: Any, x0: FloatArray) -> Result:
-    """Half of the time for the competitor, the other half for OBCD-R from its feasible point."""
-    first, second = task.method.split("+")
-    baseline = METHODS[first]
+def _hybrid(task: Task, problem: Any, x0: FloatArray | None) -> Result:
+    """Half of the time for the competitor, the other half for ours from its feasible point."""
+    first, second = task.method.partition("@")[0].split("+")
     half = 0.5 * task.seconds
-    begun = baseline.solve(problem, x0, max_time=half, seed=task.seed)
-    ended = _solve_ours(second, problem, begun.x, half, task.seed)
+    begun = _run(first, task, problem, x0, half)
+    ended = _run(second, task, problem, begun.x, half)
     history = {
         name: np.concatenate([begun.history[name], ended.history[name]])
         for name in ("seconds", "objective", "feasibility", "n_iterations")
@@ -286,26 +321,80 @@ def _hybrid(task: Task, problem: Any, x0: FloatArray) -> Result:
         seconds=begun.seconds + ended.seconds,
         seed=task.seed,
         history=history,
-        extra={"objective_at_projection": ended.objective},
+        extra={"objective_at_projection": ended.objective, "moved": begun.extra["moved"]},
     )
 
 
 def run_tasks(
-    bench: Bench, tasks: list[Task], store: Store, say: Callable[[str], None]
+    bench: Bench, tasks: list[Task], store: Store, say: Callable[[str], None], jobs: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """Run what is not in the store yet, row by row, with progress and time left."""
+    """Run what is not in the store yet, row by row, with progress and time left.
+
+    Parameters
+    ----------
+    bench : Bench
+        Runs a task.
+    tasks : list of Task
+        All tasks.
+    store : Store
+        Finished tasks; each new one is on disk before it is yielded.
+    say : callable
+        Takes lines of progress.
+    jobs : int, default 1
+        Tasks at a time, each in a process of its own that is bound to one core.
+    """
     waiting = [task for task in tasks if task.key not in store.records]
     if len(waiting) < len(tasks):
         say(f"{len(tasks) - len(waiting)} of {len(tasks)} tasks are done already")
     begun = time.perf_counter()
     promised = sum(task.seconds for task in waiting)
     spent = 0.0
-    for number, task in enumerate(waiting, 1):
-        elapsed = time.perf_counter() - begun
-        pace = elapsed / spent if spent > 0.0 else 1.1
-        left = pace * (promised - spent)
-        say(f"[{number}/{len(waiting)}] {task.row.id} {task.method} (left: {left / 60.0:.1f} min)")
-        record = bench.run(task)
-        spent += task.seconds
+    finished = map(bench.run, waiting) if jobs == 1 else _parallel(bench, waiting, jobs)
+    by_key = {task.key: task for task in waiting}
+    for number, record in enumerate(finished, 1):
         store.add(record)
+        spent += by_key[record["key"]].seconds
+        left = (time.perf_counter() - begun) / spent * (promised - spent)
+        say(
+            f"[{number}/{len(waiting)}] {record['row']} {record['method']}: "
+            f"{record.get('objective', record.get('error'))} ({left / 60.0:.1f} min left)"
+        )
         yield record
+
+
+def _parallel(bench: Bench, tasks: list[Task], jobs: int) -> Iterator[dict[str, Any]]:
+    """Records in the order in which they are ready; the workers end when this generator does."""
+    context = multiprocessing.get_context("spawn")
+    cores = context.SimpleQueue()
+    there = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    for worker in range(jobs):
+        cores.put(there[worker % len(there)] if there else None)
+    executor = ProcessPoolExecutor(jobs, context, _begin_worker, (bench, cores))
+    try:
+        pending = {executor.submit(_run_in_worker, task) for task in tasks}
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+
+
+_bench: Bench | None = None
+
+
+def _begin_worker(bench: Bench, cores: Any) -> None:
+    """Bind this process to a core of its own; the parent alone listens to Ctrl-C."""
+    global _bench
+    _bench = bench
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    core = cores.get()
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+
+
+def _run_in_worker(task: Task) -> dict[str, Any]:
+    assert _bench is not None
+    return _bench.run(task)

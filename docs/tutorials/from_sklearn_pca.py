@@ -1,0 +1,77 @@
+"""From sklearn.decomposition.PCA to orthobcd.SparsePCA."""
+
+# --8<-- [start:before]
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import orthobcd as ob
+from orthobcd import plot
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+
+before = make_pipeline(StandardScaler(), PCA(4), LogisticRegression())
+print(f"PCA: {cross_val_score(before, X, y).mean():.3f}")
+# --8<-- [end:before]
+
+# --8<-- [start:after]
+after = make_pipeline(
+    StandardScaler().set_output(transform="pandas"),
+    ob.SparsePCA(4, n_nonzero=20, random_state=0),
+    LogisticRegression(),
+)
+accuracy = cross_val_score(after, X, y).mean()
+print(f"SparsePCA, 20 of 120 loadings: {accuracy:.3f}")
+
+pca = after.fit(X, y)[1]
+axes = plot.components(pca, max_columns=2)
+# --8<-- [end:after]
+
+assert pca.n_nonzero_ == 20
+assert accuracy > 0.9
+
+# --8<-- [start:search]
+search = GridSearchCV(
+    after.set_params(sparsepca__n_nonzero=None),
+    {"sparsepca__alpha": [0.3, 0.1, 0.03, 0.01]},
+    cv=3,
+).fit(X, y)
+print(search.best_params_, f"{search.best_score_:.3f}")
+# --8<-- [end:search]
+
+# --8<-- [start:compare]
+Z = StandardScaler().fit_transform(X)
+dense = PCA(4).fit(Z)
+largest = np.abs(dense.components_) >= np.sort(np.abs(dense.components_), axis=None)[-20]
+cut = np.where(largest, dense.components_, 0.0)
+cut /= np.linalg.norm(cut, axis=1, keepdims=True)
+
+rows = []
+for name, V in (("PCA", dense.components_), ("PCA, cut", cut), ("SparsePCA", pca.components_)):
+    basis = np.linalg.qr(V.T)[0]  # variance of the span: nothing is counted twice
+    rows.append(
+        {
+            "method": name,
+            "nonzeros": int(np.count_nonzero(V)),
+            "explained": float(np.sum((Z @ basis) ** 2) / np.sum(Z**2)),
+            "‖VVᵀ − I‖": float(np.linalg.norm(V @ V.T - np.eye(4))),
+        }
+    )
+table = plot.comparison(rows, bold=[2])
+# --8<-- [end:compare]
+
+assert rows[2]["nonzeros"] == rows[1]["nonzeros"] == 20
+assert rows[1]["explained"] < rows[2]["explained"] < rows[0]["explained"]
+assert rows[2]["‖VVᵀ − I‖"] < 1e-12 < rows[1]["‖VVᵀ − I‖"]
+
+
+def save(folder: Path) -> None:
+    """Write the figures of the page."""
+    axes[0].figure.savefig(folder / "cancer-components.png", dpi=110)
+    table.figure.savefig(folder / "cancer-table.png", dpi=110)

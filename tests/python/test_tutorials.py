@@ -1,0 +1,53 @@
+"""The tutorials of the site run, with the claims that they make."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+
+from .conftest import ROOT
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+matplotlib.use("Agg")
+
+FOLDER = ROOT / "docs" / "tutorials"
+REAL = {"gene_expression": "leukemia_golub.npz", "text_topics": "tdt2.csr.npz"}
+"""Those on data that scikit-learn does not ship, and what they need."""
+
+
+def run(name: str, tmp_path) -> None:
+    import matplotlib.pyplot as plt
+
+    runpy.run_path(str(FOLDER / f"{name}.py"))["save"](tmp_path)
+    plt.close("all")
+    written = {path.name for path in tmp_path.iterdir()}
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    # The page shows every figure that is written, and they are committed.
+    assert written
+    for figure in written:
+        assert f"../images/{figure}" in page
+        assert (ROOT / "docs" / "images" / figure).exists()
+
+
+@pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca"])
+def test_tutorial(name, tmp_path):
+    run(name, tmp_path)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", REAL)
+def test_tutorial_on_real_data(name, tmp_path, data_dir, monkeypatch):
+    if not (data_dir / REAL[name]).exists():
+        pytest.skip(f"{data_dir / REAL[name]} is not there")
+    monkeypatch.setenv("ORTHOBCD_DATA", str(data_dir))
+    run(name, tmp_path)
+
+
+def test_every_tutorial_is_run():
+    assert {path.stem for path in FOLDER.glob("*.py")} == {
+        "digits_as_images",
+        "from_sklearn_pca",
+        *REAL,
+    }
