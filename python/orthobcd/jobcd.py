@@ -25,7 +25,9 @@ class JOBCD:
     side : {"both", "rows", "columns"}, default "both"
         What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
         method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
-        move, and for the updates "jacobi" and "vr-jacobi".
+        move, and for the updates "jacobi" and "vr-jacobi" of all problems but the
+        `HyperbolicStructuralProbeProblem`. With accumulated curvature "both" rotates rows (pairs
+        of equal signs) and boosts columns (pairs of opposite signs), with one gradient.
     theta : float, default 1e-5
         Proximal weight θ ≥ 0.
     rapidity_bound : float, optional
@@ -48,10 +50,12 @@ class JOBCD:
         that holds everywhere, with what pays for a sampled gradient's error (the default where
         f has one). "adaptive": lowered where F falls as predicted, raised where it does not; F
         never rises; not for a sampled gradient. "accumulated": every pair has its own, the root of
-        the sum of its squared slopes so far (as Adagrad); needs no bound, F may rise and the best
-        point is returned (the default of `HyperbolicStructuralProbeProblem`).
-    step : float, default 0.3
-        With ``curvature="accumulated"``: length of the first move, relative to X, roughly.
+        the sum of its squared slopes so far (as Adagrad), which decays no further once the slopes
+        vanish; needs no bound; F may rise and the best point is returned; not with a penalty
+        (the default of `HyperbolicStructuralProbeProblem`).
+    step : float, default 0.05
+        With ``curvature="accumulated"``: angle or rapidity of the first move of every pair. Halved
+        when F rises above its first value.
     matchings : int, optional
         Disjoint matchings of rows solved per gradient, one after the other, each on the model as
         the ones before have left it. 1 is the paper's Jacobi update and the default of
@@ -74,7 +78,7 @@ class JOBCD:
     batch_size: int | None = None
     small_batch_size: int | None = None
     curvature: str | None = None
-    step: float = 0.3
+    step: float = 0.05
     matchings: int | None = None
 
     def __post_init__(self) -> None:

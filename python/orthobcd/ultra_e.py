@@ -119,11 +119,11 @@ class UltraE:
         What moves the relation matrices. "frozen" leaves them at I. "csdm" takes gradient steps on
         the factors of their hyperbolic CS decomposition, scaled as by Adagrad (full rotations
         where UltraE has Givens rotations): the controls.
-    relation_curvature : float, default 0.1
+    relation_curvature : float, default 0.14
         κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd".
     relation_matchings : int, default 1
         Disjoint matchings of "jobcd" per batch, one after the other on the batch's gradient.
-    relation_step : float, default 0.02
+    relation_step : float, default 0.1
         First angle or rapidity of "csdm".
     init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
@@ -178,9 +178,9 @@ class UltraE:
         batch_size: int = 64,
         learning_rate: float = 0.02,
         relations: str = "jobcd",
-        relation_curvature: float = 0.1,
+        relation_curvature: float = 0.14,
         relation_matchings: int = 1,
-        relation_step: float = 0.02,
+        relation_step: float = 0.1,
         init_scale: float = 0.1,
         max_epochs: int = 120,
         valid_every: int = 5,

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::FiniteSum;
-use super::rule::{CurvatureRule, PairSlopes, matching};
+use super::rule::{AccumulatedMoves, CurvatureRule, Moves, matching};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
@@ -96,7 +96,8 @@ impl Default for FiniteSumOptions {
     }
 }
 
-/// A pass is N component gradients and n(n−1)/2 pairs, whichever takes longer. The solve has converged
+/// A pass is N component gradients and n − 1 iterations (matchings, that is n(n−1)/2 pairs, unless an
+/// iteration has more), whichever takes longer. The solve has converged
 /// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
 /// pass without a gain says little.
 pub const PASSES_AT_REST: u32 = 3;
@@ -280,7 +281,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Whether N component gradients and, in matchings of n/2 pairs, n(n−1)/2 pairs have gone by.
+    /// Whether N component gradients and n − 1 iterations have gone by.
     fn ended(&self, evaluations: u64, components: u64, iterations: u64, n: usize) -> bool {
         let matchings = (n as u64 - 1).max(1);
         evaluations >= self.evaluations + components && iterations >= self.iterations + matchings
@@ -298,6 +299,16 @@ struct Worker {
     visited: u64,
     updates: u64,
     change: f64,
+}
+
+/// Pairs visited so far.
+fn visited(workers: &[Worker], accumulated: &Option<([AccumulatedMoves; 2], f64)>) -> u64 {
+    let moves = accumulated.iter().flat_map(|(sides, _)| sides);
+    workers.iter().map(|w| w.visited).sum::<u64>() + moves.map(|side| side.visited).sum::<u64>()
+}
+
+fn transposed(a: &Array2<f64>) -> Array2<f64> {
+    a.t().as_standard_layout().into_owned()
 }
 
 /// The iteration before, for the adaptive rule.
@@ -374,7 +385,7 @@ pub fn minimize_finite_sum<P: Penalty>(
     });
     let adaptive = options.rule == CurvatureRule::Adaptive;
     let mut rapidity_bound = options.rapidity_bound;
-    let mut slopes = None;
+    let mut accumulated = None;
     match options.rule {
         CurvatureRule::Bound if !bound.is_finite() => {
             return Err(Error::invalid(
@@ -394,8 +405,15 @@ pub fn minimize_finite_sum<P: Penalty>(
             if !(step.is_finite() && step > 0.0) {
                 return Err(Error::invalid("step", "must be positive"));
             }
-            rapidity_bound = Some(rapidity_bound.unwrap_or(ACCUMULATED_RAPIDITY));
-            slopes = Some(([PairSlopes::new(n), PairSlopes::new(n)], step));
+            if !P::SMOOTH {
+                return Err(Error::invalid(
+                    "curvature",
+                    "must not be \"accumulated\" with a penalty",
+                ));
+            }
+            let bound = *rapidity_bound.get_or_insert(ACCUMULATED_RAPIDITY);
+            let side = || AccumulatedMoves::new(signature, bound);
+            accumulated = Some(([side(), side()], step));
         }
         CurvatureRule::Bound | CurvatureRule::Adaptive => {}
     }
@@ -462,7 +480,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                     (x, value, page.gradient) = (trial.start, trial.value, trial.gradient);
                 }
             }
-            if let Some((_, step)) = &mut slopes
+            if let Some((_, step)) = &mut accumulated
                 && !(value <= first)
             {
                 // Worse than the start: the step was too long.
@@ -489,7 +507,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                 seconds: started.elapsed().as_secs_f64(),
                 objective: best.1,
                 feasibility: feasibility(&best.0),
-                iterations: workers.iter().map(|w| w.visited).sum(),
+                iterations: visited(&workers, &accumulated),
             };
             history.push((record, page.evaluations));
             if monitor.record(&record, best.0.view()) == Control::Stop
@@ -535,36 +553,48 @@ pub fn minimize_finite_sum<P: Penalty>(
             bound = norm(&page.gradient) / norm(&x).max(f64::MIN_POSITIVE);
         }
         order.shuffle(&mut rng);
+        if let Some((sides, step)) = &mut accumulated {
+            let start = x.clone();
+            let tournament = (order.as_slice(), options.matchings);
+            let length = (*step, options.theta);
+            let gradient = page.gradient.view();
+            let [rows, columns] = sides;
+            let (row_moves, column_moves) = match options.side {
+                Side::Both => (Moves::Rotations, Moves::Boosts),
+                Side::Rows | Side::Columns => (Moves::All, Moves::All),
+            };
+            if options.side != Side::Columns {
+                rows.turn(&mut x, gradient, tournament, row_moves, length);
+            }
+            if options.side != Side::Rows {
+                x = transposed(&x);
+                columns.turn(&mut x, gradient.t(), tournament, column_moves, length);
+                x = transposed(&x);
+            }
+            previous = Some(start);
+            iterations += 1;
+            if iterations % REPAIR_EVERY == 0 {
+                x = repair_dense(&x, signature, k0.view());
+            }
+            continue;
+        }
+        // A move of columns is one of the rows of Xᵀ.
         let columns = match options.side {
             Side::Rows => false,
             Side::Columns => true,
             Side::Both => iterations % 2 == 1,
         };
-        // A move of columns is one of the rows of Xᵀ.
-        let turned = |a: &Array2<f64>| {
-            if columns {
-                a.t().as_standard_layout().into_owned()
-            } else {
-                a.clone()
-            }
-        };
+        let turned = |a: &Array2<f64>| if columns { transposed(a) } else { a.clone() };
         let start = std::mem::take(&mut x);
         let anchor = turned(&start);
         let gradient = turned(&page.gradient);
         let mut moving = anchor.clone();
-        if let Some((slopes, _)) = &mut slopes {
-            slopes[usize::from(columns)].observe(anchor.view(), gradient.view(), signature);
-        }
         for worker in &mut workers {
             worker.change = 0.0;
         }
         for round in 0..options.matchings.min(n + n % 2 - 1) {
             let pairs = matching(&order, round);
             let (point, anchor, gradient) = (moving.view(), anchor.view(), gradient.view());
-            let slopes = slopes
-                .as_ref()
-                .map(|(slopes, step)| (&slopes[usize::from(columns)], *step));
-            let theta = options.theta;
             let work = pairs.len() * r * 64;
             threads.for_chunks(&mut workers, 1, work, |piece, worker| {
                 let worker = &mut worker[0];
@@ -573,18 +603,11 @@ pub fn minimize_finite_sum<P: Penalty>(
                 let to = (from + CHUNK_PAIRS).min(pairs.len());
                 for pair in &pairs[from..to] {
                     worker.visited += 1;
-                    let (curvature, weight) = match slopes {
-                        Some((slopes, step)) => match slopes.weight(pair[0], pair[1], step) {
-                            Some(weight) => (0.0, weight),
-                            None => continue,
-                        },
-                        None => (bound, 0.0),
-                    };
                     worker.block.load(point, &pair[..1], &pair[1..]);
                     worker
                         .block
                         .curvature_mut()
-                        .copy_from_slice(&[curvature, 0.0, 0.0, curvature]);
+                        .copy_from_slice(&[bound, 0.0, 0.0, bound]);
                     for (k, &row) in pair.iter().enumerate() {
                         // Of the model around the start of the iteration, at the rows as they are now.
                         worker
@@ -593,7 +616,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                             .iter_mut()
                             .zip(gradient.row(row))
                             .zip(point.row(row).iter().zip(anchor.row(row)))
-                            .for_each(|((t, &g), (&x, &a))| *t = g + curvature * (x - a));
+                            .for_each(|((t, &g), (&x, &a))| *t = g + bound * (x - a));
                     }
                     let outcome = arch.dispatch(Sweep {
                         block: &mut worker.block,
@@ -601,7 +624,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                         penalty,
                         options: PairOptions {
                             curvature: Curvature::Exact,
-                            alpha: theta + weight,
+                            alpha: options.theta,
                             metric: None,
                         },
                         scratch: &mut worker.scratch,
@@ -661,7 +684,7 @@ pub fn minimize_finite_sum<P: Penalty>(
     }
     let smooth_value = sum.value(best.0.view());
     let penalty_value = penalty.value(best.0.view());
-    let visited = workers.iter().map(|w| w.visited).sum();
+    let visited = visited(&workers, &accumulated);
     let last = Record {
         seconds: started.elapsed().as_secs_f64(),
         objective: smooth_value + penalty_value,
@@ -679,7 +702,12 @@ pub fn minimize_finite_sum<P: Penalty>(
         iterations,
         evaluations: page.evaluations,
         visited,
-        updates: workers.iter().map(|w| w.updates).sum(),
+        updates: workers.iter().map(|w| w.updates).sum::<u64>()
+            + accumulated
+                .iter()
+                .flat_map(|(sides, _)| sides)
+                .map(|side| side.updates)
+                .sum::<u64>(),
         seconds: last.seconds,
         history,
         recession,

@@ -1,7 +1,11 @@
 //! Which curvature the pair models of a Jacobi round take.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Zip, s};
 
+use crate::Curvature;
+use crate::block::{Block, PairOptions, Pairs, Sweep};
+use crate::pair::Scratch;
+use crate::penalty::NoPenalty;
 use crate::signature::Signature;
 
 /// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
@@ -14,65 +18,146 @@ pub enum CurvatureRule {
     /// For exact gradients: start from the gradient's size, halve less than that where F falls as
     /// the model says, double and go back where it does not. F never rises.
     Adaptive,
-    /// The proximal weight of the pair (i, j) is `√(S_ij + S̄)·√((n−1)/2) / step`, `S_ij = Σ_t K_ij²` with the slope K_ij of
-    /// the model along the pair's rotation or boost in iteration t, S̄ its mean over all pairs (Adagrad
-    /// of Duchi, Hazan and Singer, JMLR 2011, in the coordinates of the Lie algebra). Needs no Lipschitz
-    /// constant. F may rise; where it rises above F at the start, the best point is taken up
-    /// again with half the step.
+    /// The proximal weight of the pair (i, j) is `√S_ij / 2step`, `S_ij = Σ_t K_ij²` with the slope K_ij of the
+    /// linear model along the pair's rotation or boost in iteration t (Adagrad of Duchi, Hazan and
+    /// Singer, JMLR 2011, in the coordinates of the Lie algebra). Needs no Lipschitz constant; not
+    /// with a penalty. With both sides rotations move rows and boosts
+    /// columns, of the same gradient. F may rise; where it rises above F at the start, the best
+    /// point is taken up again with half the step.
     Accumulated {
-        /// Length of the first iteration's move if all pairs move, relative to ‖I‖_F = √n.
+        /// Angle or rapidity of a pair's first move.
         step: f64,
     },
 }
 
-/// Σ_t K_ij² of all pairs.
-#[derive(Debug, Clone)]
-pub(crate) struct PairSlopes {
-    sums: Array2<f64>,
-    mean: f64,
-    spread: f64,
+/// Which pairs of a tournament move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moves {
+    All,
+    Rotations,
+    Boosts,
 }
 
-impl PairSlopes {
-    pub(crate) fn new(n: usize) -> Self {
+/// Moves of rows along the linear model `⟨G, ·⟩` with the weights of [`CurvatureRule::Accumulated`].
+pub(crate) struct AccumulatedMoves {
+    /// Σ_t K_ij² of all pairs.
+    sums: Array2<f64>,
+    signature: Signature,
+    /// Rows e₁ and e₂ of the pair at hand: ⟨EX, G⟩ = ⟨E, GXᵀ⟩ is a problem with two columns.
+    unit: Array2<f64>,
+    block: Block,
+    scratch: Scratch,
+    /// Pairs visited, and moved.
+    pub(crate) visited: u64,
+    pub(crate) updates: u64,
+}
+
+impl AccumulatedMoves {
+    pub(crate) fn new(signature: &Signature, rapidity_bound: f64) -> Self {
+        let n = signature.len();
+        let mut block = Block::new(2);
+        block.set_signature(signature, Some(rapidity_bound));
         Self {
             sums: Array2::zeros((n, n)),
-            mean: 0.0,
-            spread: 0.5 * (n - 1) as f64,
+            signature: signature.clone(),
+            unit: Array2::zeros((n, 2)),
+            block,
+            scratch: Scratch::new(2),
+            visited: 0,
+            updates: 0,
         }
     }
 
-    /// Adds the slopes of a gradient at `x`: K = GXᵀ − J(GXᵀ)ᵀJ.
-    pub(crate) fn observe(
-        &mut self,
-        x: ArrayView2<'_, f64>,
-        gradient: ArrayView2<'_, f64>,
-        signature: &Signature,
-    ) {
-        let k = gradient.dot(&x.t());
-        let n = k.nrows();
-        let mut total = 0.0;
+    /// Adds the slopes K = GXᵀ − J(GXᵀ)ᵀJ of the entries of `image` = XGᵀ.
+    fn observe(&mut self, image: &Array2<f64>) {
+        let n = image.nrows();
+        let largest = image.iter().fold(0.0f64, |m, v| m.max(v.abs()));
         for i in 0..n {
             for j in 0..i {
-                let slope = k[[i, j]] - signature.sign(i) * signature.sign(j) * k[[j, i]];
-                let sum = self.sums[[i, j]] + slope * slope;
-                self.sums[[i, j]] = sum;
-                self.sums[[j, i]] = sum;
-                total += sum;
+                let sign = self.signature.sign(i) * self.signature.sign(j);
+                let slope = image[[j, i]] - sign * image[[i, j]];
+                if slope.abs() > FLAT * largest {
+                    self.sums[[i, j]] += slope * slope;
+                }
             }
         }
-        self.mean = 2.0 * total / (n * (n - 1)) as f64;
     }
 
-    /// The proximal weight of a pair; none if it never had a slope beyond rounding.
-    pub(crate) fn weight(&self, i: usize, j: usize, step: f64) -> Option<f64> {
-        let sum = self.sums[[i, j]];
-        (sum > FLAT * self.mean).then(|| ((sum + self.mean) * self.spread).sqrt() / step)
+    /// Moves the rows of `x` by the first `rounds` matchings of the tournament among `order`, each on the
+    /// model as the ones before have left it. A pair costs O(n): XGᵀ turns with the rows of X.
+    pub(crate) fn turn(
+        &mut self,
+        x: &mut Array2<f64>,
+        gradient: ArrayView2<'_, f64>,
+        (order, rounds): (&[usize], usize),
+        moves: Moves,
+        (step, theta): (f64, f64),
+    ) {
+        let n = order.len();
+        let mut image = x.dot(&gradient.t());
+        self.observe(&image);
+        let arch = pulp::Arch::new();
+        for round in 0..rounds.min(n + n % 2 - 1) {
+            for [i, j] in matching(order, round) {
+                self.visited += 1;
+                let rotation = self.signature.sign(i) == self.signature.sign(j);
+                let moving = match moves {
+                    Moves::All => true,
+                    Moves::Rotations => rotation,
+                    Moves::Boosts => !rotation,
+                };
+                let sum = self.sums[[j, i]];
+                if !(moving && sum > 0.0) {
+                    continue;
+                }
+                self.unit[[i, 0]] = 1.0;
+                self.unit[[j, 1]] = 1.0;
+                self.block.load(self.unit.view(), &[i], &[j]);
+                self.unit[[i, 0]] = 0.0;
+                self.unit[[j, 1]] = 0.0;
+                self.block.curvature_mut().fill(0.0);
+                for (k, row) in [i, j].into_iter().enumerate() {
+                    let target = self.block.gradient_row_mut(k);
+                    target[0] = image[[i, row]];
+                    target[1] = image[[j, row]];
+                }
+                let outcome = arch.dispatch(Sweep {
+                    block: &mut self.block,
+                    pairs: Pairs::Cross,
+                    penalty: &NoPenalty,
+                    options: PairOptions {
+                        curvature: Curvature::Exact,
+                        // ‖V − I‖² is 2θ² to second order.
+                        alpha: theta + 0.5 * sum.sqrt() / step,
+                        metric: None,
+                    },
+                    scratch: &mut self.scratch,
+                });
+                if outcome.updates == 0 {
+                    continue;
+                }
+                self.updates += outcome.updates;
+                let v = [self.block.row(0), self.block.row(1)];
+                let v = [[v[0][0], v[0][1]], [v[1][0], v[1][1]]];
+                turn_rows(x, i, j, v);
+                turn_rows(&mut image, i, j, v);
+            }
+        }
     }
 }
 
-/// Sum of squared slopes, relative to the mean, up to which a pair's slopes are rounding.
-const FLAT: f64 = 1e-24;
+/// Rows i and j of `a` become V times them.
+fn turn_rows(a: &mut Array2<f64>, i: usize, j: usize, v: [[f64; 2]; 2]) {
+    let (mut upper, mut lower) = a.multi_slice_mut((s![i, ..], s![j, ..]));
+    Zip::from(&mut upper).and(&mut lower).for_each(|x, y| {
+        let (old_x, old_y) = (*x, *y);
+        *x = v[0][0] * old_x + v[0][1] * old_y;
+        *y = v[1][0] * old_x + v[1][1] * old_y;
+    });
+}
+
+/// Size, relative to the largest entry of GXᵀ, up to which a slope is rounding.
+const FLAT: f64 = 1e-11;
 
 /// The pairs of round `round` of a tournament among `order` (circle method): round 0 pairs neighbours, n − 1
 /// rounds (n for odd n) hold every pair once.
