@@ -6,7 +6,7 @@
 ``core`` peels the entity of least degree (ties: the larger number) from all of WN18RR until 208 are left
 (813 triples, 4 relations), splits them 569/244 by ``default_rng(0).permutation``, and prints test MRR
 and Hits at 60 and 120 epochs for every seed and rule, with seconds per epoch. ``--out`` adds the curves
-as JSON and figures of MRR per epoch and per second. The data folder is ORTHOBCD_DATA.
+as JSON. The data folder is ORTHOBCD_DATA.
 """
 
 from __future__ import annotations
@@ -31,41 +31,11 @@ def wn18rr_core(data: Path = DATA, size: int = 208) -> tuple[np.ndarray, np.ndar
     splits = ob.load_triples(
         *(data / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test"))
     ).splits
-    triples = np.concatenate(splits)
-    count = int(triples[:, [0, 2]].max()) + 1
-    touching: list[list[int]] = [[] for _ in range(count)]
-    for i, (h, _, t) in enumerate(triples):
-        touching[h].append(i)
-        touching[t].append(i)
-    degree = np.array([len(rows) for rows in touching])
-    there, alive, left = np.ones(count, bool), np.ones(len(triples), bool), count
-    import heapq
-
-    heap = [(int(d), -e) for e, d in enumerate(degree)]
-    heapq.heapify(heap)
-    while left > size:
-        d, minus = heapq.heappop(heap)
-        e = -minus
-        if not there[e] or d != degree[e]:
-            continue
-        there[e] = False
-        left -= 1
-        for i in touching[e]:
-            if alive[i]:
-                alive[i] = False
-                for other in (triples[i, 0], triples[i, 2]):
-                    degree[other] -= 1
-                    if there[other]:
-                        heapq.heappush(heap, (int(degree[other]), -int(other)))
-    core = triples[alive]
-    for columns in ([0, 2], [1]):
-        _, core[:, columns] = (
-            lambda values: (values[0], values[1].reshape(len(core), len(columns)))
-        )(np.unique(core[:, columns], return_inverse=True))
+    core, entities, relations = ob.dense_core(np.concatenate(splits), size)
     order = np.random.default_rng(0).permutation(len(core))
     core = core[order]
     cut = round(0.7 * len(core))
-    return core[:cut], core[cut:], size, int(core[:, 1].max()) + 1
+    return core[:cut], core[cut:], len(entities), len(relations)
 
 
 def run_core(args: argparse.Namespace) -> None:
@@ -80,8 +50,7 @@ def run_core(args: argparse.Namespace) -> None:
                 relations,
                 36,
                 relations=rule,
-                max_epochs=0,
-                valid_every=10**9,
+                max_epochs=args.epochs,
                 seed=seed,
                 relation_curvature=args.curvature,
                 relation_matchings=args.matchings,
@@ -91,15 +60,11 @@ def run_core(args: argparse.Namespace) -> None:
             )
             points: dict[int, ob.Ranking] = {}
 
-            def look(event: dict[str, float]) -> None:
+            def look(event: dict[str, float], model=model, points=points) -> None:
                 epoch = int(event["epoch"])
                 if epoch % args.every == 0 or epoch in (60, args.epochs):
-                    points[epoch] = current._rank(
-                        current._state, test, known, current._options()
-                    )
+                    points[epoch] = model.rank(test, known)
 
-            current = model
-            model.max_epochs = args.epochs
             model.fit(train, callback=look)
             seconds = np.cumsum(model.history_["seconds"])
             curves.append(
@@ -115,7 +80,7 @@ def run_core(args: argparse.Namespace) -> None:
                 }
             )
             shown = "  ".join(
-                f"@{e}: {points[e]!r}"[:] for e in sorted({60, args.epochs} & set(points))
+                f"@{e}: {points[e]!r}" for e in sorted({60, args.epochs} & set(points))
             )
             print(
                 f"{rule:7s} seed {seed}  {shown}  {model.history_['seconds'].mean():.4f} s/epoch",

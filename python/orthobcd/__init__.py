@@ -35,7 +35,7 @@ from .problems import (
 from .result import PathPoint, Result, StartReport, Status
 from .solvers import OBCD, Auto, Path
 from .structural_probe import HyperbolicStructuralProbeProblem
-from .triples import TripleFiles, load_triples
+from .triples import TripleFiles, dense_core, load_triples
 from .ultra_e import Ranking, UltraE
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ __all__ = [
     "alpha_max",
     "basis_factorization",
     "certify",
+    "dense_core",
     "hyperbolic_cs",
     "load_triples",
     "minimize_at_count",

@@ -50,9 +50,9 @@ class JOBCD:
         that holds everywhere, with what pays for a sampled gradient's error (the default where
         f has one). "adaptive": lowered where F falls as predicted, raised where it does not; F
         never rises; not for a sampled gradient. "accumulated": every pair has its own, the root of
-        the sum of its squared slopes so far (as Adagrad), which decays no further once the slopes
-        vanish; needs no bound; F may rise and the best point is returned; not with a penalty
-        (the default of `HyperbolicStructuralProbeProblem`).
+        the sum of its squared slopes so far (as Adagrad), so steps decay; needs no bound; F may
+        rise and the best point is returned; not with a penalty (the default of
+        `HyperbolicStructuralProbeProblem`).
     step : float, default 0.05
         With ``curvature="accumulated"``: angle or rapidity of the first move of every pair. Halved
         when F rises above its first value.

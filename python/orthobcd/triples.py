@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import heapq
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ._checks import as_int
 
 IntArray = NDArray[np.int64]
 
@@ -109,6 +112,64 @@ def load_triples(
                 numbered[line, k] = table[field]
         out.append(numbered)
     return TripleFiles(tuple(out), tuple(tables[0]), tuple(tables[1]))
+
+
+def dense_core(triples: Any, n_entities: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The densest part of a graph: entities of least degree leave until ``n_entities`` are left.
+
+    Parameters
+    ----------
+    triples : array_like of int, of shape (N, 3)
+        Heads, relations and tails.
+    n_entities : int
+        Entities to keep. Of equal degrees the one with the larger number leaves.
+
+    Returns
+    -------
+    core : ndarray of shape (M, 3)
+        The triples left, in their order, entities and relations numbered anew.
+    entities, relations : ndarray of int
+        The old number of every new one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+    """
+    unlimited = np.iinfo(np.int64).max
+    rows = as_triples("triples", triples, unlimited, unlimited)
+    count = int(rows[:, [0, 2]].max()) + 1 if rows.size else 0
+    keep = as_int("n_entities", n_entities, 1)
+    touching: list[list[int]] = [[] for _ in range(count)]
+    for i, (head, _, tail) in enumerate(rows.tolist()):
+        touching[head].append(i)
+        touching[tail].append(i)
+    degree = [len(own) for own in touching]
+    alive = np.ones(len(rows), dtype=bool)
+    there = [True] * count
+    queue = [(d, -e) for e, d in enumerate(degree)]
+    heapq.heapify(queue)
+    left = count
+    while left > keep:
+        least, negative = heapq.heappop(queue)
+        entity = -negative
+        if not there[entity] or least != degree[entity]:
+            continue
+        there[entity] = False
+        left -= 1
+        for i in touching[entity]:
+            if not alive[i]:
+                continue
+            alive[i] = False
+            for other in (int(rows[i, 0]), int(rows[i, 2])):
+                degree[other] -= 1
+                if there[other]:
+                    heapq.heappush(queue, (degree[other], -other))
+    core = rows[alive]
+    entities, ends = np.unique(core[:, [0, 2]], return_inverse=True)
+    relations, kinds = np.unique(core[:, 1], return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    return np.stack([ends[:, 0], kinds.ravel(), ends[:, 1]], axis=1), entities, relations
 
 
 def _text(path: str | os.PathLike[str]) -> list[str]:

@@ -476,7 +476,7 @@ class UltraE:
         self.status_ = status
 
     def _fitted(self) -> None:
-        if not hasattr(self, "entities_"):
+        if not hasattr(self, "_best"):
             raise ValueError("this UltraE is not fitted yet: call fit first")
 
     def _write(self, path: str | os.PathLike[str], fingerprint: list[int]) -> None:

@@ -13,7 +13,11 @@ pytest.importorskip("sklearn")
 matplotlib.use("Agg")
 
 FOLDER = ROOT / "docs" / "tutorials"
-REAL = {"gene_expression": "leukemia_golub.npz", "text_topics": "tdt2.csr.npz"}
+REAL = {
+    "gene_expression": "leukemia_golub.npz",
+    "knowledge_graph": "wn18rr_train.tsv.gz",
+    "text_topics": "tdt2.csr.npz",
+}
 """Those on data that scikit-learn does not ship, and what they need."""
 
 
@@ -31,7 +35,7 @@ def run(name: str, tmp_path) -> None:
         assert (ROOT / "docs" / "images" / figure).exists()
 
 
-@pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca"])
+@pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca", "structural_probe"])
 def test_tutorial(name, tmp_path):
     run(name, tmp_path)
 
@@ -49,5 +53,6 @@ def test_every_tutorial_is_run():
     assert {path.stem for path in FOLDER.glob("*.py")} == {
         "digits_as_images",
         "from_sklearn_pca",
+        "structural_probe",
         *REAL,
     }
