@@ -69,9 +69,7 @@ def eigenvalue_sets(large: bool) -> list[tuple[str, Any, int, float]]:
     w1a = load("w1a.csr.npz")
     if w1a is not None:
         sets += [
-            (f"w1a {n}, p={p}, ridge 1", w1a[:, :n], p, 1.0)
-            for n in (290, 300)
-            for p in (145, 200)
+            (f"w1a {n}, p={p}, ridge 1", w1a[:, :n], p, 1.0) for n in (290, 300) for p in (145, 200)
         ]
     cifar = load("cifar10_subset.npz")
     if cifar is not None:
@@ -107,7 +105,9 @@ def eigen(repeats: int) -> None:
     w1a = load("w1a.csr.npz")
     if w1a is not None:
         bare = ob.solve(ob.HyperbolicEigenvalueProblem(w1a, signature(300, 150)), max_time=30.0)
-        print(f"w1a 300, p=150, no ridge: {bare.status.name}, {bare.extra['well_posedness'].message}")
+        print(
+            f"w1a 300, p=150, no ridge: {bare.status.name}, {bare.extra['well_posedness'].message}"
+        )
     rows = ob.solve(
         ob.HyperbolicEigenvalueProblem(randn(100, 100), signature(100, 50)),
         start(100, 50),

@@ -125,12 +125,17 @@ def race(limit: float, options: argparse.Namespace) -> None:
     problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
     starts = {"I": np.eye(j.size), "random": rivals.random_j_orthogonal(j.astype(float), 1, 0.5)}
     print(f"w1a row, T_scale = {problem.scale:.6f}, {limit:g} s each")
-    print(f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} {'gradients':>9}")
+    print(
+        f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} {'gradients':>9}"
+    )
 
     def line(start: str, name: str, value: float, x: np.ndarray, count: int) -> None:
         size = float(np.vdot(x, x))
         gap = float(np.linalg.norm(x.T @ (j[:, None] * x) - np.diag(j))) / size
-        print(f"{start:8} {name:28} {value:10.6f} {size / j.size:8.2f} {gap:10.1e} {count:9d}", flush=True)
+        print(
+            f"{start:8} {name:28} {value:10.6f} {size / j.size:8.2f} {gap:10.1e} {count:9d}",
+            flush=True,
+        )
 
     for start, x0 in starts.items():
         for side in options.sides:
@@ -145,7 +150,9 @@ def race(limit: float, options: argparse.Namespace) -> None:
         for step in (0.02, 0.05, 0.1, 0.2, 0.4):
             methods[f"CSDM full, step {step}"] = lambda run, x0, step=step: csdm(run, x0, step)
         for side in ("left", "right"):
-            methods[f"Riemannian gradient {side}"] = lambda run, x0, side=side: riemannian(run, x0, side)
+            methods[f"Riemannian gradient {side}"] = lambda run, x0, side=side: riemannian(
+                run, x0, side
+            )
         for name, method in methods.items():
             run = Run(problem, limit)
             method(run, x0)
@@ -195,7 +202,10 @@ def variance(passes: int) -> None:
                         result = ob.solve(
                             problem, solver=solver, max_sweeps=passes, tol=0.0, seed=seed
                         )
-                        curve, counts = result.history["objective"], result.extra["component_gradients"]
+                        curve, counts = (
+                            result.history["objective"],
+                            result.extra["component_gradients"],
+                        )
                         marks = [
                             curve[np.searchsorted(counts, k * problem.n_samples, "right") - 1]
                             for k in (passes // 10, passes // 3, passes)

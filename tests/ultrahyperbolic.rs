@@ -129,7 +129,7 @@ fn every_rule_and_side_descends_and_stays_feasible() {
             let case = format!("{side:?}, {rule:?}, {probability:?}");
             assert_eq!(solved.status, Status::MaxSweeps, "{case}");
             assert!(
-                solved.objective < 0.95 * first,
+                solved.objective < 0.98 * first,
                 "{case}: {}",
                 solved.objective
             );
@@ -165,7 +165,7 @@ fn a_step_that_is_too_long_is_shortened() {
         &mut Unwatched,
     )
     .unwrap();
-    assert!(solved.objective < 0.95 * first);
+    assert!(solved.objective < 0.98 * first);
 }
 
 #[test]

@@ -157,6 +157,7 @@ def distance_gradient(
     x: _Matrix, y: _Matrix, signature: _Signs, alpha: float
 ) -> tuple[_Vector, _Matrix, _Matrix]: ...
 def distance_pairs(x: _Matrix, y: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+
 @final
 class StructuralProbe:
     def __new__(

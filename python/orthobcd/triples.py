@@ -195,9 +195,7 @@ def _fields(path: str | os.PathLike[str]) -> list[list[str]]:
     return rows
 
 
-def _names(
-    what: str, given: str | os.PathLike[str] | Sequence[str] | None
-) -> list[str] | None:
+def _names(what: str, given: str | os.PathLike[str] | Sequence[str] | None) -> list[str] | None:
     if given is None:
         return None
     names = _text(given) if isinstance(given, (str, os.PathLike)) else [str(name) for name in given]

@@ -553,5 +553,7 @@ def _fingerprint(train: IntArray, valid: IntArray | None) -> list[int]:
 
 
 def _line(event: dict[str, float], epochs: int) -> str:
-    line = f"epoch {event['epoch']:4.0f}/{epochs}  {event['seconds']:7.2f} s  loss {event['loss']:.5f}"
+    line = (
+        f"epoch {event['epoch']:4.0f}/{epochs}  {event['seconds']:7.2f} s  loss {event['loss']:.5f}"
+    )
     return line + (f"  MRR {event['valid_mrr']:.4f}" if "valid_mrr" in event else "")

@@ -83,9 +83,7 @@ def test_ranks_by_hand(fitted):
         own = scores[triple[place]]
         true = {tuple(row) for row in filtered}
         others = [
-            e
-            for e, row in enumerate(candidates)
-            if e != triple[place] and tuple(row) not in true
+            e for e, row in enumerate(candidates) if e != triple[place] and tuple(row) not in true
         ]
         return 1 + (scores[others] > own).sum() + 0.5 * (scores[others] == own).sum()
 
@@ -240,7 +238,9 @@ def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
 
     path = tmp_path / "state.npz"
     script = KILLED.format(root=str(ROOT), path=str(path))
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         while int(child.stdout.readline()) < 17:
             pass
@@ -300,7 +300,9 @@ estimator = model(max_epochs=10**6).fit(
 )
 print(estimator.status_.name, estimator.n_epochs_ >= 1, len(estimator.score_triples(TRAIN)))
 """
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline().strip() == "epoch"
         time.sleep(0.3)
@@ -364,7 +366,9 @@ def write(path, text):
 
 @pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
 def test_triples_with_names(tmp_path, suffix):
-    train = write(tmp_path / f"train{suffix}", "Köln\tliegt in\tDeutschland\nRom\tliegt in\tItalien\n")
+    train = write(
+        tmp_path / f"train{suffix}", "Köln\tliegt in\tDeutschland\nRom\tliegt in\tItalien\n"
+    )
     test = write(tmp_path / f"test{suffix}", "Bonn\tliegt in\tDeutschland\n\n")
     loaded = ob.load_triples(train, test)
     assert loaded.entities == ("Köln", "Deutschland", "Rom", "Italien", "Bonn")

@@ -287,7 +287,7 @@ def test_probe_solves(update, curvature, side):
     first = problem.value(start)
     assert result.status is ob.Status.MAX_SWEEPS
     assert result.objective == pytest.approx(problem.value(result.x), rel=1e-12)
-    assert result.objective < 0.9 * first
+    assert result.objective < 0.98 * first
     assert result.feasibility <= 1e-12 * np.linalg.norm(result.x) ** 2
     assert result.history["objective"][0] == pytest.approx(first, rel=1e-12)
     assert (np.diff(result.history["objective"]) <= 0).all()
@@ -354,7 +354,9 @@ def tell(progress):
 result = ob.solve(problem, tol=0.0, max_time=60, callback=tell)
 print(result.status.name, result.objective < told[0].objective)
 """
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout.readline().strip() == "started"
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
