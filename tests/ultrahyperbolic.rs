@@ -4,12 +4,11 @@ use ndarray::{Array2, ArrayView2, s};
 use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_finite_sum};
 use orthobcd::hyperbolic::random_j_orthogonal;
 use orthobcd::penalty::{L1, NoPenalty};
-use orthobcd::solver::Side;
 use orthobcd::ultrahyperbolic::{
     Embedding, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Transform, UltraE,
 };
-use orthobcd::{Signature, Status, Threads, Unwatched};
+use orthobcd::{Side, Signature, Status, Threads, Unwatched};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -106,7 +105,7 @@ fn every_rule_and_side_descends_and_stays_feasible() {
     let (n, m) = (7, 60);
     let probe = probe(m, n, Threads::serial());
     let signature = signature(n);
-    let start = random_j_orthogonal(&signature, 0.3, 1);
+    let start = random_j_orthogonal(&signature, 0.3, 1).unwrap();
     let first = FiniteSum::value(&probe, start.view());
     let accumulated = CurvatureRule::Accumulated { step: 0.05 };
     for side in [Side::Rows, Side::Columns, Side::Both] {
@@ -152,7 +151,7 @@ fn every_rule_and_side_descends_and_stays_feasible() {
 fn a_step_that_is_too_long_is_shortened() {
     let probe = probe(60, 7, Threads::serial());
     let signature = signature(7);
-    let start = random_j_orthogonal(&signature, 0.3, 1);
+    let start = random_j_orthogonal(&signature, 0.3, 1).unwrap();
     let first = FiniteSum::value(&probe, start.view());
     let rule = CurvatureRule::Accumulated { step: 1e3 };
     let solved = minimize_finite_sum(
@@ -200,7 +199,7 @@ fn what_a_rule_cannot_do_is_refused() {
     assert!(solve(&none, eye()).is_err());
     let penalised = minimize_finite_sum(
         &probe,
-        &L1::new(0.1).unwrap(),
+        &L1::new(0.1),
         &signature,
         eye(),
         &options(accumulated, Side::Rows, Some(1.0)),
@@ -281,7 +280,7 @@ fn ultra_e_gradients_are_those_of_the_loss() {
     let (model, signature) = model(update);
     let mut state = Embedding::random(12, 2, &signature, 0.8, update, 2);
     for (k, relation) in state.relations.iter_mut().enumerate() {
-        relation.matrix = random_j_orthogonal(&signature, 0.4, k as u64);
+        relation.matrix = random_j_orthogonal(&signature, 0.4, k as u64).unwrap();
     }
     let batch = &cycle(12)[..9];
     let negatives: Vec<usize> = (0..9 * 7).map(|k| (5 * k + 2) % 12).collect();

@@ -85,7 +85,7 @@ def solve_hyperbolic(
     probe = isinstance(problem, HyperbolicStructuralProbeProblem)
     summed = loss or probe or (isinstance(solver, JOBCD) and solver.update == "vr-jacobi")
     if isinstance(solver, Auto):
-        if loss or probe:
+        if isinstance(problem.smooth, (LogisticLoss, HyperbolicStructuralProbeProblem)):
             name = type(problem.smooth).__name__
             raise TypeError(f"solver must be a JOBCD for a {name}, got Auto")
         if solver.strategies is not None:

@@ -34,8 +34,8 @@ class HyperbolicStructuralProbeProblem:
     alpha : float, default 1.0
         α > 0.
     transform : {"first", "literal"}, default "first"
-        "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X`` as the JOBCD paper prints it; X is an isometry,
-        so the objective is constant on the group, which the constructor warns of.
+        "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X`` as the JOBCD paper prints it; X is an
+        isometry, so the objective is constant on the group, which the constructor warns of.
     T_scale : float, "match" or None, default None
         Factor of T. "match" makes the mean of T that of d at X = I. Unscaled, Euclidean distances
         grow like √n and d only like a logarithm, and X is driven to infinity.

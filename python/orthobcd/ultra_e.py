@@ -90,12 +90,12 @@ class Ranking:
 class UltraE:
     """Embedding of a knowledge graph on the pseudo-hyperboloid, an isometry for every relation.
 
-    The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``, with the distance d of
-    `orthobcd.hyperbolic.distance`, points ``E = φ(Z)`` of all entities, their biases as head and
-    as tail, and a J-orthogonal matrix R_r of every relation. The loss of N triples with k drawn
-    negatives each is ``(1/N) Σ [softplus(−x₊) + Σ_k softplus(x₋)]``. Z and the biases follow Adam (steps for
-    the entities that a batch touches), the relation matrices J-JOBCD: one random matching of
-    rows per batch, every pair solved to its global minimum.
+    The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``, with the
+    distance d of `orthobcd.hyperbolic.distance`, points ``E = φ(Z)`` of all entities, their
+    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. The loss of N
+    triples with k drawn negatives each is ``(1/N) Σ [softplus(−x₊) + Σ_k softplus(x₋)]``. Z and
+    the biases follow Adam (steps for the entities that a batch touches), the relation matrices
+    J-JOBCD: one random matching of rows per batch, every pair solved to its global minimum.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ class UltraE:
     best_epoch_ : int
         The epoch that the model is of: that of the best validation MRR, or the last.
     status_ : Status
-        ``MAX_SWEEPS`` after ``max_epochs``, ``CONVERGED`` by early stopping, ``INTERRUPTED`` by Ctrl-C or a
-        callback.
+        ``MAX_SWEEPS`` after ``max_epochs``, ``CONVERGED`` by early stopping, ``INTERRUPTED`` by
+        Ctrl-C or a callback.
 
     References
     ----------
@@ -245,8 +245,8 @@ class UltraE:
         Returns
         -------
         UltraE
-            The estimator itself. Ctrl-C is the status ``INTERRUPTED``; the state of the last whole epoch
-            (with ``valid``, the best validated one) is kept.
+            The estimator itself. Ctrl-C is the status ``INTERRUPTED``; the state of the last whole
+            epoch (with ``valid``, the best validated one) is kept.
 
         Raises
         ------
@@ -524,8 +524,8 @@ class UltraE:
             theirs, ours = header["options"][name], getattr(self, name)
             if theirs != ours:
                 raise ValueError(
-                    f"checkpoint must come from a model with the same options; {name} is {theirs!r} "
-                    f"there and {ours!r} here"
+                    f"checkpoint must come from a model with the same options; {name} is "
+                    f"{theirs!r} there and {ours!r} here"
                 )
         if not np.array_equal(arrays["signature"], self._signs()):
             raise ValueError("checkpoint must come from a model with the same signature")

@@ -1,7 +1,7 @@
 """The pseudo-hyperboloid ``{x : ⟨x, x⟩ = −α²}``: inner product, double projection, distance.
 
-``⟨x, y⟩ = xᵀJy`` with ``J = diag(signature)``. Everything works on batches, rows of an array, and every
-J-orthogonal matrix leaves distances as they are.
+``⟨x, y⟩ = xᵀJy`` with ``J = diag(signature)``. Everything works on batches, rows of an array, and
+every J-orthogonal matrix leaves distances as they are.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ._checks import FloatArray, as_bool, as_float, as_float_array
 from .hyperbolic_problems import as_signature
 
 DISTANCE_EPSILON = 1e-8
-"""With ``z = |⟨x, y⟩|/α²``, distance and slope are zero where ``|z − 1|`` is at most this (the slope is
-infinite at z = 1), and the slope is zero where z is at most this (it jumps at z = 0)."""
+"""With ``z = |⟨x, y⟩|/α²``, distance and slope are zero where ``|z − 1|`` is at most this (the
+slope is infinite at z = 1), and the slope is zero where z is at most this (it jumps at z = 0)."""
 
 
 def inner(X: Any, Y: Any, signature: Any, *, pairwise: bool = False) -> FloatArray:

@@ -564,11 +564,25 @@ pub fn minimize_finite_sum<P: Penalty>(
                 Side::Rows | Side::Columns => (Moves::All, Moves::All),
             };
             if options.side != Side::Columns {
-                rows.turn(&mut x, gradient, tournament, row_moves, length);
+                rows.turn(
+                    &mut x,
+                    start.view(),
+                    gradient,
+                    tournament,
+                    row_moves,
+                    length,
+                );
             }
             if options.side != Side::Rows {
                 x = transposed(&x);
-                columns.turn(&mut x, gradient.t(), tournament, column_moves, length);
+                columns.turn(
+                    &mut x,
+                    start.t(),
+                    gradient.t(),
+                    tournament,
+                    column_moves,
+                    length,
+                );
                 x = transposed(&x);
             }
             previous = Some(start);

@@ -88,13 +88,15 @@ impl AccumulatedMoves {
     pub(crate) fn turn(
         &mut self,
         x: &mut Array2<f64>,
+        anchor: ArrayView2<'_, f64>,
         gradient: ArrayView2<'_, f64>,
         (order, rounds): (&[usize], usize),
         moves: Moves,
         (step, theta): (f64, f64),
     ) {
         let n = order.len();
-        let mut image = x.dot(&gradient.t());
+        let mut image = anchor.dot(&gradient.t());
+        let seq = std::env::var("OB_SEQ").is_ok();
         self.observe(&image);
         let arch = pulp::Arch::new();
         for round in 0..rounds.min(n + n % 2 - 1) {
@@ -140,7 +142,9 @@ impl AccumulatedMoves {
                 let v = [self.block.row(0), self.block.row(1)];
                 let v = [[v[0][0], v[0][1]], [v[1][0], v[1][1]]];
                 turn_rows(x, i, j, v);
-                turn_rows(&mut image, i, j, v);
+                if seq {
+                    turn_rows(&mut image, i, j, v);
+                }
             }
         }
     }

@@ -238,9 +238,8 @@ def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
 
     path = tmp_path / "state.npz"
     script = KILLED.format(root=str(ROOT), path=str(path))
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         while int(child.stdout.readline()) < 17:
             pass
@@ -300,9 +299,8 @@ estimator = model(max_epochs=10**6).fit(
 )
 print(estimator.status_.name, estimator.n_epochs_ >= 1, len(estimator.score_triples(TRAIN)))
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline().strip() == "epoch"
         time.sleep(0.3)
@@ -410,7 +408,7 @@ def test_bad_files_are_named(tmp_path):
 
 
 def test_dense_core_by_hand():
-    # 5 hangs on 4, 4 on the square 0-3; of 0 and 3 (both of degree 2 when 4 is gone) 3 leaves, then 2.
+    # 5 hangs on 4, 4 on the square 0-3; of 1 and 3 (both of degree 2) 3 leaves.
     square = [[0, 7, 1], [1, 7, 2], [2, 7, 3], [3, 7, 0], [0, 2, 2]]
     core, entities, relations = ob.dense_core([*square, [4, 7, 0], [5, 9, 4]], 4)
     assert core.tolist() == [[0, 1, 1], [1, 1, 2], [2, 1, 3], [3, 1, 0], [0, 0, 2]]

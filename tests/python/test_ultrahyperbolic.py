@@ -354,9 +354,8 @@ def tell(progress):
 result = ob.solve(problem, tol=0.0, max_time=60, callback=tell)
 print(result.status.name, result.objective < told[0].objective)
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline().strip() == "started"
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)
