@@ -26,8 +26,7 @@ class JOBCD:
         What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
         method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
         move, and for the updates "jacobi" and "vr-jacobi" of all problems but the
-        `HyperbolicStructuralProbeProblem`. With accumulated curvature "both" rotates rows (pairs
-        of equal signs) and boosts columns (pairs of opposite signs), with one gradient.
+        `HyperbolicStructuralProbeProblem`.
     theta : float, default 1e-5
         Proximal weight θ ≥ 0.
     rapidity_bound : float, optional
@@ -53,8 +52,8 @@ class JOBCD:
         the sum of its squared slopes so far (as Adagrad), so steps decay; needs no bound; F may
         rise and the best point is returned; not with a penalty (the default of
         `HyperbolicStructuralProbeProblem`).
-    step : float, default 0.05
-        With ``curvature="accumulated"``: angle or rapidity of the first move of every pair. Halved
+    step : float, default 0.4
+        With ``curvature="accumulated"``: length of the first move, relative to X, roughly. Halved
         when F rises above its first value.
     matchings : int, optional
         Disjoint matchings of rows solved per gradient, one after the other, each on the model as
@@ -78,7 +77,7 @@ class JOBCD:
     batch_size: int | None = None
     small_batch_size: int | None = None
     curvature: str | None = None
-    step: float = 0.05
+    step: float = 0.4
     matchings: int | None = None
 
     def __post_init__(self) -> None:

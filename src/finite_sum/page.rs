@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::FiniteSum;
-use super::rule::{AccumulatedMoves, CurvatureRule, Moves, matching};
+use super::rule::{AccumulatedMoves, CurvatureRule, matching};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
@@ -307,6 +307,15 @@ fn visited(workers: &[Worker], accumulated: &Option<([AccumulatedMoves; 2], f64)
     workers.iter().map(|w| w.visited).sum::<u64>() + moves.map(|side| side.visited).sum::<u64>()
 }
 
+/// Whether it is the columns' turn.
+fn columns_turn(side: Side, iterations: u64) -> bool {
+    match side {
+        Side::Rows => false,
+        Side::Columns => true,
+        Side::Both => iterations % 2 == 1,
+    }
+}
+
 fn transposed(a: &Array2<f64>) -> Array2<f64> {
     a.t().as_standard_layout().into_owned()
 }
@@ -559,31 +568,12 @@ pub fn minimize_finite_sum<P: Penalty>(
             let length = (*step, options.theta);
             let gradient = page.gradient.view();
             let [rows, columns] = sides;
-            let (row_moves, column_moves) = match options.side {
-                Side::Both => (Moves::Rotations, Moves::Boosts),
-                Side::Rows | Side::Columns => (Moves::All, Moves::All),
-            };
-            if options.side != Side::Columns {
-                rows.turn(
-                    &mut x,
-                    start.view(),
-                    gradient,
-                    tournament,
-                    row_moves,
-                    length,
-                );
-            }
-            if options.side != Side::Rows {
+            if columns_turn(options.side, iterations) {
                 x = transposed(&x);
-                columns.turn(
-                    &mut x,
-                    start.t(),
-                    gradient.t(),
-                    tournament,
-                    column_moves,
-                    length,
-                );
+                columns.turn(&mut x, gradient.t(), tournament, length);
                 x = transposed(&x);
+            } else {
+                rows.turn(&mut x, gradient, tournament, length);
             }
             previous = Some(start);
             iterations += 1;
@@ -593,11 +583,7 @@ pub fn minimize_finite_sum<P: Penalty>(
             continue;
         }
         // A move of columns is one of the rows of Xᵀ.
-        let columns = match options.side {
-            Side::Rows => false,
-            Side::Columns => true,
-            Side::Both => iterations % 2 == 1,
-        };
+        let columns = columns_turn(options.side, iterations);
         let turned = |a: &Array2<f64>| if columns { transposed(a) } else { a.clone() };
         let start = std::mem::take(&mut x);
         let anchor = turned(&start);

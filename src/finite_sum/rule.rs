@@ -18,24 +18,15 @@ pub enum CurvatureRule {
     /// For exact gradients: start from the gradient's size, halve less than that where F falls as
     /// the model says, double and go back where it does not. F never rises.
     Adaptive,
-    /// The proximal weight of the pair (i, j) is `√S_ij / 2step`, `S_ij = Σ_t K_ij²` with the slope K_ij of the
-    /// linear model along the pair's rotation or boost in iteration t (Adagrad of Duchi, Hazan and
-    /// Singer, JMLR 2011, in the coordinates of the Lie algebra). Needs no Lipschitz constant; not
-    /// with a penalty. With both sides rotations move rows and boosts
-    /// columns, of the same gradient. F may rise; where it rises above F at the start, the best
-    /// point is taken up again with half the step.
+    /// The proximal weight of the pair (i, j) is `√(S_ij + S̄)·√((n−1)/2) / step`, `S_ij = Σ_t K_ij²` with the
+    /// slope K_ij of the linear model along the pair's rotation or boost in iteration t, S̄ its mean over
+    /// all pairs (Adagrad of Duchi, Hazan and Singer, JMLR 2011, in the coordinates of the Lie
+    /// algebra). Needs no Lipschitz constant; not with a penalty. F may rise; where it rises above F
+    /// at the start, the best point is taken up again with half the step.
     Accumulated {
-        /// Angle or rapidity of a pair's first move.
+        /// Length of the first iteration's move if all pairs move, relative to ‖I‖_F = √n, roughly.
         step: f64,
     },
-}
-
-/// Which pairs of a tournament move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moves {
-    All,
-    Rotations,
-    Boosts,
 }
 
 /// Moves of rows along the linear model `⟨G, ·⟩` with the weights of [`CurvatureRule::Accumulated`].
@@ -88,28 +79,21 @@ impl AccumulatedMoves {
     pub(crate) fn turn(
         &mut self,
         x: &mut Array2<f64>,
-        anchor: ArrayView2<'_, f64>,
         gradient: ArrayView2<'_, f64>,
         (order, rounds): (&[usize], usize),
-        moves: Moves,
         (step, theta): (f64, f64),
     ) {
         let n = order.len();
-        let mut image = anchor.dot(&gradient.t());
-        let seq = std::env::var("OB_SEQ").is_ok();
+        let mut image = x.dot(&gradient.t());
         self.observe(&image);
+        let spread = 0.5 * (n - 1) as f64;
+        let mean = self.sums.sum() / (spread * n as f64);
         let arch = pulp::Arch::new();
         for round in 0..rounds.min(n + n % 2 - 1) {
             for [i, j] in matching(order, round) {
                 self.visited += 1;
-                let rotation = self.signature.sign(i) == self.signature.sign(j);
-                let moving = match moves {
-                    Moves::All => true,
-                    Moves::Rotations => rotation,
-                    Moves::Boosts => !rotation,
-                };
                 let sum = self.sums[[j, i]];
-                if !(moving && sum > 0.0) {
+                if sum == 0.0 {
                     continue;
                 }
                 self.unit[[i, 0]] = 1.0;
@@ -129,8 +113,7 @@ impl AccumulatedMoves {
                     penalty: &NoPenalty,
                     options: PairOptions {
                         curvature: Curvature::Exact,
-                        // ‖V − I‖² is 2θ² to second order.
-                        alpha: theta + 0.5 * sum.sqrt() / step,
+                        alpha: theta + ((sum + mean) * spread).sqrt() / step,
                         metric: None,
                     },
                     scratch: &mut self.scratch,
@@ -142,9 +125,7 @@ impl AccumulatedMoves {
                 let v = [self.block.row(0), self.block.row(1)];
                 let v = [[v[0][0], v[0][1]], [v[1][0], v[1][1]]];
                 turn_rows(x, i, j, v);
-                if seq {
-                    turn_rows(&mut image, i, j, v);
-                }
+                turn_rows(&mut image, i, j, v);
             }
         }
     }
