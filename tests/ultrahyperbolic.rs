@@ -52,7 +52,8 @@ fn drift(x: ArrayView2<'_, f64>, signature: &Signature) -> f64 {
 
 #[test]
 fn probe_gradients_are_those_of_the_value() {
-    let probe = probe(150, 6, Threads::serial());
+    // Few pairs, so that none is within a step of the cusp at z = 1.
+    let probe = probe(20, 6, Threads::serial());
     let x = &Array2::eye(6) + &(0.2 * gauss(6, 6, 1));
     let (value, gradient) = probe.value_and_gradient(x.view());
     assert!((value - FiniteSum::value(&probe, x.view())).abs() <= 1e-14 * value);
