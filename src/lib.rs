@@ -12,6 +12,7 @@
 //! * [`working_set`]: which rows come next
 //! * [`finite_sum`]: sums over data rows and the variance-reduced method
 //! * [`hyperbolic`]: mixed signatures: J-orthogonal matrices and column moves
+//! * [`ultrahyperbolic`]: distances on the pseudo-hyperboloid, the structural probe, graph embeddings
 //! * [`minimize`]: the loop
 //! * [`start`]: feasible starting points
 //! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
@@ -36,6 +37,7 @@ mod solver;
 pub mod start;
 pub mod strategy;
 mod threads;
+pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;

@@ -76,3 +76,14 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
     debug_assert_eq!(q.dim(), (n, n));
     q
 }
+
+/// The Cayley transform `(I − K/2)⁻¹(I + K/2)`: orthogonal for skew-symmetric K.
+pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
+    use faer::linalg::solvers::Solve;
+    let half = to_faer(k) * faer::Scale(0.5);
+    let identity = Mat::<f64>::identity(k.nrows(), k.nrows());
+    let solved = (&identity - &half)
+        .partial_piv_lu()
+        .solve(&identity + &half);
+    from_faer(solved.as_ref())
+}

@@ -34,6 +34,9 @@ from .problems import (
 )
 from .result import PathPoint, Result, StartReport, Status
 from .solvers import OBCD, Auto, Path
+from .structural_probe import HyperbolicStructuralProbeProblem
+from .triples import TripleFiles, dense_core, load_triples
+from .ultra_e import Ranking, UltraE
 
 if TYPE_CHECKING:
     from .estimators import NonnegativePCA as NonnegativePCA
@@ -50,6 +53,7 @@ __all__ = [
     "GramQuadratic",
     "HyperbolicEigenvalueProblem",
     "HyperbolicPCAProblem",
+    "HyperbolicStructuralProbeProblem",
     "JOrthogonalProblem",
     "LogisticLoss",
     "NoPenalty",
@@ -59,18 +63,23 @@ __all__ = [
     "PathPoint",
     "Progress",
     "Quadratic",
+    "Ranking",
     "RegularizationPath",
     "Result",
     "SparsePCAProblem",
     "StartReport",
     "Status",
     "StiefelProblem",
+    "TripleFiles",
+    "UltraE",
     "WellPosedness",
     "__version__",
     "alpha_max",
     "basis_factorization",
     "certify",
+    "dense_core",
     "hyperbolic_cs",
+    "load_triples",
     "minimize_at_count",
     "random_j_orthogonal",
     "regularization_path",

@@ -1,7 +1,7 @@
 """The compiled core. Private: use the functions and classes of `orthobcd`."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,18 @@ from .problems import Penalty, Smooth
 from .solvers import OBCD
 
 __all__ = [
+    "StructuralProbe",
     "__version__",
     "basis_factorization",
     "certify",
+    "distance_gradient",
+    "distance_pairs",
+    "double_projection",
+    "double_projection_gradient",
     "hyperbolic_cs",
+    "inner_pairs",
+    "inner_rows",
+    "inverse_double_projection",
     "random_j_orthogonal",
     "solve_at_count",
     "solve_auto",
@@ -23,6 +31,11 @@ __all__ = [
     "solve_path",
     "solve_stiefel",
     "start_point",
+    "ultra_e_epoch",
+    "ultra_e_gradient",
+    "ultra_e_init",
+    "ultra_e_ranks",
+    "ultra_e_scores",
 ]
 
 __version__: str
@@ -126,3 +139,67 @@ def start_point(
     seed: int,
     n_threads: int | None,
 ) -> NDArray[np.float64]: ...
+
+_Vector: TypeAlias = NDArray[np.float64]
+_Signs: TypeAlias = NDArray[np.int8]
+_Triples: TypeAlias = NDArray[np.int64]
+_State: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+_Model: TypeAlias = tuple[float, int, int, float, str, float, int, float, int]
+
+def inner_rows(x: _Matrix, y: _Matrix, signature: _Signs) -> _Vector: ...
+def inner_pairs(x: _Matrix, y: _Matrix, signature: _Signs) -> _Matrix: ...
+def double_projection(x: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+def double_projection_gradient(
+    x: _Matrix, cotangent: _Matrix, signature: _Signs, alpha: float
+) -> _Matrix: ...
+def inverse_double_projection(y: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+def distance_gradient(
+    x: _Matrix, y: _Matrix, signature: _Signs, alpha: float
+) -> tuple[_Vector, _Matrix, _Matrix]: ...
+def distance_pairs(x: _Matrix, y: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+
+@final
+class StructuralProbe:
+    def __new__(
+        cls,
+        d: _Matrix,
+        targets: _Matrix | None,
+        signature: _Signs,
+        alpha: float,
+        literal: bool,
+        scale: float,
+        n_threads: int | None = None,
+    ) -> StructuralProbe: ...
+    def value_and_gradient(self, x: _Matrix) -> tuple[float, _Matrix]: ...
+    def mean_distances(self, x: _Matrix) -> tuple[float, float]: ...
+    def with_scale(self, scale: float) -> StructuralProbe: ...
+
+def ultra_e_init(
+    n_entities: int, n_relations: int, signature: _Signs, options: _Model, scale: float
+) -> _State: ...
+def ultra_e_epoch(
+    state: _State,
+    triples: _Triples,
+    signature: _Signs,
+    options: _Model,
+    epoch: int,
+    n_threads: int | None,
+) -> tuple[_State, float | None, Exception | None]: ...
+def ultra_e_gradient(
+    state: _State,
+    triples: _Triples,
+    negatives: list[int],
+    signature: _Signs,
+    options: _Model,
+) -> tuple[float, _Matrix, _Matrix, NDArray[np.float64]]: ...
+def ultra_e_scores(
+    state: _State, triples: _Triples, signature: _Signs, options: _Model, n_threads: int | None
+) -> _Vector: ...
+def ultra_e_ranks(
+    state: _State,
+    triples: _Triples,
+    known: _Triples,
+    signature: _Signs,
+    options: _Model,
+    n_threads: int | None,
+) -> _Matrix: ...

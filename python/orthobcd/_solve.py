@@ -152,7 +152,8 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     ):
         raise TypeError(
             "problem must be a StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, "
-            "JOrthogonalProblem, HyperbolicEigenvalueProblem or HyperbolicPCAProblem, "
+            "JOrthogonalProblem, HyperbolicEigenvalueProblem, HyperbolicPCAProblem or "
+            "HyperbolicStructuralProbeProblem, "
             f"got {type(problem).__name__}"
         )
     if hyperbolic:

@@ -24,10 +24,16 @@ from .jobcd import JOBCD
 from .problems import GramQuadratic, NoPenalty
 from .result import Result, Status, as_result
 from .solvers import Auto
+from .structural_probe import HyperbolicStructuralProbeProblem
 
 logger = logging.getLogger("orthobcd")
 
-HYPERBOLIC_PROBLEMS = (JOrthogonalProblem, HyperbolicEigenvalueProblem, HyperbolicPCAProblem)
+HYPERBOLIC_PROBLEMS = (
+    JOrthogonalProblem,
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    HyperbolicStructuralProbeProblem,
+)
 
 HYPERBOLIC_STARTS = ("identity", "random", "cs")
 
@@ -37,11 +43,19 @@ RANDOM_SCALE = 0.5
 CS_SCALE = 0.65
 """Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
 
+PROBE_TOL = 1e-4
+"""Default ``tol`` of a `HyperbolicStructuralProbeProblem`."""
+
 FEASIBLE_START = 1e-8
 """A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
 
 
-HyperbolicProblem = JOrthogonalProblem | HyperbolicEigenvalueProblem | HyperbolicPCAProblem
+HyperbolicProblem = (
+    JOrthogonalProblem
+    | HyperbolicEigenvalueProblem
+    | HyperbolicPCAProblem
+    | HyperbolicStructuralProbeProblem
+)
 
 
 def default_solver(problem: HyperbolicProblem) -> JOBCD | Auto:
@@ -64,12 +78,17 @@ def solve_hyperbolic(
     signs = problem.signature
     posed = _check(problem)
     start = start_point(problem, x0, seed)
+    if isinstance(problem, HyperbolicStructuralProbeProblem) and limits[2] is None:
+        limits = (limits[0], limits[1], PROBE_TOL, limits[3])
     common = (limits, seed, n_threads, watcher)
     extra: dict[str, Any] = {}
     loss = isinstance(problem.smooth, LogisticLoss)
+    probe = isinstance(problem, HyperbolicStructuralProbeProblem)
+    summed = loss or probe or (isinstance(solver, JOBCD) and solver.update == "vr-jacobi")
     if isinstance(solver, Auto):
-        if isinstance(problem.smooth, LogisticLoss):
-            raise TypeError("solver must be a JOBCD for a LogisticLoss, got Auto")
+        if isinstance(problem.smooth, (LogisticLoss, HyperbolicStructuralProbeProblem)):
+            name = type(problem.smooth).__name__
+            raise TypeError(f"solver must be a JOBCD for a {name}, got Auto")
         if solver.strategies is not None:
             raise ValueError("strategies must be None for a mixed signature")
         returned, error = _core.solve_auto(
@@ -83,22 +102,18 @@ def solve_hyperbolic(
             None,
             *common,
         )
+    elif not summed and (solver.curvature is not None or solver.matchings is not None):
+        name = "curvature" if solver.curvature is not None else "matchings"
+        raise ValueError(f"{name} needs a sum over data rows or the update 'vr-jacobi'")
     elif loss and solver.update == "gauss-seidel":
         raise ValueError("update must be 'jacobi' or 'vr-jacobi' for a LogisticLoss")
-    elif loss or solver.update == "vr-jacobi":
+    elif summed:
         returned, error = _core.solve_finite_sum(
             _finite_sum(problem),
             problem.penalty,
             signs,
             start,
-            (
-                solver.batch_size,
-                solver.small_batch_size,
-                1.0 if solver.update == "jacobi" else None,
-                solver.theta,
-                solver.rapidity_bound,
-                limits[1],
-            ),
+            _sum_options(problem, solver, limits[1]),
             *common,
         )
         extra["component_gradients"] = returned.pop("evaluations")
@@ -134,6 +149,8 @@ def solve_hyperbolic(
 
 def _finite_sum(problem: Any) -> Any:
     """The sum over data rows that the variance-reduced update samples."""
+    if isinstance(problem, HyperbolicStructuralProbeProblem):
+        return problem.core
     smooth = problem.smooth
     if isinstance(smooth, LogisticLoss):
         return smooth
@@ -155,8 +172,27 @@ def _finite_sum(problem: Any) -> Any:
     return dense, scale
 
 
+def _sum_options(problem: Any, solver: JOBCD, max_sweeps: int | None) -> tuple[Any, ...]:
+    """Options of the finite-sum solve; a sweep is one pass over the data there."""
+    probe = isinstance(problem, HyperbolicStructuralProbeProblem)
+    matchings = solver.matchings
+    if matchings is None:
+        matchings = problem.n_rows if probe and solver.update == "gauss-seidel" else 1
+    return (
+        solver.batch_size,
+        solver.small_batch_size,
+        None if solver.update == "vr-jacobi" else 1.0,
+        solver.theta,
+        solver.rapidity_bound,
+        max_sweeps,
+        (solver.curvature or ("accumulated" if probe else "bound"), solver.step),
+        matchings,
+        solver.side if probe else "rows",
+    )
+
+
 def _check(problem: Any) -> WellPosedness | None:
-    if isinstance(problem, JOrthogonalProblem):
+    if isinstance(problem, (JOrthogonalProblem, HyperbolicStructuralProbeProblem)):
         return None
     if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
         # Unbounded wherever it is not trivial; the solve finds the pair.

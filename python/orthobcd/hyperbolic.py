@@ -1,4 +1,4 @@
-"""J-orthogonal matrices: the hyperbolic CS decomposition and random ones."""
+"""J-orthogonal matrices (CS decomposition, random ones) and the space that they act on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,27 @@ from typing import Any
 from . import _core
 from ._checks import FloatArray, as_float, as_float_array, as_int
 from .hyperbolic_problems import as_signature
+from .ultrahyperbolic import (
+    DISTANCE_EPSILON,
+    distance,
+    distance_gradient,
+    double_projection,
+    double_projection_gradient,
+    inner,
+    inverse_double_projection,
+)
+
+__all__ = [
+    "DISTANCE_EPSILON",
+    "distance",
+    "distance_gradient",
+    "double_projection",
+    "double_projection_gradient",
+    "hyperbolic_cs",
+    "inner",
+    "inverse_double_projection",
+    "random_j_orthogonal",
+]
 
 
 def hyperbolic_cs(

@@ -9,6 +9,7 @@ from ._checks import as_bool, as_choice, as_float, as_int
 UPDATES = ("gauss-seidel", "jacobi", "vr-jacobi")
 SIDES = ("rows", "columns", "both")
 WORKING_SETS = ("tiled", "random", "cyclic")
+CURVATURES = ("bound", "adaptive", "accumulated")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class JOBCD:
     side : {"both", "rows", "columns"}, default "both"
         What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
         method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
-        move, and for the updates "jacobi" and "vr-jacobi".
+        move, and for the updates "jacobi" and "vr-jacobi" of all problems but the
+        `HyperbolicStructuralProbeProblem`.
     theta : float, default 1e-5
         Proximal weight θ ≥ 0.
     rapidity_bound : float, optional
@@ -42,6 +44,22 @@ class JOBCD:
     small_batch_size : int, optional
         Update "vr-jacobi": rows b′ of a correction; ⌈√N⌉ by default. A full estimate comes with
         probability b′/(b + b′).
+    curvature : {"bound", "adaptive", "accumulated"}, optional
+        Where the curvature of the pair models of a sum over data rows comes from. "bound": a bound
+        that holds everywhere, with what pays for a sampled gradient's error (the default where
+        f has one). "adaptive": lowered where F falls as predicted, raised where it does not; F
+        never rises; not for a sampled gradient. "accumulated": every pair has its own, the root of
+        the sum of its squared slopes so far (as Adagrad), so steps decay; needs no bound; F may
+        rise and the best point is returned; not with a penalty (the default of
+        `HyperbolicStructuralProbeProblem`).
+    step : float, default 0.4
+        With ``curvature="accumulated"``: length of the first move, relative to X, roughly. Halved
+        when F rises above its first value.
+    matchings : int, optional
+        Disjoint matchings of rows solved per gradient, one after the other, each on the model as
+        the ones before have left it. 1 is the paper's Jacobi update and the default of
+        "jacobi" and "vr-jacobi"; the n − 1 that hold every pair once are the default of
+        "gauss-seidel" for a `HyperbolicStructuralProbeProblem`.
 
     Raises
     ------
@@ -58,6 +76,9 @@ class JOBCD:
     adaptive: bool = True
     batch_size: int | None = None
     small_batch_size: int | None = None
+    curvature: str | None = None
+    step: float = 0.4
+    matchings: int | None = None
 
     def __post_init__(self) -> None:
         as_choice("update", self.update, UPDATES)
@@ -69,7 +90,10 @@ class JOBCD:
             object.__setattr__(self, "rapidity_bound", bound)
         object.__setattr__(self, "tile_size", as_int("tile_size", self.tile_size, 2))
         as_bool("adaptive", self.adaptive)
-        for name in ("batch_size", "small_batch_size"):
+        if self.curvature is not None:
+            as_choice("curvature", self.curvature, CURVATURES)
+        object.__setattr__(self, "step", as_float("step", self.step, minimum=0.0, exclusive=True))
+        for name in ("batch_size", "small_batch_size", "matchings"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, as_int(name, value, 1))

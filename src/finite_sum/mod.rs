@@ -16,16 +16,24 @@
 //! The estimate's error has to be paid for by curvature: with L alone (as in the paper) it settles at a
 //! plateau, 1 % above the optimum on Gaussian data. The pair models use
 //! `L + L̄√((1 − p)/(p b′))` (Li et al., ICML 2021), with L̄ the mean-square smoothness of the components.
+//! Where f has no Lipschitz constant, [`CurvatureRule`] has two others.
+//!
+//! One matching uses n/2 of the n(n−1)/2 directions that a gradient gives. Where the gradient is what costs
+//! (m² distances, say), [`FiniteSumOptions::matchings`] solves more matchings on the same model, one
+//! after the other; n − 1 of them visit every pair once.
 
 mod eigenvalue;
 mod logistic;
 mod page;
+mod rule;
 
 use ndarray::{Array2, ArrayView2};
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
 pub use page::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page, minimize_finite_sum};
+pub use rule::CurvatureRule;
+pub(crate) use rule::matching;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
 pub trait FiniteSum: Send + Sync {
@@ -46,7 +54,14 @@ pub trait FiniteSum: Send + Sync {
     /// The mean of ∇f_i(X) over the components `batch`.
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64>;
 
-    /// L, at least the largest eigenvalue of the Hessian anywhere.
+    /// f(X) and ∇f(X).
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
+        let all: Vec<usize> = (0..self.components()).collect();
+        (self.value(x), self.batch_gradient(x, &all))
+    }
+
+    /// L, at least the largest eigenvalue of the Hessian anywhere; infinite if there is no bound, and
+    /// then [`CurvatureRule::Bound`] is not to be had.
     fn curvature(&self) -> f64;
 
     /// L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`: what a correction's variance is bounded by.

@@ -8,14 +8,16 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::FiniteSum;
+use super::rule::{AccumulatedMoves, CurvatureRule, matching};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
+use crate::hyperbolic::j_matrix;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, DIVERGENCE, Monitor, Record, Status, drift, repair_dense, start_constraint,
+    Control, DIVERGENCE, Monitor, Record, Side, Status, drift, repair_dense, start_constraint,
 };
 use crate::threads::Threads;
 
@@ -28,7 +30,10 @@ use crate::threads::Threads;
 /// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
 /// | `theta` | 1e-5 | proximal weight θ ≥ 0 |
 /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
-/// | `rapidity_bound` | none | largest \|μ\| of one move |
+/// | `rule` | `Bound` | where the curvature comes from |
+/// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
+/// | `side` | `Rows` | what moves: rows, columns (where XᵀJX = J, without penalty), or both in turn |
+/// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
 /// | `max_evaluations` | none | component gradients |
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
@@ -47,6 +52,12 @@ pub struct FiniteSumOptions {
     pub theta: f64,
     /// Curvature of the pair models.
     pub curvature: Option<f64>,
+    /// Where the curvature comes from.
+    pub rule: CurvatureRule,
+    /// Matchings per gradient estimate, at most one tournament (every pair once).
+    pub matchings: usize,
+    /// What moves.
+    pub side: Side,
     /// Largest |μ| of one move.
     pub rapidity_bound: Option<f64>,
     /// Limit on component gradients.
@@ -71,6 +82,9 @@ impl Default for FiniteSumOptions {
             probability: None,
             theta: 1e-5,
             curvature: None,
+            rule: CurvatureRule::Bound,
+            matchings: 1,
+            side: Side::Rows,
             rapidity_bound: None,
             max_evaluations: None,
             max_time: None,
@@ -82,7 +96,8 @@ impl Default for FiniteSumOptions {
     }
 }
 
-/// A pass is N component gradients and n(n−1)/2 pairs, whichever takes longer. The solve has converged
+/// A pass is N component gradients and n − 1 iterations (matchings, that is n(n−1)/2 pairs, unless an
+/// iteration has more), whichever takes longer. The solve has converged
 /// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
 /// pass without a gain says little.
 pub const PASSES_AT_REST: u32 = 3;
@@ -176,6 +191,17 @@ impl Page {
         self.probability
     }
 
+    /// Whether every estimate is the exact gradient.
+    fn is_exact(&self) -> bool {
+        self.batch == self.order.len() && self.probability == 1.0
+    }
+
+    /// Takes over the exact gradient.
+    fn set_exact(&mut self, gradient: Array2<f64>) {
+        self.evaluations += self.order.len() as u64;
+        self.gradient = gradient;
+    }
+
     /// A uniformly random subset of `size` components, without replacement.
     fn sample(&mut self, size: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         let n = self.order.len();
@@ -230,6 +256,18 @@ impl Page {
 /// Pairs per parallel piece.
 const CHUNK_PAIRS: usize = 32;
 
+/// Largest |μ| of one move with [`CurvatureRule::Accumulated`], unless another is asked for.
+const ACCUMULATED_RAPIDITY: f64 = 1.0;
+
+/// [`CurvatureRule::Adaptive`]: a round counts if F falls by this share of what the model predicts,
+const FAIR_SHARE: f64 = 0.1;
+/// and lowers the curvature if it falls by this share,
+const GOOD_SHARE: f64 = 0.5;
+/// by this factor;
+const LOWER: f64 = 0.8;
+/// one that does not count is taken back and raises it by this factor.
+const RAISE: f64 = 2.0;
+
 /// Iterations between repairs of the drift of XᵀJX.
 const REPAIR_EVERY: u64 = 200;
 
@@ -243,7 +281,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Whether N component gradients and, in matchings of n/2 pairs, n(n−1)/2 pairs have gone by.
+    /// Whether N component gradients and n − 1 iterations have gone by.
     fn ended(&self, evaluations: u64, components: u64, iterations: u64, n: usize) -> bool {
         let matchings = (n as u64 - 1).max(1);
         evaluations >= self.evaluations + components && iterations >= self.iterations + matchings
@@ -260,6 +298,34 @@ struct Worker {
     moved: Vec<(usize, Vec<f64>)>,
     visited: u64,
     updates: u64,
+    change: f64,
+}
+
+/// Pairs visited so far.
+fn visited(workers: &[Worker], accumulated: &Option<([AccumulatedMoves; 2], f64)>) -> u64 {
+    let moves = accumulated.iter().flat_map(|(sides, _)| sides);
+    workers.iter().map(|w| w.visited).sum::<u64>() + moves.map(|side| side.visited).sum::<u64>()
+}
+
+/// Whether it is the columns' turn.
+fn columns_turn(side: Side, iterations: u64) -> bool {
+    match side {
+        Side::Rows => false,
+        Side::Columns => true,
+        Side::Both => iterations % 2 == 1,
+    }
+}
+
+fn transposed(a: &Array2<f64>) -> Array2<f64> {
+    a.t().as_standard_layout().into_owned()
+}
+
+/// The iteration before, for the adaptive rule.
+struct Trial {
+    start: Array2<f64>,
+    value: f64,
+    gradient: Array2<f64>,
+    predicted: f64,
 }
 
 /// Minimises f + h from a feasible start by variance-reduced Jacobi rounds.
@@ -306,6 +372,9 @@ pub fn minimize_finite_sum<P: Penalty>(
     if options.look == Some(0) {
         return Err(Error::invalid("look", "must be at least 1"));
     }
+    if options.matchings == 0 {
+        return Err(Error::invalid("matchings", "must be at least 1"));
+    }
     penalty.check(n, r)?;
     let mut page = Page::new(
         sum.components(),
@@ -314,7 +383,7 @@ pub fn minimize_finite_sum<P: Penalty>(
         options.probability,
     )?;
     let started = Instant::now();
-    let bound = options.curvature.unwrap_or_else(|| {
+    let mut bound = options.curvature.unwrap_or_else(|| {
         let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
         let noise = if noise > 0.0 {
             noise.sqrt() * sum.mean_square_curvature()
@@ -323,12 +392,55 @@ pub fn minimize_finite_sum<P: Penalty>(
         };
         sum.curvature() + noise
     });
+    let adaptive = options.rule == CurvatureRule::Adaptive;
+    let mut rapidity_bound = options.rapidity_bound;
+    let mut accumulated = None;
+    match options.rule {
+        CurvatureRule::Bound if !bound.is_finite() => {
+            return Err(Error::invalid(
+                "curvature",
+                "must not be \"bound\": the gradient of this objective has no Lipschitz constant",
+            ));
+        }
+        CurvatureRule::Adaptive
+            if !page.is_exact() || options.look.is_some_and(|look| look != 1) =>
+        {
+            return Err(Error::invalid(
+                "curvature",
+                "must not be \"adaptive\" for a sampled gradient",
+            ));
+        }
+        CurvatureRule::Accumulated { step } => {
+            if !(step.is_finite() && step > 0.0) {
+                return Err(Error::invalid("step", "must be positive"));
+            }
+            if !P::SMOOTH {
+                return Err(Error::invalid(
+                    "curvature",
+                    "must not be \"accumulated\" with a penalty",
+                ));
+            }
+            let bound = *rapidity_bound.get_or_insert(ACCUMULATED_RAPIDITY);
+            let side = || AccumulatedMoves::new(signature, bound);
+            accumulated = Some(([side(), side()], step));
+        }
+        CurvatureRule::Bound | CurvatureRule::Adaptive => {}
+    }
+    let mut trial: Option<Trial> = None;
+    let (mut latest, mut first) = (f64::INFINITY, f64::INFINITY);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let k0 = start_constraint(x0.view(), signature);
+    let j = j_matrix(signature);
+    if options.side != Side::Rows && !(P::SMOOTH && k0 == j) {
+        return Err(Error::invalid(
+            "side",
+            "must be rows where X is not J-orthogonal or has a penalty",
+        ));
+    }
     let mut x = x0.as_standard_layout().into_owned();
     let mut previous: Option<Array2<f64>> = None;
     let mut block = Block::new(r);
-    block.set_signature(signature, options.rapidity_bound);
+    block.set_signature(signature, rapidity_bound);
     let mut workers: Vec<Worker> = (0..(n / 2).div_ceil(CHUNK_PAIRS))
         .map(|_| Worker {
             block: block.clone(),
@@ -336,13 +448,9 @@ pub fn minimize_finite_sum<P: Penalty>(
             moved: Vec::new(),
             visited: 0,
             updates: 0,
+            change: 0.0,
         })
         .collect();
-    let pair_options = PairOptions {
-        curvature: Curvature::Exact,
-        alpha: options.theta,
-        metric: None,
-    };
     let arch = pulp::Arch::new();
     let mut order: Vec<usize> = (0..n).collect();
     let limit = {
@@ -357,13 +465,46 @@ pub fn minimize_finite_sum<P: Penalty>(
     let components = sum.components() as u64;
     let (mut next_look, mut pass) = (0, Pass::default());
     let status = loop {
+        let mut ready = false;
         let due = match options.look {
             Some(look) => iterations % look as u64 == 0,
             None => page.evaluations >= next_look,
         };
         if due {
             next_look = page.evaluations + components;
-            let value = sum.value(x.view()) + penalty.value(x.view());
+            let mut value = penalty.value(x.view());
+            if page.is_exact() {
+                let (smooth, gradient) = sum.value_and_gradient(x.view());
+                page.set_exact(gradient);
+                ready = true;
+                value += smooth;
+            } else {
+                value += sum.value(x.view());
+            }
+            if let Some(trial) = trial.take() {
+                if value - trial.value <= GOOD_SHARE * trial.predicted {
+                    bound *= LOWER;
+                } else if !(value - trial.value <= FAIR_SHARE * trial.predicted) {
+                    bound *= RAISE;
+                    (x, value, page.gradient) = (trial.start, trial.value, trial.gradient);
+                }
+            }
+            if let Some((_, step)) = &mut accumulated
+                && !(value <= first)
+            {
+                // Worse than the start: the step was too long.
+                *step *= 0.5;
+                x = best.0.clone();
+                value = best.1;
+                if page.is_exact() {
+                    page.set_exact(sum.value_and_gradient(x.view()).1);
+                }
+                previous = None;
+            }
+            if iterations == 0 {
+                first = value;
+            }
+            latest = value;
             let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;
             if !(size <= limit) {
                 break Status::Diverged;
@@ -375,7 +516,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                 seconds: started.elapsed().as_secs_f64(),
                 objective: best.1,
                 feasibility: feasibility(&best.0),
-                iterations: workers.iter().map(|w| w.visited).sum(),
+                iterations: visited(&workers, &accumulated),
             };
             history.push((record, page.evaluations));
             if monitor.record(&record, best.0.view()) == Control::Stop
@@ -413,65 +554,120 @@ pub fn minimize_finite_sum<P: Penalty>(
         {
             break Status::MaxSweeps;
         }
-        page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
+        if !ready {
+            page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
+        }
+        if adaptive && iterations == 0 && options.curvature.is_none() {
+            let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>().sqrt();
+            bound = norm(&page.gradient) / norm(&x).max(f64::MIN_POSITIVE);
+        }
         order.shuffle(&mut rng);
-        let pairs: Vec<[usize; 2]> = order
-            .chunks_exact(2)
-            .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
-            .collect();
-        let (point, gradient) = (x.view(), page.gradient.view());
-        let work = pairs.len() * r * 64;
-        threads.for_chunks(&mut workers, 1, work, |piece, worker| {
-            let worker = &mut worker[0];
-            worker.moved.clear();
-            let from = piece * CHUNK_PAIRS;
-            let to = (from + CHUNK_PAIRS).min(pairs.len());
-            for pair in &pairs[from..to] {
-                worker.block.load(point, &pair[..1], &pair[1..]);
-                worker
-                    .block
-                    .curvature_mut()
-                    .copy_from_slice(&[bound, 0.0, 0.0, bound]);
-                for (k, &row) in pair.iter().enumerate() {
+        if let Some((sides, step)) = &mut accumulated {
+            let start = x.clone();
+            let tournament = (order.as_slice(), options.matchings);
+            let length = (*step, options.theta);
+            let gradient = page.gradient.view();
+            let [rows, columns] = sides;
+            if columns_turn(options.side, iterations) {
+                x = transposed(&x);
+                columns.turn(&mut x, gradient.t(), tournament, length);
+                x = transposed(&x);
+            } else {
+                rows.turn(&mut x, gradient, tournament, length);
+            }
+            previous = Some(start);
+            iterations += 1;
+            if iterations % REPAIR_EVERY == 0 {
+                x = repair_dense(&x, signature, k0.view());
+            }
+            continue;
+        }
+        // A move of columns is one of the rows of Xᵀ.
+        let columns = columns_turn(options.side, iterations);
+        let turned = |a: &Array2<f64>| if columns { transposed(a) } else { a.clone() };
+        let start = std::mem::take(&mut x);
+        let anchor = turned(&start);
+        let gradient = turned(&page.gradient);
+        let mut moving = anchor.clone();
+        for worker in &mut workers {
+            worker.change = 0.0;
+        }
+        for round in 0..options.matchings.min(n + n % 2 - 1) {
+            let pairs = matching(&order, round);
+            let (point, anchor, gradient) = (moving.view(), anchor.view(), gradient.view());
+            let work = pairs.len() * r * 64;
+            threads.for_chunks(&mut workers, 1, work, |piece, worker| {
+                let worker = &mut worker[0];
+                worker.moved.clear();
+                let from = (piece * CHUNK_PAIRS).min(pairs.len());
+                let to = (from + CHUNK_PAIRS).min(pairs.len());
+                for pair in &pairs[from..to] {
+                    worker.visited += 1;
+                    worker.block.load(point, &pair[..1], &pair[1..]);
                     worker
                         .block
-                        .gradient_row_mut(k)
-                        .iter_mut()
-                        .zip(gradient.row(row))
-                        .for_each(|(t, &g)| *t = g);
-                }
-                let outcome = arch.dispatch(Sweep {
-                    block: &mut worker.block,
-                    pairs: Pairs::Cross,
-                    penalty,
-                    options: pair_options,
-                    scratch: &mut worker.scratch,
-                });
-                worker.visited += 1;
-                worker.updates += outcome.updates;
-                if outcome.updates > 0 {
+                        .curvature_mut()
+                        .copy_from_slice(&[bound, 0.0, 0.0, bound]);
                     for (k, &row) in pair.iter().enumerate() {
-                        worker.moved.push((row, worker.block.row(k).to_vec()));
+                        // Of the model around the start of the iteration, at the rows as they are now.
+                        worker
+                            .block
+                            .gradient_row_mut(k)
+                            .iter_mut()
+                            .zip(gradient.row(row))
+                            .zip(point.row(row).iter().zip(anchor.row(row)))
+                            .for_each(|((t, &g), (&x, &a))| *t = g + bound * (x - a));
+                    }
+                    let outcome = arch.dispatch(Sweep {
+                        block: &mut worker.block,
+                        pairs: Pairs::Cross,
+                        penalty,
+                        options: PairOptions {
+                            curvature: Curvature::Exact,
+                            alpha: options.theta,
+                            metric: None,
+                        },
+                        scratch: &mut worker.scratch,
+                    });
+                    worker.updates += outcome.updates;
+                    worker.change += outcome.change;
+                    if outcome.updates > 0 {
+                        for (k, &row) in pair.iter().enumerate() {
+                            worker.moved.push((row, worker.block.row(k).to_vec()));
+                        }
+                    }
+                    if worker.block.recession().is_some() {
+                        break;
                     }
                 }
-                if worker.block.recession().is_some() {
-                    break;
+            });
+            recession = workers.iter().find_map(|w| w.block.recession());
+            if recession.is_some() {
+                break;
+            }
+            for worker in &workers {
+                for (row, new) in &worker.moved {
+                    moving
+                        .row_mut(*row)
+                        .iter_mut()
+                        .zip(new)
+                        .for_each(|(x, &new)| *x = new);
                 }
             }
-        });
-        recession = workers.iter().find_map(|w| w.block.recession());
+        }
+        x = turned(&moving);
         if recession.is_some() {
             break Status::Unbounded;
         }
-        previous = Some(x.clone());
-        for worker in &workers {
-            for (row, new) in &worker.moved {
-                x.row_mut(*row)
-                    .iter_mut()
-                    .zip(new)
-                    .for_each(|(x, &new)| *x = new);
-            }
+        if adaptive {
+            trial = Some(Trial {
+                start: start.clone(),
+                value: latest,
+                gradient: page.gradient.clone(),
+                predicted: workers.iter().map(|w| w.change).sum(),
+            });
         }
+        previous = Some(start);
         iterations += 1;
         if iterations % REPAIR_EVERY == 0 && P::SMOOTH {
             // The estimate stays an estimate at the point before: a repair is a step of rounding size.
@@ -488,7 +684,7 @@ pub fn minimize_finite_sum<P: Penalty>(
     }
     let smooth_value = sum.value(best.0.view());
     let penalty_value = penalty.value(best.0.view());
-    let visited = workers.iter().map(|w| w.visited).sum();
+    let visited = visited(&workers, &accumulated);
     let last = Record {
         seconds: started.elapsed().as_secs_f64(),
         objective: smooth_value + penalty_value,
@@ -506,7 +702,12 @@ pub fn minimize_finite_sum<P: Penalty>(
         iterations,
         evaluations: page.evaluations,
         visited,
-        updates: workers.iter().map(|w| w.updates).sum(),
+        updates: workers.iter().map(|w| w.updates).sum::<u64>()
+            + accumulated
+                .iter()
+                .flat_map(|(sides, _)| sides)
+                .map(|side| side.updates)
+                .sum::<u64>(),
         seconds: last.seconds,
         history,
         recession,

@@ -79,7 +79,7 @@ impl HyperbolicCs {
 }
 
 /// Indices of positive signs, then of negative ones.
-fn sorted(signature: &Signature) -> Vec<usize> {
+pub(crate) fn sorted(signature: &Signature) -> Vec<usize> {
     let with = |sign: i8| {
         signature
             .signs()

@@ -3,14 +3,17 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::hyperbolic::{set_recession, signature_of};
+use super::hyperbolic::{set_recession, side as side_of, signature_of};
 use super::input::{AnyPenalty, Limits};
+use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
-use crate::finite_sum::{FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
-use crate::{Solution, Threads};
+use crate::finite_sum::{
+    CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
+};
+use crate::{Error, Result, Solution, Threads};
 
-/// A [`LogisticLoss`](Logistic) or the rows of a Gram objective with its scale.
+/// A [`LogisticLoss`](Logistic), the rows of a Gram objective with its scale, or a structural probe.
 #[derive(FromPyObject)]
 pub(super) enum AnySum<'py> {
     Logistic {
@@ -22,9 +25,25 @@ pub(super) enum AnySum<'py> {
         labels: PyReadonlyArray1<'py, f64>,
     },
     Gram(PyReadonlyArray2<'py, f64>, f64),
+    Probe(PyRef<'py, PyStructuralProbe>),
 }
 
-/// (batch, small_batch, probability, theta, rapidity_bound, max_passes).
+/// (rule, step).
+type Rule = (String, f64);
+
+fn curvature_rule((name, step): Rule) -> Result<CurvatureRule> {
+    match name.as_str() {
+        "bound" => Ok(CurvatureRule::Bound),
+        "adaptive" => Ok(CurvatureRule::Adaptive),
+        "accumulated" => Ok(CurvatureRule::Accumulated { step }),
+        other => Err(Error::invalid(
+            "curvature",
+            format!("must be one of bound, adaptive, accumulated; got {other:?}"),
+        )),
+    }
+}
+
+/// (batch, small_batch, probability, theta, rapidity_bound, max_passes, rule, matchings, side).
 type SumOptions = (
     Option<usize>,
     Option<usize>,
@@ -32,6 +51,9 @@ type SumOptions = (
     f64,
     Option<f64>,
     Option<u64>,
+    Rule,
+    usize,
+    String,
 );
 
 /// Variance-reduced Jacobi block coordinate descent on a finite sum.
@@ -50,6 +72,7 @@ pub(super) fn solve_finite_sum<'py>(
     n_threads: Option<usize>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
+    let threads = Threads::new(n_threads)?;
     let sum: Box<dyn FiniteSum> = match sum {
         AnySum::Logistic { a, b, labels } => Box::new(Logistic::new(
             a.as_array().to_owned(),
@@ -57,11 +80,12 @@ pub(super) fn solve_finite_sum<'py>(
             labels.as_array().to_owned(),
         )?),
         AnySum::Gram(a, scale) => Box::new(SampledGram::new(a.as_array().to_owned(), scale)?),
+        AnySum::Probe(probe) => Box::new(probe.0.with_threads(threads.clone())),
     };
-    let threads = Threads::new(n_threads)?;
     let signature = signature_of(&signature)?;
     let x0 = x0.as_array().to_owned();
-    let (batch, small_batch, probability, theta, rapidity_bound, max_passes) = options;
+    let (batch, small_batch, probability, theta, rapidity_bound, max_passes, rule, matchings, side) =
+        options;
     let components = sum.components() as u64;
     let options = FiniteSumOptions {
         batch,
@@ -69,6 +93,9 @@ pub(super) fn solve_finite_sum<'py>(
         probability,
         theta,
         curvature: None,
+        rule: curvature_rule(rule)?,
+        matchings,
+        side: side_of(&side)?,
         rapidity_bound,
         max_evaluations: max_passes.map(|passes| passes.saturating_mul(components)),
         max_time: limits.0,

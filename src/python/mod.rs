@@ -5,6 +5,7 @@ mod finite_sum;
 mod hyperbolic;
 mod input;
 mod strategy;
+mod ultrahyperbolic;
 mod watch;
 
 use ndarray::Array2;
@@ -182,6 +183,13 @@ mod _core {
 
     #[pymodule_export]
     use super::hyperbolic::{hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal};
+
+    #[pymodule_export]
+    use super::ultrahyperbolic::{
+        PyStructuralProbe, distance_gradient, distance_pairs, double_projection,
+        double_projection_gradient, inner_pairs, inner_rows, inverse_double_projection,
+        ultra_e_epoch, ultra_e_gradient, ultra_e_init, ultra_e_ranks, ultra_e_scores,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -16,7 +16,11 @@ matplotlib.use("Agg")
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
 FOLDER = ROOT / "docs" / "tutorials"
-REAL = {"gene_expression": "leukemia_golub.npz", "text_topics": "tdt2.csr.npz"}
+REAL = {
+    "gene_expression": "leukemia_golub.npz",
+    "knowledge_graph": "wn18rr_train.tsv.gz",
+    "text_topics": "tdt2.csr.npz",
+}
 """Those on data that scikit-learn does not ship, and what they need."""
 
 
@@ -44,7 +48,7 @@ def run(name: str, tmp_path, capsys) -> None:
         assert (ROOT / "docs" / "images" / figure).exists()
 
 
-@pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca"])
+@pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca", "structural_probe"])
 def test_tutorial(name, tmp_path, capsys):
     run(name, tmp_path, capsys)
 
@@ -62,5 +66,6 @@ def test_every_tutorial_is_run():
     assert {path.stem for path in FOLDER.glob("*.py")} == {
         "digits_as_images",
         "from_sklearn_pca",
+        "structural_probe",
         *REAL,
     }

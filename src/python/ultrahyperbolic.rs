@@ -1,0 +1,410 @@
+//! The pseudo-hyperboloid, the structural probe and UltraE.
+
+use ndarray::{Array1, Array2, Array3, Axis};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
+};
+use pyo3::prelude::*;
+
+use super::hyperbolic::signature_of;
+use super::watch::Watch;
+use crate::ultrahyperbolic::{
+    Embedding, KnownTriples, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets,
+    TrainOptions, Transform, Triple, UltraE,
+};
+use crate::{Error, Result, Signature, Threads};
+
+fn space_of(signature: &PyReadonlyArray1<'_, i8>, alpha: f64) -> Result<Pseudohyperboloid> {
+    Pseudohyperboloid::new(&signature_of(signature)?, alpha)
+}
+
+/// ⟨x_i, y_i⟩ of rows.
+#[pyfunction]
+pub(super) fn inner_rows<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let space = space_of(&signature, 1.0)?;
+    Ok(space
+        .inner_rows(x.as_array(), y.as_array())?
+        .into_pyarray(py))
+}
+
+/// ⟨x_i, y_j⟩ of all pairs of rows.
+#[pyfunction]
+pub(super) fn inner_pairs<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let space = space_of(&signature, 1.0)?;
+    Ok(space
+        .inner_pairs(x.as_array(), y.as_array())?
+        .into_pyarray(py))
+}
+
+/// φ of rows.
+#[pyfunction]
+pub(super) fn double_projection<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    alpha: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let space = space_of(&signature, alpha)?;
+    Ok(space.double_projection(x.as_array())?.into_pyarray(py))
+}
+
+/// The gradient of a function of φ(X).
+#[pyfunction]
+pub(super) fn double_projection_gradient<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    cotangent: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    alpha: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let space = space_of(&signature, alpha)?;
+    Ok(space
+        .double_projection_gradient(x.as_array(), cotangent.as_array())?
+        .into_pyarray(py))
+}
+
+/// The inverse of φ on ‖t‖ = 1.
+#[pyfunction]
+pub(super) fn inverse_double_projection<'py>(
+    py: Python<'py>,
+    y: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    alpha: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let space = space_of(&signature, alpha)?;
+    Ok(space
+        .inverse_double_projection(y.as_array())?
+        .into_pyarray(py))
+}
+
+/// (distances, gradient in x, gradient in y) of rows.
+type Distances<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+);
+
+/// d(x_i, y_i) with gradients.
+#[pyfunction]
+pub(super) fn distance_gradient<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    alpha: f64,
+) -> PyResult<Distances<'py>> {
+    let space = space_of(&signature, alpha)?;
+    let (d, gx, gy) = space.distance_gradient(x.as_array(), y.as_array())?;
+    Ok((d.into_pyarray(py), gx.into_pyarray(py), gy.into_pyarray(py)))
+}
+
+/// d(x_i, y_j) of all pairs of rows.
+#[pyfunction]
+pub(super) fn distance_pairs<'py>(
+    py: Python<'py>,
+    x: PyReadonlyArray2<'py, f64>,
+    y: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    alpha: f64,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let space = space_of(&signature, alpha)?;
+    let mut d = space.inner_pairs(x.as_array(), y.as_array())?;
+    d.mapv_inplace(|g| space.distance_of(g).0);
+    Ok(d.into_pyarray(py))
+}
+
+/// The objective of the hyperbolic structural probe.
+#[pyclass(frozen, name = "StructuralProbe", module = "orthobcd._core")]
+pub(super) struct PyStructuralProbe(pub(super) StructuralProbe);
+
+#[pymethods]
+impl PyStructuralProbe {
+    /// `targets=None`: Euclidean distances of the rows of D.
+    #[new]
+    #[pyo3(signature = (d, targets, signature, alpha, literal, scale, n_threads=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        d: PyReadonlyArray2<'_, f64>,
+        targets: Option<PyReadonlyArray2<'_, f64>>,
+        signature: PyReadonlyArray1<'_, i8>,
+        alpha: f64,
+        literal: bool,
+        scale: f64,
+        n_threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let space = space_of(&signature, alpha)?;
+        let threads = Threads::new(n_threads)?;
+        let d = d.as_array().to_owned();
+        let targets = targets.map_or(Targets::Euclidean, |t| {
+            Targets::Matrix(t.as_array().to_owned())
+        });
+        let transform = if literal {
+            Transform::Literal
+        } else {
+            Transform::First
+        };
+        let probe =
+            py.detach(|| StructuralProbe::new(d, targets, space, transform, scale, threads))?;
+        Ok(Self(probe))
+    }
+
+    /// f(X) and ∇f(X).
+    fn value_and_gradient<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+    ) -> (f64, Bound<'py, PyArray2<f64>>) {
+        let x = x.as_array();
+        let (value, gradient) = py.detach(|| self.0.value_and_gradient(x));
+        (value, gradient.into_pyarray(py))
+    }
+
+    /// (mean of d, mean of T) at X, the factor of T included.
+    fn mean_distances(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>) -> (f64, f64) {
+        let x = x.as_array();
+        py.detach(|| self.0.mean_distances(x))
+    }
+
+    /// The same objective with another factor of T; the data are shared.
+    fn with_scale(&self, scale: f64) -> Self {
+        Self(self.0.with_scale(scale))
+    }
+}
+
+/// Options of a model: (margin, batch_size, negatives, learning_rate, update, its option, seed, α, matchings).
+#[derive(FromPyObject)]
+pub(super) struct ModelOptions(f64, usize, usize, f64, String, f64, u64, f64, usize);
+
+impl ModelOptions {
+    fn update(&self) -> Result<RelationUpdate> {
+        match self.4.as_str() {
+            "frozen" => Ok(RelationUpdate::Frozen),
+            "jobcd" => Ok(RelationUpdate::Jobcd {
+                curvature: self.5,
+                matchings: self.8,
+            }),
+            "csdm" => Ok(RelationUpdate::Csdm { step: self.5 }),
+            other => Err(Error::invalid(
+                "relations",
+                format!("must be one of frozen, jobcd, csdm; got {other:?}"),
+            )),
+        }
+    }
+
+    fn model(&self, signature: &Signature) -> Result<UltraE> {
+        let options = TrainOptions {
+            margin: self.0,
+            batch_size: self.1,
+            negatives: self.2,
+            learning_rate: self.3,
+            update: self.update()?,
+            seed: self.6,
+        };
+        UltraE::new(signature, self.7, options)
+    }
+}
+
+/// (entities, relation matrices, relation memories).
+type StateIn<'py> = (
+    PyReadonlyArray2<'py, f64>,
+    PyReadonlyArray3<'py, f64>,
+    PyReadonlyArray2<'py, f64>,
+);
+type StateOut<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray3<f64>>,
+    Bound<'py, PyArray2<f64>>,
+);
+
+fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
+    Embedding {
+        entities: entities.as_array().as_standard_layout().into_owned(),
+        relations: matrices
+            .as_array()
+            .outer_iter()
+            .zip(memories.as_array().outer_iter())
+            .map(|(matrix, memory)| Relation {
+                matrix: matrix.to_owned(),
+                memory: memory.to_owned(),
+            })
+            .collect(),
+    }
+}
+
+fn write_state<'py>(py: Python<'py>, state: Embedding, n: usize) -> StateOut<'py> {
+    let count = state.relations.len();
+    let memory = state.relations.first().map_or(0, |r| r.memory.len());
+    let mut matrices = Array3::zeros((count, n, n));
+    let mut memories = Array2::zeros((count, memory));
+    for (k, relation) in state.relations.iter().enumerate() {
+        matrices.index_axis_mut(Axis(0), k).assign(&relation.matrix);
+        memories.row_mut(k).assign(&relation.memory);
+    }
+    (
+        state.entities.into_pyarray(py),
+        matrices.into_pyarray(py),
+        memories.into_pyarray(py),
+    )
+}
+
+fn read_triples(triples: &PyReadonlyArray2<'_, i64>) -> Result<Vec<Triple>> {
+    let bad = || Error::invalid("triples", "must hold nonnegative indices in 3 columns");
+    triples
+        .as_array()
+        .outer_iter()
+        .map(|row| {
+            let entry = |k: usize| {
+                row.get(k)
+                    .and_then(|&v| usize::try_from(v).ok())
+                    .ok_or_else(bad)
+            };
+            Ok([entry(0)?, entry(1)?, entry(2)?])
+        })
+        .collect()
+}
+
+/// A random state.
+#[pyfunction]
+pub(super) fn ultra_e_init<'py>(
+    py: Python<'py>,
+    n_entities: usize,
+    n_relations: usize,
+    signature: PyReadonlyArray1<'py, i8>,
+    options: ModelOptions,
+    scale: f64,
+) -> PyResult<StateOut<'py>> {
+    let signature = signature_of(&signature)?;
+    options.model(&signature)?;
+    let state = Embedding::random(
+        n_entities,
+        n_relations,
+        &signature,
+        scale,
+        options.update()?,
+        options.6,
+    );
+    Ok(write_state(py, state, signature.len()))
+}
+
+/// (state, mean loss) after one epoch and the error of a signal handler; no loss if interrupted.
+type Epoch<'py> = (StateOut<'py>, Option<f64>, Option<PyErr>);
+
+/// One epoch of training.
+#[pyfunction]
+#[pyo3(signature = (state, triples, signature, options, epoch, n_threads))]
+pub(super) fn ultra_e_epoch<'py>(
+    py: Python<'py>,
+    state: StateIn<'py>,
+    triples: PyReadonlyArray2<'py, i64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    options: ModelOptions,
+    epoch: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Epoch<'py>> {
+    let signature = signature_of(&signature)?;
+    let model = options.model(&signature)?;
+    let triples = read_triples(&triples)?;
+    let mut state = read_state(&state);
+    let threads = Threads::new(n_threads)?;
+    let mut watch = Watch::new(None);
+    let loss = py.detach(|| model.epoch(&mut state, &triples, epoch, &threads, &mut watch))?;
+    Ok((
+        write_state(py, state, signature.len()),
+        loss,
+        watch.into_error(),
+    ))
+}
+
+/// (loss, ∂z, ∂biases, ∂R).
+type Gradient<'py> = (
+    f64,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray3<f64>>,
+);
+
+/// The loss of a batch with given negatives, and its gradient.
+#[pyfunction]
+pub(super) fn ultra_e_gradient<'py>(
+    py: Python<'py>,
+    state: StateIn<'py>,
+    triples: PyReadonlyArray2<'py, i64>,
+    negatives: Vec<usize>,
+    signature: PyReadonlyArray1<'py, i8>,
+    options: ModelOptions,
+) -> PyResult<Gradient<'py>> {
+    let signature = signature_of(&signature)?;
+    let model = options.model(&signature)?;
+    let triples = read_triples(&triples)?;
+    let state = read_state(&state);
+    let gradient = model.gradient(&state, &triples, &negatives, &Threads::serial())?;
+    let n = signature.len();
+    let mut relations = Array3::zeros((gradient.relations.len(), n, n));
+    for (k, g) in gradient.relations.iter().enumerate() {
+        relations.index_axis_mut(Axis(0), k).assign(g);
+    }
+    Ok((
+        gradient.loss,
+        gradient.entities.into_pyarray(py),
+        gradient.biases.into_pyarray(py),
+        relations.into_pyarray(py),
+    ))
+}
+
+/// Scores of triples.
+#[pyfunction]
+#[pyo3(signature = (state, triples, signature, options, n_threads))]
+pub(super) fn ultra_e_scores<'py>(
+    py: Python<'py>,
+    state: StateIn<'py>,
+    triples: PyReadonlyArray2<'py, i64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    options: ModelOptions,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let model = options.model(&signature_of(&signature)?)?;
+    let triples = read_triples(&triples)?;
+    let state = read_state(&state);
+    let threads = Threads::new(n_threads)?;
+    let scores = py.detach(|| model.scores(&state, &triples, &threads))?;
+    Ok(scores.into_pyarray(py))
+}
+
+/// Filtered ranks of heads and tails.
+#[pyfunction]
+#[pyo3(signature = (state, triples, known, signature, options, n_threads))]
+pub(super) fn ultra_e_ranks<'py>(
+    py: Python<'py>,
+    state: StateIn<'py>,
+    triples: PyReadonlyArray2<'py, i64>,
+    known: PyReadonlyArray2<'py, i64>,
+    signature: PyReadonlyArray1<'py, i8>,
+    options: ModelOptions,
+    n_threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let model = options.model(&signature_of(&signature)?)?;
+    let (triples, known) = (read_triples(&triples)?, read_triples(&known)?);
+    let state = read_state(&state);
+    model.check(&state, &known)?;
+    let threads = Threads::new(n_threads)?;
+    let ranks = py.detach(|| {
+        let known = KnownTriples::new(&known);
+        model.ranks(&state, &triples, &known, &threads)
+    })?;
+    let mut out = Array2::zeros((ranks.len(), 2));
+    for (mut row, rank) in out.outer_iter_mut().zip(&ranks) {
+        row.assign(&Array1::from(rank.to_vec()));
+    }
+    Ok(out.into_pyarray(py))
+}

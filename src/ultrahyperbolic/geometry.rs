@@ -1,0 +1,405 @@
+//! Inner product, double projection and geodesic distance.
+//!
+//! Write `x = (s, t)`, s the coordinates of sign +1 and t those of sign −1. The double projection (Law and
+//! Stam, NeurIPS 2020) takes any x with t ≠ 0 to the pseudo-hyperboloid,
+//!
+//! ```text
+//! φ(s, t) = (s, √(α² + ‖s‖²)·t/‖t‖),
+//! ```
+//!
+//! and has the inverse `(s, t) ↦ (s, t/‖t‖)` on {‖t‖ = 1}. With `z = |⟨x, y⟩|/α²` the distance is
+//! `d = α arccosh z` for z ≥ 1 and `α arccos z` for z < 1, so that
+//! `∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩ / (α√|z² − 1|)`, + for z ≥ 1.
+//!
+//! The slope is infinite at z = 1 and jumps at z = 0. Within [`DISTANCE_EPSILON`] of z = 1 distance and
+//! slope are zero, and up to that z the slope is zero: elsewhere both are exact to rounding.
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
+
+use crate::error::{Error, Result};
+use crate::signature::Signature;
+
+/// |z − 1| up to which a distance and its slope count as zero, and z up to which the slope does.
+pub const DISTANCE_EPSILON: f64 = 1e-8;
+
+/// Relative difference of ⟨x, x⟩ from −α² up to which x counts as a point.
+const ON_TOLERANCE: f64 = 1e-8;
+
+/// The pseudo-hyperboloid `{x : ⟨x, x⟩ = −α²}`.
+#[derive(Debug, Clone)]
+pub struct Pseudohyperboloid {
+    signs: Array1<f64>,
+    positive: Array1<f64>,
+    alpha: f64,
+}
+
+/// What the double projection of one row leaves behind for its derivative.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Radii {
+    /// √(α² + ‖s‖²).
+    pub(crate) radius: f64,
+    /// ‖t‖.
+    pub(crate) time: f64,
+}
+
+impl Pseudohyperboloid {
+    /// The pseudo-hyperboloid of a signature with at least one −1.
+    ///
+    /// # Errors
+    /// If no sign is −1, or α is not positive and finite.
+    pub fn new(signature: &Signature, alpha: f64) -> Result<Self> {
+        if signature.signs().iter().all(|&s| s > 0) {
+            return Err(Error::invalid("signature", "must hold at least one -1"));
+        }
+        if !(alpha.is_finite() && alpha > 0.0) {
+            return Err(Error::invalid(
+                "alpha",
+                format!("must be positive, got {alpha}"),
+            ));
+        }
+        let signs: Array1<f64> = signature.signs().iter().map(|&s| f64::from(s)).collect();
+        Ok(Self {
+            positive: signs.mapv(|s| f64::from(u8::from(s > 0.0))),
+            signs,
+            alpha,
+        })
+    }
+
+    /// Number of coordinates n.
+    pub fn dim(&self) -> usize {
+        self.signs.len()
+    }
+
+    /// α.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// The diagonal of J.
+    pub fn signs(&self) -> ArrayView1<'_, f64> {
+        self.signs.view()
+    }
+
+    /// ⟨x, y⟩ = xᵀJy.
+    #[inline]
+    pub fn inner(&self, x: ArrayView1<'_, f64>, y: ArrayView1<'_, f64>) -> f64 {
+        Zip::from(x)
+            .and(y)
+            .and(&self.signs)
+            .fold(0.0, |sum, &x, &y, &sign| sum + sign * x * y)
+    }
+
+    /// (d, ∂d/∂⟨x, y⟩) from `inner` = ⟨x, y⟩, with the guards of the module.
+    #[inline]
+    pub fn distance_of(&self, inner: f64) -> (f64, f64) {
+        let (d, slope) = unit_distance(inner / (self.alpha * self.alpha));
+        (self.alpha * d, slope / self.alpha)
+    }
+
+    /// φ(x) into `out`.
+    #[inline]
+    pub(crate) fn project(&self, x: &[f64], out: &mut [f64]) -> Radii {
+        let (mut space, mut time) = (0.0, 0.0);
+        for (&x, &positive) in x.iter().zip(&self.positive) {
+            space += positive * x * x;
+            time += (1.0 - positive) * x * x;
+        }
+        let radii = Radii {
+            radius: (self.alpha * self.alpha + space).sqrt(),
+            time: time.sqrt(),
+        };
+        if radii.time > 0.0 {
+            let stretch = radii.radius / radii.time;
+            for ((out, &x), &positive) in out.iter_mut().zip(x).zip(&self.positive) {
+                *out = x * (positive + (1.0 - positive) * stretch);
+            }
+        } else {
+            // No direction to keep: the first time axis, and no derivative along t.
+            let mut left = radii.radius;
+            for ((out, &x), &positive) in out.iter_mut().zip(x).zip(&self.positive) {
+                *out = x * positive;
+                if positive == 0.0 {
+                    *out = std::mem::replace(&mut left, 0.0);
+                }
+            }
+        }
+        radii
+    }
+
+    /// ∂φ(x)ᵀ times `cotangent`, in place of the cotangent, from x and φ(x).
+    #[inline]
+    pub(crate) fn pull_back(&self, x: &[f64], point: &[f64], radii: Radii, cotangent: &mut [f64]) {
+        // c = ⟨G_t, û⟩ with û = t/‖t‖, which φ scales by the radius.
+        let mut along = 0.0;
+        for ((&g, &y), &positive) in cotangent.iter().zip(point).zip(&self.positive) {
+            along += (1.0 - positive) * g * y;
+        }
+        along /= radii.radius;
+        let (space, stretch, inward) = if radii.time > 0.0 {
+            let stretch = radii.radius / radii.time;
+            (
+                along / radii.radius,
+                stretch,
+                along * stretch / radii.radius,
+            )
+        } else {
+            (along / radii.radius, 0.0, 0.0)
+        };
+        for (((g, &x), &y), &positive) in cotangent.iter_mut().zip(x).zip(point).zip(&self.positive)
+        {
+            let ahead = *g + space * x;
+            let behind = stretch * *g - inward * y;
+            *g = positive * ahead + (1.0 - positive) * behind;
+        }
+    }
+
+    /// φ of every row.
+    ///
+    /// # Errors
+    /// If X does not have n columns or a row has no time part (t = 0), where φ is not defined.
+    pub fn double_projection(&self, x: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.check_columns("X", x)?;
+        let x = x.as_standard_layout();
+        let mut out = Array2::zeros(x.dim());
+        for (i, (x, mut out)) in x.outer_iter().zip(out.outer_iter_mut()).enumerate() {
+            if let (Some(x), Some(out)) = (x.as_slice(), out.as_slice_mut())
+                && self.project(x, out).time == 0.0
+            {
+                return Err(Error::invalid(
+                    "X",
+                    format!(
+                        "must have a nonzero coordinate of sign -1 in every row; row {i} has none"
+                    ),
+                ));
+            }
+        }
+        Ok(out)
+    }
+
+    /// The gradient with respect to X of a function of φ(X) whose gradient there is `cotangent`.
+    ///
+    /// # Errors
+    /// As [`Pseudohyperboloid::double_projection`], or if the shapes differ.
+    pub fn double_projection_gradient(
+        &self,
+        x: ArrayView2<'_, f64>,
+        cotangent: ArrayView2<'_, f64>,
+    ) -> Result<Array2<f64>> {
+        same_shape("cotangent", x, cotangent)?;
+        let point = self.double_projection(x)?;
+        let x = x.as_standard_layout();
+        let mut out = cotangent.as_standard_layout().into_owned();
+        let mut again = vec![0.0; self.dim()];
+        for ((x, point), mut out) in x
+            .outer_iter()
+            .zip(point.outer_iter())
+            .zip(out.outer_iter_mut())
+        {
+            if let (Some(x), Some(point), Some(out)) =
+                (x.as_slice(), point.as_slice(), out.as_slice_mut())
+            {
+                let radii = self.project(x, &mut again);
+                self.pull_back(x, point, radii, out);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The inverse of φ on points with ‖t‖ = 1: (s, t/‖t‖) of every row.
+    ///
+    /// # Errors
+    /// If Y does not have n columns or a row is not on the pseudo-hyperboloid, up to 1e-8 relatively.
+    pub fn inverse_double_projection(&self, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+        self.check_columns("Y", y)?;
+        let mut out = y.to_owned();
+        for (i, mut row) in out.outer_iter_mut().enumerate() {
+            let square = self.inner(row.view(), row.view());
+            let size = row.dot(&row);
+            let alpha2 = self.alpha * self.alpha;
+            if !((square + alpha2).abs() <= ON_TOLERANCE * size.max(alpha2)) {
+                return Err(Error::invalid(
+                    "Y",
+                    format!(
+                        "must lie on the pseudo-hyperboloid, <y, y> = -alpha²; row {i} has \
+                         <y, y> = {square:e}"
+                    ),
+                ));
+            }
+            let time: f64 = Zip::from(&row)
+                .and(&self.positive)
+                .fold(0.0, |sum, &y, &p| sum + (1.0 - p) * y * y)
+                .sqrt();
+            Zip::from(&mut row)
+                .and(&self.positive)
+                .for_each(|y, &p| *y *= p + (1.0 - p) / time);
+        }
+        Ok(out)
+    }
+
+    /// ⟨x_i, y_i⟩ of the rows of two arrays of equal shape.
+    ///
+    /// # Errors
+    /// If the shapes do not fit.
+    pub fn inner_rows(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+    ) -> Result<Array1<f64>> {
+        self.check_columns("X", x)?;
+        same_shape("Y", x, y)?;
+        Ok(x.outer_iter()
+            .zip(y.outer_iter())
+            .map(|(x, y)| self.inner(x, y))
+            .collect())
+    }
+
+    /// ⟨x_i, y_j⟩ of all pairs of rows.
+    ///
+    /// # Errors
+    /// If an array does not have n columns.
+    pub fn inner_pairs(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+    ) -> Result<Array2<f64>> {
+        self.check_columns("X", x)?;
+        self.check_columns("Y", y)?;
+        Ok((&x * &self.signs).dot(&y.t()))
+    }
+
+    /// d(x_i, y_i) and its gradients with respect to x_i and y_i.
+    ///
+    /// # Errors
+    /// If the shapes do not fit.
+    pub fn distance_gradient(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: ArrayView2<'_, f64>,
+    ) -> Result<(Array1<f64>, Array2<f64>, Array2<f64>)> {
+        let inner = self.inner_rows(x, y)?;
+        let (mut gx, mut gy) = (&y * &self.signs, &x * &self.signs);
+        let mut distances = Array1::zeros(inner.len());
+        for (i, &g) in inner.iter().enumerate() {
+            let (d, slope) = self.distance_of(g);
+            distances[i] = d;
+            gx.row_mut(i).mapv_inplace(|v| v * slope);
+            gy.row_mut(i).mapv_inplace(|v| v * slope);
+        }
+        Ok((distances, gx, gy))
+    }
+
+    fn check_columns(&self, name: &'static str, x: ArrayView2<'_, f64>) -> Result<()> {
+        if x.ncols() == self.dim() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            name,
+            format!("must have {} columns, got shape {:?}", self.dim(), x.dim()),
+        ))
+    }
+}
+
+fn same_shape(name: &'static str, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<()> {
+    if x.dim() == y.dim() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        name,
+        format!("must have shape {:?}, got {:?}", x.dim(), y.dim()),
+    ))
+}
+
+/// [`Pseudohyperboloid::distance_of`] for α = 1.
+#[inline(always)]
+pub(crate) fn unit_distance(inner: f64) -> (f64, f64) {
+    let z = inner.abs();
+    let above = z - 1.0;
+    if above.abs() <= DISTANCE_EPSILON {
+        return (0.0, 0.0);
+    }
+    let root = (above.abs() * (z + 1.0)).sqrt();
+    if above > 0.0 {
+        // arccosh z = log(z + √(z² − 1)), accurate near 1.
+        ((above + root).ln_1p(), inner.signum() / root)
+    } else if z <= DISTANCE_EPSILON {
+        (z.acos(), 0.0)
+    } else {
+        (z.acos(), -inner.signum() / root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    fn space() -> Pseudohyperboloid {
+        Pseudohyperboloid::new(&Signature::new(&[1, -1, 1, -1]).unwrap(), 1.3).unwrap()
+    }
+
+    #[test]
+    fn projection_lands_on_the_surface_and_has_its_inverse() {
+        let space = space();
+        let x = array![[0.3, -1.2, 2.0, 0.4], [1e6, 1e-3, -2.0, 0.0]];
+        let y = space.double_projection(x.view()).unwrap();
+        for row in y.outer_iter() {
+            let gap = space.inner(row, row) + 1.69;
+            assert!(gap.abs() <= 1e-14 * row.dot(&row));
+        }
+        let back = space.inverse_double_projection(y.view()).unwrap();
+        let again = space.double_projection(back.view()).unwrap();
+        for (a, b) in y.iter().zip(&again) {
+            assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0));
+        }
+        assert!(
+            space
+                .double_projection(array![[1.0, 0.0, 1.0, 0.0]].view())
+                .is_err()
+        );
+        assert!(space.inverse_double_projection(x.view()).is_err());
+    }
+
+    #[test]
+    fn guards_hold_on_both_sides() {
+        let space = Pseudohyperboloid::new(&Signature::new(&[1, -1]).unwrap(), 1.0).unwrap();
+        let at = |g: f64| space.distance_of(g);
+        assert_eq!(at(1.0 + 0.9e-8), (0.0, 0.0));
+        assert_eq!(at(-1.0 + 0.9e-8), (0.0, 0.0));
+        for t in [1.1e-8, 1e-6, 0.3] {
+            let (d, slope) = at(-1.0 - t);
+            assert!((d.cosh() - 1.0 - t).abs() <= 1e-15);
+            assert!((slope + 1.0 / (t * (2.0 + t)).sqrt()).abs() <= 1e-7 * slope.abs());
+            let (d, slope) = at(1.0 - t);
+            assert!((d.cos() - 1.0 + t).abs() <= 1e-15 && slope < 0.0);
+        }
+        assert_eq!(at(0.9e-8).1, 0.0);
+        assert!(at(1.1e-8).1 < -0.99);
+        assert!((at(0.0).0 - std::f64::consts::FRAC_PI_2).abs() < 1e-15);
+    }
+
+    #[test]
+    fn gradients_agree_with_differences() {
+        let space = space();
+        let x = array![[0.3, -1.2, 2.0, 0.4], [0.5, 0.6, -0.1, 2.0]];
+        let y = array![[1.3, 0.7, -0.4, 0.9], [0.1, -0.8, 0.2, 0.3]];
+        let v = array![[0.2, -0.5, 1.1, 0.3], [-0.7, 0.4, 0.6, -1.0]];
+        let (_, gx, _) = space.distance_gradient(x.view(), y.view()).unwrap();
+        let pulled = space
+            .double_projection_gradient(x.view(), v.view())
+            .unwrap();
+        let h = 1e-6;
+        for i in 0..2 {
+            for k in 0..4 {
+                let shifted = |by: f64| {
+                    let mut x = x.clone();
+                    x[[i, k]] += by;
+                    let d = space.distance_gradient(x.view(), y.view()).unwrap().0[i];
+                    (d, (space.double_projection(x.view()).unwrap() * &v).sum())
+                };
+                let (up, down) = (shifted(h), shifted(-h));
+                assert!((gx[[i, k]] - (up.0 - down.0) / (2.0 * h)).abs() < 1e-8);
+                assert!((pulled[[i, k]] - (up.1 - down.1) / (2.0 * h)).abs() < 1e-8);
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The pseudo-hyperboloid and what is learned on it: distances, the structural probe, graph embeddings.
+//!
+//! With a signature J of p signs +1 and q signs −1, `⟨x, y⟩ = xᵀJy`, and a scale α > 0, the
+//! pseudo-hyperboloid is `{x : ⟨x, x⟩ = −α²}`: hyperbolic space for q = 1, a sphere for p = 0. Every
+//! J-orthogonal matrix is an isometry of it.
+
+mod embedding;
+mod geometry;
+mod probe;
+mod relations;
+
+pub use embedding::{BatchGradient, Embedding, KnownTriples, TrainOptions, Triple, UltraE};
+pub use geometry::{DISTANCE_EPSILON, Pseudohyperboloid};
+pub use probe::{StructuralProbe, Targets, Transform};
+pub use relations::{Relation, RelationUpdate};

@@ -1,0 +1,569 @@
+//! The hyperbolic structural probe: distances on the pseudo-hyperboloid that follow given ones.
+//!
+//! ```text
+//! f(X) = (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²,      Q = φ(DX)   (or φ(D)X)
+//! ```
+//!
+//! for data D (m×n), targets T (m×m, symmetric) and a J-orthogonal X (n×n); φ and d are those of
+//! [`Pseudohyperboloid`]. Q = φ(D)X is the JOBCD paper's; since X is an isometry, its f is constant. With
+//! `e = d − T`, d′ the slope of d and `H = 2e∘d′/m²` (zero diagonal) the gradient is
+//! `Dᵀ·φ′(DX)ᵀ(2HQJ)`.
+//!
+//! Nothing of size m×m is formed: rows are cut into blocks of 128, and every pair of blocks is one
+//! piece of work. The pairs are visited as the rounds of a tournament, within which no block appears
+//! twice, so pieces of a round run in parallel, each adds to its own two blocks of the gradient,
+//! and the result is the same bit for bit for every number of threads. One gradient costs about m²n
+//! multiply-adds and m²/2 logarithms.
+
+use std::sync::Arc;
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
+use crate::error::{Error, Result};
+use crate::finite_sum::FiniteSum;
+use crate::threads::{CHUNK_ROWS, Threads};
+
+/// Rows per block.
+pub(super) const BLOCK: usize = 128;
+
+/// Up to this many entries the Euclidean targets are stored, beyond they are computed again each time.
+const STORED_TARGETS: usize = 1 << 24;
+
+/// Where φ is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transform {
+    /// Q = φ(DX).
+    #[default]
+    First,
+    /// Q = φ(D)X, as the paper prints it; f is constant on the group.
+    Literal,
+}
+
+/// The distances to follow.
+#[derive(Debug, Clone)]
+pub enum Targets {
+    /// A symmetric m×m matrix.
+    Matrix(Array2<f64>),
+    /// Euclidean distances of the rows of D.
+    Euclidean,
+}
+
+#[derive(Debug)]
+struct Data {
+    d: Array2<f64>,
+    space: Pseudohyperboloid,
+    targets: Targets,
+    transform: Transform,
+}
+
+/// The probe's objective as a sum over rows, `f_i = (1/m) Σ_{j≠i} (d(Q_i, Q_j) − T_ij)²`.
+#[derive(Debug, Clone)]
+pub struct StructuralProbe {
+    data: Arc<Data>,
+    scale: f64,
+    threads: Threads,
+}
+
+/// Q and QJ with what the derivative of φ needs.
+struct Points {
+    y: Array2<f64>,
+    q: Array2<f64>,
+    qj: Array2<f64>,
+    radii: Vec<Radii>,
+}
+
+/// One pair of blocks and its share of the gradient.
+struct Piece {
+    blocks: (usize, usize),
+    first: Array2<f64>,
+    second: Array2<f64>,
+    loss: f64,
+}
+
+impl StructuralProbe {
+    /// The probe for D (m×n) and `scale`·T.
+    ///
+    /// # Errors
+    /// If D is not finite, has fewer than two rows or a zero row (φ is not defined there; for
+    /// [`Transform::Literal`] a row without time part), or T is not finite, symmetric and m×m.
+    pub fn new(
+        d: Array2<f64>,
+        targets: Targets,
+        space: Pseudohyperboloid,
+        transform: Transform,
+        scale: f64,
+        threads: Threads,
+    ) -> Result<Self> {
+        let (m, n) = d.dim();
+        if m < 2 || n != space.dim() || d.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid(
+                "D",
+                format!(
+                    "must be finite with at least 2 rows and {} columns, got shape {:?}",
+                    space.dim(),
+                    d.dim()
+                ),
+            ));
+        }
+        if let Some(i) = d.outer_iter().position(|row| row.iter().all(|&v| v == 0.0)) {
+            return Err(Error::invalid(
+                "D",
+                format!("must have no zero row; row {i} is zero"),
+            ));
+        }
+        if !(scale.is_finite() && scale > 0.0) {
+            return Err(Error::invalid(
+                "T_scale",
+                format!("must be positive, got {scale}"),
+            ));
+        }
+        if let Targets::Matrix(t) = &targets {
+            if t.dim() != (m, m) {
+                return Err(Error::invalid(
+                    "T",
+                    format!("must have shape ({m}, {m}), got {:?}", t.dim()),
+                ));
+            }
+            check_targets(t)?;
+        }
+        let d = match transform {
+            Transform::First => d.as_standard_layout().into_owned(),
+            Transform::Literal => space
+                .double_projection(d.view())
+                .map_err(|_| Error::invalid("D", "must have a nonzero coordinate of sign -1 in every row for the literal transform"))?,
+        };
+        let targets = match targets {
+            Targets::Euclidean if m * m <= STORED_TARGETS && transform == Transform::First => {
+                let mut t = Array2::zeros((m, m));
+                for from in (0..m).step_by(BLOCK) {
+                    let to = (from + BLOCK).min(m);
+                    let mut panel = t.slice_mut(s![from..to, ..]);
+                    euclidean(d.slice(s![from..to, ..]), d.view(), &mut panel);
+                }
+                Targets::Matrix(t)
+            }
+            Targets::Euclidean if transform == Transform::Literal => {
+                return Err(Error::invalid(
+                    "T",
+                    "must be a matrix for the literal transform",
+                ));
+            }
+            given => given,
+        };
+        Ok(Self {
+            data: Arc::new(Data {
+                d,
+                space,
+                targets,
+                transform,
+            }),
+            scale,
+            threads,
+        })
+    }
+
+    /// The same objective computed by other threads; the data are shared.
+    pub fn with_threads(&self, threads: Threads) -> Self {
+        Self {
+            threads,
+            ..self.clone()
+        }
+    }
+
+    /// The same objective for `scale`·T; the data are shared.
+    pub fn with_scale(&self, scale: f64) -> Self {
+        Self {
+            scale,
+            ..self.clone()
+        }
+    }
+
+    /// The factor of T.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    fn samples(&self) -> usize {
+        self.data.d.nrows()
+    }
+
+    /// (mean of d(Q_i, Q_j), mean of T_ij) over all pairs at X: their ratio matches the scale of T.
+    pub fn mean_distances(&self, x: ArrayView2<'_, f64>) -> (f64, f64) {
+        let points = self.points(x);
+        let m = self.samples();
+        let blocks = m.div_ceil(BLOCK);
+        let sums = self.threads.map(blocks, |i| {
+            let rows = block(i, m);
+            let inner = points
+                .q
+                .slice(s![rows.clone(), ..])
+                .dot(&points.qj.slice(s![.., ..]).t());
+            let mut target = Array2::zeros(inner.dim());
+            self.targets(rows.clone(), 0..m, &mut target);
+            let alpha = self.data.space.alpha();
+            let mut sums = (0.0, 0.0);
+            for ((i, j), &g) in inner.indexed_iter() {
+                if rows.start + i != j {
+                    sums.0 += alpha * unit_distance(g / (alpha * alpha)).0;
+                    sums.1 += target[[i, j]];
+                }
+            }
+            sums
+        });
+        let (d, t) = sums
+            .iter()
+            .fold((0.0, 0.0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
+        let pairs = (m * m) as f64;
+        (d / pairs, t / pairs)
+    }
+
+    /// f(X) and ∇f(X).
+    pub fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
+        let points = self.points(x);
+        let (loss, cotangent) = self.all_pairs(&points, true);
+        let m = self.samples() as f64;
+        (
+            loss / (m * m),
+            self.chain(&points, cotangent, 4.0 / (m * m)),
+        )
+    }
+
+    /// Y = DX, Q = φ(Y) and QJ, or Q = Y for the literal transform.
+    fn points(&self, x: ArrayView2<'_, f64>) -> Points {
+        let (m, n) = self.data.d.dim();
+        let mut y = Array2::zeros((m, n));
+        let d = &self.data.d;
+        if let Some(slice) = y.as_slice_mut() {
+            self.threads
+                .for_chunks(slice, CHUNK_ROWS * n, m * n * n, |piece, target| {
+                    let from = piece * CHUNK_ROWS;
+                    let rows = target.len() / n;
+                    if let Ok(mut target) = ndarray::ArrayViewMut2::from_shape((rows, n), target) {
+                        let d = d.slice(s![from..from + rows, ..]);
+                        general_mat_mul(1.0, &d, &x, 0.0, &mut target);
+                    }
+                });
+        }
+        let mut q = y.clone();
+        let mut radii = vec![Radii::default(); m];
+        if self.data.transform == Transform::First {
+            for ((y, mut q), radii) in y.outer_iter().zip(q.outer_iter_mut()).zip(&mut radii) {
+                if let (Some(y), Some(q)) = (y.as_slice(), q.as_slice_mut()) {
+                    *radii = self.data.space.project(y, q);
+                }
+            }
+        }
+        let qj = &q * &self.data.space.signs();
+        Points { y, q, qj, radii }
+    }
+
+    /// `Dᵀ φ′(Y)ᵀ (factor·cotangent)`.
+    fn chain(&self, points: &Points, mut cotangent: Array2<f64>, factor: f64) -> Array2<f64> {
+        cotangent.mapv_inplace(|v| v * factor);
+        if self.data.transform == Transform::First {
+            for (((y, q), &radii), mut g) in points
+                .y
+                .outer_iter()
+                .zip(points.q.outer_iter())
+                .zip(&points.radii)
+                .zip(cotangent.outer_iter_mut())
+            {
+                if let (Some(y), Some(q), Some(g)) = (y.as_slice(), q.as_slice(), g.as_slice_mut())
+                {
+                    self.data.space.pull_back(y, q, radii, g);
+                }
+            }
+        }
+        let (m, n) = self.data.d.dim();
+        let parts = self.threads.map(m.div_ceil(CHUNK_ROWS), |piece| {
+            let rows = piece * CHUNK_ROWS..((piece + 1) * CHUNK_ROWS).min(m);
+            self.data
+                .d
+                .slice(s![rows.clone(), ..])
+                .t()
+                .dot(&cotangent.slice(s![rows, ..]))
+        });
+        parts
+            .iter()
+            .fold(Array2::zeros((n, n)), |sum, part| sum + part)
+    }
+
+    /// The targets of a pair of row ranges, scaled.
+    fn targets(
+        &self,
+        rows: std::ops::Range<usize>,
+        columns: std::ops::Range<usize>,
+        out: &mut Array2<f64>,
+    ) {
+        match &self.data.targets {
+            Targets::Matrix(t) => out.assign(&t.slice(s![rows, columns])),
+            Targets::Euclidean => {
+                let d = &self.data.d;
+                euclidean(
+                    d.slice(s![rows, ..]),
+                    d.slice(s![columns, ..]),
+                    &mut out.view_mut(),
+                );
+            }
+        }
+        if self.scale != 1.0 {
+            out.mapv_inplace(|v| v * self.scale);
+        }
+    }
+
+    /// Σ_{i≠j} e² and Σ_j e d′ J Q_j of every row i.
+    fn all_pairs(&self, points: &Points, gradient: bool) -> (f64, Array2<f64>) {
+        let (m, n) = points.q.dim();
+        let blocks = m.div_ceil(BLOCK);
+        let mut parts: Vec<Array2<f64>> = (0..blocks)
+            .map(|i| Array2::zeros((if gradient { block(i, m).len() } else { 0 }, n)))
+            .collect();
+        let mut loss = 0.0;
+        let players = blocks + blocks % 2;
+        for round in 0..players.max(1) {
+            // Round 0 pairs every block with itself, the others are a tournament (circle method).
+            let pairs: Vec<(usize, usize)> = if round == 0 {
+                (0..blocks).map(|i| (i, i)).collect()
+            } else {
+                let seat = |k: usize| {
+                    if k == 0 {
+                        0
+                    } else {
+                        1 + (k - 1 + round - 1) % (players - 1)
+                    }
+                };
+                (0..players / 2)
+                    .map(|k| (seat(k), seat(players - 1 - k)))
+                    .filter(|&(i, j)| i < blocks && j < blocks)
+                    .collect()
+            };
+            let mut pieces: Vec<Piece> = pairs
+                .into_iter()
+                .map(|(i, j)| Piece {
+                    blocks: (i, j),
+                    first: std::mem::take(&mut parts[i]),
+                    second: if i == j {
+                        Array2::zeros((0, 0))
+                    } else {
+                        std::mem::take(&mut parts[j])
+                    },
+                    loss: 0.0,
+                })
+                .collect();
+            self.threads
+                .for_chunks(&mut pieces, 1, pieces_work(m, n), |_, piece| {
+                    self.visit(points, &mut piece[0], gradient);
+                });
+            for piece in pieces {
+                let (i, j) = piece.blocks;
+                loss += piece.loss;
+                parts[i] = piece.first;
+                if i != j {
+                    parts[j] = piece.second;
+                }
+            }
+        }
+        let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+        let cotangent =
+            ndarray::concatenate(Axis(0), &views).unwrap_or_else(|_| Array2::zeros((0, n)));
+        (loss, cotangent)
+    }
+
+    fn visit(&self, points: &Points, piece: &mut Piece, gradient: bool) {
+        let m = points.q.nrows();
+        let (i, j) = piece.blocks;
+        let (rows, columns) = (block(i, m), block(j, m));
+        let (qi, qji) = (
+            points.q.slice(s![rows.clone(), ..]),
+            points.qj.slice(s![rows.clone(), ..]),
+        );
+        let qjj = points.qj.slice(s![columns.clone(), ..]);
+        let mut weights = qi.dot(&qjj.t());
+        let mut target = Array2::zeros(weights.dim());
+        self.targets(rows, columns, &mut target);
+        let alpha = self.data.space.alpha();
+        let loss = weigh(&mut weights, &target, alpha, |k, l| i == j && k == l);
+        piece.loss = if i == j { loss } else { 2.0 * loss };
+        if gradient {
+            general_mat_mul(1.0, &weights, &qjj, 1.0, &mut piece.first);
+            if i != j {
+                general_mat_mul(1.0, &weights.t(), &qji, 1.0, &mut piece.second);
+            }
+        }
+    }
+
+    /// The cotangent of `Σ_{i∈batch} Σ_{j≠i} e²` over 2.
+    fn sampled_pairs(&self, points: &Points, batch: &[usize]) -> Array2<f64> {
+        let (m, n) = points.q.dim();
+        let (q, qj) = (
+            points.q.select(Axis(0), batch),
+            points.qj.select(Axis(0), batch),
+        );
+        let alpha = self.data.space.alpha();
+        let parts = self.threads.map(m.div_ceil(BLOCK), |i| {
+            let rows = block(i, m);
+            let others = points.qj.slice(s![rows.clone(), ..]);
+            // Blocks of the batch one after the other.
+            let mut own = Array2::zeros((rows.len(), n));
+            let mut sampled = Array2::zeros((batch.len(), n));
+            for from in (0..batch.len()).step_by(BLOCK) {
+                let to = (from + BLOCK).min(batch.len());
+                let mut weights = q.slice(s![from..to, ..]).dot(&others.t());
+                let mut target = Array2::zeros(weights.dim());
+                for (k, &row) in batch[from..to].iter().enumerate() {
+                    let mut line = Array2::zeros((1, rows.len()));
+                    self.targets(row..row + 1, rows.clone(), &mut line);
+                    target.row_mut(k).assign(&line.row(0));
+                }
+                weigh(&mut weights, &target, alpha, |k, l| {
+                    batch[from + k] == rows.start + l
+                });
+                general_mat_mul(
+                    1.0,
+                    &weights.t(),
+                    &qj.slice(s![from..to, ..]),
+                    1.0,
+                    &mut own,
+                );
+                general_mat_mul(
+                    1.0,
+                    &weights,
+                    &others,
+                    1.0,
+                    &mut sampled.slice_mut(s![from..to, ..]),
+                );
+            }
+            (own, sampled)
+        });
+        let mut cotangent = Array2::zeros((m, n));
+        for (i, (own, sampled)) in parts.iter().enumerate() {
+            cotangent
+                .slice_mut(s![block(i, m), ..])
+                .scaled_add(1.0, own);
+            for (&row, line) in batch.iter().zip(sampled.outer_iter()) {
+                cotangent.row_mut(row).scaled_add(1.0, &line);
+            }
+        }
+        cotangent
+    }
+}
+
+fn block(i: usize, m: usize) -> std::ops::Range<usize> {
+    i * BLOCK..((i + 1) * BLOCK).min(m)
+}
+
+/// Multiply-adds of a round, roughly.
+fn pieces_work(m: usize, n: usize) -> usize {
+    m * BLOCK * (n + 16)
+}
+
+/// Replaces the inner products by e d′ and returns Σ e², leaving out the pairs `skip`.
+fn weigh(
+    weights: &mut Array2<f64>,
+    target: &Array2<f64>,
+    alpha: f64,
+    skip: impl Fn(usize, usize) -> bool,
+) -> f64 {
+    let mut loss = 0.0;
+    let unit = 1.0 / (alpha * alpha);
+    for (k, (mut row, target)) in weights
+        .outer_iter_mut()
+        .zip(target.outer_iter())
+        .enumerate()
+    {
+        for (l, (w, &t)) in row.iter_mut().zip(target).enumerate() {
+            if skip(k, l) {
+                *w = 0.0;
+                continue;
+            }
+            let (d, slope) = unit_distance(*w * unit);
+            let error = alpha * d - t;
+            loss += error * error;
+            *w = error * slope / alpha;
+        }
+    }
+    loss
+}
+
+/// Euclidean distances between rows, as sums of squared differences (no cancellation).
+fn euclidean(
+    rows: ArrayView2<'_, f64>,
+    columns: ArrayView2<'_, f64>,
+    out: &mut ndarray::ArrayViewMut2<'_, f64>,
+) {
+    for (a, mut out) in rows.outer_iter().zip(out.outer_iter_mut()) {
+        for (b, out) in columns.outer_iter().zip(out.iter_mut()) {
+            let square: f64 = match (a.as_slice(), b.as_slice()) {
+                (Some(a), Some(b)) => a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum(),
+                _ => a.iter().zip(&b).map(|(a, b)| (a - b) * (a - b)).sum(),
+            };
+            *out = square.sqrt();
+        }
+    }
+}
+
+fn check_targets(t: &Array2<f64>) -> Result<()> {
+    let size = t.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    if !size.is_finite() || t.iter().any(|v| v.is_nan()) {
+        return Err(Error::invalid("T", "must be finite"));
+    }
+    let m = t.nrows();
+    for i in 0..m {
+        for j in 0..i {
+            if (t[[i, j]] - t[[j, i]]).abs() > SYMMETRY * size {
+                return Err(Error::invalid(
+                    "T",
+                    format!("must be symmetric; entries ({i}, {j}) and ({j}, {i}) differ"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Difference of T_ij and T_ji, relative to the largest entry, up to which T counts as symmetric.
+const SYMMETRY: f64 = 1e-10;
+
+impl FiniteSum for StructuralProbe {
+    fn components(&self) -> usize {
+        self.samples()
+    }
+
+    fn rows(&self) -> usize {
+        self.data.space.dim()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        Some(self.data.space.dim())
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let m = self.samples() as f64;
+        self.all_pairs(&self.points(x), false).0 / (m * m)
+    }
+
+    fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
+        if batch.len() == self.samples() {
+            return self.value_and_gradient(x).1;
+        }
+        let points = self.points(x);
+        let cotangent = self.sampled_pairs(&points, batch);
+        let factor = 2.0 / (self.samples() as f64 * batch.len() as f64);
+        self.chain(&points, cotangent, factor)
+    }
+
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
+        StructuralProbe::value_and_gradient(self, x)
+    }
+
+    /// Infinite: d has infinite slope at z = 1.
+    fn curvature(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    fn mean_square_curvature(&self) -> f64 {
+        f64::INFINITY
+    }
+}

@@ -1,0 +1,336 @@
+//! One J-orthogonal matrix per relation, moved by gradients.
+//!
+//! J-JOBCD moves the rows of R by one random perfect matching per gradient, every pair to the global
+//! minimum of `⟨E, G_B Zᵀ⟩ + L/2‖E Z‖²` with the accumulated curvature `L = κ√Σ_t‖G_t‖²` (a constant L is no better than
+//! not moving at all, see the documentation). Two controls: R stays at I, or the factors of the hyperbolic
+//! CS decomposition (CSDM) move instead, as UltraE has it (Xiong et al., KDD 2022), here with full rotations.
+
+use ndarray::{Array1, Array2, s};
+
+use crate::Curvature;
+use crate::block::{Block, PairOptions, Pairs, Sweep};
+use crate::error::{Error, Result};
+use crate::finite_sum::matching;
+use crate::hyperbolic::{HyperbolicCs, j_matrix, sorted};
+use crate::linalg::cayley;
+use crate::pair::Scratch;
+use crate::penalty::NoPenalty;
+use crate::signature::Signature;
+use crate::solver::repair_dense;
+
+/// How relation matrices move.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RelationUpdate {
+    /// Not at all.
+    Frozen,
+    /// J-JOBCD.
+    Jobcd {
+        /// κ of the curvature κ√Σ‖G‖².
+        curvature: f64,
+        /// Disjoint matchings per gradient, one after the other.
+        matchings: usize,
+    },
+    /// Gradient steps on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
+    Csdm {
+        /// Angle or rapidity of a first step.
+        step: f64,
+    },
+}
+
+/// Largest |μ| of one move.
+const RAPIDITY_BOUND: f64 = 1.0;
+
+/// The matrix of one relation and what its update accumulates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// R, J-orthogonal.
+    pub matrix: Array2<f64>,
+    /// J-JOBCD: Σ‖G‖², one number. CSDM: U₁, U₂, V₁, V₂, the rapidities, and the sums of squares of
+    /// the gradients of each, one after the other.
+    pub memory: Array1<f64>,
+}
+
+impl Relation {
+    /// R = I.
+    pub fn identity(signature: &Signature, update: RelationUpdate) -> Self {
+        let n = signature.len();
+        let (p, q) = counts(signature);
+        let memory = match update {
+            RelationUpdate::Frozen => Array1::zeros(0),
+            RelationUpdate::Jobcd { .. } => Array1::zeros(1),
+            RelationUpdate::Csdm { .. } => {
+                let mut memory = Array1::zeros(memory_length(p, q));
+                Factors::identity(p, q).write(&mut memory);
+                memory
+            }
+        };
+        Self {
+            matrix: Array2::eye(n),
+            memory,
+        }
+    }
+
+    /// Length of the memory that an update needs.
+    pub fn memory_length(signature: &Signature, update: RelationUpdate) -> usize {
+        let (p, q) = counts(signature);
+        match update {
+            RelationUpdate::Frozen => 0,
+            RelationUpdate::Jobcd { .. } => 1,
+            RelationUpdate::Csdm { .. } => memory_length(p, q),
+        }
+    }
+
+    /// One step against the gradient, with the rows of R matched as in `order`.
+    pub(crate) fn step(
+        &mut self,
+        gradient: &Array2<f64>,
+        signature: &Signature,
+        update: RelationUpdate,
+        order: &[usize],
+    ) {
+        match update {
+            RelationUpdate::Frozen => {}
+            RelationUpdate::Jobcd {
+                curvature,
+                matchings,
+            } => {
+                self.memory[0] += gradient.iter().map(|g| g * g).sum::<f64>();
+                let bound = curvature * self.memory[0].sqrt();
+                if bound > 0.0 {
+                    let anchor = self.matrix.clone();
+                    for round in 0..matchings.min(order.len() + order.len() % 2 - 1) {
+                        let pairs = matching(order, round);
+                        self.jacobi_round(gradient, &anchor, signature, bound, &pairs);
+                    }
+                }
+            }
+            RelationUpdate::Csdm { step } => self.factor_step(gradient, signature, step),
+        }
+    }
+
+    fn jacobi_round(
+        &mut self,
+        gradient: &Array2<f64>,
+        anchor: &Array2<f64>,
+        signature: &Signature,
+        bound: f64,
+        pairs: &[[usize; 2]],
+    ) {
+        let n = self.matrix.nrows();
+        let arch = pulp::Arch::new();
+        let mut block = Block::new(n);
+        block.set_signature(signature, Some(RAPIDITY_BOUND));
+        let mut scratch = Scratch::new(n);
+        for pair in pairs {
+            block.load(self.matrix.view(), &pair[..1], &pair[1..]);
+            block
+                .curvature_mut()
+                .copy_from_slice(&[bound, 0.0, 0.0, bound]);
+            for (k, &row) in pair.iter().enumerate() {
+                block
+                    .gradient_row_mut(k)
+                    .iter_mut()
+                    .zip(gradient.row(row))
+                    .zip(self.matrix.row(row).iter().zip(anchor.row(row)))
+                    .for_each(|((t, &g), (&x, &a))| *t = g + bound * (x - a));
+            }
+            let outcome = arch.dispatch(Sweep {
+                block: &mut block,
+                pairs: Pairs::Cross,
+                penalty: &NoPenalty,
+                options: PairOptions {
+                    curvature: Curvature::Exact,
+                    alpha: 0.0,
+                    metric: None,
+                },
+                scratch: &mut scratch,
+            });
+            if outcome.updates > 0 {
+                for (k, &row) in pair.iter().enumerate() {
+                    self.matrix
+                        .row_mut(row)
+                        .iter_mut()
+                        .zip(block.row(k))
+                        .for_each(|(x, &new)| *x = new);
+                }
+            }
+        }
+    }
+
+    fn factor_step(&mut self, gradient: &Array2<f64>, signature: &Signature, step: f64) {
+        let (p, q) = counts(signature);
+        let mut factors = Factors::read(p, q, &self.memory);
+        let k = p.min(q);
+        // In the order of the decomposition: rows and columns of positive sign first.
+        let order = sorted(signature);
+        let g = Array2::from_shape_fn((p + q, p + q), |(i, j)| gradient[[order[i], order[j]]]);
+        let left = diagonal(&factors.u1, &factors.u2);
+        let right = diagonal(&factors.v1, &factors.v2);
+        let mut middle = Array2::<f64>::eye(p + q);
+        for i in 0..k {
+            let (c, s) = (factors.rapidity[i].cosh(), factors.rapidity[i].sinh());
+            middle[[i, i]] = c;
+            middle[[p + i, p + i]] = c;
+            middle[[i, p + i]] = s;
+            middle[[p + i, i]] = s;
+        }
+        let image = left.t().dot(&g).dot(&right);
+        let skew = |m: Array2<f64>| &m - &m.t();
+        let turn_left = skew(image.dot(&middle.t()));
+        let turn_right = skew(image.t().dot(&middle));
+        let slope = Array1::from_shape_fn(k, |i| {
+            let (c, s) = (factors.rapidity[i].cosh(), factors.rapidity[i].sinh());
+            (image[[i, i]] + image[[p + i, p + i]]) * s
+                + (image[[i, p + i]] + image[[p + i, i]]) * c
+        });
+        let block = |m: &Array2<f64>, first: bool| {
+            if first {
+                m.slice(s![..p, ..p]).to_owned()
+            } else {
+                m.slice(s![p.., p..]).to_owned()
+            }
+        };
+        let turns = [
+            block(&turn_left, true),
+            block(&turn_left, false),
+            block(&turn_right, true),
+            block(&turn_right, false),
+        ];
+        let outer = [
+            &mut factors.u1,
+            &mut factors.u2,
+            &mut factors.v1,
+            &mut factors.v2,
+        ];
+        for ((factor, sums), turn) in outer.into_iter().zip(&mut factors.sums).zip(&turns) {
+            sums.zip_mut_with(turn, |sum, &g| *sum += g * g);
+            let mut move_by = turn.clone();
+            move_by.zip_mut_with(&*sums, |g, &sum| {
+                *g = if sum > 0.0 {
+                    -step * *g / sum.sqrt()
+                } else {
+                    0.0
+                };
+            });
+            *factor = factor.dot(&cayley(move_by.view()));
+        }
+        factors
+            .sum_rapidity
+            .zip_mut_with(&slope, |sum, &g| *sum += g * g);
+        for i in 0..k {
+            if factors.sum_rapidity[i] > 0.0 {
+                factors.rapidity[i] -= step * slope[i] / factors.sum_rapidity[i].sqrt();
+            }
+        }
+        factors.write(&mut self.memory);
+        let composed = HyperbolicCs {
+            c: factors.rapidity.mapv(f64::cosh),
+            s: factors.rapidity.mapv(f64::sinh),
+            u1: factors.u1,
+            u2: factors.u2,
+            v1: factors.v1,
+            v2: factors.v2,
+        }
+        .compose(signature);
+        if let Ok(matrix) = composed {
+            self.matrix = matrix;
+        }
+    }
+
+    /// Removes the drift of RᵀJR.
+    pub(crate) fn repair(&mut self, signature: &Signature) {
+        let k = j_matrix(signature);
+        self.matrix = repair_dense(&self.matrix, signature, k.view());
+    }
+}
+
+/// The factors of CSDM and their accumulated squared gradients.
+struct Factors {
+    u1: Array2<f64>,
+    u2: Array2<f64>,
+    v1: Array2<f64>,
+    v2: Array2<f64>,
+    rapidity: Array1<f64>,
+    sums: [Array2<f64>; 4],
+    sum_rapidity: Array1<f64>,
+}
+
+fn memory_length(p: usize, q: usize) -> usize {
+    2 * (2 * (p * p + q * q) + p.min(q))
+}
+
+impl Factors {
+    fn identity(p: usize, q: usize) -> Self {
+        let square = |n| Array2::zeros((n, n));
+        Self {
+            u1: Array2::eye(p),
+            u2: Array2::eye(q),
+            v1: Array2::eye(p),
+            v2: Array2::eye(q),
+            rapidity: Array1::zeros(p.min(q)),
+            sums: [square(p), square(q), square(p), square(q)],
+            sum_rapidity: Array1::zeros(p.min(q)),
+        }
+    }
+
+    fn parts(&mut self) -> [&mut [f64]; 10] {
+        let [a, b, c, d] = &mut self.sums;
+        [
+            self.u1.as_slice_mut().unwrap_or(&mut []),
+            self.u2.as_slice_mut().unwrap_or(&mut []),
+            self.v1.as_slice_mut().unwrap_or(&mut []),
+            self.v2.as_slice_mut().unwrap_or(&mut []),
+            self.rapidity.as_slice_mut().unwrap_or(&mut []),
+            a.as_slice_mut().unwrap_or(&mut []),
+            b.as_slice_mut().unwrap_or(&mut []),
+            c.as_slice_mut().unwrap_or(&mut []),
+            d.as_slice_mut().unwrap_or(&mut []),
+            self.sum_rapidity.as_slice_mut().unwrap_or(&mut []),
+        ]
+    }
+
+    fn read(p: usize, q: usize, memory: &Array1<f64>) -> Self {
+        let mut factors = Self::identity(p, q);
+        let mut from = memory.iter();
+        for part in factors.parts() {
+            part.iter_mut().zip(&mut from).for_each(|(t, &v)| *t = v);
+        }
+        factors
+    }
+
+    fn write(&mut self, memory: &mut Array1<f64>) {
+        let mut to = memory.iter_mut();
+        for part in self.parts() {
+            part.iter().zip(&mut to).for_each(|(&v, t)| *t = v);
+        }
+    }
+}
+
+fn counts(signature: &Signature) -> (usize, usize) {
+    let p = signature.signs().iter().filter(|&&s| s > 0).count();
+    (p, signature.len() - p)
+}
+
+fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
+    let (p, q) = (a.nrows(), b.nrows());
+    let mut out = Array2::zeros((p + q, p + q));
+    out.slice_mut(s![..p, ..p]).assign(a);
+    out.slice_mut(s![p.., p..]).assign(b);
+    out
+}
+
+/// Checks that an update's option is positive.
+pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
+    let (name, value) = match update {
+        RelationUpdate::Frozen => return Ok(()),
+        RelationUpdate::Jobcd { curvature, .. } => ("relation_curvature", curvature),
+        RelationUpdate::Csdm { step } => ("relation_step", step),
+    };
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        name,
+        format!("must be positive, got {value}"),
+    ))
+}

@@ -1,0 +1,434 @@
+"""UltraE and the triples that it learns from."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+from orthobcd import _core
+from orthobcd.hyperbolic import distance
+
+N_ENTITIES, N_RELATIONS, DIM = 40, 3, 8
+
+
+def graph(seed=0):
+    """Cycles, reflections and a tree: (train, valid)."""
+    k = np.arange(N_ENTITIES)
+    triples = np.concatenate(
+        [
+            np.stack([k, 0 * k, (k + 1) % N_ENTITIES], axis=1),
+            np.stack([k, 0 * k + 1, N_ENTITIES - 1 - k], axis=1),
+            np.stack([k[1:], 0 * k[1:] + 2, (k[1:] - 1) // 2], axis=1),
+        ]
+    )
+    order = np.random.default_rng(seed).permutation(len(triples))
+    return triples[order[20:]], triples[order[:20]]
+
+
+TRAIN, VALID = graph()
+
+
+def model(**options):
+    defaults = {"n_negatives": 6, "batch_size": 16, "max_epochs": 6, "valid_every": 2}
+    return ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model(max_epochs=30).fit(TRAIN, VALID)
+
+
+def j_of(estimator):
+    return estimator._signs().astype(float)
+
+
+@pytest.mark.parametrize("rule", ["jobcd", "frozen", "csdm"])
+def test_training_learns_and_stays_on_the_manifold(rule):
+    estimator = model(relations=rule, max_epochs=25).fit(TRAIN)
+    loss = estimator.history_["loss"]
+    assert loss[-1] < 0.3 * loss[0]
+    j = j_of(estimator)
+    for R in estimator.relations_:
+        assert np.linalg.norm(R.T @ (j[:, None] * R) - np.diag(j)) <= 1e-12 * np.vdot(R, R)
+    E = estimator.entities_
+    np.testing.assert_allclose((E * j * E).sum(axis=1), -1.0, atol=1e-12 * np.vdot(E, E))
+    moved = np.abs(estimator.relations_ - np.eye(DIM)).max(axis=(1, 2))
+    assert (moved == 0.0).all() if rule == "frozen" else (moved > 1e-3).all()
+    assert estimator.status_ is ob.Status.MAX_SWEEPS
+
+
+def test_scores_are_those_of_the_formula(fitted):
+    h, r, t = TRAIN.T
+    E, j = fitted.entities_, j_of(fitted)
+    images = np.einsum("kij,kj->ki", fitted.relations_[r], E[h])
+    d = distance(images, E[t], j)
+    expected = fitted.margin - d**2 + fitted.head_biases_[h] + fitted.tail_biases_[t]
+    np.testing.assert_allclose(fitted.score_triples(TRAIN), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_ranks_by_hand(fitted):
+    def rank(triple, place, filtered):
+        candidates = np.repeat([triple], N_ENTITIES, axis=0)
+        candidates[:, place] = np.arange(N_ENTITIES)
+        scores = fitted.score_triples(candidates)
+        own = scores[triple[place]]
+        true = {tuple(row) for row in filtered}
+        others = [
+            e for e, row in enumerate(candidates) if e != triple[place] and tuple(row) not in true
+        ]
+        return 1 + (scores[others] > own).sum() + 0.5 * (scores[others] == own).sum()
+
+    known = np.concatenate([TRAIN, VALID])
+    for filtered, given in ((known, known), (np.zeros((0, 3), int), None)):
+        ranking = fitted.rank(VALID, filter=given)
+        heads = [rank(triple, 0, filtered) for triple in VALID]
+        tails = [rank(triple, 2, filtered) for triple in VALID]
+        np.testing.assert_array_equal(ranking.head_ranks, heads)
+        np.testing.assert_array_equal(ranking.tail_ranks, tails)
+        both = np.r_[heads, tails]
+        assert ranking.mrr == pytest.approx((1 / both).mean())
+        for k in (1, 3, 10):
+            assert ranking.hits(k) == pytest.approx((both <= k).mean())
+    assert fitted.history_["valid_mrr"].max() == pytest.approx(fitted.rank(VALID, known).mrr)
+
+
+def test_equal_scores_count_half():
+    estimator = model(max_epochs=0).fit(TRAIN)
+    points, matrices, memories = estimator._state
+    points[:] = points[0]
+    estimator._best = (points, matrices, memories)
+    assert (estimator.rank(VALID).ranks == 1 + (N_ENTITIES - 1) / 2).all()
+
+
+def batch():
+    estimator = model(margin=1.0, init_scale=0.7, seed=4).fit(TRAIN[:1])
+    state = tuple(a.copy() for a in estimator._state)
+    rng = np.random.default_rng(1)
+    for k in range(N_RELATIONS):
+        state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
+    negatives = [int(e) for e in rng.integers(0, N_ENTITIES, 6 * len(TRAIN[:9]))]
+    return estimator, state, TRAIN[:9], negatives
+
+
+def loss_and_gradient(estimator, state, triples, negatives):
+    return _core.ultra_e_gradient(
+        state, triples, negatives, estimator._signs(), estimator._options()
+    )
+
+
+def test_gradients_against_differences():
+    estimator, state, triples, negatives = batch()
+    _, entities, biases, relations = loss_and_gradient(estimator, state, triples, negatives)
+    rng, h = np.random.default_rng(2), 1e-6
+
+    def slope(which, direction):
+        values = []
+        for step in (h, -h):
+            moved = [a.copy() for a in state]
+            moved[which] = moved[which] + step * direction
+            values.append(loss_and_gradient(estimator, tuple(moved), triples, negatives)[0])
+        return (values[0] - values[1]) / (2 * h)
+
+    direction = np.zeros_like(state[0])
+    direction[:, :DIM] = rng.standard_normal((N_ENTITIES, DIM))
+    assert slope(0, direction) == pytest.approx(np.vdot(entities, direction[:, :DIM]), rel=1e-6)
+    direction = np.zeros_like(state[0])
+    direction[:, 3 * DIM : 3 * DIM + 2] = rng.standard_normal((N_ENTITIES, 2))
+    expected = np.vdot(biases, direction[:, 3 * DIM : 3 * DIM + 2])
+    assert slope(0, direction) == pytest.approx(expected, rel=1e-6)
+    direction = rng.standard_normal(state[1].shape)
+    assert slope(1, direction) == pytest.approx(np.vdot(relations, direction), rel=1e-6)
+
+
+def test_gradients_against_automatic_differentiation():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch = pytest.importorskip("torch")
+    estimator, state, triples, negatives = batch()
+    loss, entities, biases, relations = loss_and_gradient(estimator, state, triples, negatives)
+    j = torch.tensor(j_of(estimator))
+    z = torch.tensor(state[0][:, :DIM], requires_grad=True)
+    b = torch.tensor(state[0][:, 3 * DIM : 3 * DIM + 2], requires_grad=True)
+    R = torch.tensor(state[1], requires_grad=True)
+    s, t = z[:, j > 0], z[:, j < 0]
+    radius = torch.sqrt(1 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
+    E = torch.cat([s, t * radius[:, None]], 1)  # the signature is sorted
+    rows = []
+    for triple, drawn in zip(triples, np.reshape(negatives, (-1, 6)), strict=True):
+        h, r, tail = (int(v) for v in triple)
+        rows.append((h, r, tail, -1.0))
+        rows += [(h, r, int(e), 1.0) for e in drawn[:3]]
+        rows += [(int(e), r, tail, 1.0) for e in drawn[3:]]
+    h, r, tail = (torch.tensor([row[k] for row in rows]) for k in range(3))
+    sign = torch.tensor([row[3] for row in rows], dtype=torch.float64)
+    g = (torch.einsum("kij,kj->ki", R[r], E[h]) * j * E[tail]).sum(1)
+    size = g.abs()
+    far = torch.acosh(torch.where(size >= 1, size, 2.0 * torch.ones_like(size)))
+    near = torch.acos(torch.where(size < 1, size, 0.5 * torch.ones_like(size)))
+    square = torch.where(size >= 1, far, near) ** 2
+    # Entities that coincide have distance and slope zero, as documented.
+    square = torch.where((size - 1).abs() <= 1e-8, torch.zeros_like(square), square)
+    x = -square + b[h, 0] + b[tail, 1] + 1.0
+    total = torch.nn.functional.softplus(sign * x).sum() / len(triples)
+    total.backward()
+    assert loss == pytest.approx(total.item(), rel=1e-12)
+    for ours, theirs in ((entities, z.grad), (biases, b.grad), (relations, R.grad)):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, two = (model(n_threads=k).fit(TRAIN, VALID) for k in (1, 2))
+    np.testing.assert_array_equal(one.entities_, two.entities_)
+    np.testing.assert_array_equal(one.relations_, two.relations_)
+    other = model(seed=1).fit(TRAIN, VALID)
+    assert not np.array_equal(one.entities_, other.entities_)
+
+
+def test_early_stopping_keeps_the_best_model():
+    estimator = model(max_epochs=400, valid_every=1, patience=3, learning_rate=0.2)
+    estimator.fit(TRAIN, VALID)
+    curve = estimator.history_["valid_mrr"]
+    assert estimator.status_ is ob.Status.CONVERGED
+    assert estimator.n_epochs_ < 400
+    assert estimator.best_epoch_ == int(np.argmax(curve)) + 1 == estimator.n_epochs_ - 3
+    known = np.concatenate([TRAIN, VALID])
+    assert estimator.rank(VALID, known).mrr == pytest.approx(curve.max())
+
+
+def test_checkpoint_gives_the_same_curve(tmp_path):
+    whole = model(max_epochs=7).fit(TRAIN, VALID)
+    path = tmp_path / "half.npz"
+    model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
+    resumed = model(max_epochs=7).fit(TRAIN, VALID, checkpoint=path)
+    for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
+        # The seventh epoch is validated as the last; so was the fourth.
+        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
+    np.testing.assert_array_equal(resumed.entities_, whole.entities_)
+    np.testing.assert_array_equal(resumed.relations_, whole.relations_)
+    for other in ({"seed": 1}, {"margin": 4.0}, {"signature": np.tile([1, -1], 4)}):
+        with pytest.raises(ValueError, match=next(iter(other))):
+            model(max_epochs=7, **other).fit(TRAIN, VALID, checkpoint=path)
+    with pytest.raises(ValueError, match="triples"):
+        model(max_epochs=7).fit(TRAIN[1:], VALID, checkpoint=path)
+
+
+KILLED = """
+import sys, numpy as np
+sys.path.insert(0, {root!r})
+from tests.python.test_ultra_e import TRAIN, VALID, model
+model(max_epochs=60, valid_every=5).fit(
+    TRAIN, VALID, checkpoint={path!r},
+    callback=lambda event: print(int(event["epoch"]), flush=True),
+)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
+    from .conftest import ROOT
+
+    path = tmp_path / "state.npz"
+    script = KILLED.format(root=str(ROOT), path=str(path))
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        while int(child.stdout.readline()) < 17:
+            pass
+        os.kill(child.pid, signal.SIGKILL)
+    done = ob.UltraE.load(path).n_epochs_
+    assert 17 <= done < 60
+    resumed = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID, checkpoint=path)
+    whole = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID)
+    for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
+        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
+    np.testing.assert_array_equal(resumed.entities_, whole.entities_)
+
+
+def test_save_and_load(fitted, tmp_path):
+    path = tmp_path / "model.npz"
+    fitted.save(path)
+    loaded = ob.UltraE.load(path)
+    for name in ("entities_", "relations_", "head_biases_", "tail_biases_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
+    np.testing.assert_array_equal(loaded.score_triples(TRAIN), fitted.score_triples(TRAIN))
+    assert loaded.status_ is fitted.status_
+    assert loaded.best_epoch_ == fitted.best_epoch_
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ValueError, match="not a file"):
+        ob.UltraE.load(tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="fit"):
+        model().save(path)
+
+
+def test_callbacks_stop_and_fail():
+    seen = []
+    stopped = model().fit(TRAIN, callback=lambda event: seen.append(event) or len(seen) == 2)
+    assert stopped.status_ is ob.Status.INTERRUPTED
+    assert stopped.n_epochs_ == 2
+    assert set(seen[0]) == {"epoch", "seconds", "loss"}
+
+    def fail(event):
+        raise RuntimeError("mine")
+
+    estimator = model()
+    with pytest.raises(RuntimeError, match="mine"):
+        estimator.fit(TRAIN, callback=fail)
+    assert estimator.n_epochs_ == 1
+    assert np.isfinite(estimator.score_triples(TRAIN)).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
+def test_ctrl_c_keeps_what_was_learned():
+    from .conftest import ROOT
+
+    script = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.python.test_ultra_e import TRAIN, model
+estimator = model(max_epochs=10**6).fit(
+    TRAIN, callback=lambda event: print("epoch", flush=True) if event["epoch"] == 1 else None
+)
+print(estimator.status_.name, estimator.n_epochs_ >= 1, len(estimator.score_triples(TRAIN)))
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "epoch"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=30)
+    assert out.split() == ["INTERRUPTED", "True", str(len(TRAIN))]
+
+
+def test_progress_lines(caplog):
+    with caplog.at_level("INFO", logger="orthobcd"):
+        model(max_epochs=2, verbose=True).fit(TRAIN, VALID)
+    assert len(caplog.messages) == 2
+    assert "loss" in caplog.messages[0]
+    assert "MRR" in caplog.messages[1]
+
+
+def test_bad_input_raises_at_the_door():
+    for name, value in (
+        ("n_entities", 0),
+        ("n_relations", 0),
+        ("dim", 1),
+        ("signature", np.ones(DIM, int)),
+        ("alpha", 0.0),
+        ("margin", np.nan),
+        ("n_negatives", 0),
+        ("batch_size", 0),
+        ("learning_rate", 0.0),
+        ("relations", "free"),
+        ("relation_curvature", -1.0),
+        ("relation_matchings", 0),
+        ("relation_step", 0.0),
+        ("init_scale", 0.0),
+        ("max_epochs", -1),
+        ("valid_every", 0),
+        ("patience", 0),
+        ("seed", -1),
+    ):
+        estimator = model()
+        setattr(estimator, name, value)
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            estimator.fit(TRAIN)
+    for triples in (TRAIN[:, :2], TRAIN[:0], TRAIN + N_ENTITIES, TRAIN - 1):
+        with pytest.raises(ValueError, match=r"\btriples\b"):
+            model().fit(triples)
+    with pytest.raises(TypeError, match=r"\btriples\b"):
+        model().fit(TRAIN.astype(float))
+    with pytest.raises(ValueError, match=r"\bvalid\b"):
+        model().fit(TRAIN, VALID[:0])
+    with pytest.raises(TypeError, match=r"\bcallback\b"):
+        model().fit(TRAIN, callback=3)
+    with pytest.raises(ValueError, match="fit"):
+        model().rank(VALID)
+
+
+def write(path, text):
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
+def test_triples_with_names(tmp_path, suffix):
+    train = write(
+        tmp_path / f"train{suffix}", "Köln\tliegt in\tDeutschland\nRom\tliegt in\tItalien\n"
+    )
+    test = write(tmp_path / f"test{suffix}", "Bonn\tliegt in\tDeutschland\n\n")
+    loaded = ob.load_triples(train, test)
+    assert loaded.entities == ("Köln", "Deutschland", "Rom", "Italien", "Bonn")
+    assert loaded.relations == ("liegt in",)
+    assert loaded.splits[0].tolist() == [[0, 0, 1], [2, 0, 3]]
+    assert loaded.splits[1].tolist() == [[4, 0, 1]]
+    names = write(tmp_path / f"names{suffix}", "\n".join(sorted(loaded.entities)) + "\n")
+    given = ob.load_triples(train, test, entities=names, relations=["liegt in"])
+    assert given.entities == tuple(sorted(loaded.entities))
+    assert [given.entities[k] for k in given.splits[1][0, [0, 2]]] == ["Bonn", "Deutschland"]
+    with pytest.raises(ValueError, match="Rom"):
+        ob.load_triples(train, entities=["Köln", "Deutschland", "Italien"])
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
+def test_triples_with_numbers(tmp_path, suffix):
+    path = write(tmp_path / f"graph{suffix}", "0\t1\t3\n2\t0\t0\n")
+    loaded = ob.load_triples(path)
+    assert loaded.splits[0].tolist() == [[0, 1, 3], [2, 0, 0]]
+    assert loaded.entities == ("0", "1", "2", "3")
+    named = ob.load_triples(path, entities=list("abcde"), relations=["r", "s"])
+    assert named.splits[0].tolist() == loaded.splits[0].tolist()
+    assert len(named.entities) == 5
+    as_names = ob.load_triples(path, ids=False)
+    assert as_names.entities == ("0", "3", "2")
+    with pytest.raises(ValueError, match="entities"):
+        ob.load_triples(path, entities=["a"])
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"line 2"):
+        ob.load_triples(write(tmp_path / "bad.tsv", "a\tb\tc\na b c\n"))
+    with pytest.raises(ValueError, match="ids"):
+        ob.load_triples(write(tmp_path / "names.tsv", "a\tb\tc\n"), ids=True)
+    with pytest.raises(ValueError, match="paths"):
+        ob.load_triples()
+    with pytest.raises(FileNotFoundError):
+        ob.load_triples(tmp_path / "absent.tsv")
+
+
+def test_dense_core_by_hand():
+    # 5 hangs on 4, 4 on the square 0-3; of 1 and 3 (both of degree 2) 3 leaves.
+    square = [[0, 7, 1], [1, 7, 2], [2, 7, 3], [3, 7, 0], [0, 2, 2]]
+    core, entities, relations = ob.dense_core([*square, [4, 7, 0], [5, 9, 4]], 4)
+    assert core.tolist() == [[0, 1, 1], [1, 1, 2], [2, 1, 3], [3, 1, 0], [0, 0, 2]]
+    assert entities.tolist() == [0, 1, 2, 3]
+    assert relations.tolist() == [2, 7]
+    smaller, entities, _ = ob.dense_core(square, 3)
+    assert entities.tolist() == [0, 1, 2]
+    assert smaller.tolist() == [[0, 1, 1], [1, 1, 2], [0, 0, 2]]
+    with pytest.raises(ValueError, match="n_entities"):
+        ob.dense_core(square, 0)
+
+
+@pytest.mark.data
+def test_wn18rr_loads(data_dir):
+    files = [data_dir / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test")]
+    if not files[0].exists():
+        pytest.skip(f"{files[0]} is not there")
+    loaded = ob.load_triples(*files, entities=data_dir / "wn18rr_entities.txt.gz")
+    assert [len(split) for split in loaded.splits] == [86835, 3034, 3134]
+    assert len(loaded.entities) == 40943
+    assert len(loaded.relations) == 11
+    core, entities, relations = ob.dense_core(np.concatenate(loaded.splits), 208)
+    assert (len(core), len(entities), len(relations)) == (813, 208, 4)

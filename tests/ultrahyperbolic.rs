@@ -1,0 +1,328 @@
+//! The structural probe and UltraE from Rust: invariants, gradients, independence of threads.
+
+use ndarray::{Array2, ArrayView2, s};
+use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_finite_sum};
+use orthobcd::hyperbolic::random_j_orthogonal;
+use orthobcd::penalty::{L1, NoPenalty};
+use orthobcd::ultrahyperbolic::{
+    Embedding, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
+    Transform, UltraE,
+};
+use orthobcd::{Side, Signature, Status, Threads, Unwatched};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+fn gauss(m: usize, n: usize, seed: u64) -> Array2<f64> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    Array2::from_shape_fn((m, n), |_| StandardNormal.sample(&mut rng))
+}
+
+fn signature(n: usize) -> Signature {
+    let signs: Vec<i8> = (0..n).map(|i| if i % 3 == 1 { -1 } else { 1 }).collect();
+    Signature::new(&signs).unwrap()
+}
+
+fn probe(m: usize, n: usize, threads: Threads) -> StructuralProbe {
+    let space = Pseudohyperboloid::new(&signature(n), 1.1).unwrap();
+    let data = gauss(m, n, 5);
+    StructuralProbe::new(
+        data,
+        Targets::Euclidean,
+        space,
+        Transform::First,
+        0.5,
+        threads,
+    )
+    .unwrap()
+}
+
+fn drift(x: ArrayView2<'_, f64>, signature: &Signature) -> f64 {
+    let n = x.nrows();
+    let mut jx = x.to_owned();
+    for i in 0..n {
+        jx.row_mut(i).mapv_inplace(|v| v * signature.sign(i));
+    }
+    let mut gap = x.t().dot(&jx);
+    for i in 0..n {
+        gap[[i, i]] -= signature.sign(i);
+    }
+    gap.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+#[test]
+fn probe_gradients_are_those_of_the_value() {
+    // Few pairs, so that none is within a step of the cusp at z = 1.
+    let probe = probe(20, 6, Threads::serial());
+    let x = &Array2::eye(6) + &(0.2 * gauss(6, 6, 1));
+    let (value, gradient) = probe.value_and_gradient(x.view());
+    assert!((value - FiniteSum::value(&probe, x.view())).abs() <= 1e-14 * value);
+    let direction = gauss(6, 6, 2);
+    let at = |h: f64| FiniteSum::value(&probe, (&x + &(h * &direction)).view());
+    let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+    let inner = (&gradient * &direction).sum();
+    assert!((slope - inner).abs() <= 1e-6 * inner.abs().max(1.0));
+}
+
+#[test]
+fn sampled_probe_gradients_have_the_right_mean() {
+    let probe = probe(140, 5, Threads::serial());
+    let x = &Array2::eye(5) + &(0.2 * gauss(5, 5, 3));
+    let (_, gradient) = probe.value_and_gradient(x.view());
+    let size = gradient.iter().map(|v| v * v).sum::<f64>().sqrt();
+    // One row at a time, and in batches that cross a block.
+    for batch in [1usize, 20] {
+        let mut mean = Array2::<f64>::zeros((5, 5));
+        for from in (0..140).step_by(batch) {
+            let rows: Vec<usize> = (from..from + batch).collect();
+            mean += &(probe.batch_gradient(x.view(), &rows) * (batch as f64 / 140.0));
+        }
+        let gap = (&mean - &gradient).iter().map(|v| v * v).sum::<f64>();
+        assert!(gap.sqrt() <= 1e-12 * size, "batches of {batch}");
+    }
+}
+
+#[test]
+fn probe_does_not_depend_on_threads() {
+    let x = &Array2::eye(6) + &(0.2 * gauss(6, 6, 1));
+    let one = probe(700, 6, Threads::serial()).value_and_gradient(x.view());
+    let two = probe(700, 6, Threads::new(Some(2)).unwrap()).value_and_gradient(x.view());
+    assert_eq!(one, two);
+}
+
+fn options(rule: CurvatureRule, side: Side, probability: Option<f64>) -> FiniteSumOptions {
+    FiniteSumOptions {
+        rule,
+        side,
+        probability,
+        matchings: 3,
+        max_evaluations: Some(60 * 200),
+        ..FiniteSumOptions::default()
+    }
+}
+
+#[test]
+fn every_rule_and_side_descends_and_stays_feasible() {
+    let (n, m) = (7, 60);
+    let probe = probe(m, n, Threads::serial());
+    let signature = signature(n);
+    let start = random_j_orthogonal(&signature, 0.3, 1).unwrap();
+    let first = FiniteSum::value(&probe, start.view());
+    let accumulated = CurvatureRule::Accumulated { step: 0.4 };
+    for side in [Side::Rows, Side::Columns, Side::Both] {
+        for (rule, probability) in [
+            (accumulated, Some(1.0)),
+            (accumulated, None),
+            (CurvatureRule::Adaptive, Some(1.0)),
+        ] {
+            let options = options(rule, side, probability);
+            let solved = minimize_finite_sum(
+                &probe,
+                &NoPenalty,
+                &signature,
+                start.clone(),
+                &options,
+                &Threads::serial(),
+                &mut Unwatched,
+            )
+            .unwrap();
+            let case = format!("{side:?}, {rule:?}, {probability:?}");
+            assert_eq!(solved.status, Status::MaxSweeps, "{case}");
+            assert!(
+                solved.objective < 0.98 * first,
+                "{case}: {}",
+                solved.objective
+            );
+            let again = FiniteSum::value(&probe, solved.x.view());
+            assert!((again - solved.objective).abs() <= 1e-12 * again, "{case}");
+            let size = solved.x.iter().map(|v| v * v).sum::<f64>();
+            assert!(drift(solved.x.view(), &signature) <= 1e-12 * size, "{case}");
+            assert!(
+                solved.updates > 0 && solved.updates <= solved.visited,
+                "{case}"
+            );
+            for pair in solved.history.windows(2) {
+                assert!(pair[1].0.objective <= pair[0].0.objective, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_that_is_too_long_is_shortened() {
+    let probe = probe(60, 7, Threads::serial());
+    let signature = signature(7);
+    let start = random_j_orthogonal(&signature, 0.3, 1).unwrap();
+    let first = FiniteSum::value(&probe, start.view());
+    let rule = CurvatureRule::Accumulated { step: 1e3 };
+    let solved = minimize_finite_sum(
+        &probe,
+        &NoPenalty,
+        &signature,
+        start,
+        &options(rule, Side::Both, Some(1.0)),
+        &Threads::serial(),
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert!(solved.objective < 0.98 * first);
+}
+
+#[test]
+fn what_a_rule_cannot_do_is_refused() {
+    let probe = probe(60, 6, Threads::serial());
+    let signature = signature(6);
+    let accumulated = CurvatureRule::Accumulated { step: 0.1 };
+    let solve = |options: &FiniteSumOptions, x0: Array2<f64>| {
+        minimize_finite_sum(
+            &probe,
+            &NoPenalty,
+            &signature,
+            x0,
+            options,
+            &Threads::serial(),
+            &mut Unwatched,
+        )
+        .map(|_| ())
+    };
+    let eye = || Array2::eye(6);
+    for (rule, probability) in [
+        (CurvatureRule::Bound, Some(1.0)),
+        (CurvatureRule::Adaptive, None),
+        (CurvatureRule::Accumulated { step: 0.0 }, Some(1.0)),
+    ] {
+        assert!(solve(&options(rule, Side::Rows, probability), eye()).is_err());
+    }
+    // Columns keep XᵀJX only where it is J.
+    assert!(solve(&options(accumulated, Side::Both, Some(1.0)), 2.0 * eye()).is_err());
+    let mut none = options(accumulated, Side::Rows, Some(1.0));
+    none.matchings = 0;
+    assert!(solve(&none, eye()).is_err());
+    let penalised = minimize_finite_sum(
+        &probe,
+        &L1::new(0.1),
+        &signature,
+        eye(),
+        &options(accumulated, Side::Rows, Some(1.0)),
+        &Threads::serial(),
+        &mut Unwatched,
+    );
+    assert!(penalised.is_err());
+}
+
+fn model(update: RelationUpdate) -> (UltraE, Signature) {
+    let signature = signature(6);
+    let options = TrainOptions {
+        margin: 1.0,
+        batch_size: 16,
+        negatives: 7,
+        learning_rate: 0.05,
+        update,
+        seed: 3,
+    };
+    (UltraE::new(&signature, 0.9, options).unwrap(), signature)
+}
+
+/// i → i + 1 and i → −i in a cycle.
+fn cycle(entities: usize) -> Vec<[usize; 3]> {
+    (0..entities)
+        .flat_map(|i| {
+            [
+                [i, 0, (i + 1) % entities],
+                [i, 1, (entities - i) % entities],
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn ultra_e_learns_with_every_update_and_any_number_of_threads() {
+    let triples = cycle(30);
+    for update in [
+        RelationUpdate::Frozen,
+        RelationUpdate::Jobcd {
+            curvature: 0.14,
+            matchings: 1,
+        },
+        RelationUpdate::Jobcd {
+            curvature: 0.5,
+            matchings: 5,
+        },
+        RelationUpdate::Csdm { step: 0.1 },
+    ] {
+        let (model, signature) = model(update);
+        let mut states = Vec::new();
+        for threads in [Threads::serial(), Threads::new(Some(2)).unwrap()] {
+            let mut state = Embedding::random(30, 2, &signature, 0.3, update, 1);
+            let mut losses = Vec::new();
+            for epoch in 0..12 {
+                let loss = model
+                    .epoch(&mut state, &triples, epoch, &threads, &mut Unwatched)
+                    .unwrap();
+                losses.push(loss.unwrap());
+            }
+            assert!(losses[11] < 0.7 * losses[0], "{update:?}: {losses:?}");
+            for relation in &state.relations {
+                let size = relation.matrix.iter().map(|v| v * v).sum::<f64>();
+                assert!(drift(relation.matrix.view(), &signature) <= 1e-12 * size);
+            }
+            states.push(state);
+        }
+        assert_eq!(states[0], states[1], "{update:?}");
+    }
+}
+
+#[test]
+fn ultra_e_gradients_are_those_of_the_loss() {
+    let update = RelationUpdate::Jobcd {
+        curvature: 0.1,
+        matchings: 1,
+    };
+    let (model, signature) = model(update);
+    let mut state = Embedding::random(12, 2, &signature, 0.8, update, 2);
+    for (k, relation) in state.relations.iter_mut().enumerate() {
+        relation.matrix = random_j_orthogonal(&signature, 0.4, k as u64).unwrap();
+    }
+    let batch = &cycle(12)[..9];
+    let negatives: Vec<usize> = (0..9 * 7).map(|k| (5 * k + 2) % 12).collect();
+    let loss = |state: &Embedding| {
+        model
+            .gradient(state, batch, &negatives, &Threads::serial())
+            .unwrap()
+            .loss
+    };
+    let gradient = model
+        .gradient(&state, batch, &negatives, &Threads::serial())
+        .unwrap();
+    let h = 1e-6;
+    let slope = |change: &dyn Fn(&mut Embedding, f64)| {
+        let at = |h: f64| {
+            let mut moved = state.clone();
+            change(&mut moved, h);
+            loss(&moved)
+        };
+        (at(h) - at(-h)) / (2.0 * h)
+    };
+    let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-6 * b.abs().max(1e-2), "{a} {b}");
+    let direction = gauss(12, 6, 4);
+    let along = slope(&|state, h| {
+        state
+            .entities
+            .slice_mut(s![.., ..6])
+            .scaled_add(h, &direction);
+    });
+    close(along, (&gradient.entities * &direction).sum());
+    let biases = gauss(12, 2, 5);
+    let along = slope(&|state, h| {
+        state
+            .entities
+            .slice_mut(s![.., 18..20])
+            .scaled_add(h, &biases);
+    });
+    close(along, (&gradient.biases * &biases).sum());
+    let turn = gauss(6, 6, 6);
+    for r in 0..2 {
+        let along = slope(&|state, h| state.relations[r].matrix.scaled_add(h, &turn));
+        close(along, (&gradient.relations[r] * &turn).sum());
+    }
+}
