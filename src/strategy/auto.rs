@@ -27,10 +27,11 @@ use crate::threads::Threads;
 /// Ratio of the λ-path inside [`minimize_auto`].
 const RATIO: f64 = 0.5;
 
-/// Share of the time limit for the starts (of one round, of more), and for the perturbations after
-/// them.
+/// Share of the time limit for the starts of several rounds and of a single one, for those of ℓ0 that
+/// perturbations improve soon, and until the end of the perturbations.
 const STARTS_SHARE: f64 = 0.55;
 const SINGLE_SHARE: f64 = 0.8;
+const FIRST_SHARE: f64 = 0.22;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
@@ -628,7 +629,7 @@ impl<P: Penalty> Shared<'_, P> {
     fn perturbations(&self) -> Vec<Strategy> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
-            Form::Count(_) if self.is_dense() => vec![Splitting, Smoothed, Path],
+            Form::Count(_) if self.is_dense() => vec![Splitting, Splitting, Smoothed],
             Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
@@ -950,9 +951,11 @@ impl<'a, P: Penalty> Board<'a, P> {
         }
         let room = clock.left().map(|left| {
             let each = STARTS_SHARE * left / START_SECONDS;
-            // For a dense ℓ1 solution one slow descent is better than several quick ones.
-            let slow = matches!(problem.penalty.form(), Form::Absolute(_)) && shared.is_dense();
-            workers * if slow { 1 } else { (each as usize).max(1) }
+            // One round for a dense solution: for ℓ1 one slow descent is better than several quick
+            // ones, for ℓ0 what comes out is best improved by splitting again.
+            let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
+                && shared.is_dense();
+            workers * if once { 1 } else { (each as usize).max(1) }
         });
         let count = auto.starts.unwrap_or_else(|| match room {
             Some(room) => room.clamp(workers, plan.len().max(workers)),
@@ -968,7 +971,13 @@ impl<'a, P: Penalty> Board<'a, P> {
         } else {
             STARTS_SHARE
         };
-        let seconds = clock.left().map(|left| share * left / rounds as f64);
+        let seconds = clock.left().map(|left| {
+            let each = share * left / rounds as f64;
+            match problem.penalty.form() {
+                Form::Count(_) if rounds == 1 => each.min(START_SECONDS.max(FIRST_SHARE * left)),
+                _ => each,
+            }
+        });
         let sweeps = auto.options.max_sweeps;
         let allotted = sweeps.map(|limit| limit / (tasks.len() as u64 + 2));
         if is_optimal(&self.best) {
