@@ -578,8 +578,7 @@ impl<P: Penalty> Shared<'_, P> {
             Strategy::Forward => match (self.problem.penalty.form(), &self.covariance) {
                 (Form::Count(lambda), Some(p)) => {
                     let pace = self.clock.pace(until, SUPPORT_STEPS);
-                    let x = top_diagonal(self.problem.smooth, r);
-                    Some(forward::improve(&self.oracle, p, &x, lambda, seed, pace))
+                    Some(forward::improve(&self.oracle, p, None, lambda, seed, pace))
                 }
                 _ => None,
             },
@@ -666,7 +665,7 @@ impl<P: Penalty> Shared<'_, P> {
                 let pace = self.clock.pace(until, SUPPORT_STEPS);
                 match self.problem.penalty.form() {
                     Form::Count(lambda) => {
-                        forward::improve(&self.oracle, p, base, lambda, seed, pace)
+                        forward::improve(&self.oracle, p, Some(base), lambda, seed, pace)
                     }
                     _ => base.clone(),
                 }
@@ -955,7 +954,8 @@ impl<'a, P: Penalty> Board<'a, P> {
             // ones, for ℓ0 what comes out is best improved by splitting again.
             let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
                 && shared.is_dense();
-            workers * if once { 1 } else { (each as usize).max(1) }
+            // One core tries two kinds of start as well.
+            (workers * if once { 1 } else { each as usize }).max(workers.max(2))
         });
         let count = auto.starts.unwrap_or_else(|| match room {
             Some(room) => room.clamp(workers, plan.len().max(workers)),
