@@ -6,6 +6,7 @@
 #   make docs                         the documentation site in out/site, every warning an error
 #   make bench                        criterion benchmarks of the kernels
 #   make bench-quick [DATA=dir]       every method and competitor once (OUT=out/bench)
+#   make comparison DATA=dir          docs/comparison.md: the quick and the paper suite (about 40 minutes)
 #   make sdist                        build the source distribution, build and import it elsewhere
 
 SHELL := bash
@@ -29,7 +30,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick sdist clean
+.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
 
 all: test lint
 
@@ -62,9 +63,18 @@ $(DEV)/.bench: $(WHEELS)/.built
 	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[bench]"
 	touch $@
 
+BENCH := $(DEV)/bin/python -P -m orthobcd bench --jobs 2 $(if $(DATA),--data "$(DATA)")
+
 bench-quick: OUT = out/bench
 bench-quick: $(DEV)/.bench
-	$(DEV)/bin/python -P -m orthobcd bench --suite quick --jobs 2 $(if $(DATA),--data "$(DATA)") --out "$(OUT)"
+	$(BENCH) --suite quick --out "$(OUT)"
+
+# Both runs can be killed and go on when started again; remove OUT for new ones.
+comparison: OUT = out/bench
+comparison: $(DEV)/.bench
+	$(BENCH) --suite quick --out "$(OUT)/quick"
+	$(BENCH) --suite paper --time 10 --out "$(OUT)/paper"
+	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document docs/comparison.md
 
 # Tests ----------------------------------------------------------------------------------------
 
@@ -106,16 +116,16 @@ $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet $$($(DOCS)/bin/python -c 'import re; \
-	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*)\]", open("pyproject.toml").read(), re.M)[1]))')
+	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*?)^\]", open("pyproject.toml").read(), re.M | re.S)[1]))')
 	touch $@
 
 docs: $(DOCS)/.ready
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 
-# The figures of the tutorials; the two on real data need ORTHOBCD_DATA.
+# The figures of the tutorials and what they print; the two on real data need ORTHOBCD_DATA.
 figures: $(TEST)/.ready
 	for name in docs/tutorials/*.py; do MPLBACKEND=Agg $(TEST)/bin/python -P -c "import runpy, sys, \
-	    pathlib; runpy.run_path(sys.argv[1])['save'](pathlib.Path('docs/images'))" $$name; done
+	    pathlib; runpy.run_path(sys.argv[1])['save'](pathlib.Path('docs/images'))" $$name > $${name%.py}.out; done
 
 # Others ---------------------------------------------------------------------------------------
 
@@ -124,7 +134,7 @@ bench:
 
 sdist: $(DEV)/.ready
 	rm -rf $(CARGO_TARGET_DIR)/sdist
-	$(DEV)/bin/maturin sdist --quiet --out $(CARGO_TARGET_DIR)/sdist
+	$(DEV)/bin/maturin sdist --out $(CARGO_TARGET_DIR)/sdist
 	$(PYTHON) -m venv --clear $(CARGO_TARGET_DIR)/sdist/venv
 	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
 	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"

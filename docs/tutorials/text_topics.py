@@ -49,9 +49,7 @@ table = plot.comparison(rows)
 # --8<-- [end:topics]
 
 purity = [int(row["of its 200 strongest stories"].rstrip("%")) for row in rows]
-print(rows)
-assert np.median(purity) >= 80
-
+assert np.median(purity) >= 80, rows
 
 # --8<-- [start:heat]
 heat = plot.components(pca, kind="heatmap")

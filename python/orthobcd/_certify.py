@@ -15,7 +15,7 @@ from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS
 from .finite_sums import LogisticLoss
 from .hyperbolic_problems import (
     HyperbolicEigenvalueProblem,
-    HyperbolicPCAProblem,
+    PencilProblem,
 )
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 
@@ -140,7 +140,7 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
         n_threads = as_int("n_threads", n_threads, 1)
     point = as_float_array("x", x, 2)
     n = problem.smooth.n_rows
-    r = n if isinstance(problem, HyperbolicPCAProblem) else problem.n_components
+    r = problem.n_columns if isinstance(problem, HYPERBOLIC_PROBLEMS) else problem.n_components
     if point.shape != (n, r):
         raise ValueError(f"x must have shape {(n, r)}, got {point.shape}")
     # All of one sign: XᵀJX = ±XᵀX, the Stiefel manifold.
@@ -148,7 +148,7 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     if signs is not None and _definite(signs):
         signs = None
     found = _core.certify(problem.smooth, problem.penalty, signs, r, point, n_threads)
-    if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
+    if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
     size = max(1.0, float(np.vdot(point, point)))
     return Certificate(**found, relative_feasibility=found["feasibility"] / size)
@@ -158,7 +158,7 @@ def _definite(signature: NDArray[np.int8]) -> bool:
     return bool((signature == signature[0]).all())
 
 
-def _pencil_optimum(problem: HyperbolicEigenvalueProblem | HyperbolicPCAProblem) -> float | None:
+def _pencil_optimum(problem: Any) -> float | None:
     """The optimum from the eigenvalues of the pencil (M, J), if M is positive semidefinite.
 
     The nonzero eigenvalues of JM are those of RJR for the symmetric root R of M.

@@ -16,6 +16,15 @@ def is_sparse(value: object) -> bool:
     return hasattr(value, "tocsc") and hasattr(value, "nnz")
 
 
+def is_number(text: str) -> bool:
+    """Whether ``text`` is a number as Python writes it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
     """``value`` as a finite, C-contiguous float64 array of ``ndim`` dimensions.
 

@@ -16,6 +16,7 @@ from .hyperbolic_problems import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
     JOrthogonalProblem,
+    PencilProblem,
     WellPosedness,
     well_posedness,
 )
@@ -140,7 +141,7 @@ def solve_hyperbolic(
         ended = (Status.CONVERGED.value, Status.MAX_TIME.value, Status.MAX_SWEEPS.value)
         if not posed.attained and returned["status"] in ended:
             returned["status"] = Status.DIVERGED.value
-    if isinstance(problem, (HyperbolicEigenvalueProblem, HyperbolicPCAProblem)):
+    if isinstance(problem, PencilProblem):
         x = returned["x"]
         extra["eigenvalues"] = signs * np.einsum("ik,ik->k", x, problem.matrix @ x)
     return as_result(returned, error, seed, extra)
@@ -209,7 +210,7 @@ def start_point(problem: Any, x0: Any, seed: int) -> FloatArray:
     """The start: by name, or the checked array."""
     signs = problem.signature
     n = signs.size
-    r = n if isinstance(problem, HyperbolicPCAProblem) else problem.n_components
+    r = problem.n_columns
     if x0 is None:
         x0 = "identity"
     if isinstance(x0, str):

@@ -26,18 +26,26 @@ from typing import Any
 
 import numpy as np
 
-from . import L0, L1, OBCD, NonnegativePCAProblem, Result, SparsePCAProblem, solve
+from . import (
+    L0,
+    OBCD,
+    NonnegativePCAProblem,
+    Result,
+    SparsePCAProblem,
+    minimize_at_count,
+    regularization_path,
+    solve,
+)
 from ._checks import FloatArray, is_sparse
+from ._regularization import Moments
+from .baselines.geometry import polar
 from .files import KINDS, UnreadableFile, read_matrix
 
 SECONDS = 12.0
 """Time limit of a whole path of solves."""
 
-RATIO = 0.7
-"""Ratio of one λ of the path to the one before."""
-
 SHARES = (0.06, 0.125, 0.25)
-"""Shares of nonzero entries at which the ℓ0 path is shown; ℓ1 at the middle one."""
+"""Shares of nonzero entries at which ℓ0 is shown; ℓ1 near the middle one."""
 
 
 # Scores ------------------------------------------------------------------------------------------
@@ -56,23 +64,11 @@ class Row:
     seconds: float
 
 
-class Variance:
+class Variance(Moments):
     """Second moments of centred data, without forming n × n when the data is large."""
 
     def __init__(self, data: Any) -> None:
-        self.data = data
-        self.mean = np.asarray(data.mean(axis=0), dtype=np.float64).ravel()
-        self.total = max(float(self.of_features().sum()), np.finfo(float).tiny)
-
-    def of_features(self) -> FloatArray:
-        """Sum of squares of every centred column."""
-        squares = self.data.multiply(self.data) if is_sparse(self.data) else self.data * self.data
-        sums = np.asarray(squares.sum(axis=0), dtype=np.float64).ravel()
-        return np.asarray(np.maximum(sums - self.data.shape[0] * self.mean**2, 0.0))
-
-    def scores(self, x: FloatArray) -> FloatArray:
-        """(A − 1 meanᵀ) X."""
-        return np.asarray(self.data @ x) - self.mean @ x
+        super().__init__(data, center=True)
 
     def of_span(self, x: FloatArray) -> float:
         """Share of the variance that projecting onto the span of x keeps."""
@@ -111,12 +107,6 @@ def keep_largest(x: FloatArray, count: int) -> FloatArray:
     return np.asarray(out / np.linalg.norm(out, axis=0))
 
 
-def nearest_orthonormal(x: FloatArray) -> FloatArray:
-    """The polar factor of x."""
-    u, _, vt = np.linalg.svd(x, full_matrices=False)
-    return np.asarray(u @ vt)
-
-
 def ordered(x: FloatArray, variance: Variance) -> FloatArray:
     """Components by decreasing variance, the larger half of each positive."""
     order = np.argsort(-np.sum(variance.scores(x) ** 2, axis=0), kind="stable")
@@ -151,16 +141,16 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
     axes = variance.principal(r)
     add("PCA", axes, half(axes), time.perf_counter() - start)
     targets = [max(r, round(share * n * r)) for share in SHARES]
-    for ours, lam, elapsed in path(data, variance, r, L0, targets, seconds):
+    for ours, lam, elapsed in path(data, r, "l0", targets, seconds):
         add(f"OBCD l0, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
         start = time.perf_counter()
         thin = keep_largest(axes, ours.n_nonzero)
         elapsed = time.perf_counter() - start
         add("  threshold", thin, half(thin) + lam * np.count_nonzero(thin), elapsed)
-        ortho = nearest_orthonormal(thin)
+        ortho = polar(thin)
         elapsed = time.perf_counter() - start
         add("  threshold + ortho", ortho, half(ortho) + lam * np.count_nonzero(ortho), elapsed)
-    for ours, lam, elapsed in path(data, variance, r, L1, targets[1:2], seconds):
+    for ours, lam, elapsed in path(data, r, "l1", targets[1:2], seconds):
         add(f"OBCD l1, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
     start = time.perf_counter()
     problem = NonnegativePCAProblem(data, r, center=True)
@@ -170,37 +160,30 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
 
 
 def path(
-    data: Any,
-    variance: Variance,
-    r: int,
-    penalty: type[L0] | type[L1],
-    targets: Sequence[int],
-    seconds: float,
+    data: Any, r: int, penalty: str, targets: Sequence[int], seconds: float
 ) -> list[tuple[Result, float, float]]:
-    """For every target the point of a λ-path with the nearest number of nonzeros.
+    """For every target the point of a regularisation path with the nearest number of nonzeros.
 
-    Returns a list of (result, λ, seconds since the path began).
+    For ℓ0 it is then brought to exactly that number, if that succeeds.
 
-    At a large λ the optimum is known: the r features of largest variance, one each. From there λ
-    falls by `RATIO` and every solve starts at the point before, until the last target is passed.
+    Returns a list of (result, λ, seconds of the path and of the point).
     """
     started = time.perf_counter()
-    n = data.shape[1]
-    variances = variance.of_features()
-    x = np.zeros((n, r))
-    x[np.argsort(-variances, kind="stable")[:r], np.arange(r)] = 1.0
-    lam = 0.5 * float(variances.max())
-    points: list[tuple[Result, float, float]] = []
-    while not points or points[-1][0].n_nonzero < targets[-1]:
-        left = seconds - (time.perf_counter() - started)
-        if points and (left <= 0.0 or lam <= 1e-9 * float(variances.max())):
-            break
-        problem = SparsePCAProblem(data, r, penalty(lam), center=True)
-        result = solve(problem, x, solver=OBCD(), max_time=max(left, 0.0), tol=1e-8)
-        points.append((result, lam, time.perf_counter() - started))
-        x, lam = result.x, RATIO * lam
-    nearest = [min(points, key=lambda p: abs(p[0].n_nonzero - target)) for target in targets]
-    return [point for k, point in enumerate(nearest) if point not in nearest[:k]]
+    followed = regularization_path(
+        data, r, penalty, n_nonzero=targets[-1], center=True, max_time=0.5 * seconds, tol=1e-8
+    )
+    begun = time.perf_counter() - started
+    points = []
+    for target in dict.fromkeys(targets):
+        index = followed.nearest(target)
+        point, lam = followed.results[index], float(followed.alphas[index])
+        elapsed = time.perf_counter() - started
+        if penalty == "l0":
+            problem = SparsePCAProblem(data, r, L0(lam), center=True)
+            left = max(seconds - elapsed, 0.0) / len(targets)
+            point = minimize_at_count(problem, point.x, target, max_time=left) or point
+        points.append((point, lam, begun + time.perf_counter() - started - elapsed))
+    return points
 
 
 # Showing -----------------------------------------------------------------------------------------

@@ -64,6 +64,13 @@ COUNT_NEAR = 0.1
 """Relative distance from the wanted number of nonzeros at which no other penalty is tried."""
 
 
+def _divided(data: Any, deviation: FloatArray) -> Any:
+    """Data with its columns divided; sparse data stays sparse."""
+    if scipy.sparse.issparse(data):
+        return data.multiply(1.0 / deviation).tocsr()
+    return data / deviation
+
+
 def scaled(data: Any) -> tuple[Any, FloatArray]:
     """Data with its columns divided by their standard deviations, and those.
 
@@ -71,9 +78,7 @@ def scaled(data: Any) -> tuple[Any, FloatArray]:
     """
     deviation = np.sqrt(Moments(data, True).variances / data.shape[0])
     deviation = np.where(deviation > 0.0, deviation, 1.0)
-    if scipy.sparse.issparse(data):
-        return data.multiply(1.0 / deviation).tocsr(), deviation
-    return data / deviation, deviation
+    return _divided(data, deviation), deviation
 
 
 class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -250,11 +255,7 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         scores = self.transform(X)
         data = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
         if self.scale_ is not None:
-            data = (
-                data.multiply(1.0 / self.scale_)
-                if scipy.sparse.issparse(data)
-                else data / self.scale_
-            )
+            data = _divided(data, self.scale_)
         squares = data.multiply(data) if scipy.sparse.issparse(data) else data * data
         sums = np.asarray(data.sum(axis=0)).ravel()
         total = float(squares.sum()) - 2.0 * float(sums @ self.mean_)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import FloatArray, is_sparse
+from ._checks import FloatArray, is_number, is_sparse
 
 KINDS = ".npy, .npz, .csv, .tsv, .parquet, .mtx, .mtx.gz, .svmlight, .svm, .libsvm, .txt or .dat"
 """What `read_matrix` reads; the last four, and a name without an ending, as svmlight."""
@@ -106,7 +106,7 @@ def _read_csv(path: Path) -> tuple[Any, list[str]]:
         first = stream.readline()
         separator = max(",;\t", key=first.count)
         cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator), [])]
-        header = not all(_is_number(cell) for cell in cells)
+        header = not all(is_number(cell) for cell in cells)
     with path.open(encoding="utf-8-sig") as stream:
         try:
             data = np.loadtxt(
@@ -125,14 +125,6 @@ def _read_csv(path: Path) -> tuple[Any, list[str]]:
             f"{path}: its header has {len(cells)} names for {data.shape[1]} columns"
         )
     return data, cells if header else []
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_parquet(path: Path) -> tuple[Any, list[str]]:

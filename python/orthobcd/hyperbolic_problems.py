@@ -88,11 +88,28 @@ class JOrthogonalProblem:
         r = _check_problem(self.smooth, self.penalty, columns, kinds)
         object.__setattr__(self, "n_components", r)
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of X."""
+        columns = self.n_components
+        assert columns is not None
+        return columns
 
-class _TraceProblem:
+
+class PencilProblem:
     """A problem ``± tr(W XᵀMX)`` over ``XᵀJX = J``, W diagonal: signature, matrix M, no penalty."""
 
     signature: Any
+
+    def _check(self, name: str, data: Any) -> NDArray[np.int8]:
+        """Keep the checked data as ``name`` and the signature that fits it, which is returned."""
+        n = int(data.shape[1])
+        if n < 2:
+            raise ValueError(f"{name} must have at least 2 columns, got {n}")
+        signs = as_signature(self.signature, n)
+        object.__setattr__(self, name, data)
+        object.__setattr__(self, "signature", signs)
+        return signs
 
     def _set(self, matrix: FloatArray, smooth: Quadratic) -> None:
         object.__setattr__(self, "_matrix", matrix)
@@ -115,9 +132,14 @@ class _TraceProblem:
         """None."""
         return NoPenalty()
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of X: n, X is square."""
+        return int(self.signature.shape[0])
+
 
 @dataclass(frozen=True, eq=False)
-class HyperbolicEigenvalueProblem(_TraceProblem):
+class HyperbolicEigenvalueProblem(PencilProblem):
     """``min`` (or ``max``) ``tr(Xᵀ(AᵀA + ridge·I)X)`` over ``XᵀJX = J``: the pencil (AᵀA, J).
 
     Parameters
@@ -154,28 +176,24 @@ class HyperbolicEigenvalueProblem(_TraceProblem):
 
     def __post_init__(self) -> None:
         data = _data(self.A)
-        object.__setattr__(self, "A", data)
-        n = int(data.shape[1])
-        if n < 2:
-            raise ValueError(f"A must have at least 2 columns, got {n}")
-        object.__setattr__(self, "signature", as_signature(self.signature, n))
+        self._check("A", data)
         as_choice("sense", self.sense, SENSES)
         object.__setattr__(self, "ridge", as_float("ridge", self.ridge))
         gram = data.T @ data
         gram = np.asarray(gram.todense() if hasattr(gram, "todense") else gram, dtype=np.float64)
         gram = 0.5 * (gram + gram.T)
-        gram[np.diag_indices(n)] += self.ridge
+        gram[np.diag_indices_from(gram)] += self.ridge
         factor = 2.0 if self.sense == "min" else -2.0
         self._set(gram, Quadratic(factor * gram))
 
     @property
     def n_components(self) -> int:
         """n: X is square."""
-        return int(self.signature.shape[0])
+        return self.n_columns
 
 
 @dataclass(frozen=True, eq=False)
-class HyperbolicPCAProblem(_TraceProblem):
+class HyperbolicPCAProblem(PencilProblem):
     """Hyperbolic PCA: ``min tr(W Xᵀ J C J X)`` over ``XᵀJX = J``, a bounded problem.
 
     W is the diagonal 0/1 matrix of the residual columns: of the p columns of positive sign,
@@ -209,10 +227,7 @@ class HyperbolicPCAProblem(_TraceProblem):
 
     def __post_init__(self) -> None:
         C = _symmetric("C", self.C)
-        object.__setattr__(self, "C", C)
-        n = C.shape[0]
-        signs = as_signature(self.signature, n)
-        object.__setattr__(self, "signature", signs)
+        signs = self._check("C", C)
         kept = as_int("n_components", self.n_components, 0)
         positive = np.flatnonzero(signs > 0)
         if kept > positive.size:
@@ -221,7 +236,7 @@ class HyperbolicPCAProblem(_TraceProblem):
                 f"got {kept}"
             )
         object.__setattr__(self, "n_components", kept)
-        weights = np.zeros(n)
+        weights = np.zeros(signs.size)
         weights[positive[kept:]] = 1.0
         object.__setattr__(self, "_weights", weights)
         matrix = signs[:, None] * C * signs[None, :]

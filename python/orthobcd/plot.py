@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._checks import FloatArray, as_choice, as_float_array, as_int
+from ._checks import FloatArray, as_choice, as_float_array, as_int, is_number
 from ._regularization import RegularizationPath
 from .result import Result
 
@@ -384,7 +384,8 @@ def comparison(
     Parameters
     ----------
     rows : sequence of mapping of str to object
-        Lines of the table; the keys of the first are the columns. Numbers are set flush right.
+        Lines of the table; the keys of the first are the columns. Numbers and percentages are
+        set flush right.
     bold : sequence of int, optional
         Lines to set in bold.
     ax : matplotlib.axes.Axes, optional
@@ -407,7 +408,7 @@ def comparison(
         if missing:
             raise ValueError(f"rows: line {index} has no {', '.join(missing)}")
     cells = [[_cell(row[name]) for name in head] for row in rows]
-    numeric = [all(not isinstance(row[name], str) for row in rows) for name in head]
+    numeric = [all(is_number(line[k].rstrip(" %")) for line in cells) for k in range(len(head))]
     widths = np.array([2 + max(len(line[k]) for line in [head, *cells]) for k in range(len(head))])
     ax = _axes(ax, (0.5 + 0.088 * float(widths.sum()), 0.3 + 0.26 * (len(rows) + 1)))
     ax.set_axis_off()

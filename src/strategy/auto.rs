@@ -30,7 +30,7 @@ const RATIO: f64 = 0.5;
 /// Share of the time limit for the starts (of one round, of more), and for the perturbations after
 /// them.
 const STARTS_SHARE: f64 = 0.55;
-const SINGLE_SHARE: f64 = 0.75;
+const SINGLE_SHARE: f64 = 0.8;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
@@ -551,19 +551,18 @@ impl<P: Penalty> Shared<'_, P> {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
                 let schedule = match self.problem.penalty.form() {
                     Form::Count(_) => smoothed::COUNT,
-                    Form::Absolute(_) => smoothed::ABSOLUTE,
+                    Form::Absolute(_) => smoothed::absolute(&self.oracle, &rotated, pace),
+                    // Smooth already.
                     _ => smoothed::Schedule {
-                        first: 1.0,
-                        last: 1.0,
                         stages: 1,
+                        early: 0,
+                        ..smoothed::BRIEF
                     },
                 };
-                let (x, epsilon) = self.race(
-                    schedule,
-                    (!repeated).then_some(&rotated),
-                    seed,
-                    pace.first(0.85),
-                );
+                // A slow descent forgets its start, unless varimax has locked it.
+                let near = !repeated && schedule.stages < smoothed::ABSOLUTE.stages;
+                let (x, epsilon) =
+                    self.race(schedule, near.then_some(&rotated), seed, pace.first(0.85));
                 let x = self.threshold(&x, epsilon);
                 Some(self.tangent(x, self.clock.pace(until, TANGENT_STEPS)))
             }
@@ -629,6 +628,7 @@ impl<P: Penalty> Shared<'_, P> {
     fn perturbations(&self) -> Vec<Strategy> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
+            Form::Count(_) if self.is_dense() => vec![Splitting, Smoothed, Path],
             Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
@@ -679,11 +679,13 @@ impl<P: Penalty> Shared<'_, P> {
                     .unwrap_or_else(|| base.clone())
             }
             (Strategy::Smoothed, _) => {
-                let schedule = match self.problem.penalty.form() {
-                    Form::Count(_) => smoothed::COUNT,
-                    _ => smoothed::ABSOLUTE,
-                };
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
+                let count = matches!(self.problem.penalty.form(), Form::Count(_));
+                let schedule = match draw < AFRESH {
+                    _ if count => smoothed::COUNT,
+                    true => smoothed::absolute(&self.oracle, base, pace),
+                    false => smoothed::BRIEF,
+                };
                 let (x, epsilon) = if draw < AFRESH {
                     self.race(schedule, None, seed, pace.first(0.8))
                 } else {
@@ -948,7 +950,9 @@ impl<'a, P: Penalty> Board<'a, P> {
         }
         let room = clock.left().map(|left| {
             let each = STARTS_SHARE * left / START_SECONDS;
-            workers * (each as usize).max(1)
+            // For a dense ℓ1 solution one slow descent is better than several quick ones.
+            let slow = matches!(problem.penalty.form(), Form::Absolute(_)) && shared.is_dense();
+            workers * if slow { 1 } else { (each as usize).max(1) }
         });
         let count = auto.starts.unwrap_or_else(|| match room {
             Some(room) => room.clamp(workers, plan.len().max(workers)),

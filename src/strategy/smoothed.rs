@@ -21,6 +21,12 @@ pub(super) struct Schedule {
     pub(super) first: f64,
     pub(super) last: f64,
     pub(super) stages: usize,
+    /// In a race: the stages after which the descents are compared, since the ranks of the smoothed
+    /// values are then close to those at the end; the most steps that these stages take; and what the
+    /// stages after them cost, relative to these.
+    pub(super) early: usize,
+    pub(super) early_steps: usize,
+    pub(super) late: f64,
 }
 
 /// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops.
@@ -28,14 +34,55 @@ pub(super) const COUNT: Schedule = Schedule {
     first: 2.0,
     last: 0.15,
     stages: 20,
+    early: 6,
+    early_steps: 450,
+    late: 2.3,
 };
 
-/// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector.
+/// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. Wide and slow: with some
+/// hundred steps a stage most starts end at the same value.
 pub(super) const ABSOLUTE: Schedule = Schedule {
+    first: 3.0,
+    last: 0.01,
+    stages: 24,
+    early: 9,
+    early_steps: 3600,
+    late: 1.0,
+};
+
+/// For ℓ1 where there is time for fewer than [`SLOW`] steps, or a start to stay near.
+pub(super) const BRIEF: Schedule = Schedule {
     first: 1.0,
     last: 0.03,
     stages: 12,
+    early: 4,
+    early_steps: 450,
+    late: 2.0,
 };
+
+/// Number of steps from which [`ABSOLUTE`] is better than [`BRIEF`].
+const SLOW: usize = 800;
+
+/// Steps that are taken to know how many there will be.
+const PROBE: usize = 3;
+
+/// The schedule for ℓ1 from x that fits the pace.
+pub(super) fn absolute<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: &Array2<f64>,
+    pace: Pace<'_>,
+) -> Schedule {
+    let mut descent = Descent::new(oracle, x.clone());
+    descent.restart(natural_epsilon(oracle));
+    for _ in 0..PROBE {
+        descent.step();
+    }
+    if pace.progress(PROBE) * SLOW as f64 > PROBE as f64 {
+        BRIEF
+    } else {
+        ABSOLUTE
+    }
+}
 
 impl Schedule {
     /// ε of a stage, in units.
@@ -43,16 +90,25 @@ impl Schedule {
         let ratio = stage as f64 / self.stages.saturating_sub(1).max(1) as f64;
         self.first * (self.last / self.first).powf(ratio)
     }
+
+    /// How many descents a race has room for, when the early stages of one cost this share of it.
+    fn entries(self, cost: f64) -> usize {
+        (2..=ENTRIES)
+            .take_while(|&k| {
+                let places = (k / PLACES).max(1) as f64;
+                (k as f64 + places * self.late) * cost <= 1.0
+            })
+            .last()
+            .unwrap_or(1)
+    }
 }
 
 /// Relative norm of the gradient at which a stage ends.
 const STAGE_TOLERANCE: f64 = 1e-6;
 
-/// Of a race: the share of the stages after which its descents are compared (the ranks of the
-/// smoothed values then are close to those at the end), the steps that they take, one in how many
+/// Of a race: the most of the pace that one descent takes before it is compared, one in how many
 /// goes on, and how many there are at most.
 const EARLY: f64 = 0.3;
-const EARLY_STEPS: usize = 450;
 const PLACES: usize = 5;
 const ENTRIES: usize = 64;
 
@@ -240,7 +296,6 @@ pub(super) fn race<P: Penalty>(
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
-    let early = (EARLY * schedule.stages as f64).round() as usize;
     let mut entries: Vec<Descent<'_, '_, P>> = Vec::new();
     let mut steps = 0;
     let mut most = 1;
@@ -248,18 +303,13 @@ pub(super) fn race<P: Penalty>(
         let spent = pace.progress(steps);
         let mut descent = Descent::new(oracle, start(entries.len()));
         let part = pace.part(spent, (spent + EARLY).min(1.0));
-        steps += descent.run(schedule, 0..early, EARLY_STEPS, part);
+        steps += descent.run(schedule, 0..schedule.early, schedule.early_steps, part);
         entries.push(descent);
-        if entries.len() == 1 && early > 0 {
-            let cost = pace.progress(steps) - spent;
-            let whole = cost * (1.0 + (1.0 - EARLY) / EARLY / PLACES as f64);
-            most = ((1.0 / whole.max(1e-3)) as usize).clamp(1, ENTRIES);
-            if most < PLACES {
-                // Less than one place to win: a single descent.
-                most = 1;
-            }
+        let cost = pace.progress(steps) - spent;
+        if entries.len() == 1 {
+            most = schedule.entries(cost);
         }
-        if pace.progress(steps) >= 1.0 - EARLY {
+        if pace.progress(steps) + (1.0 + schedule.late) * cost > 1.0 {
             break;
         }
     }
@@ -269,7 +319,7 @@ pub(super) fn race<P: Penalty>(
     for (k, descent) in entries.iter_mut().enumerate() {
         let spent = pace.progress(steps);
         let part = pace.part(spent, spent + (1.0 - spent) / (count - k) as f64);
-        steps += descent.run(schedule, early..schedule.stages, usize::MAX, part);
+        steps += descent.run(schedule, schedule.early..schedule.stages, usize::MAX, part);
     }
     entries
         .into_iter()

@@ -53,6 +53,15 @@ def _names(penalty: object) -> list[str]:
     return [name for name, method in METHODS.items() if isinstance(penalty, method.penalties)]
 
 
+def _cases(*penalties: object) -> list[object]:
+    """Every method with every penalty that it can treat."""
+    return [
+        pytest.param(name, penalty, id=f"{name}-{type(penalty).__name__}")
+        for penalty in penalties
+        for name in _names(penalty)
+    ]
+
+
 def _run(name: str, problem: object, seconds: float = 0.3, x0: np.ndarray | None = None):
     method = METHODS[name]
     if method.package is not None:
@@ -88,12 +97,9 @@ def test_smooth_optimum(name: str) -> None:
     assert result.objective >= optimum * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("penalty", [L0(1.0), L1(1.0)], ids=["l0", "l1"])
-@pytest.mark.parametrize("name", sorted({*_names(L0(1.0)), *_names(L1(1.0))}))
+@pytest.mark.parametrize(("name", "penalty"), _cases(L0(1.0), L1(1.0)))
 def test_large_weight_optimum(name: str, penalty: L0 | L1) -> None:
     """With a large λ the optimum picks the r largest diagonal entries."""
-    if name not in _names(penalty):
-        pytest.skip("does not treat this penalty")
     data = _data()
     diagonal = np.sort(np.einsum("ij,ij->j", data, data))[::-1]
     lam = 2.0 * diagonal[0]
@@ -102,26 +108,20 @@ def test_large_weight_optimum(name: str, penalty: L0 | L1) -> None:
     result = _run(name, problem)
     _check(result, problem)
     assert result.objective >= optimum - 1e-9 * abs(optimum)
-    exact = {"forward", "gpower", "manpg-diagonal"}
-    # local methods may pick other unit vectors (each costs a share of the diagonal), dense
-    # methods are a recorded failure: they leave their start but keep several entries a column
-    if name in exact:
+    # every choice of r rows is a local minimum: these end at the one that their start leads to
+    if name in {"ladmm", "radmm", "manpg", "rsubgrad", "rssm"}:
+        rows, columns = np.nonzero(result.x)
+        assert sorted(columns) == list(range(R))
+        chosen = np.einsum("ij,ij->j", data, data)[rows].sum()
+        assert result.objective == pytest.approx(lam * R - 0.5 * chosen, rel=1e-9)
+        assert result.objective < 0.5 * result.history["objective"][0]
+    else:
         assert result.objective == pytest.approx(optimum, rel=1e-9)
-    elif name in {"ladmm", "radmm", "spm", "soc-admm", "manpg", "annealed-ladmm"}:
-        worst = lam * R - 0.5 * diagonal[-R:].sum()
-        assert result.objective <= worst + 0.5 * (lam * R)
-    assert result.objective < result.history["objective"][0] or name in exact | {
-        "sklearn",
-        "pca-threshold",
-    }
 
 
-@pytest.mark.parametrize("penalty", [L0(3.0), L1(5.0), NonNegative()], ids=["l0", "l1", "nonneg"])
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize(("name", "penalty"), _cases(L0(3.0), L1(5.0), NonNegative()))
 def test_leaves_its_start(name: str, penalty: object) -> None:
     """On a moderate problem every method improves on a random start and ends exactly feasible."""
-    if name not in _names(penalty):
-        pytest.skip("does not treat this penalty")
     problem = (
         StiefelProblem(Quadratic(-_data().T @ _data()), penalty, R)
         if name != "sklearn"
@@ -168,14 +168,14 @@ def test_manpg_inner_solver() -> None:
     assert result.extra["inner_residual"] <= INNER_TOLERANCE
 
 
-@pytest.mark.parametrize("ratio", [0.001, 0.1, 1.0])
+@pytest.mark.parametrize("ratio", [0.001, 0.1, 1.0, 1e4])
 def test_manpg_inner_solver_from_dense_points(ratio: float) -> None:
     """Also where λt kills nearly every entry of a dense X, and Newton steps overshoot."""
     data = np.random.default_rng(0).standard_normal((60, 80))
     lam = ratio * np.linalg.norm(data, 2) ** 2
     problem = SparsePCAProblem(data, 6, L1(lam))
     x0 = random_stiefel(80, 6, np.random.default_rng(1))
-    result = manpg(problem, x0, max_time=0.4, seed=0)
+    result = manpg(problem, x0, max_time=3.0, seed=0)
     assert result.extra["inner_residual"] <= INNER_TOLERANCE
     assert result.n_iterations >= 3
     assert result.objective < result.history["objective"][0]
@@ -187,6 +187,17 @@ def test_manpg_reaches_its_published_level() -> None:
     result = manpg(SparsePCAProblem(data, 10, L1(1.0)), max_time=2.0, seed=0)
     assert result.objective <= -0.99 * 1.3e4
     assert result.extra["inner_residual"] <= INNER_TOLERANCE
+
+
+def test_ladmm_reaches_its_published_level() -> None:
+    """randn 500 × 1000, ℓ0, λ = 1, r = 20: the OBCD paper prints −1.7e4 for LADMM after 30 s."""
+    data = np.random.default_rng(0).standard_normal((500, 1000))
+    problem = SparsePCAProblem(data, 20, L0(1.0))
+    for seconds in (6.0, 30.0):  # the first is enough on a machine that does nothing else
+        result = METHODS["ladmm"].solve(problem, max_time=seconds, seed=0)
+        if result.objective <= -17000.0:
+            break
+    assert result.objective <= -17000.0
 
 
 @pytest.mark.parametrize("name", ["ladmm", "spm", "soc-admm", "radmm"])

@@ -89,7 +89,8 @@ def test_same_table_after_a_kill(
     script.write_text(RESUMED)
     out = tmp_path / "out"
     methods = ["ladmm", "spm", "radmm", "obcd-tiled", "forward"]
-    arguments = [*QUICK, "--time", "0.3", "--out", str(out), "--jobs", jobs, "--methods", *methods]
+    n_tasks = 4 * len(methods)
+    arguments = [*QUICK, "--seeds", "4", "--out", str(out), "--jobs", jobs, "--methods", *methods]
     command = [sys.executable, str(script), *arguments]
     first = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     results = out / "results.jsonl"
@@ -99,13 +100,14 @@ def test_same_table_after_a_kill(
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     before = Store(out).records
-    assert 2 <= len(before) < len(methods)
-    assert run(arguments) == 0
+    assert 2 <= len(before) < n_tasks
+    code = run(arguments)  # 1 where a busy machine left a method no time to move
     after = Store(out).records
-    assert len(after) == len(methods)
+    assert len(after) == n_tasks
+    assert not any("error" in record for record in after.values())
     assert {key: after[key] for key in before} == before
     table = (out / "comparison.md").read_text()
-    assert run(arguments) == 0
+    assert run(arguments) == code
     assert Store(out).records == after
     assert (out / "comparison.md").read_text() == table
 
@@ -139,7 +141,9 @@ def test_document_of_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {path.name: path.read_text() for path in out.glob("*.md")} == reports
     assert json.loads((out / "run.json").read_text())["environment"] == environment
     text = document.read_text()
-    assert "orthobcd bench --suite quick --time 0.1 --seeds 1 --jobs 1" in text
+    command = "orthobcd bench --suite quick --data DIR --time 0.1 --seeds 1 --jobs 1"
+    assert f"{command} --methods ladmm auto --rows randn-200-300-l0" in text
+    assert "- randn-200-300: `default_rng(0).standard_normal((200, 300))`." in text
     assert "## Where the default solver loses" in text
     for image in re.findall(r"\((images/[^)]*)\)", text):
         assert (document.parent / image).stat().st_size > 1000
@@ -276,6 +280,10 @@ def test_missing_data_is_named() -> None:
 def test_places_share_ties() -> None:
     ranks = places({"a": 1.0, "b": 1.0 + 1e-9, "c": 2.0, "d": float("inf")})
     assert ranks == {"a": 1, "b": 1, "c": 2}
+    # a constant in the objective hides no difference, and rounding makes none
+    assert places({"a": 1e4, "b": 1e4 + 1e-3, "c": 1e4 + 1.0}) == {"a": 1, "b": 2, "c": 3}
+    assert places({"a": 1e4, "b": 1e4 + 1e-7}) == {"a": 1, "b": 1}
+    assert places({"a": float("inf")}) == {}
 
 
 def test_starts_are_feasible() -> None:

@@ -116,6 +116,128 @@ def test_large_lambda_is_proved():
     assert np.isnan(small.optimality_gap)
 
 
+MIXED = np.array([1, -1, 1, 1, -1])
+
+
+def mixed_problems(seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((8, MIXED.size))
+    smooth = ob.Quadratic(A.T @ A)
+    for penalty in (ob.NoPenalty(), ob.L0(0.3), ob.L1(0.5)):
+        for columns in (MIXED.size, 3):
+            yield ob.JOrthogonalProblem(smooth, MIXED, penalty, columns)
+
+
+def mixed_moves(x, pair, signs):
+    """X with the pair of rows moved by a grid of rotations or boosts and onto its zeros."""
+    i, j = pair
+    sheets = list(itertools.product((1, -1), repeat=2))
+    if signs[i] == signs[j]:
+        kinks = np.arctan2(x[j], x[i])[:, None] + np.arange(4) * np.pi / 2
+        for t in np.concatenate([np.linspace(0, 2 * np.pi, 181), kinks.ravel()]):
+            c, s = np.cos(t), np.sin(t)
+            for sign in (1, -1):
+                yield np.array([[c, s], [-sign * s, sign * c]]) @ x[[i, j]]
+        return
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.concatenate([-x[j] / x[i], -x[i] / x[j]])
+        kinks = np.arctanh(ratios[np.abs(ratios) < 1.0])
+    for t in np.concatenate([np.linspace(-3, 3, 301), kinks]):
+        for first, second in sheets:
+            c, s = np.cosh(t), np.sinh(t)
+            yield np.array([[first * c, first * s], [second * s, second * c]]) @ x[[i, j]]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    list(mixed_problems()),
+    ids=lambda p: f"{type(p.penalty).__name__}-{p.n_components}",
+)
+def test_mixed_gap_is_that_of_a_grid(problem):
+    n, r = MIXED.size, problem.n_components
+    x = ob.random_j_orthogonal(MIXED, 0.4, seed=4)[:, :r]
+    base = value(problem, x)
+    best = {"rows": 0.0, "columns": 0.0}
+    for pair in itertools.combinations(range(n), 2):
+        for rows in mixed_moves(x, pair, MIXED):
+            y = x.copy()
+            y[list(pair)] = rows
+            best["rows"] = max(best["rows"], base - value(problem, y))
+        # Columns of an indefinite Stiefel point have the signs of XᵀJX.
+        for rows in mixed_moves(x.T, pair, MIXED) if max(pair) < r else ():
+            y = x.copy()
+            y[:, list(pair)] = rows.T
+            best["columns"] = max(best["columns"], base - value(problem, y))
+    certificate = ob.certify(problem, x)
+    kind = max(best, key=best.__getitem__)
+    assert certificate.block2_kind == kind
+    assert best[kind] - 1e-9 <= certificate.block2_gap <= best[kind] + 1e-2 * abs(base)
+    assert certificate.n_pairs == n * (n - 1) // 2 + r * (r - 1) // 2
+    assert certificate.objective == pytest.approx(base)
+    assert certificate.relative_feasibility < 1e-14
+    # Moved off the manifold it says so.
+    off = ob.certify(problem, 1.01 * x)
+    exact = np.linalg.norm(1.01**2 * x.T @ (MIXED[:, None] * x) - np.diag(MIXED[:r]))
+    if r == n:
+        assert off.feasibility == pytest.approx(exact, rel=1e-9)
+
+
+def test_mixed_first_order_conditions():
+    problem = next(mixed_problems(1))
+    n = MIXED.size
+    x = ob.random_j_orthogonal(MIXED, 0.4, seed=2)
+    G = problem.smooth.C @ x
+    jx = MIXED[:, None] * x
+    certificate = ob.certify(problem, x)
+    residual = np.linalg.norm(G - jx @ G.T @ x * MIXED)
+    assert certificate.stationarity == pytest.approx(residual, rel=1e-12)
+    # The distance of G from the normal space {JXΛ : Λ = Λᵀ}, by least squares.
+    basis = []
+    for i, j in itertools.combinations_with_replacement(range(n), 2):
+        symmetric = np.zeros((n, n))
+        symmetric[i, j] = symmetric[j, i] = 1.0
+        basis.append((jx @ symmetric).ravel())
+    basis = np.array(basis).T
+    rest = G.ravel() - basis @ np.linalg.lstsq(basis, G.ravel())[0]
+    assert certificate.criticality == pytest.approx(np.linalg.norm(rest), rel=1e-9)
+    solved = ob.certify(problem, ob.solve(problem, x).x)
+    assert solved.criticality <= 1e-6 * np.linalg.norm(G)
+    assert solved.stationarity <= 1e-6 * np.linalg.norm(G)
+    assert solved.block2_gap <= 1e-9 * solved.objective
+
+
+def test_hyperbolic_eigenvalues_are_proved():
+    A = np.random.default_rng(6).standard_normal((9, MIXED.size))
+    problem = ob.HyperbolicEigenvalueProblem(A, MIXED)
+    optimum = np.abs(np.linalg.eigvals(MIXED[:, None] * problem.matrix)).sum()
+    result = ob.solve(problem)
+    certificate = ob.certify(problem, result.x)
+    assert certificate.optimum == pytest.approx(optimum, rel=1e-12)
+    assert certificate.is_optimal
+    assert not ob.certify(problem, np.eye(MIXED.size)).is_optimal
+    pca = ob.HyperbolicPCAProblem(A.T @ A, MIXED, 1)
+    proved = ob.certify(pca, ob.solve(pca).x)
+    assert proved.is_optimal
+    assert not ob.certify(pca, ob.random_j_orthogonal(MIXED, 0.5, seed=1)).is_optimal
+    # The problem of the paper has no minimum, and the pair that shows it is named.
+    unbounded = ob.certify(
+        ob.HyperbolicEigenvalueProblem(A, MIXED, sense="max"), np.eye(MIXED.size)
+    )
+    assert unbounded.block2_gap == np.inf
+    assert unbounded.optimum is None
+    i, j = unbounded.block2_pair
+    assert MIXED[i] != MIXED[j]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_definite_signatures_certify_as_stiefel(sign):
+    stiefel = list(problems())[2]
+    n, r = stiefel.smooth.n_rows, stiefel.n_components
+    x = np.linalg.qr(np.random.default_rng(2).standard_normal((n, r)))[0]
+    same = ob.JOrthogonalProblem(stiefel.smooth, np.full(n, sign), stiefel.penalty, r)
+    assert ob.certify(same, x) == ob.certify(stiefel, x)
+
+
 def test_bad_input_names_the_argument():
     problem = next(problems())
     with pytest.raises(ValueError, match=r"x must have shape \(14, 3\)"):

@@ -17,6 +17,8 @@ pytest.importorskip("sklearn")
 import orthobcd as ob  # noqa: E402
 from orthobcd import cli, files  # noqa: E402
 
+pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
+
 NAMES = [f"gene {j}" for j in range(8)]
 A = np.random.default_rng(0).standard_normal((30, 8)).round(6)
 A[:, :3] += 2.0 * np.random.default_rng(1).standard_normal((30, 1)).round(6)
@@ -35,7 +37,6 @@ def orthobcd(*arguments: str, cwd=None) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=cwd,
-        timeout=100,
         env={**os.environ, "MPLBACKEND": "Agg"},
         check=False,
     )
@@ -289,11 +290,11 @@ def test_interrupt_writes_what_there_is(tmp_path):
     # Interrupted once it has something to show.
     assert process.stderr is not None
     seen = ""
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + 300.0
     while "Auto" not in seen and time.monotonic() < deadline:
         seen += process.stderr.read(80)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "interrupted" in out
     V = np.load(tmp_path / "c.npz")["components"]

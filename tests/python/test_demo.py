@@ -15,6 +15,8 @@ pytest.importorskip("sklearn")
 
 from orthobcd import demo, files  # noqa: E402
 
+pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
+
 
 @pytest.fixture(scope="module")
 def digits() -> list[demo.Row]:
@@ -66,7 +68,6 @@ def run(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=cwd,
-        timeout=100,
         env={**os.environ, "MPLBACKEND": "Agg"},
         check=False,
     )

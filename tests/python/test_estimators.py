@@ -24,6 +24,8 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
+pytestmark = pytest.mark.timeout(600)  # of fits, scikit-learn's own too, on a busy machine
+
 BOTH = [
     lambda **k: ob.SparsePCA(n_components=4, **k),
     lambda **k: ob.SparsePCA(n_components=4, penalty="l1", **k),
@@ -274,3 +276,10 @@ def test_importing_the_package_needs_only_numpy():
     assert "SparsePCA" in dir(ob)
     with pytest.raises(AttributeError, match="Nothing"):
         _ = ob.Nothing
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_the_number_of_threads_changes_no_bit(make):
+    X = load_digits().data
+    one, two = (make(random_state=0, n_jobs=jobs).fit(X).components_ for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)

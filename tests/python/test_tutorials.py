@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 
 import pytest
@@ -12,6 +13,8 @@ matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 matplotlib.use("Agg")
 
+pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
+
 FOLDER = ROOT / "docs" / "tutorials"
 REAL = {
     "gene_expression": "leukemia_golub.npz",
@@ -21,14 +24,24 @@ REAL = {
 """Those on data that scikit-learn does not ship, and what they need."""
 
 
-def run(name: str, tmp_path) -> None:
+NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
+
+
+def run(name: str, tmp_path, capsys) -> None:
     import matplotlib.pyplot as plt
 
     runpy.run_path(str(FOLDER / f"{name}.py"))["save"](tmp_path)
     plt.close("all")
     written = {path.name for path in tmp_path.iterdir()}
     page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    # The page shows every figure that is written, and they are committed.
+    # The page shows what is printed, but for the last digits,
+    printed = (FOLDER / f"{name}.out").read_text(encoding="utf-8")
+    assert NUMBER.sub("#", capsys.readouterr().out) == NUMBER.sub("#", printed)
+    assert f'--8<-- "docs/tutorials/{name}.out"' in page
+    # every part of the code,
+    parts = re.findall(r"\[start:(\w+)\]", (FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    assert re.findall(rf'^--8<-- "docs/tutorials/{name}\.py:(\w+)"$', page, re.M) == parts
+    # and every figure that is written, and they are committed.
     assert written
     for figure in written:
         assert f"../images/{figure}" in page
@@ -36,17 +49,17 @@ def run(name: str, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca", "structural_probe"])
-def test_tutorial(name, tmp_path):
-    run(name, tmp_path)
+def test_tutorial(name, tmp_path, capsys):
+    run(name, tmp_path, capsys)
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", REAL)
-def test_tutorial_on_real_data(name, tmp_path, data_dir, monkeypatch):
+def test_tutorial_on_real_data(name, tmp_path, capsys, data_dir, monkeypatch):
     if not (data_dir / REAL[name]).exists():
         pytest.skip(f"{data_dir / REAL[name]} is not there")
     monkeypatch.setenv("ORTHOBCD_DATA", str(data_dir))
-    run(name, tmp_path)
+    run(name, tmp_path, capsys)
 
 
 def test_every_tutorial_is_run():

@@ -6,33 +6,31 @@ own last iterate was from that is in ``result.extra``: ``"objective_at_projectio
 score) and ``"last_infeasibility"``. Scoring time is not charged to the methods, the default start
 is.
 
-===================== ======================================== =======================
-name                  what it is                               problems
-===================== ======================================== =======================
-``ladmm``             linearised ADMM                          any
-``spm``               smoothing penalty method                 any
-``soc-admm``          Lai and Osher's splitting                any
-``radmm``             Riemannian ADMM                          any
-``manpg``             manifold proximal gradient               ℓ1, smooth
-``manpg-diagonal``    the same from the top diagonal           ℓ1, smooth
-``rsubgrad``          Riemannian subgradient                   ℓ1, smooth
-``rssm``              randomised submanifold subgradient       ℓ1, smooth
-``annealed-ladmm``    LADMM with growing β, varimax start      any
-``smoothed``          smoothed Riemannian gradient             ℓ0, ℓ1, smooth
-``forward``           forward selection, disjoint supports     ℓ0, ℓ1
-``gpower``            generalised power method with deflation  ℓ0, ℓ1
-``pca-threshold``     principal components, then a threshold   any
-``ep4orth``           exact penalty for X ≥ 0                  X ≥ 0
-``partition``         alternating partition                    X ≥ 0
-``pymanopt``          the package, smoothed ℓ1                 ℓ1, smooth
-``sklearn``           the package's SparsePCA                  ℓ1, ℓ0
-``cayley-right``      Riemannian gradient, Cayley, BB          J-orthogonal
-``cayley-left``       the same from the left                   J-orthogonal
-``umcm``              multiplier correction                    J-orthogonal
-``j-admm``            bilinear ADMM                            J-orthogonal
-``csdm``              hyperbolic CS factors                    J-orthogonal
-``csdm-givens``       the same with Givens rotations only      J-orthogonal
-===================== ======================================== =======================
+| name | what it is | problems |
+|---|---|---|
+| ``ladmm`` | linearised ADMM | any |
+| ``spm`` | smoothing penalty method | any |
+| ``soc-admm`` | Lai and Osher's splitting | any |
+| ``radmm`` | Riemannian ADMM | any |
+| ``manpg`` | manifold proximal gradient | ℓ1, smooth |
+| ``manpg-diagonal`` | the same from the top diagonal | ℓ1, smooth |
+| ``rsubgrad`` | Riemannian subgradient | ℓ1, smooth |
+| ``rssm`` | randomised submanifold subgradient | ℓ1, smooth |
+| ``annealed-ladmm`` | LADMM with growing β, varimax start | any |
+| ``smoothed`` | smoothed Riemannian gradient | ℓ0, ℓ1, smooth |
+| ``forward`` | forward selection, disjoint supports | ℓ0, ℓ1 |
+| ``gpower`` | generalised power method with deflation | ℓ0, ℓ1 |
+| ``pca-threshold`` | principal components, then a threshold | any |
+| ``ep4orth`` | exact penalty for X ≥ 0 | X ≥ 0 |
+| ``partition`` | alternating partition | X ≥ 0 |
+| ``pymanopt`` | the package, smoothed ℓ1 | ℓ1, smooth |
+| ``sklearn`` | the package's SparsePCA | ℓ1, ℓ0 |
+| ``cayley-right`` | Riemannian gradient, Cayley, BB | J-orthogonal |
+| ``cayley-left`` | the same from the left | J-orthogonal |
+| ``umcm`` | multiplier correction | J-orthogonal |
+| ``j-admm`` | bilinear ADMM | J-orthogonal |
+| ``csdm`` | hyperbolic CS factors | J-orthogonal |
+| ``csdm-givens`` | the same with Givens rotations only | J-orthogonal |
 
 All have these parameters, and tuned settings of their own from `orthobcd.baselines.settings`:
 

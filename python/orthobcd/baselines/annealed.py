@@ -73,15 +73,14 @@ def annealed_ladmm(
     y = x.copy()
     multiplier = np.zeros_like(x)
     began = recorder.progress
-    while True:
+    ratio = 0.0
+    while ratio < 1.0 and recorder.step(x, sparse=y):
         ratio = min(1.0, (recorder.progress - began) / max(share * (1.0 - began), 1e-9))
         beta = low * (high / low) ** ratio
         step = 1.0 / (beta + inertia * lipschitz)
         x = polar(x - step * (oracle.gradient(x) + multiplier + beta * (x - y)))
         y = oracle.proximal(x + multiplier / beta, 1.0 / beta)
         multiplier = multiplier + beta * (x - y)
-        if not recorder.step(x, sparse=y) or ratio >= 1.0:
-            break
     if oracle.is_nonnegative:
         rounded = round_to_partition(oracle, x)
         x = polish_partition(oracle, rounded.x, recorder)

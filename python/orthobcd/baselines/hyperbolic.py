@@ -20,6 +20,10 @@ from .geometry import cayley, polar, random_stiefel
 from .recorder import Judge, Logbook
 from .scoring import FeasiblePoint
 from .settings import CSDM_STEP, HYPERBOLIC_ADMM_RHO, UMCM_BETA
+from .steps import BarzilaiBorwein, Reference
+
+DIVERGED_NORM = 1e8
+"""‖X‖_F²/n beyond which a run ends as diverged (or its infimum is not attained)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,10 @@ class TraceProblem:
         product = x.T @ (self.signature[:, np.newaxis] * x)
         product[np.diag_indices_from(product)] -= self.signature
         return float(np.linalg.norm(product))
+
+    def diverges(self, x: FloatArray) -> bool:
+        """Whether ‖X‖_F²/n exceeds `DIVERGED_NORM`, or is no number."""
+        return not float(np.vdot(x, x)) <= DIVERGED_NORM * x.shape[0]
 
     def infimum(self) -> float:
         """``Σ|eig(JA)|``, the infimum for positive semidefinite A."""
@@ -139,10 +147,6 @@ def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed
     return book
 
 
-DIVERGED_NORM = 1e8
-"""‖X‖_F²/n beyond which a run ends as diverged (or its infimum is not attained)."""
-
-
 def cayley_gradient(
     problem: Any,
     x0: FloatArray | None = None,
@@ -156,7 +160,7 @@ def cayley_gradient(
 
     From the right ``X ← X·cay(τK)``, K = −(B − JBJ), B = XᵀAX; from the left
     ``X ← cay(τK)·X``, K = −(AM − JMAJ), M = XXᵀ; ``cay(K) = (I − K/2)⁻¹(I + K/2)`` stays in
-    the group. Nonmonotone line search as in `orthobcd.baselines.smoothed`.
+    the group. Lengths and line search of `orthobcd.baselines.steps`.
 
     Parameters
     ----------
@@ -191,50 +195,34 @@ def cayley_gradient(
     x = book.x0
     value, descent = evaluate(x)
     norm = float(np.linalg.norm(descent))
-    length = 0.1 / max(norm, 1e-300)
-    reference, mass, odd = value, 1.0, True
-    converged = diverged = False
-    while True:
-        size = float(np.vdot(x, x))
-        if norm <= tolerance * scale * size:
-            converged = True
+    lengths = BarzilaiBorwein(0.1 / max(norm, 1e-300))
+    reference = Reference(value)
+    diverged = False
+    while not (converged := norm <= tolerance * scale * float(np.vdot(x, x))):
+        diverged = trace.diverges(x)
+        if diverged or not book.step(x):
             break
-        if size > DIVERGED_NORM * x.shape[0]:
-            diverged = True
-            break
-        accepted = False
+        length = lengths.length
         for _ in range(30):
             move = cayley(length * descent)
             trial = x @ move if side == "right" else move @ x
             trial_value, trial_descent = evaluate(trial)
-            if trial_value <= reference - 1e-4 * length * norm * norm:
-                accepted = True
+            if reference.accepts(trial_value, length * norm * norm):
                 break
             length *= 0.3
-        if not accepted:
+        else:
             converged = True  # no descent is left beyond rounding
             break
         # in the Lie algebra the step is length·K; differences of K need no transport
-        turned = trial_descent - descent
-        inner_product = abs(float(np.vdot(descent, turned))) * length
-        if inner_product > 0.0:
-            long = length * length * norm * norm / inner_product
-            short = inner_product / float(np.vdot(turned, turned))
-            length = long if odd else short
-            odd = not odd
-        grown = 0.85 * mass + 1.0
-        reference = (0.85 * mass * reference + trial_value) / grown
-        mass = grown
-        x, value, descent = trial, trial_value, trial_descent
-        norm = float(np.linalg.norm(descent))
-        if book.n_iterations % 50 == 49:
+        lengths.update(length * descent, trial_descent - descent)
+        reference.update(trial_value)
+        x, descent = trial, trial_descent
+        if book.n_iterations % 50 == 0:
             mended = repair(x, trace.signature)
             if mended is not None:
                 x = mended
-                value, descent = evaluate(x)
-                norm = float(np.linalg.norm(descent))
-        if not book.step(x):
-            break
+                descent = evaluate(x)[1]
+        norm = float(np.linalg.norm(descent))
     return book.result(
         x,
         method=f"Cayley gradient ({side})",
@@ -286,37 +274,27 @@ def umcm(
     x = book.x0
     pull = field(x)
     cautious = 0.1 / (norm * max(1.0, float(np.linalg.norm(x, 2)) ** 2) * (1.0 + beta))
-    length = cautious
-    odd, diverged = True, False
+    lengths = BarzilaiBorwein(cautious)
+    diverged = False
     best = x
-    while True:
+    while not diverged and book.step(x):
         limit = 0.3 * float(np.linalg.norm(x)) / max(float(np.linalg.norm(pull)), 1e-300)
-        trial = x - min(length, limit) * pull
+        trial = x - min(lengths.length, limit) * pull
         trial_pull = field(trial)
-        if not np.isfinite(trial_pull).all() or float(np.vdot(trial, trial)) > 1e8 * x.shape[0]:
+        if trace.diverges(trial) or not np.isfinite(trial_pull).all():
             diverged = True
-            break
-        if trace.infeasibility(trial) > 0.5 * float(np.sqrt(x.shape[0])):
+        elif trace.infeasibility(trial) > 0.5 * float(np.sqrt(x.shape[0])):
             # outside the region where the multiplier makes sense: back, with a small step
             mended = repair(best, trace.signature)
             x = best if mended is None else mended
             pull = field(x)
             cautious *= 0.5
-            length = cautious
-            if not book.step(x):
-                break
-            continue
-        moved, turned = trial - x, trial_pull - pull
-        inner = abs(float(np.vdot(moved, turned)))
-        if inner > 0.0:
-            long = float(np.vdot(moved, moved)) / inner
-            length = long if odd else inner / float(np.vdot(turned, turned))
-            odd = not odd
-        x, pull = trial, trial_pull
-        if trace.infeasibility(x) < 0.1:
-            best = x
-        if not book.step(x):
-            break
+            lengths.length = cautious
+        else:
+            lengths.update(trial - x, trial_pull - pull)
+            x, pull = trial, trial_pull
+            if trace.infeasibility(x) < 0.1:
+                best = x
     return book.result(x, method="UMCM", diverged=diverged)
 
 
@@ -355,7 +333,7 @@ def admm(
     u = -0.5 * (dual + dual.T) / (2.0 * weight)
     v = np.zeros_like(x)
     diverged = False
-    while True:
+    while not diverged and book.step(0.5 * (x + y)):
         flipped = column * y
         system = 2.0 * matrix + weight * (flipped @ flipped.T + identity)
         try:
@@ -370,14 +348,10 @@ def admm(
             )
         except (np.linalg.LinAlgError, ValueError):
             diverged = True
-            break
-        u = u + x.T @ (column * y) - target
-        v = v + x - y
-        if not float(np.vdot(y, y)) < DIVERGED_NORM * x.shape[0]:
-            diverged = True
-            break
-        if not book.step(0.5 * (x + y)):
-            break
+        else:
+            u = u + x.T @ (column * y) - target
+            v = v + x - y
+            diverged = trace.diverges(y)
     return book.result(0.5 * (x + y), method="ADMM", diverged=diverged)
 
 
@@ -507,7 +481,7 @@ def csdm(
     diverged = False
     decay = 0.9
     x = book.x0
-    while True:
+    while not diverged and length >= 1e-16 and book.step(x):
         for total, turn in zip(sums, turns, strict=True):
             total *= decay
             total += (1.0 - decay) * turn * turn
@@ -521,11 +495,9 @@ def csdm(
             parts, value, turns, slope = trial, trial_value, trial_turns, trial_slope
             length *= 1.1
             x = assemble(parts)
-            diverged = not float(np.vdot(x, x)) < DIVERGED_NORM * x.shape[0]
+            diverged = trace.diverges(x)
         else:
             length *= 0.5
-        if diverged or length < 1e-16 or not book.step(x):
-            break
     return book.result(x, method=f"CSDM ({factors})", converged=length < 1e-16, diverged=diverged)
 
 

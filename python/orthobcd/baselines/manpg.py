@@ -40,6 +40,13 @@ MAX_CONJUGATE = 300
 """Conjugate gradient iterations for a Newton direction, at most."""
 
 
+CONTINUATION = 4.0 ** np.arange(-12, 1)
+"""Shares of t, in turn, for a tangent problem that Newton's method does not solve at once.
+
+A small λt kills few entries of X + V, so that problem is easy, and Λ changes little with t.
+"""
+
+
 @dataclass
 class TangentStep:
     """The solution of one tangent problem.
@@ -200,12 +207,21 @@ def manpg(
     criticality = np.inf
     worst = 0.0
     converged = False
-    while True:
+    direction = np.zeros_like(x)
+    while recorder.step(x, sparse=x + direction):
         solved = tangent_step(oracle, x, gradient, step, multiplier)
         if solved.residual > INNER_TOLERANCE:
             step = shortest
-            cold = np.zeros((oracle.r, oracle.r))
-            solved = tangent_step(oracle, x, gradient, step, cold, max_newton=1000)
+            multiplier = np.zeros((oracle.r, oracle.r))
+            for factor in CONTINUATION:
+                solved = tangent_step(
+                    oracle, x, gradient, factor * step, multiplier, max_newton=1000
+                )
+                multiplier = solved.multiplier
+                if recorder.out_of_time:
+                    break
+            if recorder.out_of_time:
+                break
         multiplier = solved.multiplier
         worst = max(worst, solved.residual)
         direction = solved.direction
@@ -228,8 +244,6 @@ def manpg(
             break
         x, gradient, objective = trial, trial_gradient, trial_objective
         step = step * adapt if length == 1.0 else max(step / adapt, shortest)
-        if not recorder.step(x, sparse=x + direction):
-            break
     return recorder.result(
         x,
         method="ManPG",

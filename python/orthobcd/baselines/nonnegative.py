@@ -16,6 +16,7 @@ from .recorder import Recorder
 from .scoring import partition_point, round_to_partition
 from .settings import EP4ORTH_SIGMA
 from .starts import varimax_spectral
+from .steps import BarzilaiBorwein, Reference
 
 Owners = np.ndarray[tuple[int], np.dtype[np.intp]]
 
@@ -207,8 +208,7 @@ def ep4orth(
     recorder = Recorder(oracle, x0, _turned_varimax, max_time=max_time, seed=seed)
     x = _unit_nonnegative(recorder.x0)
     first, last = (oracle.r * oracle.lipschitz * value for value in sigma_range)
-    length = 1.0 / oracle.lipschitz
-    memory = 0.85
+    lengths = BarzilaiBorwein(1.0 / oracle.lipschitz)
     began = recorder.progress
     overlap = np.inf
     for stage in range(stages):
@@ -221,31 +221,26 @@ def ep4orth(
             return value, gradient + (2.0 * sigma) * total[:, np.newaxis]
 
         value, gradient = penalised(x)
-        reference, mass, odd = value, 1.0, True
+        reference = Reference(value)
+        lengths.restart()
         deadline = began + (1.0 - began) * share * (stage + 1) / stages
         while recorder.progress < deadline:
-            accepted = False
+            length = lengths.length
             for _ in range(20):
                 trial = _unit_nonnegative(x - length * gradient)
                 trial_value, trial_gradient = penalised(trial)
                 moved = trial - x
                 squared = float(np.vdot(moved, moved))
-                if trial_value <= reference - 1e-4 * squared / length:
-                    accepted = True
+                accepted = reference.accepts(trial_value, squared / length)
+                if accepted:
                     break
                 length *= 0.4
             if not accepted or squared <= 1e-16:
-                length = max(length, 1e-3 / oracle.lipschitz)
+                lengths.length = max(length, 1e-3 / oracle.lipschitz)
                 break
-            turned = trial_gradient - gradient
-            inner = abs(float(np.vdot(moved, turned)))
-            if inner > 0.0:
-                length = squared / inner if odd else inner / float(np.vdot(turned, turned))
-                odd = not odd
-            grown = memory * mass + 1.0
-            reference = (memory * mass * reference + trial_value) / grown
-            mass = grown
-            x, value, gradient = trial, trial_value, trial_gradient
+            lengths.update(moved, trial_gradient - gradient)
+            reference.update(trial_value)
+            x, gradient = trial, trial_gradient
             recorder.step(x)
         overlap = float(np.sum(np.sum(x, axis=1) ** 2)) / oracle.r - 1.0
     raw = x

@@ -161,13 +161,15 @@ class Logbook:
         return self.seconds >= self.max_time
 
     def step(self, x: FloatArray, sparse: FloatArray | None = None) -> bool:
-        """Count one iteration, score ``x`` at a checkpoint, say whether time is left."""
-        self.n_iterations += 1
+        """Score ``x`` at a checkpoint; True, and one more iteration counted, while time is left."""
         if self.seconds >= self._next:
             while self._next <= self.seconds:
                 self._next *= self.CHECKPOINT_RATIO
             self.submit(x, sparse=sparse, thorough=False)
-        return not self.out_of_time
+        if self.out_of_time:
+            return False
+        self.n_iterations += 1
+        return True
 
     def submit(
         self, x: FloatArray, *, sparse: FloatArray | None = None, thorough: bool = True

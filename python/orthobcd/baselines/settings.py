@@ -9,24 +9,22 @@ Two exceptions favour the rivals, knowingly. The schedules of the strong heurist
 LADMM, smoothed gradient, forward selection) were chosen on reported rows, randn 500 × 1000 and
 MNIST; the J-orthogonal penalty parameters on the reported randn 100 × 100, p = 50.
 
-================== ==================================== ====================================
-method             tried                                kept
-================== ==================================== ====================================
-LADMM              β/L .3 .5 .7 1 2 5                   .5 (.7 for ℓ1); short trials of less
-SPM                β/L from .001-.5 to 1 10 30 100      .03 to 100 (ℓ0), .1 to 10 (ℓ1, X ≥ 0)
-SOC-ADMM           β/L .55 .7 1 2 5                     1 (below ½ it diverges)
-RADMM              ρ/L .5 1 3, γL 1e-3 1e-2 1e-1        .5; 1e-2 (ℓ0, X ≥ 0), 1e-1 (ℓ1)
-ManPG              growth of t 1 1.05 1.2               1.2
-subgradient, RSSM  first step .1 .3 1, last 1e-3..1e-5  1 to 1e-4
-EP4Orth+           σ/(rL) from .005 .02 .05 to .2 .5 5  .05 to .5
-GPower             seeds 20 60                          20
-annealed LADMM     first β/L .001-.7, last .3-3         see `annealed.beta_range`
-smoothed gradient  ε range, stages, steps, kick         see `smoothed.Continuation`
-forward selection  seeds 12-100, groups 3-8, noise      24, 3, .3
-UMCM               β/‖A‖ .1 1 3 10 30 100               3
-J-orthogonal ADMM  ρ/‖A‖ .03 .3 1 3 10 30               1
-CSDM               first step .005 .02 .1               .02
-================== ==================================== ====================================
+| method | tried | kept |
+|---|---|---|
+| LADMM | β/L .3 .5 .7 1 2 5 | .5 (.7 for ℓ1); short trials of less |
+| SPM | β/L from .001-.5 to 1 10 30 100 | .03 to 100 (ℓ0), .1 to 10 (ℓ1, X ≥ 0) |
+| SOC-ADMM | β/L .55 .7 1 2 5 | 1 (below ½ it diverges) |
+| RADMM | ρ/L .5 1 3, γL 1e-3 1e-2 1e-1 | .5; 1e-2 (ℓ0, X ≥ 0), 1e-1 (ℓ1) |
+| ManPG | growth of t 1 1.05 1.2 | 1.2 |
+| subgradient, RSSM | first step .1 .3 1, last 1e-3..1e-5 | 1 to 1e-4 |
+| EP4Orth+ | σ/(rL) from .005 .02 .05 to .2 .5 5 | .05 to .5 |
+| GPower | seeds 20 60 | 20 |
+| annealed LADMM | first β/L .001-.7, last .3-3 | see `annealed.beta_range` |
+| smoothed gradient | ε range, stages, steps, kick | see `smoothed.Continuation` |
+| forward selection | seeds 12-100, groups 3-8, noise | 24, 3, .3 |
+| UMCM | β/‖A‖ .1 1 3 10 30 100 | 3 |
+| J-orthogonal ADMM | ρ/‖A‖ .03 .3 1 3 10 30 | 1 |
+| CSDM | first step .005 .02 .1 | .02 |
 """
 
 from __future__ import annotations

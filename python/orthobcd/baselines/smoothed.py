@@ -24,6 +24,7 @@ from .geometry import cayley, polar, tangent
 from .oracle import Oracle, oracle_of
 from .recorder import Recorder
 from .starts import varimax_spectral
+from .steps import BarzilaiBorwein, Reference
 
 ValueAndGradient = Callable[[FloatArray], tuple[float, FloatArray]]
 
@@ -57,66 +58,51 @@ def smoothed_objective(oracle: Oracle, epsilon: float) -> ValueAndGradient:
     return oracle.value_and_gradient
 
 
-@dataclass
-class BarzilaiBorwein:
+class Descent:
     """Gradient descent on St(n, r) that keeps its state between calls of `step`.
 
-    Attributes
+    Parameters
     ----------
     x : ndarray of shape (n, r)
         The iterate, orthonormal.
     function : callable
         Value and Euclidean gradient.
     length : float
-        Next trial step length.
+        First trial step length.
     """
 
-    x: FloatArray
-    function: ValueAndGradient
-    length: float
-    memory: float = 0.85
-    armijo: float = 1e-4
-    gradient_norm: float = np.inf
-
-    def __post_init__(self) -> None:
-        self.restart(self.function)
+    def __init__(self, x: FloatArray, function: ValueAndGradient, length: float) -> None:
+        self.x = x
+        self._lengths = BarzilaiBorwein(length)
+        self.restart(function)
 
     def restart(self, function: ValueAndGradient) -> None:
         """Change the function (a new ε) and forget the line search's history."""
         self.function = function
         value, gradient = function(self.x)
-        self.value = value
         self._direction = tangent(self.x, gradient)
         self.gradient_norm = float(np.linalg.norm(self._direction))
-        self._reference, self._mass = value, 1.0
-        self._odd = True
+        self._reference = Reference(value)
+        self._lengths.restart()
 
     def step(self) -> bool:
         """One accepted step; False when the line search cannot move."""
         squared = self.gradient_norm**2
         if squared == 0.0:
             return False
-        length = self.length
+        length = self._lengths.length
         for _ in range(25):
             trial = polar(self.x - length * self._direction)
             value, gradient = self.function(trial)
-            if value <= self._reference - self.armijo * length * squared:
+            if self._reference.accepts(value, length * squared):
                 break
             length *= 0.3
         else:
             return False
         direction = tangent(trial, gradient)
-        moved = trial - self.x
-        turned = direction - self._direction
-        inner = abs(float(np.vdot(moved, turned)))
-        if inner > 0.0:
-            long = float(np.vdot(moved, moved)) / inner
-            self.length = long if self._odd else inner / float(np.vdot(turned, turned))
-            self._odd = not self._odd
-        mass = self.memory * self._mass + 1.0
-        self._reference = (self.memory * self._mass * self._reference + value) / mass
-        self._mass = mass
-        self.x, self.value, self._direction = trial, value, direction
+        self._lengths.update(trial - self.x, direction - self._direction)
+        self._reference.update(value)
+        self.x, self._direction = trial, direction
         self.gradient_norm = float(np.linalg.norm(direction))
         return True
 
@@ -193,7 +179,7 @@ def smoothed_gradient(
     is_l0 = isinstance(oracle.penalty, L0)
     plan = continuation or (CONTINUATION_L0 if is_l0 else CONTINUATION_L1)
     unit = _natural_epsilon(oracle)
-    descent = BarzilaiBorwein(
+    descent = Descent(
         recorder.x0, smoothed_objective(oracle, plan.first * unit), 1.0 / oracle.lipschitz
     )
     best = recorder.x0
@@ -238,7 +224,7 @@ def is_smooth(oracle: Oracle) -> bool:
 
 
 def descend(
-    descent: BarzilaiBorwein,
+    descent: Descent,
     recorder: Recorder,
     tolerance: float,
     steps: int | None,

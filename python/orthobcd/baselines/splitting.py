@@ -12,6 +12,9 @@ linearised X steps need no proximal term besides β: that is faster than the tex
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
@@ -32,14 +35,17 @@ AGAIN = 3.0
 """A method that its start holds begins again this far away from it, from an almost random point."""
 
 PATIENCE = 100
-"""Iterations after which SOC-ADMM and RADMM, still at their start, begin again.
+"""Iterations after which a method still at its start begins again.
 
 A large β (SOC-ADMM needs β > ½ L, and a large λ any method) has a threshold that holds the sparse
-copy of unit vectors where it is. LADMM does the same after each trial of β.
+copy of unit vectors where it is.
 """
 
 DIVERGED_NORM = 1e6
-"""A run ends as diverged when its dual variable is this large."""
+"""A run ends as diverged when its scaled dual, in the units of X, is this large."""
+
+State = tuple[FloatArray, ...]
+"""The orthonormal copy, the sparse copy, further copies, and the scaled duals last."""
 
 
 def ladmm(
@@ -52,7 +58,8 @@ def ladmm(
 ) -> Result:
     """Linearised ADMM on X = Y with X orthonormal and Y carrying the penalty.
 
-    ``X ← polar(X − η(∇f(X) + W + β(X − Y)))``, ``Y ← prox_{h/β}(X + W/β)``, ``W ← W + β(X − Y)``.
+    ``X ← polar(X − η(∇f(X) + β(X − Y + U)))``, ``Y ← prox_{h/β}(X + U)``, ``U ← U + X − Y`` with
+    the scaled dual U.
 
     Parameters
     ----------
@@ -72,40 +79,33 @@ def ladmm(
     oracle = recorder.oracle
     usual = LADMM_BETA[type(oracle.penalty).__name__]
     trials = [usual * factor for factor in (1.0, 0.2, 0.04)] if beta is None else [beta]
-    best = np.inf
-    chosen = trials[0]
-    begin = recorder.nudged_start()
-    state = (begin, begin, np.zeros_like(begin))
     began = recorder.progress
+
+    def phase(trial: float, state: State, until: float = 1.0) -> State:
+        weight = max(trial * oracle.lipschitz, oracle.survival_weight)
+        step = 1.0 / (weight + (0.0 if oracle.is_concave else oracle.lipschitz))
+
+        def update(x: FloatArray, y: FloatArray, dual: FloatArray) -> State:
+            x = polar(x - step * (oracle.gradient(x) + weight * (x - y + dual)))
+            y = oracle.proximal(x + dual, 1.0 / weight)
+            return x, y, dual + x - y
+
+        return _iterate(recorder, update, begin, state, until)
+
+    def begin(x: FloatArray) -> State:
+        return x, x, np.zeros_like(x)
+
+    chosen, best = trials[0], np.inf
+    state = first = begin(recorder.nudged_start())
     for number, trial in enumerate(trials if len(trials) > 1 else []):
-        until = began + (1.0 - began) * TRIAL_SHARE * (number + 1) / len(trials)
-        reached = _ladmm_phase(recorder, trial, (begin, begin, np.zeros_like(begin)), until)
+        share = TRIAL_SHARE * (number + 1) / len(trials)
+        reached = phase(trial, first, began + (1.0 - began) * share)
         value = recorder.submit(reached[0], sparse=reached[1], thorough=False)
         if recorder.is_at_start(reached[0]):
-            begin = recorder.nudged_start(AGAIN)
+            first = begin(recorder.nudged_start(AGAIN))
         elif value < best:
             best, chosen, state = value, trial, reached
-    x, y, _ = _ladmm_phase(recorder, chosen, state, 1.0)
-    return recorder.result(x, method="LADMM", sparse=y, beta=chosen, split=_distance(x, y))
-
-
-def _ladmm_phase(
-    recorder: Recorder,
-    beta: float,
-    state: tuple[FloatArray, FloatArray, FloatArray],
-    until: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """LADMM at one β until a share of the time is used: X, Y and the multiplier."""
-    oracle = recorder.oracle
-    weight = max(beta * oracle.lipschitz, oracle.survival_weight)
-    step = 1.0 / (weight + (0.0 if oracle.is_concave else oracle.lipschitz))
-    x, y, multiplier = state
-    while recorder.progress < until:
-        x = polar(x - step * (oracle.gradient(x) + multiplier + weight * (x - y)))
-        y = oracle.proximal(x + multiplier / weight, 1.0 / weight)
-        multiplier = multiplier + weight * (x - y)
-        recorder.step(x, sparse=y)
-    return x, y, multiplier
+    return _result(recorder, "LADMM", phase(chosen, state), beta=chosen)
 
 
 def spm(
@@ -137,14 +137,13 @@ def spm(
     low, high = beta_range or SPM_RANGE[type(oracle.penalty).__name__]
     high = max(high, 10.0 * oracle.survival_weight / oracle.lipschitz)
     extra = 0.0 if oracle.is_concave else oracle.lipschitz
-    x = y = recorder.nudged_start()
-    while True:
+
+    def update(x: FloatArray, y: FloatArray) -> State:
         beta = oracle.lipschitz * low * (high / low) ** min(1.0, recorder.progress / 0.95)
         x = polar(x - (oracle.gradient(x) + beta * (x - y)) / (beta + extra))
-        y = oracle.proximal(x, 1.0 / beta)
-        if not recorder.step(x, sparse=y):
-            break
-    return recorder.result(x, method="SPM", sparse=y, split=_distance(x, y))
+        return x, oracle.proximal(x, 1.0 / beta)
+
+    return _result(recorder, "SPM", _iterate(recorder, update, lambda x: (x, x)))
 
 
 def soc_admm(
@@ -183,9 +182,8 @@ def soc_admm(
     if isinstance(smooth, Quadratic) and smooth.D is None and oracle.n <= DENSE_SOLVE_LIMIT:
         factor = scipy.linalg.cho_factor(smooth.C + 2.0 * weight * np.eye(oracle.n))
         linear = 0.0 if smooth.linear is None else smooth.linear
-    x = q = r = recorder.nudged_start()
-    p, b = np.zeros_like(x), np.zeros_like(x)
-    while True:
+
+    def update(r: FloatArray, q: FloatArray, x: FloatArray, p: FloatArray, b: FloatArray) -> State:
         target = weight * ((q - p) + (r - b))
         if factor is not None:
             x = scipy.linalg.cho_solve(factor, target - linear)
@@ -194,15 +192,12 @@ def soc_admm(
             x = x - pull / (2.0 * weight + oracle.lipschitz)
         q = oracle.proximal(x + p, 1.0 / weight)
         r = polar(x + b)
-        p = p + x - q
-        b = b + x - r
-        if recorder.n_iterations == PATIENCE and recorder.is_at_start(r):
-            x = q = r = recorder.nudged_start(AGAIN)
-            p, b = np.zeros_like(x), np.zeros_like(x)
-        diverged = not float(np.linalg.norm(b)) < DIVERGED_NORM
-        if diverged or not recorder.step(r, sparse=q):
-            break
-    return recorder.result(r, method="SOC-ADMM", sparse=q, diverged=diverged, split=_distance(r, q))
+        return r, q, x, p + x - q, b + x - r
+
+    def begin(x: FloatArray) -> State:
+        return x, x, x, np.zeros_like(x), np.zeros_like(x)
+
+    return _result(recorder, "SOC-ADMM", _iterate(recorder, update, begin))
 
 
 def radmm(
@@ -218,7 +213,8 @@ def radmm(
     """Riemannian ADMM on a Moreau-smoothed penalty.
 
     One Riemannian gradient step on the augmented Lagrangian, then
-    ``z = prox_{(γ + 1/ρ) h}(X + Λ/ρ)``, ``Y = (z + γ(Λ + ρX))/(1 + γρ)``, ``Λ ← Λ + ρ(X − Y)``.
+    ``z = prox_{(γ + 1/ρ) h}(X + U)``, ``Y = (z + γρ(X + U))/(1 + γρ)``, ``U ← U + X − Y`` with the
+    scaled dual U.
 
     Parameters
     ----------
@@ -239,21 +235,56 @@ def radmm(
     weight = max(weight, oracle.survival_weight)
     smoothing = (defaults[1] if gamma is None else gamma) / lipschitz
     length = (defaults[2] if step is None else step) / (lipschitz + weight)
-    x = y = z = recorder.nudged_start()
-    multiplier = np.zeros_like(x)
-    while True:
-        pull = oracle.gradient(x) + multiplier + weight * (x - y)
+    blend = smoothing * weight
+
+    def update(x: FloatArray, z: FloatArray, y: FloatArray, dual: FloatArray) -> State:
+        pull = oracle.gradient(x) + weight * (x - y + dual)
         x = polar(x - length * tangent(x, pull))
-        z = oracle.proximal(x + multiplier / weight, smoothing + 1.0 / weight)
-        y = (z + smoothing * (multiplier + weight * x)) / (1.0 + smoothing * weight)
-        multiplier = multiplier + weight * (x - y)
-        if recorder.n_iterations == PATIENCE and recorder.is_at_start(x):
-            x = y = z = recorder.nudged_start(AGAIN)
-            multiplier = np.zeros_like(x)
-        if not recorder.step(x, sparse=z):
+        z = oracle.proximal(x + dual, smoothing + 1.0 / weight)
+        y = (z + blend * (x + dual)) / (1.0 + blend)
+        return x, z, y, dual + x - y
+
+    def begin(x: FloatArray) -> State:
+        return x, x, x, np.zeros_like(x)
+
+    return _result(recorder, "RADMM", _iterate(recorder, update, begin))
+
+
+def _iterate(
+    recorder: Recorder,
+    update: Callable[..., State],
+    begin: Callable[[FloatArray], State],
+    state: State | None = None,
+    until: float = 1.0,
+) -> State:
+    """Updates from ``state``, or a nudged start, until a share of the time is used or it diverges.
+
+    A method that its start holds for `PATIENCE` iterations begins again, `AGAIN` away from it.
+    """
+    if state is None:
+        state = begin(recorder.nudged_start())
+    before = recorder.n_iterations
+    while recorder.progress < until and not _diverged(state):
+        if not recorder.step(state[0], sparse=state[1]):
             break
-    return recorder.result(x, method="RADMM", sparse=z, split=_distance(x, z))
+        state = update(*state)
+        if recorder.n_iterations - before == PATIENCE and recorder.is_at_start(state[0]):
+            state = begin(recorder.nudged_start(AGAIN))
+    return state
 
 
-def _distance(x: FloatArray, y: FloatArray) -> float:
-    return float(np.linalg.norm(x - y))
+def _diverged(state: State) -> bool:
+    return not float(np.linalg.norm(state[-1])) < DIVERGED_NORM
+
+
+def _result(recorder: Recorder, method: str, state: State, **extra: Any) -> Result:
+    """The result, with ``extra["split"]`` the distance of the two copies."""
+    x, sparse = state[:2]
+    return recorder.result(
+        x,
+        method=method,
+        sparse=sparse,
+        diverged=_diverged(state),
+        split=float(np.linalg.norm(x - sparse)),
+        **extra,
+    )

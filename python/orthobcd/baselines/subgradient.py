@@ -15,7 +15,7 @@ from .._checks import FloatArray
 from ..problems import Problem
 from ..result import Result
 from .geometry import polar, tangent
-from .recorder import from_random
+from .recorder import Recorder, from_random
 from .settings import RSSM, RSUBGRAD
 
 
@@ -43,20 +43,9 @@ def riemannian_subgradient(
     tuning row.
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)
-    oracle = recorder.oracle
     first = RSUBGRAD[0] if first_step is None else first_step
     last = RSUBGRAD[1] if last_step is None else last_step
-    x = recorder.nudged_start()
-    while True:
-        direction = tangent(x, oracle.subgradient(x))
-        norm = float(np.linalg.norm(direction))
-        if norm <= 1e-12 * oracle.lipschitz:
-            break
-        length = first * (last / first) ** recorder.progress
-        x = polar(x - (length / norm) * direction)
-        if not recorder.step(x):
-            break
-    return recorder.result(x, method="Riemannian subgradient")
+    return _descend(recorder, "Riemannian subgradient", recorder.oracle.r, first, last)
 
 
 def rssm(
@@ -91,27 +80,32 @@ def rssm(
     of `riemannian_subgradient`.
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)
-    oracle = recorder.oracle
     first = RSSM[0] if first_step is None else first_step
     last = RSSM[1] if last_step is None else last_step
-    size = max(1, oracle.r // 2) if block is None else block
-    rng = np.random.default_rng(seed)
+    size = max(1, recorder.oracle.r // 2) if block is None else block
+    return _descend(recorder, "RSSM", size, first, last)
+
+
+def _descend(recorder: Recorder, method: str, size: int, first: float, last: float) -> Result:
+    """Steps of ``size`` random columns, all at once if that is r."""
+    oracle = recorder.oracle
+    rng = np.random.default_rng(recorder.seed)
     x = recorder.nudged_start()
-    while True:
-        chosen = rng.choice(oracle.r, size=size, replace=False)
+    while recorder.step(x):
+        chosen = np.sort(rng.permutation(oracle.r)[:size])
         rest = np.delete(x, chosen, axis=1)
         part = x[:, chosen]
-        pull = oracle.subgradient(x)[:, chosen]
-        pull = tangent(part, pull)
+        pull = tangent(part, oracle.subgradient(x)[:, chosen])
         pull = pull - rest @ (rest.T @ pull)
         norm = float(np.linalg.norm(pull))
+        if norm <= 1e-12 * oracle.lipschitz:
+            if size == oracle.r:
+                break
+            continue
         length = first * (last / first) ** recorder.progress
-        if norm > 1e-12 * oracle.lipschitz:
-            moved = polar(part - (length / norm) * pull)
-            x = x.copy()
-            x[:, chosen] = moved - rest @ (rest.T @ moved)
-        if recorder.n_iterations % 100 == 99:
+        moved = polar(part - (length / norm) * pull)
+        x = x.copy()
+        x[:, chosen] = moved - rest @ (rest.T @ moved)
+        if recorder.n_iterations % 100 == 0:
             x = polar(x)
-        if not recorder.step(x):
-            break
-    return recorder.result(polar(x), method="RSSM")
+    return recorder.result(polar(x), method=method)

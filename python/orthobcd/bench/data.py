@@ -43,6 +43,25 @@ class Dataset:
     first: int | None = None
     shape: tuple[int, int] = (0, 0)
 
+    @property
+    def description(self) -> str:
+        """What it is and how it is prepared, for readers."""
+        if not self.file:
+            return f"`default_rng(0).standard_normal({self.shape})`"
+        parts = [f"`{self.file}`"]
+        if self.first is not None:
+            parts.append(f"the first {self.first} columns")
+        if self.columns is not None:
+            rule = (
+                f"sorted(default_rng({SUBSET_SEED}).permutation(nonzero columns)[:{self.columns}])"
+            )
+            parts.append(f"columns `{rule}`")
+        if self.scale != 1.0:
+            parts.append(f"divided by {self.scale:g}")
+        if self.column_norm:
+            parts.append(f"columns scaled to norm {self.column_norm:g}")
+        return ", ".join(parts)
+
 
 DATASETS: dict[str, Dataset] = {
     "w1a": Dataset("w1a.csr.npz"),

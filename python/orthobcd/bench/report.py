@@ -18,6 +18,7 @@ from typing import Any
 
 from ..baselines import HYPERBOLIC_METHODS, METHODS
 from ..baselines.manpg import INNER_TOLERANCE
+from .data import dataset
 from .published import Published, published
 from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
 
@@ -46,11 +47,21 @@ CSV_FIELDS = (
     "status",
     "n_iterations",
     "seconds",
+    "load",
     "error",
 )
 
 TIE = 1e-6
-"""Objectives closer than this (relative) share a place."""
+"""Objectives share a place when closer than this share of the row's best or, if less, its spread.
+
+The spread counts where a constant hides the rest: λr is 99.99 % of the objective at a large λ.
+"""
+
+ROUNDING = 1e-10
+"""Objectives closer than this share of the row's best always share a place."""
+
+PENALTIES = {"l0": "ℓ0", "l1": "ℓ1", "nonneg": "X ≥ 0", "hyperbolic": "Hyperbolic"}
+"""Names of the penalties, for readers."""
 
 ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPERBOLIC_HYBRIDS)
 """Columns of the tables."""
@@ -58,12 +69,13 @@ ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPE
 LEGEND = """\
 Cells are the objective minus the row's best, at truly feasible points (orthonormal to 1e-11, zeros
 exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; objectives within 1e-6
-relative share a place. In brackets, where it differs: the objective at the projection (entries
-up to 1e-6 count as zeros, negative parts are ignored), the papers' score, minus the same best. A
-name like `ladmm@random` says the start where there are several; `ladmm+obcd-r` is half of the time
-each. † never left its start; ‡ stopped there, as it is a stationary point of the row. Lines "paper"
-are the published figures: their own best and the gaps above it. Their w1a has another column
-order and their randn is another draw, so levels compare, digits do not."""
+of the row's best, or of its spread if that is less, share a place. In brackets, where it differs:
+the objective at the projection (entries up to 1e-6 count as zeros, negative parts are ignored), the
+papers' score, minus the same best. A name like `ladmm@random` says the start where there are
+several; `ladmm+obcd-r` is half of the time each. † never left its start; ‡ stopped there, as it is
+a stationary point of the row. Lines "paper" are the published figures: their own best and the gaps
+above it. Their w1a has another column order and their randn is another draw, so levels compare,
+digits do not."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,8 @@ def _position(label: str) -> tuple[str, int]:
 
 def write_all(run: Run, folder: Path) -> list[Path]:
     """Write every report; figures only with matplotlib. Returns the files written."""
-    text = "\n".join(["# Comparison", "", *_head(run), LEGEND, "", *_sections(run)])
+    lines = ["# Comparison", "", *_head(run), LEGEND, "", *_data([run]), "", *_sections(run)]
+    text = "\n".join(lines)
     markdown = folder / "comparison.md"
     markdown.write_text(text.rstrip() + "\n", encoding="utf-8")
     written = [
@@ -147,14 +160,14 @@ def median_objective(records: list[Record], field: str = "objective") -> float:
 
 def places(scores: dict[str, float]) -> dict[str, int]:
     """Place 1, 2, 3, ... of every method; near-equal objectives share a place."""
-    order = sorted(scores, key=lambda name: scores[name])
+    order = sorted((s, name) for name, s in scores.items() if math.isfinite(s))
     result: dict[str, int] = {}
     place, held = 0, -math.inf
-    for name in order:
-        score = scores[name]
-        if not math.isfinite(score):
-            continue
-        if score > held + TIE * max(1.0, abs(held)) or place == 0:
+    if order:
+        best, worst = order[0][0], order[-1][0]
+        tie = max(TIE * min(abs(best), worst - best), ROUNDING * abs(best))
+    for score, name in order:
+        if place == 0 or score > held + tie:
             place, held = place + 1, score
         result[name] = place
     return result
@@ -179,14 +192,24 @@ def _head(run: Run) -> list[str]:
     packages = environment.get("packages", {})
     versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
     jobs = settings.get("jobs", 1)
+    loads = [record["load"] for record in run.records if record.get("load") is not None]
+    busy = f", {statistics.median(loads):.2g} processes at work (median)" if loads else ""
     return [
         f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
         f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
         f"one core{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
-        f"{machine.get('cpus', '?')} cores, Python {environment.get('python', '?')}, {versions}, "
+        f"{machine.get('cpus', '?')} cores{busy}, "
+        f"Python {environment.get('python', '?')}, {versions}, "
         f"commit `{str(environment.get('commit'))[:10]}`.",
         "",
     ]
+
+
+def _data(runs: list[Run]) -> list[str]:
+    """How the data of the runs' rows are made."""
+    rows = (row for run in runs for table in run.tables for row in table.rows if run.line(row))
+    names = dict.fromkeys(row.data for row in rows)
+    return ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
 
 
 def _sections(run: Run) -> list[str]:
@@ -297,7 +320,7 @@ def _losses(run: Run) -> list[str]:
     lines = [
         "## Where the default solver loses",
         "",
-        f"`auto` has the best objective, to 1e-6, on {len(seen) - len(lost)} of {len(seen)} rows.",
+        f"`auto` shares the first place on {len(seen) - len(lost)} of {len(seen)} rows.",
         "",
     ]
     if lost:
@@ -349,7 +372,9 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
             linewidth=1.4,
         )
     top = max(max(record["history"]["objective"]) - best for record in finished.values())
-    axes.set(xscale="log", yscale="log", xlabel="seconds", title=f"{row.penalty}: {row.title}")
+    axes.set(
+        xscale="log", yscale="log", xlabel="seconds", title=f"{PENALTIES[row.penalty]}: {row.title}"
+    )
     axes.set_ylim(floor, 2.0 * max(top, 2.0 * floor))
     axes.set_ylabel("objective − best")
     axes.grid(alpha=0.3)
@@ -382,13 +407,9 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
     images = path.parent / "images"
     images.mkdir(parents=True, exist_ok=True)
     written = [path]
-    commands = [
-        f"    orthobcd bench --suite {run.settings['suite']} --time {run.settings['time']:g} "
-        f"--seeds {run.settings['seeds']} --jobs {run.settings.get('jobs', 1)}"
-        + (" --full" if run.settings.get("full") else "")
-        for _, run in runs
-    ]
+    commands = [f"    {_command(run.settings)}" for _, run in runs]
     lines = [*DOCUMENT_HEAD.rstrip().splitlines(), *commands, "", LEGEND, ""]
+    lines += [*_data([run for _, run in runs]), ""]
     for folder, run in runs:
         lines += [f"# Suite {run.settings['suite']}", "", *_head(run), *_sections(run), ""]
         for table in run.tables:
@@ -407,3 +428,14 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
                 lines += [f"![{table.title}](images/{name})", ""]
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return written
+
+
+def _command(settings: dict[str, Any]) -> str:
+    """The command line of a run."""
+    parts = [f"orthobcd bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
+    parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
+    parts += ["--full"] if settings.get("full") else []
+    parts += [
+        f"--{name} {' '.join(settings[name])}" for name in ("methods", "rows") if settings.get(name)
+    ]
+    return " ".join(parts)

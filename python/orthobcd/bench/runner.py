@@ -180,7 +180,11 @@ class Bench:
         return ob_problems.SparsePCAProblem(matrix, row.r, _penalty(row.penalty, lam))
 
     def run(self, task: Task) -> dict[str, Any]:
-        """Run one task; a failure is recorded, not raised."""
+        """Run one task; a failure is recorded, not raised.
+
+        ``"load"`` is the number of processes at work in the minute before: where it exceeds the
+        cores, the method had less time than it seems.
+        """
         record: dict[str, Any] = {
             "key": task.key,
             "row": task.row.id,
@@ -193,6 +197,7 @@ class Bench:
             "method": task.method,
             "seed": task.seed,
             "time_limit": task.seconds,
+            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         }
         try:
             problem = self.problem(task.row)
