@@ -489,11 +489,12 @@ pub fn minimize_finite_sum<P: Penalty>(
                     (x, value, page.gradient) = (trial.start, trial.value, trial.gradient);
                 }
             }
-            if let Some((_, step)) = &mut accumulated
+            if let Some((sides, step)) = &mut accumulated
                 && !(value <= first)
             {
                 // Worse than the start: the step was too long.
                 *step *= 0.5;
+                sides.iter_mut().for_each(AccumulatedMoves::stop);
                 x = best.0.clone();
                 value = best.1;
                 if page.is_exact() {
@@ -565,15 +566,25 @@ pub fn minimize_finite_sum<P: Penalty>(
         if let Some((sides, step)) = &mut accumulated {
             let start = x.clone();
             let tournament = (order.as_slice(), options.matchings);
-            let length = (*step, options.theta);
-            let gradient = page.gradient.view();
+            let spent = options
+                .max_time
+                .map_or(0.0, |t| started.elapsed().as_secs_f64() / t)
+                .max(
+                    options
+                        .max_evaluations
+                        .map_or(0.0, |m| page.evaluations as f64 / m as f64),
+                );
+            let length = (*step * (1.0 - spent), options.theta);
             let [rows, columns] = sides;
-            if columns_turn(options.side, iterations) {
-                x = transposed(&x);
-                columns.turn(&mut x, gradient.t(), tournament, length);
-                x = transposed(&x);
-            } else {
-                rows.turn(&mut x, gradient, tournament, length);
+            if options.side != Side::Rows {
+                let mut turned = transposed(&x);
+                columns.observe(turned.view(), page.gradient.t());
+                columns.turn(&mut turned, tournament, length, false);
+                x = transposed(&turned);
+            }
+            if options.side != Side::Columns {
+                rows.observe(start.view(), page.gradient.view());
+                rows.turn(&mut x, tournament, length, options.side == Side::Both);
             }
             previous = Some(start);
             iterations += 1;
