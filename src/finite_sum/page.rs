@@ -575,17 +575,29 @@ pub fn minimize_finite_sum<P: Penalty>(
                         .map_or(0.0, |m| page.evaluations as f64 / m as f64),
                 );
             let length = (*step * (1.0 - spent), options.theta);
+            // VXW: V moves the rows of X and Wᵀ those of I, one core each.
             let [rows, columns] = sides;
-            if options.side != Side::Rows {
-                let mut turned = transposed(&x);
-                columns.observe(turned.view(), page.gradient.t());
-                columns.turn(&mut turned, tournament, length, false);
-                x = transposed(&turned);
-            }
+            let mut jobs: Vec<(&mut AccumulatedMoves, Array2<f64>)> = Vec::with_capacity(2);
             if options.side != Side::Columns {
                 rows.observe(start.view(), page.gradient.view());
-                rows.turn(&mut x, tournament, length, options.side == Side::Both);
+                jobs.push((rows, x));
             }
+            if options.side != Side::Rows {
+                columns.observe(start.t(), page.gradient.t());
+                jobs.push((columns, Array2::eye(n)));
+            }
+            let rotations = options.side == Side::Both;
+            let work = n * n * options.matchings.min(n);
+            threads.for_chunks(&mut jobs, 1, work, |k, job| {
+                let (moves, target) = &mut job[0];
+                moves.turn(target, tournament, length, rotations && k == 0);
+            });
+            let mut moved = jobs.into_iter().map(|(_, target)| target);
+            x = match (moved.next(), moved.next()) {
+                (Some(rows), Some(columns)) => rows.dot(&columns.t()),
+                (Some(columns), None) if options.side == Side::Columns => start.dot(&columns.t()),
+                (rows, _) => rows.unwrap_or_else(|| start.clone()),
+            };
             previous = Some(start);
             iterations += 1;
             if iterations % REPAIR_EVERY == 0 {
