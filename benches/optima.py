@@ -1,9 +1,12 @@
-"""Objectives that ``orthobcd.solve`` reaches without options, beside goals measured elsewhere.
+"""Objectives that ``orthobcd.solve`` reaches without options, beside goals and beside others.
 
 Run it on a quiet machine from the root of a checkout, with the data sets in ``../shared/data`` (or
 where ``ORTHOBCD_DATA`` says)::
 
     OMP_NUM_THREADS=1 python benches/optima.py --seeds 3 --only randn > optima.md
+
+With ``--against DIR`` it reads what ``orthobcd bench --suite quality --out DIR`` has measured,
+and sets the default solver beside the best of the competitors, row by row.
 
 A row is solved once per seed; the table has the worst, the median and the best objective, the
 longest wall time, and the least processor time per second that a solve got: on a loaded machine it
@@ -13,6 +16,7 @@ is below the number of cores.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pathlib
 import time
@@ -25,6 +29,10 @@ import orthobcd as ob
 from orthobcd.bench.data import load
 
 ROOT = pathlib.Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
+
+
+TIE = 1e-6
+"""Relative difference up to which two objectives count as equal."""
 
 
 class Row(NamedTuple):
@@ -92,12 +100,38 @@ def procrustes(seeds: int) -> Iterator[str]:
         yield f"| {n} | {found} of {seeds} |"
 
 
+def against(folder: pathlib.Path) -> Iterator[str]:
+    """The default solver and the best competitor of every row of a bench; all at equal time."""
+    rows: dict[str, dict[str, float]] = {}
+    for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines():
+        task = json.loads(line)
+        if task["objective"] is not None:
+            rows.setdefault(task["row"], {})[task["method"]] = task["objective"]
+    better = lost = 0
+    yield "| row | auto | best competitor | its name | ours lower by |\n|---|---|---|---|---|"
+    for name, found in rows.items():
+        if "auto" not in found or len(found) == 1:
+            continue
+        ours = found.pop("auto")
+        rival = min(found, key=found.__getitem__)
+        gain = (found[rival] - ours) / abs(found[rival])
+        better += gain > TIE
+        lost += gain < -TIE
+        mark = "**" if gain < -TIE else ""
+        yield f"| {name} | {ours:.8g} | {found[rival]:.8g} | {rival} | {mark}{gain:+.1e}{mark} |"
+    yield f"\n{better} better, {lost} worse by more than {TIE:g}, of {len(rows)}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="rows whose 'data penalty seconds' contain this")
     parser.add_argument("--procrustes", type=int, default=0, metavar="STARTS")
+    parser.add_argument("--against", type=pathlib.Path, metavar="DIR")
     options = parser.parse_args()
+    if options.against:
+        print("\n".join(against(options.against)))
+        return
     cores = len(os.sched_getaffinity(0))
     if options.procrustes:
         print("| n | optimum found |\n|---|---|")

@@ -53,10 +53,9 @@ class JOBCD:
         ``max_time`` or ``max_sweeps`` the steps fall linearly to 0 where that ends; needs no bound;
         F may rise and the best point is returned; not with a penalty (the default of
         `HyperbolicStructuralProbeProblem`).
-    step : float, default 0.01
-        With ``curvature="accumulated"``: angle or rapidity of a pair's first move, roughly, where
-        one gradient moves every pair; √((n − 1)/k) times that with k matchings. Halved when F rises
-        above its first value.
+    step : float, default 0.1
+        With ``curvature="accumulated"``: ‖ΔX‖/‖X‖ of the first iteration, roughly; with k matchings
+        the first angle or rapidity of a pair is step/√k. Halved when F rises above its first value.
     matchings : int, optional
         Disjoint matchings of rows solved per gradient, one after the other, each on the model as
         the ones before have left it. 1 is the paper's Jacobi update and the default of
@@ -79,7 +78,7 @@ class JOBCD:
     batch_size: int | None = None
     small_batch_size: int | None = None
     curvature: str | None = None
-    step: float = 0.01
+    step: float = 0.1
     matchings: int | None = None
 
     def __post_init__(self) -> None:

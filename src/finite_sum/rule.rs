@@ -19,7 +19,7 @@ pub enum CurvatureRule {
     /// the model says, double and go back where it does not. F never rises.
     Adaptive,
     /// Every pair (i, j) has the linear model of its slope along its rotation or boost alone, K_ij, averaged over
-    /// the iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`), and the proximal weight `√S_ij / (2·step)`,
+    /// the iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`), and the proximal weight `√(k S_ij) / (2·step)`,
     /// `S_ij ← 0.99 S_ij + 0.01 K_ij²` (both unbiased: Adam of Kingma and Ba, ICLR 2015, in the
     /// coordinates of the Lie algebra, its step taken by globally optimal pair solves). All slopes of an
     /// iteration are those where it began. With `max_time` or `max_evaluations` the step falls linearly, to
@@ -27,8 +27,8 @@ pub enum CurvatureRule {
     /// columns move in one iteration. Needs no Lipschitz constant; not with a penalty. F may rise; where
     /// it rises above F at the start, the best point is taken up again with half the step.
     Accumulated {
-        /// Angle or rapidity of a pair's first move, roughly, where an iteration visits all pairs; with k of the
-        /// n − 1 matchings √((n − 1)/k) times that.
+        /// ‖ΔX‖/‖X‖ of the first iteration, roughly: with k matchings the first angle or rapidity of a pair is
+        /// step/√k.
         step: f64,
     },
 }
@@ -110,9 +110,8 @@ impl AccumulatedMoves {
         rotations: bool,
     ) {
         let n = order.len();
-        let all = n + n % 2 - 1;
-        let rounds = rounds.min(all);
-        let step = step * (all as f64 / rounds as f64).sqrt();
+        let rounds = rounds.min(n + n % 2 - 1);
+        let angle = step / (rounds as f64).sqrt();
         let arch = pulp::Arch::new();
         for round in 0..rounds {
             for [i, j] in matching(order, round) {
@@ -140,7 +139,7 @@ impl AccumulatedMoves {
                     penalty: &NoPenalty,
                     options: PairOptions {
                         curvature: Curvature::Exact,
-                        alpha: theta + size / (2.0 * step),
+                        alpha: theta + size / (2.0 * angle),
                         metric: None,
                     },
                     scratch: &mut self.scratch,

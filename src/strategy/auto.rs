@@ -27,10 +27,11 @@ use crate::threads::Threads;
 /// Ratio of the λ-path inside [`minimize_auto`].
 const RATIO: f64 = 0.5;
 
-/// Share of the time limit for the starts (of one round, of more), and for the perturbations after
-/// them.
+/// Share of the time limit for the starts of several rounds and of a single one, for those of ℓ0 that
+/// perturbations improve soon, and until the end of the perturbations.
 const STARTS_SHARE: f64 = 0.55;
 const SINGLE_SHARE: f64 = 0.8;
+const FIRST_SHARE: f64 = 0.22;
 const PERTURB_SHARE: f64 = 0.93;
 
 /// Least seconds that a start is worth.
@@ -577,8 +578,7 @@ impl<P: Penalty> Shared<'_, P> {
             Strategy::Forward => match (self.problem.penalty.form(), &self.covariance) {
                 (Form::Count(lambda), Some(p)) => {
                     let pace = self.clock.pace(until, SUPPORT_STEPS);
-                    let x = top_diagonal(self.problem.smooth, r);
-                    Some(forward::improve(&self.oracle, p, &x, lambda, seed, pace))
+                    Some(forward::improve(&self.oracle, p, None, lambda, seed, pace))
                 }
                 _ => None,
             },
@@ -628,7 +628,7 @@ impl<P: Penalty> Shared<'_, P> {
     fn perturbations(&self) -> Vec<Strategy> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
-            Form::Count(_) if self.is_dense() => vec![Splitting, Smoothed, Path],
+            Form::Count(_) if self.is_dense() => vec![Splitting, Splitting, Smoothed],
             Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
@@ -665,7 +665,7 @@ impl<P: Penalty> Shared<'_, P> {
                 let pace = self.clock.pace(until, SUPPORT_STEPS);
                 match self.problem.penalty.form() {
                     Form::Count(lambda) => {
-                        forward::improve(&self.oracle, p, base, lambda, seed, pace)
+                        forward::improve(&self.oracle, p, Some(base), lambda, seed, pace)
                     }
                     _ => base.clone(),
                 }
@@ -950,9 +950,12 @@ impl<'a, P: Penalty> Board<'a, P> {
         }
         let room = clock.left().map(|left| {
             let each = STARTS_SHARE * left / START_SECONDS;
-            // For a dense ℓ1 solution one slow descent is better than several quick ones.
-            let slow = matches!(problem.penalty.form(), Form::Absolute(_)) && shared.is_dense();
-            workers * if slow { 1 } else { (each as usize).max(1) }
+            // One round for a dense solution: for ℓ1 one slow descent is better than several quick
+            // ones, for ℓ0 what comes out is best improved by splitting again.
+            let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
+                && shared.is_dense();
+            // One core tries two kinds of start as well.
+            (workers * if once { 1 } else { each as usize }).max(workers.max(2))
         });
         let count = auto.starts.unwrap_or_else(|| match room {
             Some(room) => room.clamp(workers, plan.len().max(workers)),
@@ -968,7 +971,13 @@ impl<'a, P: Penalty> Board<'a, P> {
         } else {
             STARTS_SHARE
         };
-        let seconds = clock.left().map(|left| share * left / rounds as f64);
+        let seconds = clock.left().map(|left| {
+            let each = share * left / rounds as f64;
+            match problem.penalty.form() {
+                Form::Count(_) if rounds == 1 => each.min(START_SECONDS.max(FIRST_SHARE * left)),
+                _ => each,
+            }
+        });
         let sweeps = auto.options.max_sweeps;
         let allotted = sweeps.map(|limit| limit / (tasks.len() as u64 + 2));
         if is_optimal(&self.best) {

@@ -6,7 +6,8 @@
 //! and grown anew from random seeds; what lowers F is kept. This is a large-neighbourhood search
 //! beside the single-row moves of [`supports`](super::supports): best when components have few rows.
 //!
-//! Per row that joins: one scan and s updates of length n, s the size of the component.
+//! Per row that joins: one scan and one update of length n; the leading eigenvector is refined when
+//! the component has grown by an eighth.
 
 use ndarray::Array2;
 use rand::seq::SliceRandom;
@@ -15,7 +16,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::Pace;
 use super::oracle::Oracle;
-use super::path::top_diagonal;
 use crate::penalty::Penalty;
 
 /// Rows that join in one step of a pace.
@@ -25,8 +25,14 @@ const JOINS_PER_STEP: usize = 300;
 const REFINEMENTS: usize = 3;
 const FINAL_REFINEMENTS: usize = 40;
 
+/// A component is refined when it has grown by one over this.
+const GROWTH: usize = 8;
+
 /// Passes of dropping and adding after growth.
 const TRADES: usize = 6;
+
+/// Free rows from which each of the first components is grown: those of largest diagonal.
+const FIRST_SEEDS: usize = 3;
 
 /// One component.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +43,8 @@ struct Column {
     image: Vec<f64>,
     /// vᵀ P v.
     value: f64,
+    /// Number of rows when the vector was last refined.
+    refined: usize,
 }
 
 /// Everything that does not change.
@@ -47,9 +55,14 @@ struct Grower<'a> {
     /// Makes P + shift·I positive semidefinite.
     shift: f64,
     joins: usize,
+    pace: Pace<'a>,
 }
 
 impl Grower<'_> {
+    fn is_late(&self) -> bool {
+        self.pace.progress(self.joins / JOINS_PER_STEP) >= 1.0
+    }
+
     fn cost(&self, column: &Column) -> f64 {
         self.price * column.rows.len() as f64 - 0.5 * column.value
     }
@@ -89,6 +102,7 @@ impl Grower<'_> {
                 break;
             }
         }
+        column.refined = s;
         column.image.clear();
         column.image.resize(self.p.ncols(), 0.0);
         for (&i, &v) in column.rows.iter().zip(&column.vector) {
@@ -112,6 +126,7 @@ impl Grower<'_> {
             vector: vec![1.0],
             image: self.p.row(row).to_vec(),
             value: self.diagonal[row],
+            refined: 1,
         }
     }
 
@@ -135,21 +150,61 @@ impl Grower<'_> {
         best
     }
 
-    /// Rows join while that pays.
+    /// Row j joins; `top` is what the value then is at least.
+    fn join(&mut self, column: &mut Column, j: usize, top: f64) {
+        // Eigenvector of [[mu, b], [b, d]]: (top − d, b).
+        let (along, b) = (top - self.diagonal[j], column.image[j]);
+        let length = along.hypot(b).max(f64::MIN_POSITIVE);
+        let (along, across) = (along / length, b / length);
+        column.vector.iter_mut().for_each(|v| *v *= along);
+        column.rows.push(j);
+        column.vector.push(across);
+        column
+            .image
+            .iter_mut()
+            .zip(self.p.row(j))
+            .for_each(|(t, &p)| *t = along * *t + across * p);
+        column.value = top;
+        self.joins += 1;
+        if column.rows.len() >= column.refined + (column.refined / GROWTH).max(1) {
+            self.refine(column, REFINEMENTS);
+        }
+    }
+
+    /// Rows join while that pays and there is time.
     fn grow(&mut self, column: &mut Column, free: &mut [bool]) {
         while let Some((j, top)) = self.best_join(column, free) {
-            // Eigenvector of [[mu, b], [b, d]]: (top − d, b).
-            let (along, b) = (top - self.diagonal[j], column.image[j]);
-            let length = along.hypot(b);
-            if !(length > 0.0) {
+            if self.is_late() {
                 break;
             }
-            column.vector.iter_mut().for_each(|v| *v *= along / length);
-            column.rows.push(j);
-            column.vector.push(b / length);
             free[j] = false;
+            self.join(column, j, top);
+        }
+        self.refine(column, REFINEMENTS);
+    }
+
+    /// Rows join whichever column gains most from them: where a few strong components would take
+    /// every row, the others have their share.
+    fn grow_together(&mut self, columns: &mut [Column], free: &mut [bool]) {
+        let mut joins: Vec<Option<(usize, f64)>> = columns
+            .iter()
+            .map(|column| self.best_join(column, free))
+            .collect();
+        while !self.is_late() {
+            let best = (0..columns.len())
+                .filter_map(|k| joins[k].map(|(j, top)| (top - columns[k].value, k, j, top)))
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, k, j, top)) = best else { break };
+            free[j] = false;
+            self.join(&mut columns[k], j, top);
+            for (other, join) in joins.iter_mut().enumerate() {
+                if other == k || join.is_some_and(|(taken, _)| taken == j) {
+                    *join = self.best_join(&columns[other], free);
+                }
+            }
+        }
+        for column in columns {
             self.refine(column, REFINEMENTS);
-            self.joins += 1;
         }
     }
 
@@ -173,13 +228,21 @@ impl Grower<'_> {
             let Some((_, k)) = worst.filter(|w| w.0 < 0.0) else {
                 break;
             };
-            free[column.rows[k]] = true;
-            column.rows.swap_remove(k);
-            column.vector.swap_remove(k);
-            let norm = column.vector.iter().map(|v| v * v).sum::<f64>().sqrt();
-            column.vector.iter_mut().for_each(|v| *v /= norm);
-            self.refine(column, REFINEMENTS);
+            let (i, v) = (column.rows.swap_remove(k), column.vector.swap_remove(k));
+            free[i] = true;
+            let rest = (1.0 - v * v).sqrt();
+            column.vector.iter_mut().for_each(|v| *v /= rest);
+            column.value = (column.value - 2.0 * v * column.image[i] + v * v * self.diagonal[i])
+                / (1.0 - v * v);
+            column
+                .image
+                .iter_mut()
+                .zip(self.p.row(i))
+                .for_each(|(t, &p)| *t = (*t - v * p) / rest);
             changed = true;
+        }
+        if changed {
+            self.refine(column, REFINEMENTS);
         }
         changed
     }
@@ -188,6 +251,9 @@ impl Grower<'_> {
     fn complete(&mut self, column: &mut Column, free: &mut [bool]) {
         self.grow(column, free);
         for _ in 0..TRADES {
+            if self.is_late() {
+                break;
+            }
             self.refine(column, FINAL_REFINEMENTS);
             let mut better = self.prune(column, free);
             // The weakest row leaves for a better one.
@@ -239,17 +305,94 @@ fn columns_of(grower: &Grower<'_>, x: &Array2<f64>) -> Vec<Column> {
     columns
 }
 
-/// Improves a point with disjoint supports (top-diagonal where it has an empty column); returns a
-/// feasible one that is no worse.
+/// All components, grown at the same time from the rows of largest diagonal and then completed.
+fn together(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
+    let mut free = vec![true; grower.diagonal.len()];
+    let mut columns: Vec<Column> = by_diagonal(grower)
+        .into_iter()
+        .take(r)
+        .map(|row| {
+            free[row] = false;
+            grower.seeded(row)
+        })
+        .collect();
+    grower.grow_together(&mut columns, &mut free);
+    completed(grower, columns)
+}
+
+/// All components completed, in order; and the free rows.
+fn completed(grower: &mut Grower<'_>, mut columns: Vec<Column>) -> (Vec<Column>, Vec<bool>) {
+    let mut free = vec![true; grower.diagonal.len()];
+    for column in &columns {
+        column.rows.iter().for_each(|&i| free[i] = false);
+    }
+    for column in &mut columns {
+        grower.complete(column, &mut free);
+    }
+    (columns, free)
+}
+
+/// The rows, those of largest diagonal first.
+fn by_diagonal(grower: &Grower<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..grower.diagonal.len()).collect();
+    order.sort_by(|&a, &b| grower.diagonal[b].total_cmp(&grower.diagonal[a]));
+    order
+}
+
+/// One component after the other, each on the rows that are left.
+fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
+    let n = grower.diagonal.len();
+    let mut free = vec![true; n];
+    let order = by_diagonal(grower);
+    let mut columns: Vec<Column> = Vec::with_capacity(r);
+    for k in 0..r {
+        // The columns to come need a row each.
+        let reserved: Vec<usize> = order
+            .iter()
+            .rev()
+            .filter(|&&i| free[i])
+            .take(r - 1 - k)
+            .copied()
+            .collect();
+        reserved.iter().for_each(|&i| free[i] = false);
+        let seeds: Vec<usize> = order
+            .iter()
+            .filter(|&&i| free[i])
+            .take(FIRST_SEEDS)
+            .copied()
+            .collect();
+        let mut best: Option<(f64, Column, Vec<bool>)> = None;
+        for row in seeds {
+            let mut column = grower.seeded(row);
+            let mut marks = free.clone();
+            marks[row] = false;
+            grower.complete(&mut column, &mut marks);
+            let cost = grower.cost(&column);
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, column, marks));
+            }
+        }
+        let Some((_, column, marks)) = best else {
+            break;
+        };
+        columns.push(column);
+        free = marks;
+        reserved.iter().for_each(|&i| free[i] = true);
+    }
+    (columns, free)
+}
+
+/// Improves a point with disjoint supports, or grows the first ones; returns a feasible point, no
+/// worse than `x`.
 pub(super) fn improve<P: Penalty>(
     oracle: &Oracle<'_, P>,
     p: &Array2<f64>,
-    x: &Array2<f64>,
+    x: Option<&Array2<f64>>,
     price: f64,
     seed: u64,
     pace: Pace<'_>,
 ) -> Array2<f64> {
-    let (n, r) = x.dim();
+    let (n, r) = (oracle.rows(), oracle.columns());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut grower = Grower {
         p,
@@ -257,21 +400,29 @@ pub(super) fn improve<P: Penalty>(
         price,
         shift: oracle.convexity,
         joins: 0,
+        pace,
     };
-    let mut columns = columns_of(&grower, x);
-    if columns.iter().any(|column| column.rows.is_empty()) {
-        columns = columns_of(&grower, &top_diagonal(oracle.problem.smooth, r));
-    }
-    let mut free = vec![true; n];
-    for column in &columns {
-        column.rows.iter().for_each(|&i| free[i] = false);
-    }
-    for column in &mut columns {
-        grower.complete(column, &mut free);
-    }
+    let given = x
+        .map(|x| columns_of(&grower, x))
+        .filter(|columns| columns.iter().all(|column| !column.rows.is_empty()));
+    let (mut columns, mut free) = match given {
+        Some(columns) => completed(&mut grower, columns),
+        None => {
+            let cost = |grower: &Grower<'_>, columns: &[Column]| -> f64 {
+                columns.iter().map(|column| grower.cost(column)).sum()
+            };
+            let grown = one_by_one(&mut grower, r);
+            let shared = together(&mut grower, r);
+            if cost(&grower, &grown.0) <= cost(&grower, &shared.0) {
+                grown
+            } else {
+                shared
+            }
+        }
+    };
     let mut order: Vec<usize> = (0..r).collect();
     let mut seeds: Vec<usize> = Vec::with_capacity(n);
-    while pace.progress(grower.joins / JOINS_PER_STEP) < 1.0 {
+    while !grower.is_late() {
         let group = if r == 1 {
             1
         } else {
