@@ -1,10 +1,10 @@
 """The hyperbolic structural probe, measured: ``python benches/structural_probe.py [table ...]``.
 
 Tables: ``race`` (20 s of every feasible method on the w1a row, T matched, from I and from a random
-J-orthogonal start), ``large`` (one full gradient with m = 10,000 and n = 50: seconds, busy cores, peak
-memory), ``variance`` (VR-J-JOBCD against J-JOBCD per component gradient). All of them by default. The
-competitors use the compiled gradient too, so that only the methods differ. Data come from
-``ORTHOBCD_DATA`` (default ``../shared/data``).
+J-orthogonal start), ``large`` (one full gradient with m = 10,000 and n = 50: seconds, busy cores,
+peak memory), ``variance`` (VR-J-JOBCD against J-JOBCD per component gradient). All of them by
+default. The competitors use the compiled gradient too, so that only the methods differ. Data come
+from ``ORTHOBCD_DATA`` (default ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def race(limit: float, options: argparse.Namespace) -> None:
     starts = {"I": np.eye(j.size), "random": rivals.random_j_orthogonal(j.astype(float), 1, 0.5)}
     print(f"w1a row, T_scale = {problem.scale:.6f}, {limit:g} s each")
     print(
-        f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} {'gradients':>9}"
+        f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} "
+        f"{'gradients':>9}"
     )
 
     def line(start: str, name: str, value: float, x: np.ndarray, count: int) -> None:
@@ -142,7 +143,7 @@ def race(limit: float, options: argparse.Namespace) -> None:
             for step in options.steps:
                 solver = ob.JOBCD(side=side, step=step) if step else ob.JOBCD(side=side)
                 result = ob.solve(problem, x0, solver=solver, max_time=limit, tol=0.0)
-                name = f"JOBCD {side} {'default' if not step else step}"
+                name = f"JOBCD {side} {step if step else 'default'}"
                 line(start, name, result.objective, result.x, len(result.history["objective"]))
         if options.own:
             continue

@@ -108,7 +108,7 @@ fn every_rule_and_side_descends_and_stays_feasible() {
     let signature = signature(n);
     let start = random_j_orthogonal(&signature, 0.3, 1).unwrap();
     let first = FiniteSum::value(&probe, start.view());
-    let accumulated = CurvatureRule::Accumulated { step: 0.4 };
+    let accumulated = CurvatureRule::Accumulated { step: 0.1 };
     for side in [Side::Rows, Side::Columns, Side::Both] {
         for (rule, probability) in [
             (accumulated, Some(1.0)),

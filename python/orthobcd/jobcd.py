@@ -48,13 +48,14 @@ class JOBCD:
         Where the curvature of the pair models of a sum over data rows comes from. "bound": a bound
         that holds everywhere, with what pays for a sampled gradient's error (the default where
         f has one). "adaptive": lowered where F falls as predicted, raised where it does not; F
-        never rises; not for a sampled gradient. "accumulated": every pair has its own, the root of
-        the sum of its squared slopes so far (as Adagrad), so steps decay; needs no bound; F may
-        rise and the best point is returned; not with a penalty (the default of
+        never rises; not for a sampled gradient. "accumulated": every pair has its own, from the
+        mean of its squared slopes so far, and follows the mean of its slopes (as Adam); with
+        ``max_time`` or ``max_sweeps`` the steps fall linearly to 0 where that ends; needs no bound;
+        F may rise and the best point is returned; not with a penalty (the default of
         `HyperbolicStructuralProbeProblem`).
-    step : float, default 0.4
-        With ``curvature="accumulated"``: length of the first move, relative to X, roughly. Halved
-        when F rises above its first value.
+    step : float, default 0.1
+        With ``curvature="accumulated"``: ‖ΔX‖/‖X‖ of the first iteration, roughly; with k matchings
+        the first angle or rapidity of a pair is step/√k. Halved when F rises above its first value.
     matchings : int, optional
         Disjoint matchings of rows solved per gradient, one after the other, each on the model as
         the ones before have left it. 1 is the paper's Jacobi update and the default of
@@ -77,7 +78,7 @@ class JOBCD:
     batch_size: int | None = None
     small_batch_size: int | None = None
     curvature: str | None = None
-    step: float = 0.4
+    step: float = 0.1
     matchings: int | None = None
 
     def __post_init__(self) -> None:

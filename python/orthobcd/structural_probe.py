@@ -144,9 +144,14 @@ class HyperbolicStructuralProbeProblem:
         return int(self.signature.size)
 
     @property
+    def n_columns(self) -> int:
+        """Columns of X: n, X is square."""
+        return int(self.signature.size)
+
+    @property
     def n_components(self) -> int:
         """n: X is square."""
-        return int(self.signature.size)
+        return self.n_columns
 
     def value_and_gradient(self, X: Any) -> tuple[float, FloatArray]:
         """``f(X)`` and ``∇f(X)``.

@@ -489,11 +489,12 @@ pub fn minimize_finite_sum<P: Penalty>(
                     (x, value, page.gradient) = (trial.start, trial.value, trial.gradient);
                 }
             }
-            if let Some((_, step)) = &mut accumulated
+            if let Some((sides, step)) = &mut accumulated
                 && !(value <= first)
             {
                 // Worse than the start: the step was too long.
                 *step *= 0.5;
+                sides.iter_mut().for_each(AccumulatedMoves::stop);
                 x = best.0.clone();
                 value = best.1;
                 if page.is_exact() {
@@ -565,16 +566,38 @@ pub fn minimize_finite_sum<P: Penalty>(
         if let Some((sides, step)) = &mut accumulated {
             let start = x.clone();
             let tournament = (order.as_slice(), options.matchings);
-            let length = (*step, options.theta);
-            let gradient = page.gradient.view();
+            let spent = options
+                .max_time
+                .map_or(0.0, |t| started.elapsed().as_secs_f64() / t)
+                .max(
+                    options
+                        .max_evaluations
+                        .map_or(0.0, |m| page.evaluations as f64 / m as f64),
+                );
+            let length = (*step * (1.0 - spent), options.theta);
+            // VXW: V moves the rows of X and Wᵀ those of I, one core each.
             let [rows, columns] = sides;
-            if columns_turn(options.side, iterations) {
-                x = transposed(&x);
-                columns.turn(&mut x, gradient.t(), tournament, length);
-                x = transposed(&x);
-            } else {
-                rows.turn(&mut x, gradient, tournament, length);
+            let mut jobs: Vec<(&mut AccumulatedMoves, Array2<f64>)> = Vec::with_capacity(2);
+            if options.side != Side::Columns {
+                rows.observe(start.view(), page.gradient.view());
+                jobs.push((rows, x));
             }
+            if options.side != Side::Rows {
+                columns.observe(start.t(), page.gradient.t());
+                jobs.push((columns, Array2::eye(n)));
+            }
+            let rotations = options.side == Side::Both;
+            let work = n * n * options.matchings.min(n);
+            threads.for_chunks(&mut jobs, 1, work, |k, job| {
+                let (moves, target) = &mut job[0];
+                moves.turn(target, tournament, length, rotations && k == 0);
+            });
+            let mut moved = jobs.into_iter().map(|(_, target)| target);
+            x = match (moved.next(), moved.next()) {
+                (Some(rows), Some(columns)) => rows.dot(&columns.t()),
+                (Some(columns), None) if options.side == Side::Columns => start.dot(&columns.t()),
+                (rows, _) => rows.unwrap_or_else(|| start.clone()),
+            };
             previous = Some(start);
             iterations += 1;
             if iterations % REPAIR_EVERY == 0 {

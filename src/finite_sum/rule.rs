@@ -18,21 +18,30 @@ pub enum CurvatureRule {
     /// For exact gradients: start from the gradient's size, halve less than that where F falls as
     /// the model says, double and go back where it does not. F never rises.
     Adaptive,
-    /// The proximal weight of the pair (i, j) is `√(S_ij + S̄)·√((n−1)/2) / step`, `S_ij = Σ_t K_ij²` with the
-    /// slope K_ij of the linear model along the pair's rotation or boost in iteration t, S̄ its mean over
-    /// all pairs (Adagrad of Duchi, Hazan and Singer, JMLR 2011, in the coordinates of the Lie
-    /// algebra). Needs no Lipschitz constant; not with a penalty. F may rise; where it rises above F
-    /// at the start, the best point is taken up again with half the step.
+    /// Every pair (i, j) has the linear model of its slope along its rotation or boost alone, K_ij, averaged over
+    /// the iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`), and the proximal weight `√(k S_ij) / (2·step)`,
+    /// `S_ij ← 0.99 S_ij + 0.01 K_ij²` (both unbiased: Adam of Kingma and Ba, ICLR 2015, in the
+    /// coordinates of the Lie algebra, its step taken by globally optimal pair solves). All slopes of an
+    /// iteration are those where it began. With `max_time` or `max_evaluations` the step falls linearly, to
+    /// 0 where the budget ends. With [`Side::Both`](crate::solver::Side) the rows of equal sign and all
+    /// columns move in one iteration. Needs no Lipschitz constant; not with a penalty. F may rise; where
+    /// it rises above F at the start, the best point is taken up again with half the step.
     Accumulated {
-        /// Length of the first iteration's move if all pairs move, relative to ‖I‖_F = √n, roughly.
+        /// ‖ΔX‖/‖X‖ of the first iteration, roughly: with k matchings the first angle or rapidity of a pair is
+        /// step/√k.
         step: f64,
     },
 }
 
-/// Moves of rows along the linear model `⟨G, ·⟩` with the weights of [`CurvatureRule::Accumulated`].
+/// Weights of the past in the mean slopes and squared slopes of [`CurvatureRule::Accumulated`].
+const MOMENTS: [f64; 2] = [0.9, 0.99];
+
+/// Moves of rows by [`CurvatureRule::Accumulated`].
 pub(crate) struct AccumulatedMoves {
-    /// Σ_t K_ij² of all pairs.
-    sums: Array2<f64>,
+    /// M_ij and S_ij, i < j, before they are made unbiased.
+    moments: [Array2<f64>; 2],
+    /// Their weights 1 − MOMENTS^t after t observations.
+    weights: [f64; 2],
     signature: Signature,
     /// Rows e₁ and e₂ of the pair at hand: ⟨EX, G⟩ = ⟨E, GXᵀ⟩ is a problem with two columns.
     unit: Array2<f64>,
@@ -49,7 +58,8 @@ impl AccumulatedMoves {
         let mut block = Block::new(2);
         block.set_signature(signature, Some(rapidity_bound));
         Self {
-            sums: Array2::zeros((n, n)),
+            moments: [Array2::zeros((n, n)), Array2::zeros((n, n))],
+            weights: [0.0; 2],
             signature: signature.clone(),
             unit: Array2::zeros((n, 2)),
             block,
@@ -59,41 +69,60 @@ impl AccumulatedMoves {
         }
     }
 
-    /// Adds the slopes K = GXᵀ − J(GXᵀ)ᵀJ of the entries of `image` = XGᵀ.
-    fn observe(&mut self, image: &Array2<f64>) {
+    /// Forgets the mean slopes, not the mean squares.
+    pub(crate) fn stop(&mut self) {
+        self.moments[0].fill(0.0);
+        self.weights[0] = 0.0;
+    }
+
+    /// Takes in the slopes K = GXᵀ − J(GXᵀ)ᵀJ at `x`.
+    pub(crate) fn observe(&mut self, x: ArrayView2<'_, f64>, gradient: ArrayView2<'_, f64>) {
+        let image = gradient.dot(&x.t());
         let n = image.nrows();
         let largest = image.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        for (weight, past) in self.weights.iter_mut().zip(MOMENTS) {
+            *weight = past * *weight + (1.0 - past);
+        }
         for i in 0..n {
-            for j in 0..i {
+            for j in i + 1..n {
                 let sign = self.signature.sign(i) * self.signature.sign(j);
-                let slope = image[[j, i]] - sign * image[[i, j]];
-                if slope.abs() > FLAT * largest {
-                    self.sums[[i, j]] += slope * slope;
+                let slope = image[[i, j]] - sign * image[[j, i]];
+                let slope = if slope.abs() > FLAT * largest {
+                    slope
+                } else {
+                    0.0
+                };
+                let powers = [slope, slope * slope];
+                for ((moment, past), power) in self.moments.iter_mut().zip(MOMENTS).zip(powers) {
+                    moment[[i, j]] = past * moment[[i, j]] + (1.0 - past) * power;
                 }
             }
         }
     }
 
-    /// Moves the rows of `x` by the first `rounds` matchings of the tournament among `order`, each on the
-    /// model as the ones before have left it. A pair costs O(n): XGᵀ turns with the rows of X.
+    /// Moves the rows of `x` by the first `rounds` matchings of the tournament among `order`, only pairs of
+    /// equal sign if `rotations`. A pair costs O(n).
     pub(crate) fn turn(
         &mut self,
         x: &mut Array2<f64>,
-        gradient: ArrayView2<'_, f64>,
         (order, rounds): (&[usize], usize),
         (step, theta): (f64, f64),
+        rotations: bool,
     ) {
         let n = order.len();
-        let mut image = x.dot(&gradient.t());
-        self.observe(&image);
-        let spread = 0.5 * (n - 1) as f64;
-        let mean = self.sums.sum() / (spread * n as f64);
+        let rounds = rounds.min(n + n % 2 - 1);
+        let angle = step / (rounds as f64).sqrt();
         let arch = pulp::Arch::new();
-        for round in 0..rounds.min(n + n % 2 - 1) {
+        for round in 0..rounds {
             for [i, j] in matching(order, round) {
+                let sign = self.signature.sign(i) * self.signature.sign(j);
+                if rotations && sign < 0.0 {
+                    continue;
+                }
                 self.visited += 1;
-                let sum = self.sums[[j, i]];
-                if sum == 0.0 {
+                let slope = self.moments[0][[i, j]] / self.weights[0];
+                let size = (self.moments[1][[i, j]] / self.weights[1]).sqrt();
+                if slope == 0.0 || size == 0.0 {
                     continue;
                 }
                 self.unit[[i, 0]] = 1.0;
@@ -102,18 +131,15 @@ impl AccumulatedMoves {
                 self.unit[[i, 0]] = 0.0;
                 self.unit[[j, 1]] = 0.0;
                 self.block.curvature_mut().fill(0.0);
-                for (k, row) in [i, j].into_iter().enumerate() {
-                    let target = self.block.gradient_row_mut(k);
-                    target[0] = image[[i, row]];
-                    target[1] = image[[j, row]];
-                }
+                self.block.gradient_row_mut(0)[..2].copy_from_slice(&[0.0, 0.5 * slope]);
+                self.block.gradient_row_mut(1)[..2].copy_from_slice(&[-0.5 * sign * slope, 0.0]);
                 let outcome = arch.dispatch(Sweep {
                     block: &mut self.block,
                     pairs: Pairs::Cross,
                     penalty: &NoPenalty,
                     options: PairOptions {
                         curvature: Curvature::Exact,
-                        alpha: theta + ((sum + mean) * spread).sqrt() / step,
+                        alpha: theta + size / (2.0 * angle),
                         metric: None,
                     },
                     scratch: &mut self.scratch,
@@ -123,9 +149,7 @@ impl AccumulatedMoves {
                 }
                 self.updates += outcome.updates;
                 let v = [self.block.row(0), self.block.row(1)];
-                let v = [[v[0][0], v[0][1]], [v[1][0], v[1][1]]];
-                turn_rows(x, i, j, v);
-                turn_rows(&mut image, i, j, v);
+                turn_rows(x, i, j, [[v[0][0], v[0][1]], [v[1][0], v[1][1]]]);
             }
         }
     }
