@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -394,10 +395,19 @@ def _begin_worker(bench: Bench, cores: Any) -> None:
     """Bind this process to a core of its own; the parent alone listens to Ctrl-C."""
     global _bench
     _bench = bench
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     core = cores.get()
     if core is not None:
         os.sched_setaffinity(0, {core})
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for tasks for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run_in_worker(task: Task) -> dict[str, Any]:
