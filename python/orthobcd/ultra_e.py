@@ -282,9 +282,14 @@ class UltraE:
             status = Status.CONVERGED
         while status is Status.MAX_SWEEPS and self.n_epochs_ < self.max_epochs:
             started = time.perf_counter()
-            state, loss, error = _core.ultra_e_epoch(
-                self._state, train, self._signs(), options, self.n_epochs_, self.n_threads
-            )
+            try:
+                state, loss, error = _core.ultra_e_epoch(
+                    self._state, train, self._signs(), options, self.n_epochs_, self.n_threads
+                )
+            except KeyboardInterrupt:
+                # The signal came after the core's last look at it: the epoch is given up.
+                status = Status.INTERRUPTED
+                break
             if error is not None:
                 self._finish(Status.INTERRUPTED)
                 raise error
