@@ -196,12 +196,6 @@ impl Page {
         self.batch == self.order.len() && self.probability == 1.0
     }
 
-    /// Takes over the exact gradient.
-    fn set_exact(&mut self, gradient: Array2<f64>) {
-        self.evaluations += self.order.len() as u64;
-        self.gradient = gradient;
-    }
-
     /// A uniformly random subset of `size` components, without replacement.
     fn sample(&mut self, size: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         let n = self.order.len();
@@ -475,7 +469,7 @@ pub fn minimize_finite_sum<P: Penalty>(
             let mut value = penalty.value(x.view());
             if page.is_exact() {
                 let (smooth, gradient) = sum.value_and_gradient(x.view());
-                page.set_exact(gradient);
+                page.gradient = gradient;
                 ready = true;
                 value += smooth;
             } else {
@@ -498,7 +492,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                 x = best.0.clone();
                 value = best.1;
                 if page.is_exact() {
-                    page.set_exact(sum.value_and_gradient(x.view()).1);
+                    page.gradient = sum.value_and_gradient(x.view()).1;
                 }
                 previous = None;
             }
@@ -555,7 +549,9 @@ pub fn minimize_finite_sum<P: Penalty>(
         {
             break Status::MaxSweeps;
         }
-        if !ready {
+        if ready {
+            page.evaluations += components;
+        } else {
             page.update(sum, x.view(), previous.as_ref().map(|p| p.view()), &mut rng);
         }
         if adaptive && iterations == 0 && options.curvature.is_none() {
