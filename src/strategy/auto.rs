@@ -223,6 +223,9 @@ struct Shared<'a, P: Penalty> {
     clock: &'a Clock,
     /// Rotated spectral solution.
     rotated: Array2<f64>,
+    /// Whether the penalty is small beside f at the rotated spectral solution: a solution is then
+    /// likely to be dense, and methods that move all rows at once come first.
+    dense: bool,
     spectral: Array2<f64>,
     covariance: Option<Array2<f64>>,
     given: Option<Array2<f64>>,
@@ -380,17 +383,10 @@ impl<P: Penalty> Shared<'_, P> {
         decorrelated(self.auto.options.seed, index)
     }
 
-    /// Whether the penalty is small beside f at the rotated spectral solution: a solution is then
-    /// likely to be dense, and methods that move all rows at once come first.
-    fn is_dense(&self) -> bool {
-        let (value, _) = self.oracle.value_and_gradient(&self.rotated);
-        self.problem.penalty.value(self.rotated.view()) < value.abs()
-    }
-
     /// The strategies that fit the problem, best first.
     fn plan(&self) -> Vec<Strategy> {
         use Strategy::*;
-        let dense = self.is_dense();
+        let dense = self.dense;
         let mut plan = match self.problem.penalty.form() {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
             Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
@@ -475,6 +471,20 @@ impl<P: Penalty> Shared<'_, P> {
         self.settle(&x, &y).map(|x| self.tangent(x, pace.rest(0.2)))
     }
 
+    /// How the smoothing of a fresh descent from x falls.
+    fn schedule(&self, x: &Array2<f64>, pace: Pace<'_>) -> smoothed::Schedule {
+        match self.problem.penalty.form() {
+            Form::Count(_) => smoothed::COUNT,
+            Form::Absolute(_) => smoothed::absolute(&self.oracle, x, pace),
+            // Smooth already.
+            _ => smoothed::Schedule {
+                stages: 1,
+                early: 0,
+                ..smoothed::BRIEF
+            },
+        }
+    }
+
     /// Smoothed descents from `first`, if there is one, and from random rotations of the spectral
     /// solution.
     fn race(
@@ -550,16 +560,7 @@ impl<P: Penalty> Shared<'_, P> {
             }
             Strategy::Smoothed => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
-                let schedule = match self.problem.penalty.form() {
-                    Form::Count(_) => smoothed::COUNT,
-                    Form::Absolute(_) => smoothed::absolute(&self.oracle, &rotated, pace),
-                    // Smooth already.
-                    _ => smoothed::Schedule {
-                        stages: 1,
-                        early: 0,
-                        ..smoothed::BRIEF
-                    },
-                };
+                let schedule = self.schedule(&rotated, pace);
                 // A slow descent forgets its start, unless varimax has locked it.
                 let near = !repeated && schedule.stages < smoothed::ABSOLUTE.stages;
                 let (x, epsilon) =
@@ -628,7 +629,7 @@ impl<P: Penalty> Shared<'_, P> {
     fn perturbations(&self) -> Vec<Strategy> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
-            Form::Count(_) if self.is_dense() => vec![Splitting, Splitting, Smoothed],
+            Form::Count(_) if self.dense => vec![Splitting, Splitting, Smoothed],
             Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
@@ -680,19 +681,18 @@ impl<P: Penalty> Shared<'_, P> {
             }
             (Strategy::Smoothed, _) => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
-                let count = matches!(self.problem.penalty.form(), Form::Count(_));
-                let schedule = match draw < AFRESH {
-                    _ if count => smoothed::COUNT,
-                    true => smoothed::absolute(&self.oracle, base, pace),
-                    false => smoothed::BRIEF,
-                };
                 let (x, epsilon) = if draw < AFRESH {
+                    let schedule = self.schedule(base, pace);
                     self.race(schedule, None, seed, pace.first(0.8))
                 } else {
                     let from = kicked(base, 0.04 * draw, seed);
+                    let near = match self.problem.penalty.form() {
+                        Form::Count(_) => smoothed::COUNT,
+                        _ => smoothed::BRIEF,
+                    };
                     let schedule = smoothed::Schedule {
-                        first: schedule.first * draw,
-                        ..schedule
+                        first: near.first * draw,
+                        ..near
                     };
                     smoothed::descend(&self.oracle, from, schedule, pace.first(0.8))
                 };
@@ -926,8 +926,10 @@ impl<'a, P: Penalty> Board<'a, P> {
             Form::Count(_) | Form::NonNegative => supports::covariance(&oracle),
             _ => None,
         };
+        let (value, _) = oracle.value_and_gradient(&rotated);
         let shared = Shared {
             problem,
+            dense: problem.penalty.value(rotated.view()) < value.abs(),
             oracle,
             auto,
             clock,
@@ -953,9 +955,10 @@ impl<'a, P: Penalty> Board<'a, P> {
             // One round for a dense solution: for ℓ1 one slow descent is better than several quick
             // ones, for ℓ0 what comes out is best improved by splitting again.
             let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
-                && shared.is_dense();
+                && shared.dense;
             // One core tries two kinds of start as well.
-            (workers * if once { 1 } else { each as usize }).max(workers.max(2))
+            let fitting = workers * if once { 1 } else { each as usize };
+            fitting.max(workers).max(2)
         });
         let count = auto.starts.unwrap_or_else(|| match room {
             Some(room) => room.clamp(workers, plan.len().max(workers)),

@@ -31,8 +31,9 @@ const GROWTH: usize = 8;
 /// Passes of dropping and adding after growth.
 const TRADES: usize = 6;
 
-/// Free rows from which each of the first components is grown: those of largest diagonal.
-const FIRST_SEEDS: usize = 3;
+/// Free rows from which a component is grown, the best kept: those of largest diagonal for the first
+/// ones, random ones later.
+const SEEDS: usize = 3;
 
 /// One component.
 #[derive(Debug, Clone, Default)]
@@ -283,6 +284,22 @@ impl Grower<'_> {
             }
         }
     }
+
+    /// The cheapest of the columns grown from some free rows, its cost, and what is free then.
+    fn best_from(&mut self, seeds: &[usize], free: &[bool]) -> Option<(f64, Column, Vec<bool>)> {
+        let mut best: Option<(f64, Column, Vec<bool>)> = None;
+        for &row in seeds {
+            let mut column = self.seeded(row);
+            let mut marks = free.to_vec();
+            marks[row] = false;
+            self.complete(&mut column, &mut marks);
+            let cost = self.cost(&column);
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, column, marks));
+            }
+        }
+        best
+    }
 }
 
 /// The disjoint columns of x: every row belongs to its largest entry.
@@ -358,21 +375,10 @@ fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
         let seeds: Vec<usize> = order
             .iter()
             .filter(|&&i| free[i])
-            .take(FIRST_SEEDS)
+            .take(SEEDS)
             .copied()
             .collect();
-        let mut best: Option<(f64, Column, Vec<bool>)> = None;
-        for row in seeds {
-            let mut column = grower.seeded(row);
-            let mut marks = free.clone();
-            marks[row] = false;
-            grower.complete(&mut column, &mut marks);
-            let cost = grower.cost(&column);
-            if best.as_ref().is_none_or(|b| cost < b.0) {
-                best = Some((cost, column, marks));
-            }
-        }
-        let Some((_, column, marks)) = best else {
+        let Some((_, column, marks)) = grower.best_from(&seeds, &free) else {
             break;
         };
         columns.push(column);
@@ -441,20 +447,10 @@ pub(super) fn improve<P: Penalty>(
         for _ in &emptied {
             seeds.clear();
             seeds.extend((0..n).filter(|&i| trial_free[i]));
-            let tries = 3.min(seeds.len());
-            let mut best: Option<(f64, Column, Vec<bool>)> = None;
-            for _ in 0..tries {
-                let row = seeds[rng.random_range(0..seeds.len())];
-                let mut column = grower.seeded(row);
-                let mut marks = trial_free.clone();
-                marks[row] = false;
-                grower.complete(&mut column, &mut marks);
-                let cost = grower.cost(&column);
-                if best.as_ref().is_none_or(|b| cost < b.0) {
-                    best = Some((cost, column, marks));
-                }
-            }
-            let Some((cost, column, marks)) = best else {
+            let tried: Vec<usize> = (0..SEEDS.min(seeds.len()))
+                .map(|_| seeds[rng.random_range(0..seeds.len())])
+                .collect();
+            let Some((cost, column, marks)) = grower.best_from(&tried, &trial_free) else {
                 break;
             };
             after += cost;
