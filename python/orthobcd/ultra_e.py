@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from ._checks import FloatArray, as_choice, as_float, as_int
+from ._interrupt import CtrlC
 from .hyperbolic import double_projection
 from .hyperbolic_problems import as_signature
 from .result import Status
@@ -280,52 +281,67 @@ class UltraE:
         status = Status.MAX_SWEEPS
         if self._stopped_early():
             status = Status.CONVERGED
-        while status is Status.MAX_SWEEPS and self.n_epochs_ < self.max_epochs:
-            started = time.perf_counter()
-            try:
-                state, loss, error = _core.ultra_e_epoch(
-                    self._state, train, self._signs(), options, self.n_epochs_, self.n_threads
+        with CtrlC() as ctrl_c:
+            while status is Status.MAX_SWEEPS and self.n_epochs_ < self.max_epochs:
+                started = time.perf_counter()
+                epoch = ctrl_c.during(
+                    _core.ultra_e_epoch,
+                    self._state,
+                    train,
+                    self._signs(),
+                    options,
+                    self.n_epochs_,
+                    self.n_threads,
                 )
-            except KeyboardInterrupt:
-                # The signal came after the core's last look at it: the epoch is given up.
-                status = Status.INTERRUPTED
-                break
-            if error is not None:
-                self._finish(Status.INTERRUPTED)
-                raise error
-            if loss is None:
-                status = Status.INTERRUPTED
-                break
-            self._state = state
-            self.n_epochs_ += 1
-            seconds = time.perf_counter() - started
-            event = {"epoch": float(self.n_epochs_), "seconds": seconds, "loss": loss}
-            for name in ("epoch", "seconds", "loss"):
-                self.history_[name] = np.append(self.history_[name], event[name])
-            due = self.n_epochs_ % self.valid_every == 0 or self.n_epochs_ == self.max_epochs
-            if held is None:
-                self._best, self.best_epoch_ = state, self.n_epochs_
-            elif due:
-                event["valid_mrr"] = self._validate(held, filtered, options)
-                if self._stopped_early():
-                    status = Status.CONVERGED
-            if checkpoint is not None and (
-                self.n_epochs_ % every == 0
-                or status is not Status.MAX_SWEEPS
-                or self.n_epochs_ == self.max_epochs
-            ):
-                self._write(checkpoint, fingerprint)
-            if self.verbose:
-                logger.info("%s", _line(event, self.max_epochs))
-            if callback is not None:
-                try:
-                    stop = bool(callback(event))
-                except BaseException:
+                state, loss, error = (None, None, None) if epoch is None else epoch
+                if error is not None:
                     self._finish(Status.INTERRUPTED)
-                    raise
-                if stop:
+                    raise error
+                if loss is None:
+                    # The epoch is given up.
                     status = Status.INTERRUPTED
-        self._finish(status)
+                    break
+                self._state = state
+                self.n_epochs_ += 1
+                seconds = time.perf_counter() - started
+                event = {"epoch": float(self.n_epochs_), "seconds": seconds, "loss": loss}
+                for name in ("epoch", "seconds", "loss"):
+                    self.history_[name] = np.append(self.history_[name], event[name])
+                due = self.n_epochs_ % self.valid_every == 0 or self.n_epochs_ == self.max_epochs
+                if held is None:
+                    self._best, self.best_epoch_ = state, self.n_epochs_
+                elif due:
+                    started = time.perf_counter()
+                    ranking = ctrl_c.during(self._rank, state, held, filtered, options)
+                    if ranking is None:
+                        # The checkpoint before this epoch stays: from it the curve is the same.
+                        checkpoint = None
+                    else:
+                        event["valid_mrr"] = ranking.mrr
+                        self._validated(ranking.mrr, time.perf_counter() - started)
+                        if self._stopped_early():
+                            status = Status.CONVERGED
+                if checkpoint is not None and (
+                    self.n_epochs_ % every == 0
+                    or status is not Status.MAX_SWEEPS
+                    or self.n_epochs_ == self.max_epochs
+                ):
+                    self._write(checkpoint, fingerprint)
+                if self.verbose:
+                    logger.info("%s", _line(event, self.max_epochs))
+                if callback is not None:
+                    try:
+                        stop = bool(ctrl_c.during(callback, event))
+                    except BaseException:
+                        self._finish(Status.INTERRUPTED)
+                        raise
+                    if stop:
+                        status = Status.INTERRUPTED
+                if ctrl_c.pressed:
+                    status = Status.INTERRUPTED
+            if status is Status.INTERRUPTED and checkpoint is not None:
+                self._write(checkpoint, fingerprint)
+            self._finish(status)
         return self
 
     def score_triples(self, triples: Any) -> FloatArray:
@@ -453,18 +469,14 @@ class UltraE:
         ranks = _core.ultra_e_ranks(state, triples, known, self._signs(), options, self.n_threads)
         return Ranking(ranks[:, 0].copy(), ranks[:, 1].copy())
 
-    def _validate(self, held: IntArray, known: IntArray, options: tuple[Any, ...]) -> float:
-        started = time.perf_counter()
-        mrr = self._rank(self._state, held, known, options).mrr
-        values = (float(self.n_epochs_), mrr, time.perf_counter() - started)
-        for name, value in zip(HISTORY[3:], values, strict=True):
+    def _validated(self, mrr: float, seconds: float) -> None:
+        for name, value in zip(HISTORY[3:], (float(self.n_epochs_), mrr, seconds), strict=True):
             self.history_[name] = np.append(self.history_[name], value)
         if mrr > self._best_mrr:
             self._best, self._best_mrr, self._stale = self._state, mrr, 0
             self.best_epoch_ = self.n_epochs_
         else:
             self._stale += 1
-        return mrr
 
     def _stopped_early(self) -> bool:
         return self.patience is not None and self._stale >= self.patience

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import signal
 import subprocess
@@ -307,6 +308,56 @@ print(estimator.status_.name, estimator.n_epochs_ >= 1, len(estimator.score_trip
         child.send_signal(signal.SIGINT)
         out, _ = child.communicate(timeout=30)
     assert out.split() == ["INTERRUPTED", "True", str(len(TRAIN))]
+
+
+@pytest.fixture
+def default_sigint():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("where", ["between", "callback", "validation"])
+def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, tmp_path):
+    """Wherever Ctrl-C comes, the second epoch is whole and the last one."""
+    whole = model(max_epochs=2, valid_every=1).fit(TRAIN, VALID)
+    path = tmp_path / "state.npz"
+    estimator = model(max_epochs=5, valid_every=1, verbose=where == "between")
+
+    def press(*_):
+        if estimator.n_epochs_ == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    if where == "between":
+        handler = logging.Handler()
+        handler.emit = press
+        log = logging.getLogger("orthobcd")
+        monkeypatch.setattr(log, "handlers", [handler])
+        monkeypatch.setattr(log, "level", logging.INFO)
+    elif where == "validation":
+        rank = ob.UltraE._rank
+        monkeypatch.setattr(ob.UltraE, "_rank", lambda self, *a: (press(), rank(self, *a))[1])
+    estimator.fit(TRAIN, VALID, checkpoint=path, callback=press if where == "callback" else None)
+    assert estimator.status_ is ob.Status.INTERRUPTED
+    assert estimator.n_epochs_ == 2
+    assert [len(estimator.history_[name]) for name in ("epoch", "seconds", "loss")] == [2, 2, 2]
+    assert len(estimator.history_["valid_mrr"]) == (1 if where == "validation" else 2)
+    assert np.array_equal(estimator.history_["loss"], whole.history_["loss"])
+    assert ob.UltraE.load(path).n_epochs_ == (1 if where == "validation" else 2)
+
+
+def test_ctrl_c_is_left_to_the_program_s_handler(monkeypatch):
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        estimator = model(max_epochs=2).fit(
+            TRAIN, callback=lambda _: signal.raise_signal(signal.SIGINT)
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(seen) == 2
+    assert estimator.status_ is ob.Status.MAX_SWEEPS
 
 
 def test_progress_lines(caplog):
