@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::{Clock, Pace};
-use super::geometry::{polar, project_on_support, varimax};
+use super::geometry::{polar, project_near_support, varimax};
 use super::oracle::Oracle;
 use super::path::{default_stages, follow_path, top_diagonal};
 use super::{escape, forward, mixed, smoothed, splitting, supports, workers};
@@ -391,10 +391,10 @@ impl<P: Penalty> Shared<'_, P> {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
             Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
             Form::Count(_) => vec![
-                Forward, Splitting, Supports, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
+                Supports, Splitting, Forward, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
             Form::Absolute(_) if dense => vec![Smoothed, Smoothed, Splitting, Path],
-            Form::Absolute(_) => vec![Path, Smoothed, Splitting, Sparse, Smoothed, Varimax, Sparse],
+            Form::Absolute(_) => vec![Smoothed, Splitting, Path, Sparse, Smoothed, Varimax, Sparse],
             Form::NonNegative => vec![Supports, Supports, Splitting, Partition],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
         };
@@ -413,7 +413,7 @@ impl<P: Penalty> Shared<'_, P> {
         match self.problem.penalty.form() {
             Form::NonNegative => Some(start::round_to_partition(y.view())),
             Form::Zero | Form::Other => Some(x.clone()),
-            _ => project_on_support(x, y, false),
+            _ => project_near_support(x, y),
         }
     }
 
@@ -630,7 +630,7 @@ impl<P: Penalty> Shared<'_, P> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
             Form::Count(_) if self.dense => vec![Splitting, Splitting, Smoothed],
-            Form::Count(_) => vec![Forward, Splitting, Supports, Path, Smoothed],
+            Form::Count(_) => vec![Supports, Forward, Splitting, Path, Smoothed],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
             Form::NonNegative => vec![Supports, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
@@ -956,9 +956,13 @@ impl<'a, P: Penalty> Board<'a, P> {
             // ones, for ℓ0 what comes out is best improved by splitting again.
             let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
                 && shared.dense;
-            // One core tries two kinds of start as well.
+            // One core tries two kinds of start as well, but for ℓ1, where half the time is too short.
+            let least = match problem.penalty.form() {
+                Form::Absolute(_) => 1,
+                _ => 2,
+            };
             let fitting = workers * if once { 1 } else { each as usize };
-            fitting.max(workers).max(2)
+            fitting.max(workers).max(least)
         });
         let count = auto.starts.unwrap_or_else(|| match room {
             Some(room) => room.clamp(workers, plan.len().max(workers)),
@@ -1084,7 +1088,7 @@ impl<'a, P: Penalty> Board<'a, P> {
         };
         let ways = shared.perturbations();
         // (improvements, attempts) of every way; one whose start came out far from the best is not
-        // expected to do better from there.
+        // expected to do better from there, unless it only changes the best point.
         let mut record: Vec<(f64, f64)> = ways
             .iter()
             .map(|way| {
@@ -1095,7 +1099,9 @@ impl<'a, P: Penalty> Board<'a, P> {
                     .filter(|s| s.strategy == name)
                     .map(|s| s.objective - self.best.objective)
                     .fold(f64::INFINITY, f64::min);
-                let promising = !(near.is_finite() && near > NEAR * self.best.objective.abs());
+                let local = matches!(way, Strategy::Supports | Strategy::Forward);
+                let promising =
+                    local || !(near.is_finite() && near > NEAR * self.best.objective.abs());
                 (if promising { 1.0 } else { 0.05 }, 1.0)
             })
             .collect();

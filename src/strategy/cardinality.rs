@@ -222,7 +222,7 @@ impl Search<'_> {
         for &(_, value, entry) in additions {
             moved[entry] = value;
         }
-        let projected = project_on_support(&moved, &moved, false)?;
+        let projected = project_on_support(&moved, &moved)?;
         let (before, _) = self.oracle.value_and_gradient(&projected);
         let probe = self.descended(projected, PROBE_STEPS);
         if 2.0 * probe.value - before > worth {
@@ -236,7 +236,7 @@ impl Search<'_> {
     fn at_count(&mut self, x: Array2<f64>, count: usize) -> Option<Point> {
         let mut point = Point {
             value: f64::INFINITY,
-            x: project_on_support(&x, &x, false)?,
+            x: project_on_support(&x, &x)?,
         };
         loop {
             let now = nonzeros(&point.x);

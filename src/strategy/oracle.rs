@@ -5,7 +5,7 @@ use ndarray::{Array2, Zip};
 use super::geometry::{Manifold, inner};
 use super::product::symmetric_product;
 use crate::penalty::{Form, Penalty, Weights};
-use crate::smooth;
+use crate::smooth::{self, Smooth};
 use crate::solver::Problem;
 use crate::threads::Threads;
 
@@ -19,6 +19,8 @@ pub(super) struct Oracle<'a, P: Penalty> {
     /// Largest eigenvalue of the Hessian, at least 0: the inertia that majorises f.
     pub(super) convexity: f64,
     pub(super) serial: Threads,
+    /// C/`lipschitz` in single precision, if f is a plain quadratic with a stored C.
+    single: Option<Vec<f32>>,
 }
 
 impl<'a, P: Penalty> Oracle<'a, P> {
@@ -36,7 +38,10 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         if !(lipschitz > 0.0) {
             lipschitz = linear.max(1.0);
         }
+        let single =
+            plain(problem.smooth).map(|c| c.iter().map(|&v| (v / lipschitz) as f32).collect());
         Self {
+            single,
             problem,
             manifold: Manifold::new(problem.signature, k),
             lipschitz,
@@ -56,13 +61,19 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// f and ∇f.
     pub(super) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
-        let smooth = self.problem.smooth;
-        if let (Some(c), None, None) = (smooth.dense(), smooth.linear(), smooth.metric())
-            && let Some(gradient) = symmetric_product(c, x.view())
-        {
-            return (0.5 * inner(&gradient, x), gradient);
+        match plain(self.problem.smooth) {
+            Some(c) => with_value(symmetric_product(c, x.view()), x),
+            None => smooth::value_and_gradient(self.problem.smooth, x.view(), &self.serial),
         }
-        smooth::value_and_gradient(smooth, x.view(), &self.serial)
+    }
+
+    /// f and ∇f to about 1e-6 relative where that is faster: enough while a method only looks for
+    /// the region of a good point.
+    pub(super) fn rough_value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
+        match &self.single {
+            Some(c) => with_value(symmetric_product(c, x.view()) * self.lipschitz, x),
+            None => self.value_and_gradient(x),
+        }
     }
 
     /// F.
@@ -107,4 +118,16 @@ pub(super) fn soft(value: f64, threshold: f64) -> f64 {
     } else {
         0.0
     }
+}
+
+/// C by rows, if f = ½⟨X, C X⟩ with a stored C.
+fn plain(smooth: &dyn Smooth) -> Option<&[f64]> {
+    match (smooth.dense(), smooth.linear(), smooth.metric()) {
+        (Some(c), None, None) => c.to_slice(),
+        _ => None,
+    }
+}
+
+fn with_value(gradient: Array2<f64>, x: &Array2<f64>) -> (f64, Array2<f64>) {
+    (0.5 * inner(&gradient, x), gradient)
 }

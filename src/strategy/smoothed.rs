@@ -61,7 +61,7 @@ pub(super) const BRIEF: Schedule = Schedule {
 };
 
 /// Number of steps from which [`ABSOLUTE`] is better than [`BRIEF`].
-const SLOW: usize = 800;
+const SLOW: usize = 2500;
 
 /// Steps that are taken to know how many there will be.
 const PROBE: usize = 3;
@@ -126,7 +126,7 @@ fn smoothed<P: Penalty>(
     x: &Array2<f64>,
     epsilon: f64,
 ) -> (f64, Array2<f64>) {
-    let (mut value, mut gradient) = oracle.value_and_gradient(x);
+    let (mut value, mut gradient) = oracle.rough_value_and_gradient(x);
     let squared = epsilon * epsilon;
     match oracle.problem.penalty.form() {
         Form::Count(lambda) => {

@@ -59,7 +59,7 @@ pub(super) fn anneal<P: Penalty>(
     loop {
         let ratio = pace.progress(step);
         let beta = first * (last / first).powf(ratio);
-        let (_, mut target) = oracle.value_and_gradient(&x);
+        let (_, mut target) = oracle.rough_value_and_gradient(&x);
         target += &multiplier;
         target.mapv_inplace(|v| -v);
         target.scaled_add(beta, &y);
