@@ -11,7 +11,7 @@ use super::clock::{Clock, Pace};
 use super::geometry::{polar, project_near_support, varimax};
 use super::oracle::Oracle;
 use super::path::{default_stages, follow_path, top_diagonal};
-use super::{escape, forward, mixed, smoothed, splitting, supports, workers};
+use super::{escape, forward, mixed, partition, smoothed, splitting, supports, workers};
 use crate::certificate::known_optimum;
 use crate::error::{Error, Result};
 use crate::linalg;
@@ -42,6 +42,7 @@ const SPLITTING_STEPS: usize = 400;
 const SMOOTHED_STEPS: usize = 800;
 const SUPPORT_STEPS: usize = 400;
 const TANGENT_STEPS: usize = 300;
+const PARTITION_STEPS: usize = 40;
 
 /// Without a time limit: most rounds of perturbation, their width, and the n²r that they are worth.
 const FREE_ROUNDS: usize = 8;
@@ -87,7 +88,7 @@ pub enum Strategy {
     Varimax,
     /// A random orthonormal matrix.
     Dense,
-    /// A random partition of the rows.
+    /// Columns and owners of a partition of the rows in turn, perturbed; a random one if not X ≥ 0.
     Partition,
 }
 
@@ -395,7 +396,7 @@ impl<P: Penalty> Shared<'_, P> {
             ],
             Form::Absolute(_) if dense => vec![Smoothed, Smoothed, Splitting, Path],
             Form::Absolute(_) => vec![Smoothed, Splitting, Path, Sparse, Smoothed, Varimax, Sparse],
-            Form::NonNegative => vec![Supports, Supports, Splitting, Partition],
+            Form::NonNegative => vec![Supports, Partition, Splitting, Supports],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
         };
         if self.covariance.is_none() {
@@ -597,7 +598,16 @@ impl<P: Penalty> Shared<'_, P> {
             },
             Strategy::Varimax => Some(rotated),
             Strategy::Dense => Some(start::random(n, r, seed)),
-            Strategy::Partition => Some(start::partition(n, r, seed)),
+            Strategy::Partition if !nonnegative => Some(start::partition(n, r, seed)),
+            Strategy::Partition => {
+                let x = if repeated {
+                    start::partition(n, r, seed)
+                } else {
+                    start::round_to_partition(rotated.view())
+                };
+                let pace = self.clock.pace(until, PARTITION_STEPS);
+                Some(partition::improve(&self.oracle, &x, seed, pace))
+            }
         };
         let x = x.filter(|x| x.iter().all(|v| v.is_finite()));
         let x = match x {
@@ -632,7 +642,7 @@ impl<P: Penalty> Shared<'_, P> {
             Form::Count(_) if self.dense => vec![Splitting, Splitting, Smoothed],
             Form::Count(_) => vec![Supports, Forward, Splitting, Path, Smoothed],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Dense],
-            Form::NonNegative => vec![Supports, Supports, Splitting],
+            Form::NonNegative => vec![Partition, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
         };
         if self.covariance.is_none() {
@@ -670,6 +680,10 @@ impl<P: Penalty> Shared<'_, P> {
                     }
                     _ => base.clone(),
                 }
+            }
+            (Strategy::Partition, _) => {
+                let pace = self.clock.pace(until, PARTITION_STEPS);
+                partition::improve(&self.oracle, base, seed, pace)
             }
             (Strategy::Splitting, _) => {
                 let (first, last) = splitting::range(&self.oracle, &self.rotated);
@@ -1099,7 +1113,10 @@ impl<'a, P: Penalty> Board<'a, P> {
                     .filter(|s| s.strategy == name)
                     .map(|s| s.objective - self.best.objective)
                     .fold(f64::INFINITY, f64::min);
-                let local = matches!(way, Strategy::Supports | Strategy::Forward);
+                let local = matches!(
+                    way,
+                    Strategy::Supports | Strategy::Forward | Strategy::Partition
+                );
                 let promising =
                     local || !(near.is_finite() && near > NEAR * self.best.objective.abs());
                 (if promising { 1.0 } else { 0.05 }, 1.0)

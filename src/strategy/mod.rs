@@ -11,7 +11,8 @@
 //! | [`Strategy::Forward`] | forward selection of components with disjoint supports; large λ for ℓ0 |
 //! | [`Strategy::Path`] | decreasing λ from the closed-form optimum; heavy-tailed data |
 //! | [`Strategy::Sparse`] | the same from random rows |
-//! | [`Strategy::Spectral`], [`Strategy::Varimax`], [`Strategy::Dense`], [`Strategy::Partition`] | everything else |
+//! | [`Strategy::Partition`] | columns and owners of a partition in turn, perturbed; X ≥ 0 |
+//! | [`Strategy::Spectral`], [`Strategy::Varimax`], [`Strategy::Dense`] | everything else |
 //!
 //! Every start ends feasible (projection onto {XᵀX = I, its support}); the best are polished by exact
 //! pair sweeps and by the tangent steps that pairs cannot make. With time left, the best point is
@@ -31,6 +32,7 @@ mod forward;
 mod geometry;
 mod mixed;
 mod oracle;
+mod partition;
 mod path;
 mod product;
 mod smoothed;
