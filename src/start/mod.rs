@@ -119,7 +119,6 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
         }
     }
     let mut out = Array2::<f64>::zeros((n, r));
-    let mut taken = vec![false; n];
     for (i, row) in signed.outer_iter().enumerate() {
         let best = (0..r)
             .max_by(|&a, &b| row[a].total_cmp(&row[b]))
@@ -128,29 +127,34 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
             out[[i, best]] = row[best];
         }
     }
+    complete_partition(&mut out, |i, k| signed[[i, k]].abs());
+    out
+}
+
+/// Gives every empty column of a matrix with at most one nonzero a row the row of largest weight(i, k)
+/// whose removal empties no other column, and normalises the columns.
+pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usize) -> f64) {
+    let (n, r) = x.dim();
     for k in 0..r {
-        if out.column(k).iter().all(|&v| v == 0.0) {
-            // The largest entry whose removal does not empty another column.
-            let candidate = (0..n)
-                .filter(|&i| !taken[i])
-                .filter(|&i| {
-                    (0..r).all(|l| {
-                        out[[i, l]] == 0.0 || out.column(l).iter().filter(|v| **v > 0.0).count() > 1
-                    })
-                })
-                .max_by(|&a, &b| signed[[a, k]].abs().total_cmp(&signed[[b, k]].abs()));
-            if let Some(i) = candidate {
-                out.row_mut(i).fill(0.0);
-                out[[i, k]] = 1.0;
-                taken[i] = true;
-            }
+        if x.column(k).iter().any(|&v| v > 0.0) {
+            continue;
+        }
+        let sizes: Vec<usize> = x
+            .axis_iter(Axis(1))
+            .map(|column| column.iter().filter(|v| **v > 0.0).count())
+            .collect();
+        let candidate = (0..n)
+            .filter(|&i| (0..r).all(|l| x[[i, l]] == 0.0 || sizes[l] > 1))
+            .max_by(|&a, &b| weight(a, k).total_cmp(&weight(b, k)));
+        if let Some(i) = candidate {
+            x.row_mut(i).fill(0.0);
+            x[[i, k]] = 1.0;
         }
     }
-    for mut column in out.axis_iter_mut(Axis(1)) {
+    for mut column in x.axis_iter_mut(Axis(1)) {
         let norm = column.dot(&column).sqrt();
         column.mapv_inplace(|v| v / norm);
     }
-    out
 }
 
 /// Distance ‖X₀ᵀX₀ − I‖_F, relative to √r, up to which a given start counts as feasible; the

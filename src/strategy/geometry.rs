@@ -170,15 +170,7 @@ impl<'a> Manifold<'a> {
                 return (size <= feasible * scale).then_some(x);
             }
             before = size;
-            let lift = |lambda: &Array2<f64>| {
-                let mut lifted = normals.dot(lambda);
-                Zip::from(&mut lifted).and(&x).for_each(|d, &v| {
-                    if v == 0.0 {
-                        *d = 0.0;
-                    }
-                });
-                lifted
-            };
+            let lift = |lambda: &Array2<f64>| masked(normals.dot(lambda), &x);
             let operator = |lambda: &Array2<f64>| {
                 let product = normals.t().dot(&lift(lambda));
                 &product + &product.t()
@@ -286,7 +278,8 @@ mod tests {
     use ndarray::array;
 
     fn orthonormality(x: &Array2<f64>) -> f64 {
-        square(&(x.t().dot(x) - Array2::<f64>::eye(x.ncols()))).sqrt()
+        let signature = Signature::stiefel(x.nrows());
+        drift(x.view(), &signature, Array2::eye(x.ncols()).view())
     }
 
     #[test]

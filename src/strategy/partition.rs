@@ -13,6 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::clock::Pace;
 use super::oracle::Oracle;
 use crate::penalty::Penalty;
+use crate::start;
 
 /// Relative gain of a power step below which the columns have settled.
 const SETTLED: f64 = 1e-7;
@@ -152,39 +153,12 @@ fn largest(values: impl Iterator<Item = f64>) -> usize {
 /// One projected power step of every column on the rows that `owner` gives it. A column that is left
 /// empty takes the row it pulls most at, from a column that keeps others.
 fn power_step(point: &Point, owner: &[usize], shift: f64) -> Array2<f64> {
-    let (n, r) = point.x.dim();
     let pull = &point.x * shift - &point.gradient;
-    let mut x = Array2::<f64>::zeros((n, r));
-    let mut owner = owner.to_vec();
-    let mut count = vec![0usize; r];
+    let mut x = Array2::<f64>::zeros(pull.dim());
     for (i, &k) in owner.iter().enumerate() {
         x[[i, k]] = pull[[i, k]].max(0.0);
-        count[k] += usize::from(x[[i, k]] > 0.0);
     }
-    for k in 0..r {
-        if count[k] > 0 {
-            continue;
-        }
-        let free = |i: usize| x[[i, owner[i]]] <= 0.0 || count[owner[i]] > 1;
-        let row = largest((0..n).map(|i| {
-            if free(i) {
-                pull[[i, k]]
-            } else {
-                f64::NEG_INFINITY
-            }
-        }));
-        if x[[row, owner[row]]] > 0.0 {
-            count[owner[row]] -= 1;
-        }
-        x[[row, owner[row]]] = 0.0;
-        x[[row, k]] = 1.0;
-        owner[row] = k;
-        count[k] = 1;
-    }
-    for mut column in x.axis_iter_mut(Axis(1)) {
-        let norm = column.iter().map(|v| v * v).sum::<f64>().sqrt();
-        column.mapv_inplace(|v| v / norm);
-    }
+    start::complete_partition(&mut x, |i, k| pull[[i, k]]);
     x
 }
 
@@ -237,7 +211,6 @@ mod tests {
     use crate::signature::Signature;
     use crate::smooth::Quadratic;
     use crate::solver::Problem;
-    use crate::start;
     use crate::strategy::clock::Clock;
     use std::time::Instant;
 
