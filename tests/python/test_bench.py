@@ -126,6 +126,22 @@ def test_same_table_after_a_kill(
     assert (out / "comparison.md").read_text() == table
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_threads_of_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str) -> None:
+    """Tasks on several cores are others than those on one, and the report says how many."""
+    _without_figures(monkeypatch)
+    assert _run(tmp_path, "--methods", "ladmm", "--threads", "2", "--jobs", jobs) == 0
+    assert _run(tmp_path, "--methods", "ladmm") == 0
+    records = Store(tmp_path).records
+    assert sorted(record["threads"] for record in records.values()) == [1, 2]
+    assert all(key.endswith("|2t") == (r["threads"] == 2) for key, r in records.items())
+    assert _run(tmp_path, "--methods", "ladmm", "--threads", "2") == 0
+    assert run(["--out", str(tmp_path), "--document", str(tmp_path / "all.md")]) == 0
+    text = (tmp_path / "all.md").read_text()
+    assert "every method on 2 cores" in text
+    assert "--threads 2" in text
+
+
 def test_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C loses the running task only, and leaves reports of the finished ones."""
     _without_figures(monkeypatch)
@@ -363,6 +379,7 @@ def test_bad_options() -> None:
         ["--time", "0"],
         ["--seeds", "0"],
         ["--jobs", "0"],
+        ["--threads", "0"],
         ["--methods", "nonsense"],
         ["--out", "a", "b"],
         ["--out", "nowhere", "--document", "a.md"],

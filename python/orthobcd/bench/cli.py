@@ -37,7 +37,10 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds (1)")
     options.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="tasks at a time, each on its core (1)"
+        "--jobs", type=int, default=1, metavar="N", help="tasks at a time, each on cores of its own (1)"
+    )
+    options.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads of a task, and its cores (1)"
     )
     options.add_argument("--methods", nargs="+", metavar="NAME", help="only these (all)")
     options.add_argument("--rows", nargs="+", metavar="TEXT", help="only rows whose id has TEXT")
@@ -78,8 +81,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         options.error("--time must be positive")
     if chosen.seeds < 1:
         options.error("--seeds must be at least 1")
-    if chosen.jobs < 1:
-        options.error("--jobs must be at least 1")
+    for name in ("jobs", "threads"):
+        if getattr(chosen, name) < 1:
+            options.error(f"--{name} must be at least 1")
     if chosen.document is not None:
         return _document(options, chosen.out, chosen.document)
     if len(chosen.out) > 1:
@@ -93,6 +97,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         "time": seconds,
         "seeds": chosen.seeds,
         "jobs": chosen.jobs,
+        "threads": chosen.threads,
         "methods": chosen.methods,
         "rows": chosen.rows,
     }
@@ -147,7 +152,7 @@ def _tasks(bench: Bench, settings: dict[str, Any], folder: Path | None) -> list[
         for seed in range(settings["seeds"]):
             for method in bench.methods(row):
                 if not settings["methods"] or method.partition("@")[0] in settings["methods"]:
-                    task = Task(row, method, seed, settings["time"])
+                    task = Task(row, method, seed, settings["time"], settings.get("threads", 1))
                     tasks.setdefault(task.key, task)
     for name, reason in missing.items():
         _say(f"left out {name}: {reason}")

@@ -191,13 +191,14 @@ def _head(run: Run) -> list[str]:
     machine = environment.get("machine", {})
     packages = environment.get("packages", {})
     versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
-    jobs = settings.get("jobs", 1)
+    jobs, threads = settings.get("jobs", 1), settings.get("threads", 1)
+    cores = "one core" if threads == 1 else f"{threads} cores"
     loads = [record["load"] for record in run.records if record.get("load") is not None]
     busy = f", {statistics.median(loads):.2g} processes at work (median)" if loads else ""
     return [
         f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
         f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
-        f"one core{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
+        f"{cores}{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
         f"{machine.get('cpus', '?')} cores{busy}, "
         f"Python {environment.get('python', '?')}, {versions}, "
         f"commit `{str(environment.get('commit'))[:10]}`.",
@@ -387,7 +388,7 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
 DOCUMENT_HEAD = """\
 # Comparison
 
-Every method on the same rows, in the same time, on one core each; made by `orthobcd bench` (see
+Every method on the same rows, in the same time, on as many cores; made by `orthobcd bench` (see
 `orthobcd bench --help`), from runs that anybody can repeat:
 
     pip install "orthobcd[bench]"
@@ -434,6 +435,7 @@ def _command(settings: dict[str, Any]) -> str:
     """The command line of a run."""
     parts = [f"orthobcd bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
     parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
+    parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []
     parts += ["--full"] if settings.get("full") else []
     parts += [
         f"--{name} {' '.join(settings[name])}" for name in ("methods", "rows") if settings.get(name)

@@ -1,4 +1,4 @@
-"""Runs tasks, each on one core, and writes each finished one to disk at once."""
+"""Runs tasks, each on cores of its own, and writes each finished one to disk at once."""
 
 from __future__ import annotations
 
@@ -76,17 +76,21 @@ class Task:
         Of the start and the method.
     seconds : float
         Time limit.
+    threads : int, default 1
+        Threads of our solvers, and of NumPy's matrix products in the others.
     """
 
     row: Row
     method: str
     seed: int
     seconds: float
+    threads: int = 1
 
     @property
     def key(self) -> str:
         """Names the task in ``results.jsonl``."""
-        return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s"
+        threads = f"|{self.threads}t" if self.threads > 1 else ""
+        return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s{threads}"
 
 
 class Store:
@@ -198,13 +202,14 @@ class Bench:
             "method": task.method,
             "seed": task.seed,
             "time_limit": task.seconds,
+            "threads": task.threads,
             "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         }
         try:
             problem = self.problem(task.row)
             start = task.method.partition("@")[2]
             x0 = self.start(task.row, start, task.seed) if start else None
-            with threadpool_limits(limits=1):
+            with threadpool_limits(limits=task.threads):
                 result = _solve(task, problem, x0)
         except Exception as error:
             return {**record, "error": f"{type(error).__name__}: {error}"}
@@ -298,7 +303,7 @@ def _run(name: str, task: Task, problem: Any, x0: FloatArray | None, seconds: fl
     if task.row.unbounded:
         solver = replace(solver, rapidity_bound=RAPIDITY_BOUND)
     solved: Result = solve(
-        problem, x0, solver=solver, max_time=seconds, seed=task.seed, n_threads=1
+        problem, x0, solver=solver, max_time=seconds, seed=task.seed, n_threads=task.threads
     )
     return solved
 
@@ -347,7 +352,8 @@ def run_tasks(
     say : callable
         Takes lines of progress.
     jobs : int, default 1
-        Tasks at a time, each in a process of its own that is bound to one core.
+        Tasks at a time, each in a process of its own that is bound to as many cores as it has
+        threads.
     """
     waiting = [task for task in tasks if task.key not in store.records]
     if len(waiting) < len(tasks):
@@ -373,8 +379,10 @@ def _parallel(bench: Bench, tasks: list[Task], jobs: int) -> Iterator[dict[str, 
     context = multiprocessing.get_context("spawn")
     cores = context.SimpleQueue()
     there = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    threads = max((task.threads for task in tasks), default=1)
     for worker in range(jobs):
-        cores.put(there[worker % len(there)] if there else None)
+        own = range(worker * threads, (worker + 1) * threads) if there else ()
+        cores.put({there[k % len(there)] for k in own})
     executor = ProcessPoolExecutor(jobs, context, _begin_worker, (bench, cores))
     try:
         pending = {executor.submit(_run_in_worker, task) for task in tasks}
@@ -392,14 +400,14 @@ _bench: Bench | None = None
 
 
 def _begin_worker(bench: Bench, cores: Any) -> None:
-    """Bind this process to a core of its own; the parent alone listens to Ctrl-C."""
+    """Bind this process to cores of its own; the parent alone listens to Ctrl-C."""
     global _bench
     _bench = bench
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    core = cores.get()
-    if core is not None:
-        os.sched_setaffinity(0, {core})
+    own = cores.get()
+    if own:
+        os.sched_setaffinity(0, own)
 
 
 def _end_with_parent() -> None:
