@@ -17,6 +17,10 @@ DENSE_COVARIANCE_LIMIT = 4096
 """`SparsePCAProblem` and `NonnegativePCAProblem` form the n × n matrix ``AᵀA`` up to this n
 (128 MiB) and work from ``A`` beyond it."""
 
+WIDE_DATA_RATIO = 8
+"""They also work from ``A`` when it is dense and n is at least this times its number of rows: two
+products with ``A`` are then much cheaper than one with ``AᵀA``."""
+
 
 def _symmetric(name: str, value: Any) -> FloatArray:
     matrix = as_float_array(name, value, 2)
@@ -265,12 +269,18 @@ class StiefelProblem:
         object.__setattr__(self, "n_components", r)
 
 
+def is_wide(data: Any) -> bool:
+    """Whether data of shape (m, n) is better used as it is than as ``AᵀA``."""
+    m, n = data.shape
+    return not is_sparse(data) and n >= WIDE_DATA_RATIO * m
+
+
 def _pca_objective(A: Any, center: bool) -> Smooth:
-    """``−½‖AX‖²`` (A centred on request), with AᵀA formed when n is small."""
+    """``−½‖AX‖²`` (A centred on request), with AᵀA formed when that is the cheaper way."""
     data = _data(A)
     n = data.shape[1]
     mean = np.asarray(data.mean(axis=0), dtype=np.float64).ravel() if center else None
-    if n > DENSE_COVARIANCE_LIMIT:
+    if n > DENSE_COVARIANCE_LIMIT or is_wide(data):
         if mean is not None and not is_sparse(data):
             return GramQuadratic(data - mean)
         return GramQuadratic(data, -1.0, mean)

@@ -23,7 +23,7 @@ const BATCH: usize = 4096;
 const REFRESH: usize = 64;
 
 /// Largest n for which the matrix P is formed when the objective does not store it.
-const DENSE_ROWS: usize = 3000;
+const DENSE_ROWS: usize = 4096;
 
 /// First and last temperature, in units of the mean value per row.
 pub(super) const TEMPERATURE: (f64, f64) = (0.4, 0.025);

@@ -228,3 +228,18 @@ def test_scale_invariance(rng):
             solver=ob.OBCD(alpha=0.0),
         )
         assert scaled.objective / scale == pytest.approx(base.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_wide_data_is_used_as_it_is(center):
+    data = np.random.default_rng(0).standard_normal((5, 40)) + 1.0
+    wide = ob.SparsePCAProblem(data, 3, ob.L1(0.5), center)
+    narrow = ob.SparsePCAProblem(data[:, :39], 3, ob.L1(0.5), center)
+    assert isinstance(wide.smooth, ob.GramQuadratic)
+    assert isinstance(narrow.smooth, ob.Quadratic)
+    used = data - data.mean(axis=0) if center else data
+    formed = ob.StiefelProblem(ob.Quadratic(-used.T @ used), ob.L1(0.5), 3)
+    result, expected = ob.solve(wide, seed=1), ob.solve(formed, seed=1)
+    x = result.x
+    assert result.objective == pytest.approx(-0.5 * np.sum((used @ x) ** 2) + 0.5 * np.abs(x).sum())
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
