@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 
 use ndarray::{Array2, ArrayView2, Axis, Zip};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::certificate::conjugate_gradients;
 use crate::linalg;
@@ -269,6 +272,19 @@ pub(super) fn project_near_support(x: &Array2<f64>, support: &Array2<f64>) -> Op
         }
     }
     None
+}
+
+/// x times a random rotation by angles of about `size`.
+pub(super) fn kicked(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
+    let r = x.ncols();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let gauss: Array2<f64> = Array2::from_shape_fn((r, r), |_| {
+        let v: f64 = StandardNormal.sample(&mut rng);
+        v * size
+    });
+    let mut rotation = (&gauss - &gauss.t()) * 0.5;
+    rotation.diag_mut().mapv_inplace(|v| v + 1.0);
+    x.dot(&polar(&rotation))
 }
 
 #[cfg(test)]

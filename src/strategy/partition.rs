@@ -3,14 +3,16 @@
 //! Columns: `x_k <- normalise(max(−∇f_k, 0))` on the rows of column k, which never raises a concave f.
 //! Owners: the fall of f by giving a row to another column is estimated for all rows and columns at
 //! once; the most promising moves are made together, then fewer, and kept if the settled columns are
-//! better. At rest, a random share of the rows goes to their second choice and all is repeated
-//! from there: many rows move at once, which single moves ([`supports`](super::supports)) do not do.
+//! better. At rest, a random share of the rows goes to their second choice, or a column is dissolved
+//! and another one split, and all is repeated from there: many rows move at once, which single moves
+//! ([`supports`](super::supports)) do not do. Slightly worse points are accepted for a while.
 
 use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::clock::Pace;
+use super::geometry::inner;
 use super::oracle::Oracle;
 use crate::penalty::Penalty;
 use crate::start;
@@ -23,6 +25,17 @@ const BETTER: f64 = 1e-10;
 
 /// Smallest and largest share of the rows that a perturbation moves.
 const MOVED: (f64, f64) = (0.01, 0.1);
+
+/// Share of the perturbations that dissolve one column and split another.
+const REGROUPED: f64 = 0.5;
+
+/// Probability of one more perturbation before the next descent.
+const MORE: f64 = 0.3;
+
+/// Relative loss up to which (times a random number) perturbations go on from a worse point, and how
+/// many may fail to find a new best one before they go back to it.
+const WORSE: f64 = 1e-3;
+const PATIENCE: usize = 20;
 
 /// Of 1 − x², below which a row is all that its column has.
 const ALONE: f64 = 1e-9;
@@ -38,6 +51,8 @@ struct Point {
 
 struct Alternation<'a, 'b, P: Penalty> {
     oracle: &'a Oracle<'b, P>,
+    /// −C, if it is stored.
+    covariance: Option<&'a Array2<f64>>,
     /// Diagonal of −C.
     diagonal: Vec<f64>,
     pace: Pace<'a>,
@@ -50,11 +65,14 @@ impl<P: Penalty> Alternation<'_, '_, P> {
     }
 
     fn point(&self, x: Array2<f64>) -> Point {
-        let (value, gradient) = self.oracle.value_and_gradient(&x);
-        let owner = x
+        let owner: Vec<usize> = x
             .outer_iter()
             .map(|row| largest(row.iter().copied()))
             .collect();
+        let (value, gradient) = match self.covariance {
+            Some(p) => sparse_value_and_gradient(p, &x, &owner),
+            None => self.oracle.value_and_gradient(&x),
+        };
         Point {
             x,
             owner,
@@ -67,7 +85,8 @@ impl<P: Penalty> Alternation<'_, '_, P> {
     fn settle(&self, mut point: Point) -> Point {
         let mut shift = 0.0;
         while !self.over() {
-            let trial = self.point(power_step(&point, &point.owner, shift));
+            let pull = &point.x * shift - &point.gradient;
+            let trial = self.point(power_step(&pull, &point.owner));
             if trial.value > point.value + 1e-12 * point.value.abs() {
                 if shift > 0.0 {
                     break;
@@ -115,6 +134,54 @@ impl<P: Penalty> Alternation<'_, '_, P> {
             .collect()
     }
 
+    /// A point to alternate from, by one or more perturbations.
+    fn perturbed(&self, point: &Point, rng: &mut Xoshiro256PlusPlus) -> Point {
+        let mut point = point.clone();
+        loop {
+            let regroup = point.x.ncols() > 1 && rng.random::<f64>() < REGROUPED;
+            let x = if regroup {
+                self.regrouped(&point, rng)
+            } else {
+                reassigned(&point, rng)
+            };
+            point = self.point(x);
+            if rng.random::<f64>() >= MORE {
+                return point;
+            }
+        }
+    }
+
+    /// One random column dissolved, its rows given to their second choice, and another one split in two:
+    /// what goes with a random row of it, and the rest.
+    fn regrouped(&self, point: &Point, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
+        let (n, r) = point.x.dim();
+        let dissolved = rng.random_range(0..r);
+        let split = (dissolved + rng.random_range(1..r)) % r;
+        let rows: Vec<usize> = (0..n).filter(|&i| point.x[[i, split]] > 0.0).collect();
+        let chosen = rows[rng.random_range(0..rows.len())];
+        let pulled = match self.covariance {
+            Some(p) => p.column(chosen).to_owned(),
+            None => {
+                let mut unit = Array2::zeros((n, r));
+                unit[[chosen, split]] = 1.0;
+                let (_, gradient) = self.oracle.value_and_gradient(&unit);
+                -&gradient.column(split)
+            }
+        };
+        let like = pulled.mapv(|v| v.max(0.0));
+        let norm = rows.iter().map(|&i| like[i] * like[i]).sum::<f64>().sqrt();
+        let mut pull = -&point.gradient;
+        let mut owner = point.owner.clone();
+        for i in 0..n {
+            if point.owner[i] == dissolved {
+                owner[i] = second_choice(point, i);
+            } else if point.owner[i] == split && like[i] > norm * point.x[[i, split]] {
+                (owner[i], pull[[i, dissolved]]) = (dissolved, like[i]);
+            }
+        }
+        power_step(&pull, &owner)
+    }
+
     /// Alternates until neither columns nor owners change.
     fn descend(&self, point: Point) -> Point {
         let mut best = self.settle(point);
@@ -127,7 +194,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
                 for &i in &order {
                     owner[i] = moves[i].1;
                 }
-                let trial = self.settle(self.point(power_step(&best, &owner, 0.0)));
+                let trial = self.settle(self.point(power_step(&-&best.gradient, &owner)));
                 if trial.value < best.value - BETTER * best.value.abs() {
                     best = trial;
                     continue 'rounds;
@@ -138,6 +205,45 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         }
         best
     }
+}
+
+/// f = −½⟨X, P X⟩ and its gradient for at most one entry a row: n² products of numbers, not n² r.
+fn sparse_value_and_gradient(
+    p: &Array2<f64>,
+    x: &Array2<f64>,
+    owner: &[usize],
+) -> (f64, Array2<f64>) {
+    let mut gradient = Array2::<f64>::zeros((x.ncols(), x.nrows()));
+    for (i, &k) in owner.iter().enumerate() {
+        if x[[i, k]] != 0.0 {
+            gradient.row_mut(k).scaled_add(-x[[i, k]], &p.row(i));
+        }
+    }
+    let gradient = gradient.reversed_axes().as_standard_layout().into_owned();
+    (0.5 * inner(&gradient, x), gradient)
+}
+
+/// The column that pulls row i most among those that do not own it.
+fn second_choice(point: &Point, i: usize) -> usize {
+    let own = point.owner[i];
+    let pulls = point.gradient.row(i);
+    let pulls = pulls.iter().enumerate();
+    largest(pulls.map(|(k, g)| if k == own { f64::NEG_INFINITY } else { -g }))
+}
+
+/// A random share of the rows given to their second choice.
+fn reassigned(point: &Point, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
+    let share = MOVED.0 * (MOVED.1 / MOVED.0).powf(rng.random());
+    let owner: Vec<usize> = (0..point.owner.len())
+        .map(|i| {
+            if rng.random::<f64>() < share {
+                second_choice(point, i)
+            } else {
+                point.owner[i]
+            }
+        })
+        .collect();
+    power_step(&-&point.gradient, &owner)
 }
 
 /// Index of the largest value, the first of equal ones.
@@ -152,8 +258,7 @@ fn largest(values: impl Iterator<Item = f64>) -> usize {
 
 /// One projected power step of every column on the rows that `owner` gives it. A column that is left
 /// empty takes the row it pulls most at, from a column that keeps others.
-fn power_step(point: &Point, owner: &[usize], shift: f64) -> Array2<f64> {
-    let pull = &point.x * shift - &point.gradient;
+fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
     let mut x = Array2::<f64>::zeros(pull.dim());
     for (i, &k) in owner.iter().enumerate() {
         x[[i, k]] = pull[[i, k]].max(0.0);
@@ -165,6 +270,7 @@ fn power_step(point: &Point, owner: &[usize], shift: f64) -> Array2<f64> {
 /// Alternation from x, then perturbed and repeated while there is time; x has one owner per row.
 pub(super) fn improve<P: Penalty>(
     oracle: &Oracle<'_, P>,
+    covariance: Option<&Array2<f64>>,
     x: &Array2<f64>,
     seed: u64,
     pace: Pace<'_>,
@@ -173,33 +279,30 @@ pub(super) fn improve<P: Penalty>(
     let diagonal = oracle.problem.smooth.diagonal();
     let mut alternation = Alternation {
         oracle,
+        covariance,
         diagonal: diagonal.iter().map(|v| -v).collect(),
         pace,
         rounds: 0,
     };
     let mut best = alternation.descend(alternation.point(x.clone()));
+    let mut current = best.clone();
+    let mut failed = 0;
     while !alternation.over() {
-        let draw: f64 = rng.random();
-        let share = MOVED.0 * (MOVED.1 / MOVED.0).powf(draw);
-        let mut owner = best.owner.clone();
-        for (i, owner) in owner.iter_mut().enumerate() {
-            if rng.random::<f64>() < share {
-                let own = *owner;
-                *owner = largest(
-                    best.gradient
-                        .row(i)
-                        .iter()
-                        .enumerate()
-                        .map(|(k, g)| if k == own { f64::NEG_INFINITY } else { -g }),
-                );
-            }
-        }
-        let start = alternation.point(power_step(&best, &owner, 0.0));
-        let trial = alternation.descend(start);
-        if trial.value < best.value {
-            best = trial;
-        }
+        let trial = alternation.descend(alternation.perturbed(&current, &mut rng));
         alternation.rounds += 1;
+        if trial.value < best.value {
+            best = trial.clone();
+            failed = 0;
+        } else {
+            failed += 1;
+        }
+        if trial.value < current.value + WORSE * rng.random::<f64>() * best.value.abs() {
+            current = trial;
+        }
+        if failed > PATIENCE {
+            current = best.clone();
+            failed = 0;
+        }
     }
     best.x
 }
@@ -214,13 +317,17 @@ mod tests {
     use crate::strategy::clock::Clock;
     use std::time::Instant;
 
-    /// Three groups of rows that vary together.
-    #[test]
-    fn finds_the_groups() {
+    /// C of three groups of rows that vary together.
+    fn three_groups() -> Array2<f64> {
         let truth = Array2::from_shape_fn((12, 3), |(i, k)| if i % 3 == k { 0.5 } else { 0.0 });
         let noise = start::random(12, 12, 5);
-        let c = -truth.dot(&truth.t()) - 0.01 * (&noise + &noise.t());
-        let smooth = Quadratic::new(c, None, None).unwrap();
+        -truth.dot(&truth.t()) - 0.01 * (&noise + &noise.t())
+    }
+
+    #[test]
+    fn finds_the_groups() {
+        let p = -three_groups();
+        let smooth = Quadratic::new(-&p, None, None).unwrap();
         let signature = Signature::stiefel(12);
         let problem = Problem {
             smooth: &smooth,
@@ -230,14 +337,76 @@ mod tests {
         };
         let oracle = Oracle::new(&problem, Array2::eye(3), (-1.1, 0.1));
         let clock = Clock::new(Instant::now(), None);
-        for seed in 0..5 {
+        for (seed, covariance) in (0..10).zip([None, Some(&p)].into_iter().cycle()) {
             let x0 = start::partition(12, 3, seed);
-            let x = improve(&oracle, &x0, seed, clock.pace(None, 20));
+            let x = improve(&oracle, covariance, &x0, seed, clock.pace(None, 20));
             assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
             for i in 0..12 {
                 let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();
                 assert!(same.iter().sum::<f64>() > 0.1, "{seed} {i} {x}");
             }
         }
+    }
+
+    #[test]
+    fn value_and_gradient_of_a_partition() {
+        let p = -three_groups();
+        let x = start::partition(12, 3, 1);
+        let owner: Vec<usize> = x
+            .outer_iter()
+            .map(|row| largest(row.iter().copied()))
+            .collect();
+        let (value, gradient) = sparse_value_and_gradient(&p, &x, &owner);
+        let expected = -p.dot(&x);
+        assert!((&gradient - &expected).iter().all(|v| v.abs() < 1e-15));
+        assert!((value - 0.5 * inner(&expected, &x)).abs() < 1e-15);
+    }
+
+    /// Two groups in one column and one group in two: no single row wants to move, a dissolved and a
+    /// split column mend it.
+    #[test]
+    fn regrouping_mends_what_single_rows_cannot() {
+        let p = Array2::from_shape_fn((12, 12), |(i, j)| match (i % 3 == j % 3, i == j) {
+            (_, true) => 1.0,
+            (true, _) => 0.9,
+            _ => 0.0,
+        });
+        let smooth = Quadratic::new(-&p, None, None).unwrap();
+        let signature = Signature::stiefel(12);
+        let problem = Problem {
+            smooth: &smooth,
+            penalty: &NonNegative,
+            signature: &signature,
+            components: 3,
+        };
+        let oracle = Oracle::new(&problem, Array2::eye(3), (-4.0, 0.0));
+        let clock = Clock::new(Instant::now(), None);
+        let mut x = Array2::<f64>::zeros((12, 3));
+        for i in 0..12 {
+            let column = match (i % 3, i < 6) {
+                (2, first) => 1 + usize::from(first),
+                _ => 0,
+            };
+            x[[i, column]] = 1.0;
+        }
+        start::complete_partition(&mut x, |_, _| 0.0);
+        let alternation = Alternation {
+            oracle: &oracle,
+            covariance: None,
+            diagonal: vec![1.0; 12],
+            pace: clock.pace(None, 1),
+            rounds: 0,
+        };
+        let optimum = -0.5 * 3.0 * (1.0 + 3.0 * 0.9);
+        let alone = alternation.descend(alternation.point(x.clone()));
+        assert!(alone.value > optimum + 0.5, "{}", alone.value);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
+        let best = (0..50)
+            .map(|_| {
+                alternation.descend(alternation.point(alternation.regrouped(&alone, &mut rng)))
+            })
+            .map(|point| point.value)
+            .fold(f64::INFINITY, f64::min);
+        assert!((best - optimum).abs() < 1e-6, "{best} {optimum}");
     }
 }

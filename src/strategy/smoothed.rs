@@ -11,7 +11,7 @@ use std::ops::Range;
 use ndarray::{Array2, Zip};
 
 use super::clock::Pace;
-use super::geometry::{inner, polar, square, tangent};
+use super::geometry::{inner, kicked, polar, square, tangent};
 use super::oracle::Oracle;
 use crate::penalty::{Form, Penalty, Weights};
 
@@ -59,6 +59,31 @@ pub(super) const BRIEF: Schedule = Schedule {
     early_steps: 450,
     late: 2.0,
 };
+
+/// For ℓ1 from a point to stay near, again and again: see [`reheat`].
+const AGAIN: Schedule = Schedule {
+    first: 0.3,
+    last: 0.03,
+    stages: 4,
+    early: 4,
+    early_steps: 800,
+    late: 0.0,
+};
+
+/// At what ε [`reheat`] ends, what share of the pace that has, and the sizes of the random rotations in turn.
+const FINAL: Schedule = Schedule {
+    first: 0.01,
+    last: 0.001,
+    stages: 2,
+    early: 2,
+    early_steps: usize::MAX,
+    late: 0.0,
+};
+const FINAL_SHARE: f64 = 0.2;
+const KICKS: [f64; 4] = [0.05, 0.1, 0.2, 0.4];
+
+/// Relative gain from which raising ε has helped.
+const HELPS: f64 = 1e-9;
 
 /// Number of steps from which [`ABSOLUTE`] is better than [`BRIEF`].
 const SLOW: usize = 2500;
@@ -329,4 +354,41 @@ pub(super) fn race<P: Penalty>(
         .into_iter()
         .min_by(|a, b| a.value.total_cmp(&b.value))
         .map_or_else(|| (start(0), 0.0), |best| (best.x, best.epsilon))
+}
+
+/// Descends over a short range of ε, which is then raised and lowered again as long as that helps;
+/// after that from small random rotations of the columns of the best point. For ℓ1.
+pub(super) fn reheat<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: Array2<f64>,
+    seed: u64,
+    pace: Pace<'_>,
+) -> (Array2<f64>, f64) {
+    let cycles = pace.first(1.0 - FINAL_SHARE);
+    let mut descent = Descent::new(oracle, x);
+    let mut best: Option<(f64, Array2<f64>)> = None;
+    let (mut steps, mut count, mut failed) = (0, 0, 0);
+    while cycles.progress(steps) < 1.0 {
+        let rest = cycles.part(cycles.progress(steps), 1.0);
+        steps += descent
+            .run(AGAIN, 0..AGAIN.stages, AGAIN.early_steps, rest)
+            .max(1);
+        count += 1;
+        match &best {
+            Some((value, x)) if descent.value >= value - HELPS * value.abs() => {
+                let size = KICKS[failed % KICKS.len()];
+                descent.x = kicked(x, size, seed.wrapping_add(count));
+                failed += 1;
+            }
+            _ => {
+                best = Some((descent.value, descent.x.clone()));
+                failed = 0;
+            }
+        }
+    }
+    if let Some((_, x)) = best {
+        descent.x = x;
+    }
+    descent.run(FINAL, 0..FINAL.stages, usize::MAX, pace.rest(FINAL_SHARE));
+    (descent.x, descent.epsilon)
 }

@@ -21,6 +21,9 @@ use crate::penalty::{Form, Penalty, Weights};
 /// constant.
 const BETA: (f64, f64) = (0.06, 1.2);
 
+/// The same for X ≥ 0, where X only has to show who owns a row.
+const BETA_NONNEGATIVE: (f64, f64) = (0.2, 0.6);
+
 /// The last β is at least this many λ: below, single entries do not survive the proximal map.
 const SURVIVAL: f64 = 16.0;
 
@@ -34,7 +37,11 @@ pub(super) fn range<P: Penalty>(oracle: &Oracle<'_, P>, x: &Array2<f64>) -> (f64
     let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&gradient)).mapv(|v| -v).view());
     let lipschitz = oracle.lipschitz;
     let level = seen[0].clamp(1e-4 * lipschitz, lipschitz);
-    let lambda = match oracle.problem.penalty.form() {
+    let form = oracle.problem.penalty.form();
+    if matches!(form, Form::NonNegative) {
+        return (BETA_NONNEGATIVE.0 * level, BETA_NONNEGATIVE.1 * lipschitz);
+    }
+    let lambda = match form {
         Form::Count(lambda) => lambda,
         Form::Absolute(Weights::Scalar(lambda)) => *lambda,
         Form::Absolute(Weights::Entrywise(weights)) => weights.iter().fold(0.0, |m, &w| w.max(m)),

@@ -100,6 +100,23 @@ def test_a_given_start_is_the_first():
     assert [start.strategy for start in chosen.starts[:2]] == ["dense", "dense"]
 
 
+@pytest.mark.parametrize("penalty", [ob.L0(1.0), ob.L1(5.0), ob.NonNegative()], ids=repr)
+@pytest.mark.parametrize("strategy", ob.solvers.STRATEGIES)
+def test_every_strategy_alone(strategy, penalty):
+    solver = ob.Auto(n_starts=1, strategies=[strategy])
+    result = ob.solve(pca(penalty), solver=solver, seed=2)
+    assert result.starts[0].strategy == strategy
+    assert result.feasibility < 1e-12
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    assert result.objective <= result.starts[0].objective + 1e-9
+
+
+def test_dense_l1_tries_three_kinds_of_start_on_two_cores():
+    result = ob.solve(pca(ob.L1(0.5)), max_time=1.5, n_threads=2)
+    names = {start.strategy for start in result.starts}
+    assert {"smoothed", "reheated", "splitting"} <= names
+
+
 def test_other_objectives():
     rng = np.random.default_rng(0)
     r = 3
