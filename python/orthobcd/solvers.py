@@ -140,8 +140,8 @@ class Auto:
         many as there is room for).
     strategies : sequence of str, optional
         Which starts, in this order, instead of those chosen for the problem: "splitting" (annealed
-        ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same over a short
-        range of the smoothing, raised again and again; ℓ1), "supports" (annealed disjoint
+        ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same over a
+        short range of the smoothing, raised again and again; ℓ1), "supports" (annealed disjoint
         supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from
         the closed-form optimum), "sparse" (the same from random rows), "partition" (columns and
         owners of a partition in turn for X ≥ 0, else random), "spectral", "varimax", "dense"

@@ -391,6 +391,9 @@ impl<P: Penalty> Shared<'_, P> {
             Form::Count(_) => vec![
                 Supports, Splitting, Forward, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
+            Form::Absolute(_) if dense && self.flat => {
+                vec![Smoothed, Reheated, Smoothed, Splitting, Path]
+            }
             Form::Absolute(_) if dense => vec![Smoothed, Reheated, Splitting, Path],
             Form::Absolute(_) => vec![Smoothed, Splitting, Path, Sparse, Smoothed, Varimax, Sparse],
             Form::NonNegative => vec![Supports, Partition, Splitting, Supports],
@@ -1155,8 +1158,9 @@ impl<'a, P: Penalty> Board<'a, P> {
             self.free_rounds()
         };
         let ways = shared.perturbations();
-        // (improvements, attempts) of every way; one whose start came out far from the best is not
-        // expected to do better from there, unless it only changes the best point.
+        // (improvements, attempts) of every way; that of the best start comes first, and one whose start
+        // came out far from the best is not expected to do better from there, unless it only changes
+        // the best point.
         let mut record: Vec<(f64, f64)> = ways
             .iter()
             .map(|way| {
@@ -1173,7 +1177,14 @@ impl<'a, P: Penalty> Board<'a, P> {
                 );
                 let promising =
                     local || !(near.is_finite() && near > NEAR * self.best.objective.abs());
-                (if promising { 1.0 } else { 0.05 }, 1.0)
+                let hope = if self.best.name == name {
+                    2.0
+                } else if promising {
+                    1.0
+                } else {
+                    0.05
+                };
+                (hope, 1.0)
             })
             .collect();
         let mut idle = 0;

@@ -80,7 +80,7 @@ const FINAL: Schedule = Schedule {
     late: 0.0,
 };
 const FINAL_SHARE: f64 = 0.2;
-const KICKS: [f64; 4] = [0.05, 0.1, 0.2, 0.4];
+const KICKS: [f64; 2] = [0.02, 0.2];
 
 /// Relative gain from which raising ε has helped.
 const HELPS: f64 = 1e-9;

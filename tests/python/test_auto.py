@@ -112,9 +112,13 @@ def test_every_strategy_alone(strategy, penalty):
 
 
 def test_dense_l1_tries_three_kinds_of_start_on_two_cores():
-    result = ob.solve(pca(ob.L1(0.5)), max_time=1.5, n_threads=2)
+    data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
+    problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
+    result = ob.solve(problem, max_time=1.5, n_threads=2)
     names = {start.strategy for start in result.starts}
     assert {"smoothed", "reheated", "splitting"} <= names
+    alone = ob.solve(problem, max_time=0.5, n_threads=1)
+    assert [s.strategy for s in alone.starts if "again" not in s.strategy] == ["smoothed"]
 
 
 def test_other_objectives():

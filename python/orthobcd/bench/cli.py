@@ -37,7 +37,11 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds (1)")
     options.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="tasks at a time, each on cores of its own (1)"
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="tasks at a time, on cores of their own (1)",
     )
     options.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads of a task, and its cores (1)"
