@@ -389,7 +389,8 @@ impl<P: Penalty> Shared<'_, P> {
             Form::Count(_) if dense && self.flat => vec![Smoothed, Splitting, Supports, Smoothed],
             Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
             Form::Count(_) => vec![
-                Supports, Splitting, Forward, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
+                Supports, Splitting, Splitting, Path, Forward, Smoothed, Sparse, Supports, Sparse,
+                Varimax,
             ],
             Form::Absolute(_) if dense && self.flat => {
                 vec![Smoothed, Reheated, Smoothed, Splitting, Path]

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`Strategy::Splitting`] | annealed ADMM from the varimax-rotated spectral solution; small λ |
 //! | [`Strategy::Smoothed`] | gradient descent on a smoothed penalty; dense ℓ1, small λ |
+//! | [`Strategy::Reheated`] | the same over a short range of the smoothing, again and again; dense ℓ1 |
 //! | [`Strategy::Supports`] | annealed disjoint supports; large λ for ℓ0, X ≥ 0 |
 //! | [`Strategy::Forward`] | forward selection of components with disjoint supports; large λ for ℓ0 |
 //! | [`Strategy::Path`] | decreasing λ from the closed-form optimum; heavy-tailed data |
