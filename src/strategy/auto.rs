@@ -388,6 +388,9 @@ impl<P: Penalty> Shared<'_, P> {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
             Form::Count(_) if dense && self.flat => vec![Smoothed, Splitting, Supports, Smoothed],
             Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
+            Form::Count(_) if self.flat => vec![
+                Supports, Forward, Splitting, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
+            ],
             Form::Count(_) => vec![
                 Supports, Splitting, Splitting, Path, Forward, Smoothed, Sparse, Supports, Sparse,
                 Varimax,
@@ -662,7 +665,8 @@ impl<P: Penalty> Shared<'_, P> {
         let mut ways = match self.problem.penalty.form() {
             Form::Count(_) if self.dense => vec![Splitting, Splitting, Smoothed],
             Form::Count(_) => vec![Supports, Forward, Splitting, Path, Smoothed],
-            Form::Absolute(_) => vec![Reheated, Smoothed, Splitting, Path],
+            Form::Absolute(_) if self.dense => vec![Reheated, Smoothed, Splitting, Path],
+            Form::Absolute(_) => vec![Smoothed, Path, Splitting, Reheated],
             Form::NonNegative => vec![Partition, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
         };
