@@ -448,6 +448,12 @@ impl<P: Penalty> Shared<'_, P> {
         escape::descend(&self.oracle, x, TANGENT_STEPS, pace).x
     }
 
+    /// The end (X, ε) of a smoothed method, thresholded and descended from.
+    fn sharpened(&self, (x, epsilon): (Array2<f64>, f64), until: Option<f64>) -> Array2<f64> {
+        let x = self.threshold(&x, epsilon);
+        self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
+    }
+
     /// Annealed splitting from x, made feasible and descended from.
     fn split(
         &self,
@@ -576,16 +582,13 @@ impl<P: Penalty> Shared<'_, P> {
                 let schedule = self.schedule(&rotated, pace);
                 // A slow descent forgets its start, unless varimax has locked it.
                 let near = !repeated && schedule.stages < smoothed::ABSOLUTE.stages;
-                let (x, epsilon) =
-                    self.race(schedule, near.then_some(&rotated), seed, pace.first(0.85));
-                let x = self.threshold(&x, epsilon);
-                Some(self.tangent(x, self.clock.pace(until, TANGENT_STEPS)))
+                let ended = self.race(schedule, near.then_some(&rotated), seed, pace.first(0.85));
+                Some(self.sharpened(ended, until))
             }
             Strategy::Reheated => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
-                let (x, epsilon) = smoothed::reheat(&self.oracle, rotated, seed, pace.first(0.85));
-                let x = self.threshold(&x, epsilon);
-                Some(self.tangent(x, self.clock.pace(until, TANGENT_STEPS)))
+                let ended = smoothed::reheat(&self.oracle, rotated, seed, pace.first(0.85));
+                Some(self.sharpened(ended, until))
             }
             Strategy::Supports => self.covariance.as_ref().map(|p| {
                 let x = match index {
@@ -720,7 +723,7 @@ impl<P: Penalty> Shared<'_, P> {
             }
             (Strategy::Smoothed, _) => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
-                let (x, epsilon) = if draw < AFRESH {
+                let ended = if draw < AFRESH {
                     let schedule = self.schedule(base, pace);
                     self.race(schedule, None, seed, pace.first(0.8))
                 } else {
@@ -735,15 +738,13 @@ impl<P: Penalty> Shared<'_, P> {
                     };
                     smoothed::descend(&self.oracle, from, schedule, pace.first(0.8))
                 };
-                let x = self.threshold(&x, epsilon);
-                self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
+                self.sharpened(ended, until)
             }
             (Strategy::Reheated, _) => {
                 let pace = self.clock.pace(until, SMOOTHED_STEPS);
                 let from = kicked(base, 0.04 * draw, seed);
-                let (x, epsilon) = smoothed::reheat(&self.oracle, from, seed, pace.first(0.8));
-                let x = self.threshold(&x, epsilon);
-                self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
+                let ended = smoothed::reheat(&self.oracle, from, seed, pace.first(0.8));
+                self.sharpened(ended, until)
             }
             (Strategy::Path, _) => {
                 let own = default_stages(self.problem, RATIO);

@@ -65,10 +65,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
     }
 
     fn point(&self, x: Array2<f64>) -> Point {
-        let owner: Vec<usize> = x
-            .outer_iter()
-            .map(|row| largest(row.iter().copied()))
-            .collect();
+        let owner = owners(&x);
         let (value, gradient) = match self.covariance {
             Some(p) => sparse_value_and_gradient(p, &x, &owner),
             None => self.oracle.value_and_gradient(&x),
@@ -207,6 +204,13 @@ impl<P: Penalty> Alternation<'_, '_, P> {
     }
 }
 
+/// The column of each row's largest entry.
+fn owners(x: &Array2<f64>) -> Vec<usize> {
+    x.outer_iter()
+        .map(|row| largest(row.iter().copied()))
+        .collect()
+}
+
 /// f = −½⟨X, P X⟩ and its gradient for at most one entry a row: n² products of numbers, not n² r.
 fn sparse_value_and_gradient(
     p: &Array2<f64>,
@@ -324,39 +328,41 @@ mod tests {
         -truth.dot(&truth.t()) - 0.01 * (&noise + &noise.t())
     }
 
-    #[test]
-    fn finds_the_groups() {
-        let p = -three_groups();
-        let smooth = Quadratic::new(-&p, None, None).unwrap();
-        let signature = Signature::stiefel(12);
+    /// Runs a test on X ≥ 0 for three columns and C = −P.
+    fn with_oracle(p: &Array2<f64>, bounds: (f64, f64), test: impl Fn(&Oracle<'_, NonNegative>)) {
+        let smooth = Quadratic::new(-p, None, None).unwrap();
+        let signature = Signature::stiefel(p.nrows());
         let problem = Problem {
             smooth: &smooth,
             penalty: &NonNegative,
             signature: &signature,
             components: 3,
         };
-        let oracle = Oracle::new(&problem, Array2::eye(3), (-1.1, 0.1));
+        test(&Oracle::new(&problem, Array2::eye(3), bounds));
+    }
+
+    #[test]
+    fn finds_the_groups() {
+        let p = -three_groups();
         let clock = Clock::new(Instant::now(), None);
-        for (seed, covariance) in (0..10).zip([None, Some(&p)].into_iter().cycle()) {
-            let x0 = start::partition(12, 3, seed);
-            let x = improve(&oracle, covariance, &x0, seed, clock.pace(None, 20));
-            assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
-            for i in 0..12 {
-                let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();
-                assert!(same.iter().sum::<f64>() > 0.1, "{seed} {i} {x}");
+        with_oracle(&p, (-1.1, 0.1), |oracle| {
+            for (seed, covariance) in (0..10).zip([None, Some(&p)].into_iter().cycle()) {
+                let x0 = start::partition(12, 3, seed);
+                let x = improve(oracle, covariance, &x0, seed, clock.pace(None, 20));
+                assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
+                for i in 0..12 {
+                    let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();
+                    assert!(same.iter().sum::<f64>() > 0.1, "{seed} {i} {x}");
+                }
             }
-        }
+        });
     }
 
     #[test]
     fn value_and_gradient_of_a_partition() {
         let p = -three_groups();
         let x = start::partition(12, 3, 1);
-        let owner: Vec<usize> = x
-            .outer_iter()
-            .map(|row| largest(row.iter().copied()))
-            .collect();
-        let (value, gradient) = sparse_value_and_gradient(&p, &x, &owner);
+        let (value, gradient) = sparse_value_and_gradient(&p, &x, &owners(&x));
         let expected = -p.dot(&x);
         assert!((&gradient - &expected).iter().all(|v| v.abs() < 1e-15));
         assert!((value - 0.5 * inner(&expected, &x)).abs() < 1e-15);
@@ -371,15 +377,6 @@ mod tests {
             (true, _) => 0.9,
             _ => 0.0,
         });
-        let smooth = Quadratic::new(-&p, None, None).unwrap();
-        let signature = Signature::stiefel(12);
-        let problem = Problem {
-            smooth: &smooth,
-            penalty: &NonNegative,
-            signature: &signature,
-            components: 3,
-        };
-        let oracle = Oracle::new(&problem, Array2::eye(3), (-4.0, 0.0));
         let clock = Clock::new(Instant::now(), None);
         let mut x = Array2::<f64>::zeros((12, 3));
         for i in 0..12 {
@@ -390,23 +387,25 @@ mod tests {
             x[[i, column]] = 1.0;
         }
         start::complete_partition(&mut x, |_, _| 0.0);
-        let alternation = Alternation {
-            oracle: &oracle,
-            covariance: None,
-            diagonal: vec![1.0; 12],
-            pace: clock.pace(None, 1),
-            rounds: 0,
-        };
-        let optimum = -0.5 * 3.0 * (1.0 + 3.0 * 0.9);
-        let alone = alternation.descend(alternation.point(x.clone()));
-        assert!(alone.value > optimum + 0.5, "{}", alone.value);
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
-        let best = (0..50)
-            .map(|_| {
-                alternation.descend(alternation.point(alternation.regrouped(&alone, &mut rng)))
-            })
-            .map(|point| point.value)
-            .fold(f64::INFINITY, f64::min);
-        assert!((best - optimum).abs() < 1e-6, "{best} {optimum}");
+        with_oracle(&p, (-4.0, 0.0), |oracle| {
+            let alternation = Alternation {
+                oracle,
+                covariance: None,
+                diagonal: vec![1.0; 12],
+                pace: clock.pace(None, 1),
+                rounds: 0,
+            };
+            let optimum = -0.5 * 3.0 * (1.0 + 3.0 * 0.9);
+            let alone = alternation.descend(alternation.point(x.clone()));
+            assert!(alone.value > optimum + 0.5, "{}", alone.value);
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
+            let best = (0..50)
+                .map(|_| {
+                    alternation.descend(alternation.point(alternation.regrouped(&alone, &mut rng)))
+                })
+                .map(|point| point.value)
+                .fold(f64::INFINITY, f64::min);
+            assert!((best - optimum).abs() < 1e-6, "{best} {optimum}");
+        });
     }
 }

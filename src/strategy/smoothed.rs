@@ -70,7 +70,7 @@ const AGAIN: Schedule = Schedule {
     late: 0.0,
 };
 
-/// At what ε [`reheat`] ends, what share of the pace that has, and the sizes of the random rotations in turn.
+/// At what ε [`reheat`] ends.
 const FINAL: Schedule = Schedule {
     first: 0.01,
     last: 0.001,
@@ -79,7 +79,11 @@ const FINAL: Schedule = Schedule {
     early_steps: usize::MAX,
     late: 0.0,
 };
+
+/// Share of the pace for that end.
 const FINAL_SHARE: f64 = 0.2;
+
+/// Sizes of the random rotations of [`reheat`], in turn.
 const KICKS: [f64; 2] = [0.02, 0.2];
 
 /// Relative gain from which raising ε has helped.
