@@ -2,6 +2,7 @@
 #
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
+#   make test-timing                  of these, only the tests that wait for the clock
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make docs                         the documentation site in out/site, every warning an error
 #   make bench                        criterion benchmarks of the kernels
@@ -30,7 +31,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
+.PHONY: all demo wheel test test-rust test-python test-timing lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
 
 all: test lint
 
@@ -79,6 +80,7 @@ comparison: $(DEV)/.bench
 # Tests ----------------------------------------------------------------------------------------
 
 test: test-rust test-python
+	$(MAKE) test-timing
 
 test-rust:
 	$(CARGO) test --release --locked
@@ -92,8 +94,12 @@ $(TEST)/.ready: $(WHEELS)/.built
 	touch $@
 
 test-python: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m "not timing"
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+
+# They need the machine for themselves: after all others, never beside them.
+test-timing: $(TEST)/.ready
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m timing
 
 # Lints ----------------------------------------------------------------------------------------
 
