@@ -111,6 +111,7 @@ def test_every_strategy_alone(strategy, penalty):
     assert result.objective <= result.starts[0].objective + 1e-9
 
 
+@pytest.mark.timing
 def test_dense_l1_tries_three_kinds_of_start_on_two_cores():
     data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
