@@ -112,7 +112,7 @@ impl AccumulatedMoves {
         let n = order.len();
         let rounds = rounds.min(n + n % 2 - 1);
         let angle = step / (rounds as f64).sqrt();
-        let arch = pulp::Arch::new();
+        let arch = crate::simd::arch();
         for round in 0..rounds {
             for [i, j] in matching(order, round) {
                 let sign = self.signature.sign(i) * self.signature.sign(j);
