@@ -187,6 +187,11 @@ impl GramQuadratic {
                 format!("must hold {} finite values", data.features()),
             ));
         }
+        // However it was stored: features are contiguous.
+        let data = match data {
+            Data::Dense(at) => Data::Dense(Rows::from(at).into_array()),
+            sparse @ Data::Sparse(_) => sparse,
+        };
         let sums = match (&mean, &data) {
             (None, _) => Array1::zeros(0),
             (Some(_), Data::Dense(at)) => at.sum_axis(ndarray::Axis(1)),
