@@ -178,7 +178,9 @@ def test_probe_against_numpy(rng):
                 problem = ob.HyperbolicStructuralProbeProblem(D, given, j, alpha)
                 got, slope = problem.value_and_gradient(X)
                 assert got == pytest.approx(value, rel=1e-12)
-                np.testing.assert_allclose(slope, gradient, rtol=1e-10, atol=1e-13)
+                # An entry may be what is left of much larger terms.
+                size = np.abs(gradient).max()
+                np.testing.assert_allclose(slope, gradient, rtol=1e-10, atol=1e-11 * size)
 
 
 @pytest.mark.parametrize(
@@ -340,6 +342,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
     assert float(grown) < 0.2 * 8 * m * m
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
 def test_ctrl_c_returns_the_best_probe():
     script = """
