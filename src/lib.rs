@@ -37,6 +37,7 @@ mod solver;
 pub mod start;
 pub mod strategy;
 mod threads;
+mod tournament;
 pub mod ultrahyperbolic;
 pub mod working_set;
 

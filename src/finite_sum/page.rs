@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::FiniteSum;
-use super::rule::{AccumulatedMoves, CurvatureRule, matching};
+use super::rule::{AccumulatedMoves, CurvatureRule};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
@@ -20,6 +20,7 @@ use crate::solver::{
     Control, DIVERGENCE, Monitor, Record, Side, Status, drift, repair_dense, start_constraint,
 };
 use crate::threads::Threads;
+use crate::tournament::matching;
 
 /// Options of [`minimize_finite_sum`].
 ///

@@ -22,6 +22,7 @@ use ndarray::{Array2, ArrayView2, s};
 use super::Gap;
 use crate::pair::{MAX_RAPIDITY, RECESSION_TOLERANCE, Recession};
 use crate::threads::Threads;
+use crate::tournament;
 
 /// Columns per tile.
 const TILE: usize = 32;
@@ -105,29 +106,16 @@ impl ColumnJacobi {
         self.b.view()
     }
 
-    /// Pairs of tiles that meet in a round (circle method); a tile without a partner stands alone.
+    /// Pairs of tiles that meet in a round, and the number of rounds; a tile without a partner stands alone.
     fn pairs_of_round(&self) -> (Vec<(usize, Option<usize>)>, usize) {
         let tiles = self.b.nrows().div_ceil(TILE);
-        let even = tiles + tiles % 2;
         if tiles == 1 {
             return (vec![(0, None)], 1);
         }
-        let rounds = even - 1;
-        let seat = |k: usize| {
-            if k == 0 {
-                0
-            } else {
-                1 + (k - 1 + self.round) % rounds
-            }
-        };
-        let pairs = (0..even / 2)
-            .map(|k| {
-                let (a, b) = (seat(k), seat(even - 1 - k));
-                let (a, b) = (a.min(b), a.max(b));
-                (a, (b < tiles).then_some(b))
-            })
+        let pairs = tournament::meetings(tiles, self.round)
+            .map(|(a, b)| (a, (b < tiles).then_some(b)))
             .collect();
-        (pairs, rounds)
+        (pairs, tournament::rounds(tiles))
     }
 
     /// One round of disjoint tile pairs.

@@ -24,6 +24,7 @@ use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::error::{Error, Result};
 use crate::finite_sum::FiniteSum;
 use crate::threads::{CHUNK_ROWS, Threads};
+use crate::tournament;
 
 /// Rows per block.
 pub(super) const BLOCK: usize = 128;
@@ -321,23 +322,13 @@ impl StructuralProbe {
             .map(|i| Array2::zeros((if gradient { block(i, m).len() } else { 0 }, n)))
             .collect();
         let mut loss = 0.0;
-        let players = blocks + blocks % 2;
-        for round in 0..players.max(1) {
-            // Round 0 pairs every block with itself, the others are a tournament (circle method).
-            let pairs: Vec<(usize, usize)> = if round == 0 {
-                (0..blocks).map(|i| (i, i)).collect()
-            } else {
-                let seat = |k: usize| {
-                    if k == 0 {
-                        0
-                    } else {
-                        1 + (k - 1 + round - 1) % (players - 1)
-                    }
-                };
-                (0..players / 2)
-                    .map(|k| (seat(k), seat(players - 1 - k)))
-                    .filter(|&(i, j)| i < blocks && j < blocks)
-                    .collect()
+        // First every block with itself, then a tournament.
+        for round in 0..=tournament::rounds(blocks) {
+            let pairs: Vec<(usize, usize)> = match round.checked_sub(1) {
+                None => (0..blocks).map(|i| (i, i)).collect(),
+                Some(round) => tournament::meetings(blocks, round)
+                    .filter(|&(_, j)| j < blocks)
+                    .collect(),
             };
             let mut pieces: Vec<Piece> = pairs
                 .into_iter()

@@ -18,6 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::Pairs;
 use crate::error::{Error, Result};
+use crate::tournament;
 
 /// A rule for choosing rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -350,19 +351,8 @@ impl Schedule {
             }
             TileOrder::RoundRobin => {
                 order.extend((0..active).map(|group| (group as u32, group as u32)));
-                // Circle method: player 0 stays, the others turn; an odd number gets a bye.
-                let players = all + all % 2;
-                for round in 0..players.saturating_sub(1) {
-                    let seat = |k: usize| {
-                        if k == 0 {
-                            0
-                        } else {
-                            1 + (k - 1 + round) % (players - 1)
-                        }
-                    };
-                    for k in 0..players / 2 {
-                        let (first, second) = (seat(k), seat(players - 1 - k));
-                        let (first, second) = (first.min(second), first.max(second));
+                for round in 0..tournament::rounds(all) {
+                    for (first, second) in tournament::meetings(all, round) {
                         if first < active && second < all {
                             order.push((first as u32, second as u32));
                         }
