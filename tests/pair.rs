@@ -9,7 +9,8 @@
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
-use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig, solve_on_circle};
+use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
+use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};

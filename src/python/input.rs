@@ -9,7 +9,7 @@ use super::{L0, L1, NoPenalty, NonNegative};
 use crate::block::Curvature;
 use crate::penalty::Weights;
 use crate::smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
-use crate::solver::{Options, Update};
+use crate::solver::{Options, Side, Update};
 use crate::{Error, Result};
 
 /// `orthobcd.Quadratic` or `orthobcd.GramQuadratic`.
@@ -204,7 +204,7 @@ impl SolverOptions {
                 }
             },
             alpha: self.alpha,
-            side: super::hyperbolic::side(&self.side)?,
+            side: side(&self.side)?,
             max_time: limits.0,
             max_sweeps: limits.1,
             tol: limits.2.unwrap_or(default.tol),
@@ -212,5 +212,18 @@ impl SolverOptions {
             seed,
             ..default
         })
+    }
+}
+
+/// The side named by `name`.
+pub(super) fn side(name: &str) -> Result<Side> {
+    match name {
+        "rows" => Ok(Side::Rows),
+        "columns" => Ok(Side::Columns),
+        "both" => Ok(Side::Both),
+        other => Err(Error::invalid(
+            "side",
+            format!("must be one of rows, columns, both; got {other:?}"),
+        )),
     }
 }
