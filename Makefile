@@ -2,6 +2,8 @@
 #
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
+#   make test-timing                  of these, only the tests that wait for the clock
+#   make test-portable                the tests as on older processors, and with data one last bit off
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make docs                         the documentation site in out/site, every warning an error
 #   make bench                        criterion benchmarks of the kernels
@@ -30,7 +32,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
+.PHONY: all demo wheel test test-rust test-python test-timing test-portable lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
 
 all: test lint
 
@@ -79,6 +81,7 @@ comparison: $(DEV)/.bench
 # Tests ----------------------------------------------------------------------------------------
 
 test: test-rust test-python
+	$(MAKE) test-timing
 
 test-rust:
 	$(CARGO) test --release --locked
@@ -92,8 +95,28 @@ $(TEST)/.ready: $(WHEELS)/.built
 	touch $@
 
 test-python: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m "not timing"
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+
+# They need the machine for themselves: after all others, never beside them.
+test-timing: $(TEST)/.ready
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m timing
+
+# As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
+# the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_count.py".
+RUST_TESTS ?=
+PYTHON_TESTS ?=
+OLDER := avx2 scalar
+PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -q -m "not timing" $(PYTHON_TESTS)
+PORTABLE_CARGO = $(CARGO) test --release --locked --quiet $(RUST_TESTS)
+
+test-portable: $(TEST)/.ready
+	for cpu in $(OLDER); do \
+	    tests/on_older_cpu.sh $$cpu env $(PORTABLE_PYTEST); \
+	    tests/on_older_cpu.sh $$cpu $(PORTABLE_CARGO); \
+	done
+	ORTHOBCD_TEST_ULP=1 $(PORTABLE_PYTEST)
+	ORTHOBCD_TEST_ULP=1 $(PORTABLE_CARGO)
 
 # Lints ----------------------------------------------------------------------------------------
 

@@ -31,7 +31,9 @@ pub mod hyperbolic;
 pub mod linalg;
 pub mod pair;
 pub mod penalty;
+mod rows;
 mod signature;
+mod simd;
 pub mod smooth;
 mod solver;
 pub mod start;
@@ -46,6 +48,7 @@ pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub use signature::Signature;
+pub use simd::instructions;
 pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor,

@@ -26,8 +26,10 @@ impl Threads {
     /// `count` threads; `None` takes the number of available cores.
     ///
     /// # Errors
-    /// If `count` is zero or the operating system refuses the threads.
+    /// If `count` is zero or the operating system refuses the threads; or if the environment variable
+    /// `ORTHOBCD_SIMD` is wrong.
     pub fn new(count: Option<usize>) -> Result<Self> {
+        crate::simd::instructions()?;
         let count = match count {
             Some(0) => return Err(Error::invalid("n_threads", "must be at least 1, got 0")),
             Some(count) => count,

@@ -1,5 +1,7 @@
 //! Finite sums: gradients, the PAGE estimator, and the variance-reduced method.
 
+mod common;
+
 use ndarray::{Array1, Array2};
 use orthobcd::finite_sum::{
     FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum,
@@ -8,11 +10,12 @@ use orthobcd::hyperbolic::random_j_orthogonal;
 use orthobcd::penalty::NoPenalty;
 use orthobcd::{Signature, Status, Threads, Unwatched};
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use common::normal;
+
 fn gauss(rng: &mut Xoshiro256PlusPlus, m: usize, n: usize) -> Array2<f64> {
-    Array2::from_shape_fn((m, n), |_| StandardNormal.sample(rng))
+    Array2::from_shape_fn((m, n), |_| normal(rng))
 }
 
 fn norm2(a: &Array2<f64>) -> f64 {

@@ -1,6 +1,8 @@
 //! The pair solver on the hyperbola against a refined dense grid in μ, all components, all
 //! penalties, random and adversarial instances.
 
+mod common;
+
 use ndarray::Array2;
 use orthobcd::pair::{
     BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
@@ -8,8 +10,9 @@ use orthobcd::pair::{
 };
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use common::normal;
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;
@@ -24,10 +27,6 @@ struct Instance {
     g: [Vec<f64>; 2],
     m: Sym2,
     alpha: f64,
-}
-
-fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    StandardNormal.sample(rng)
 }
 
 /// Random instances; every third or so is adversarial: nearly lightlike rows, p ± q → 0, minima at

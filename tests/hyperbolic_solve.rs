@@ -1,5 +1,7 @@
 //! Whole solves with a mixed signature.
 
+mod common;
+
 use ndarray::{Array1, Array2, s};
 use orthobcd::hyperbolic::{column_gap, hyperbolic_cs, random_j_orthogonal, row_gap, stationarity};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
@@ -8,12 +10,13 @@ use orthobcd::{
     Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
 };
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use common::normal;
 
 fn gauss(seed: u64, m: usize, n: usize) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    Array2::from_shape_fn((m, n), |_| StandardNormal.sample(&mut rng))
+    Array2::from_shape_fn((m, n), |_| normal(&mut rng))
 }
 
 fn signature(n: usize, p: usize) -> Signature {

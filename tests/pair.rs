@@ -6,6 +6,8 @@
 //! adversarial: near-double roots, equal and nearly equal slopes, zero columns, one-sided zeros,
 //! r = 1, zero curvature, scales from 1e-120 to 1e120.
 
+mod common;
+
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
@@ -13,8 +15,9 @@ use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
 use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use common::normal;
 
 const INSTANCES: usize = 10_000;
 const ANGLES: usize = 20_000;
@@ -37,10 +40,6 @@ impl Instance {
             reflection: self.reflection,
         }
     }
-}
-
-fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    StandardNormal.sample(rng)
 }
 
 fn pick<T: Copy>(rng: &mut Xoshiro256PlusPlus, from: &[T]) -> T {

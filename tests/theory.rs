@@ -2,6 +2,8 @@
 //! 2×2 examples of appendix C.1 (with the corrections of the appendix's text), the closed form of
 //! WSS-OR, and that neither the Jacobi update nor a million updates ever ascend or drift.
 
+mod common;
+
 use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,11 +19,12 @@ use orthobcd::{
     Solution, Threads, Unwatched, Update, WorkingSet, linalg, minimize, start,
 };
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use common::normal;
+
 fn gauss(rng: &mut Xoshiro256PlusPlus, m: usize, n: usize) -> Array2<f64> {
-    Array2::from_shape_fn((m, n), |_| StandardNormal.sample(rng))
+    Array2::from_shape_fn((m, n), |_| normal(rng))
 }
 
 fn norm(a: &Array2<f64>) -> f64 {

@@ -1,5 +1,7 @@
 //! The structural probe and UltraE from Rust: invariants, gradients, independence of threads.
 
+mod common;
+
 use ndarray::{Array2, ArrayView2, s};
 use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_finite_sum};
 use orthobcd::hyperbolic::random_j_orthogonal;
@@ -10,12 +12,13 @@ use orthobcd::ultrahyperbolic::{
 };
 use orthobcd::{Side, Signature, Status, Threads, Unwatched};
 use rand::SeedableRng;
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use common::normal;
 
 fn gauss(m: usize, n: usize, seed: u64) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    Array2::from_shape_fn((m, n), |_| StandardNormal.sample(&mut rng))
+    Array2::from_shape_fn((m, n), |_| normal(&mut rng))
 }
 
 fn signature(n: usize) -> Signature {

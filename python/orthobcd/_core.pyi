@@ -22,6 +22,7 @@ __all__ = [
     "hyperbolic_cs",
     "inner_pairs",
     "inner_rows",
+    "instructions",
     "inverse_double_projection",
     "random_j_orthogonal",
     "solve_at_count",
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 __version__: str
+# The vector instructions of the kernels: avx512, avx2, scalar or other.
+instructions: str
 
 _Matrix: TypeAlias = NDArray[np.float64]
 _Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None]

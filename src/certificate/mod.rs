@@ -243,7 +243,7 @@ fn survey_groups<P: Penalty>(
 ) -> Survey {
     block.load(x, lead, rest);
     tracker.fill(block);
-    pulp::Arch::new().dispatch(Visit {
+    crate::simd::arch().dispatch(Visit {
         block,
         inside: rest.is_empty(),
         penalty: problem.penalty,

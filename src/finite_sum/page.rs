@@ -370,6 +370,7 @@ pub fn minimize_finite_sum<P: Penalty>(
     if options.matchings == 0 {
         return Err(Error::invalid("matchings", "must be at least 1"));
     }
+    crate::simd::instructions()?;
     penalty.check(n, r)?;
     let mut page = Page::new(
         sum.components(),
@@ -446,7 +447,7 @@ pub fn minimize_finite_sum<P: Penalty>(
             change: 0.0,
         })
         .collect();
-    let arch = pulp::Arch::new();
+    let arch = crate::simd::arch();
     let mut order: Vec<usize> = (0..n).collect();
     let limit = {
         let size = x.iter().map(|v| v * v).sum::<f64>() / n as f64;

@@ -113,7 +113,7 @@ impl AccumulatedMoves {
         let n = order.len();
         let rounds = most.min(rounds(n));
         let angle = step / (rounds as f64).sqrt();
-        let arch = pulp::Arch::new();
+        let arch = crate::simd::arch();
         for round in 0..rounds {
             for [i, j] in matching(order, round) {
                 let sign = self.signature.sign(i) * self.signature.sign(j);

@@ -66,7 +66,7 @@ pub fn row_gap<P: Penalty>(
     let mut scratch = Scratch::new(x.ncols());
     let mut block = Block::new(x.ncols());
     block.set_signature(problem.signature, None);
-    let arch = pulp::Arch::new();
+    let arch = crate::simd::arch();
     for i in 0..n {
         for j in i + 1..n {
             block.load(x, &[i], &[j]);

@@ -21,6 +21,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::Gap;
 use crate::pair::{MAX_RAPIDITY, RECESSION_TOLERANCE, Recession};
+use crate::rows::Rows;
 use crate::threads::Threads;
 use crate::tournament;
 
@@ -70,7 +71,7 @@ pub struct ColumnJacobi {
 /// The moves of one pair of tiles.
 struct Moves {
     rows: Vec<usize>,
-    v: Array2<f64>,
+    v: Rows,
     outcome: Round,
 }
 
@@ -160,8 +161,8 @@ impl ColumnJacobi {
         rows.extend(second.into_iter().flat_map(span));
         let w = rows.len();
         let mut local = Local {
-            b: Array2::from_shape_fn((w, w), |(i, k)| self.b[[rows[i], rows[k]]]),
-            v: Array2::eye(w),
+            b: Array2::from_shape_fn((w, w), |(i, k)| self.b[[rows[i], rows[k]]]).into(),
+            v: Array2::eye(w).into(),
             noise: rows
                 .iter()
                 .map(|&k| {
@@ -288,18 +289,17 @@ fn apply(a: &mut Array2<f64>, moves: &[Moves], threads: &Threads) {
 
 /// The small matrix of two tiles, and the moves so far.
 struct Local {
-    b: Array2<f64>,
-    v: Array2<f64>,
+    b: Rows,
+    v: Rows,
     /// √(‖C‖)·‖x_k‖: ε times the product of two of them is rounding of their entry of b.
     noise: Vec<f64>,
 }
 
 /// Rows i, k of a ← [[a00, a01], [a10, a11]] · rows.
 #[inline(always)]
-fn turn_rows(a: &mut Array2<f64>, i: usize, k: usize, t: [[f64; 2]; 2]) {
+fn turn_rows(a: &mut Rows, i: usize, k: usize, t: [[f64; 2]; 2]) {
     let w = a.ncols();
-    let Some(data) = a.as_slice_mut() else { return };
-    let (head, tail) = data.split_at_mut(k * w);
+    let (head, tail) = a.entries_mut().split_at_mut(k * w);
     let (x, y) = (&mut head[i * w..(i + 1) * w], &mut tail[..w]);
     for (x, y) in x.iter_mut().zip(y) {
         let (p, q) = (*x, *y);
@@ -314,12 +314,10 @@ impl Local {
     fn turn(&mut self, i: usize, k: usize, t: [[f64; 2]; 2]) {
         turn_rows(&mut self.b, i, k, t);
         let w = self.b.ncols();
-        if let Some(data) = self.b.as_slice_mut() {
-            for row in data.chunks_exact_mut(w) {
-                let (p, q) = (row[i], row[k]);
-                row[i] = t[0][0] * p + t[0][1] * q;
-                row[k] = t[1][0] * p + t[1][1] * q;
-            }
+        for row in self.b.entries_mut().chunks_exact_mut(w) {
+            let (p, q) = (row[i], row[k]);
+            row[i] = t[0][0] * p + t[0][1] * q;
+            row[k] = t[1][0] * p + t[1][1] * q;
         }
         turn_rows(&mut self.v, i, k, t);
         let (p, q) = (self.noise[i], self.noise[k]);

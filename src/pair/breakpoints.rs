@@ -257,7 +257,7 @@ mod tests {
                     points.set(k, key, (key, 1.0 - key), (1.0, 0.0));
                 }
             }
-            pulp::Arch::new().dispatch(Lay(&mut points));
+            crate::simd::arch().dispatch(Lay(&mut points));
             assert_eq!(points.live, live);
             for m in 1..live {
                 let (before, after) = (points.order[m - 1] as usize, points.order[m] as usize);

@@ -166,7 +166,7 @@ pub fn solve_on_circle<P: Penalty>(
         row
     };
     let (x, y) = (padded(pair.x), padded(pair.y));
-    pulp::Arch::new().dispatch(Solve {
+    crate::simd::arch().dispatch(Solve {
         penalty,
         pair: CirclePair {
             x: &x,

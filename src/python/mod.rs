@@ -193,6 +193,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("instructions", crate::instructions()?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 

@@ -11,11 +11,12 @@
 //! sparse.
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
 use super::{Smooth, Tracker, lanczos_bounds};
 use crate::block::Block;
 use crate::error::{Error, Result};
+use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
 
 /// Lanczos steps for the bounds of the spectrum.
@@ -115,15 +116,15 @@ impl Data {
     }
 
     /// A X.
-    fn times(&self, x: ArrayView2<'_, f64>) -> Array2<f64> {
+    fn times(&self, x: ArrayView2<'_, f64>) -> Rows {
         match self {
-            Self::Dense(at) => at.t().dot(&x),
+            Self::Dense(at) => at.t().dot(&x).into(),
             Self::Sparse(a) => {
-                let mut w = Array2::zeros((a.samples, x.ncols()));
+                let mut w = Rows::zeros((a.samples, x.ncols()));
                 for (k, row) in x.outer_iter().enumerate() {
                     if row.iter().any(|&v| v != 0.0) {
                         for (i, value) in a.column(k) {
-                            w.row_mut(i).scaled_add(value, &row);
+                            w.view_mut().row_mut(i).scaled_add(value, &row);
                         }
                     }
                 }
@@ -134,7 +135,7 @@ impl Data {
 
     /// Adds `scale · A_kᵀ W` to `target`.
     #[inline(always)]
-    fn add_transposed_row(&self, k: usize, w: &Array2<f64>, scale: f64, target: &mut [f64]) {
+    fn add_transposed_row(&self, k: usize, w: &Rows, scale: f64, target: &mut [f64]) {
         match self {
             Self::Dense(at) => {
                 for (&value, w) in at.row(k).iter().zip(w.outer_iter()) {
@@ -146,14 +147,11 @@ impl Data {
                 }
             }
             Self::Sparse(a) => {
-                let r = target.len();
-                let Some(w) = w.as_slice() else { return };
                 for (i, value) in a.column(k) {
                     let factor = scale * value;
-                    let w = &w[i * r..(i + 1) * r];
                     target
                         .iter_mut()
-                        .zip(w)
+                        .zip(w.row_slice(i))
                         .for_each(|(t, &w)| *t += factor * w);
                 }
             }
@@ -236,42 +234,28 @@ impl GramQuadratic {
         }
     }
 
-    fn transposed_times(
-        &self,
-        w: &Array2<f64>,
-        moments: &Moments,
-        threads: &Threads,
-    ) -> Array2<f64> {
+    fn transposed_times(&self, w: &Rows, moments: &Moments, threads: &Threads) -> Array2<f64> {
         let r = w.ncols();
-        let mut y = Array2::<f64>::zeros((self.data.features(), r));
+        let mut y = Rows::zeros((self.data.features(), r));
         let work = match &self.data {
             Data::Dense(at) => at.len() * r,
             Data::Sparse(a) => a.values.len() * r,
         };
-        if let Some(slice) = y.as_slice_mut() {
-            threads.for_chunks(slice, CHUNK_ROWS * r, work, |piece, target| {
-                let from = piece * CHUNK_ROWS;
-                if let Data::Dense(at) = &self.data {
-                    let rows = target.len() / r;
-                    if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), &mut *target) {
-                        general_mat_mul(
-                            self.scale,
-                            &at.slice(s![from..from + rows, ..]),
-                            w,
-                            0.0,
-                            &mut target,
-                        );
-                    }
+        threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+            let from = piece * CHUNK_ROWS;
+            if let Data::Dense(at) = &self.data {
+                let mut target = rows_of(target, r);
+                let at = at.slice(s![from..from + target.nrows(), ..]);
+                general_mat_mul(self.scale, &at, &**w, 0.0, &mut target);
+            }
+            for (k, row) in target.chunks_exact_mut(r).enumerate() {
+                if let Data::Sparse(_) = &self.data {
+                    self.data.add_transposed_row(from + k, w, self.scale, row);
                 }
-                for (k, row) in target.chunks_exact_mut(r).enumerate() {
-                    if let Data::Sparse(_) = &self.data {
-                        self.data.add_transposed_row(from + k, w, self.scale, row);
-                    }
-                    self.center_row(from + k, moments, row);
-                }
-            });
-        }
-        y
+                self.center_row(from + k, moments, row);
+            }
+        });
+        y.into_array()
     }
 }
 
@@ -387,7 +371,7 @@ impl Panel {
 
 struct GramTracker<'a> {
     objective: &'a GramQuadratic,
-    w: Array2<f64>,
+    w: Rows,
     moments: Moments,
     slots: Vec<u32>,
     lead: Lead,
@@ -501,13 +485,13 @@ impl Tracker for GramTracker<'_> {
             let row = block.rows[k];
             match &self.objective.data {
                 Data::Dense(at) => {
-                    for (mut w, &value) in self.w.outer_iter_mut().zip(at.row(row)) {
+                    for (mut w, &value) in self.w.view_mut().outer_iter_mut().zip(at.row(row)) {
                         w.scaled_add(value, &step);
                     }
                 }
                 Data::Sparse(a) => {
                     for (i, value) in a.column(row) {
-                        self.w.row_mut(i).scaled_add(value, &step);
+                        self.w.view_mut().row_mut(i).scaled_add(value, &step);
                     }
                 }
             }
@@ -522,7 +506,8 @@ impl Tracker for GramTracker<'_> {
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, _threads: &Threads) {
-        self.w += &self.objective.data.times(delta);
+        let mut w = self.w.view_mut();
+        w += &*self.objective.data.times(delta);
         if let (Some((by_mean, by_sum)), Some((d_mean, d_sum))) =
             (&mut self.moments, self.objective.moments(delta))
         {

@@ -4,11 +4,12 @@
 //! are nonzero (sparse iterates), only those columns of Y are touched.
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array2, ArrayView2, s};
 
 use super::{Smooth, Tracker, lanczos_bounds};
 use crate::block::Block;
 use crate::error::{Error, Result};
+use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
 
 /// Up to this n the spectrum of C is computed; beyond it, bounded by Lanczos.
@@ -20,7 +21,7 @@ const LANCZOS_STEPS: usize = 40;
 /// `½⟨X, C X D⟩ + ⟨linear, X⟩`.
 #[derive(Debug, Clone)]
 pub struct Quadratic {
-    c: Array2<f64>,
+    c: Rows,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
 }
@@ -59,9 +60,9 @@ impl Quadratic {
                 ));
             }
         }
-        let standard = |a: Array2<f64>| a.as_standard_layout().into_owned();
+        let standard = |a: Array2<f64>| Rows::from(a).into_array();
         Ok(Self {
-            c: standard(c),
+            c: Rows::from(c),
             linear: linear.map(standard),
             metric: metric.map(standard),
         })
@@ -82,6 +83,12 @@ impl Quadratic {
             }
         }
         Self::new(c, None, None)
+    }
+
+    fn product(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Rows {
+        let mut y = Rows::zeros(x.dim());
+        multiply_add(self.c.view(), x, &mut y, threads);
+        y
     }
 
     /// C.
@@ -145,15 +152,13 @@ impl Smooth for Quadratic {
     }
 
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
-        let mut y = Array2::zeros(x.dim());
-        multiply_add(self.c.view(), x, &mut y, threads);
-        y
+        self.product(x, threads).into_array()
     }
 
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         Box::new(QuadraticTracker {
             objective: self,
-            y: self.apply(x, threads),
+            y: self.product(x, threads),
             panel: Array2::zeros((0, 0)),
         })
     }
@@ -183,33 +188,22 @@ pub(super) fn metric_bounds(
 pub(super) fn multiply_add(
     a: ArrayView2<'_, f64>,
     x: ArrayView2<'_, f64>,
-    y: &mut Array2<f64>,
+    y: &mut Rows,
     threads: &Threads,
 ) {
     let r = y.ncols();
     let work = a.len() * r;
-    let Some(slice) = y.as_slice_mut() else {
-        general_mat_mul(1.0, &a, &x, 1.0, y);
-        return;
-    };
-    threads.for_chunks(slice, CHUNK_ROWS * r, work, |piece, target| {
-        let rows = target.len() / r;
+    threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
         let from = piece * CHUNK_ROWS;
-        if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), target) {
-            general_mat_mul(
-                1.0,
-                &a.slice(s![from..from + rows, ..]),
-                &x,
-                1.0,
-                &mut target,
-            );
-        }
+        let mut target = rows_of(target, r);
+        let a = a.slice(s![from..from + target.nrows(), ..]);
+        general_mat_mul(1.0, &a, &x, 1.0, &mut target);
     });
 }
 
 struct QuadraticTracker<'a> {
     objective: &'a Quadratic,
-    y: Array2<f64>,
+    y: Rows,
     panel: Array2<f64>,
 }
 
@@ -219,8 +213,8 @@ const SPARSE_STEP: f64 = 0.25;
 impl Tracker for QuadraticTracker<'_> {
     fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
         let quadratic = match &self.objective.metric {
-            None => (&x * &self.y).sum(),
-            Some(metric) => (&x.dot(metric) * &self.y).sum(),
+            None => (&x * &*self.y).sum(),
+            Some(metric) => (&x.dot(metric) * &*self.y).sum(),
         };
         let linear = self
             .objective
@@ -268,17 +262,13 @@ impl Tracker for QuadraticTracker<'_> {
         let (n, r) = self.y.dim();
         let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
         let c = &self.objective.c;
-        let Some(y) = self.y.as_slice_mut() else {
-            return;
-        };
+        let y = self.y.entries_mut();
         if (nonzero as f64) < SPARSE_STEP * delta.len() as f64 || moved.len() <= 4 {
             let dense = moved.len() <= 4 && nonzero * 2 > delta.len();
             threads.for_chunks(y, CHUNK_ROWS * r, n * nonzero, |piece, target| {
                 let from = piece * CHUNK_ROWS;
                 for (step, &k) in delta.outer_iter().zip(moved) {
-                    let row = c.row(block.rows[k]);
-                    let Some(row) = row.as_slice() else { continue };
-                    let row = &row[from..from + target.len() / r];
+                    let row = &c.row_slice(block.rows[k])[from..from + target.len() / r];
                     if dense {
                         for (y, &c) in target.chunks_exact_mut(r).zip(row) {
                             for (y, &d) in y.iter_mut().zip(step) {
@@ -307,12 +297,10 @@ impl Tracker for QuadraticTracker<'_> {
         }
         let panel = self.panel.view();
         threads.for_chunks(y, CHUNK_ROWS * r, n * delta.len(), |piece, target| {
-            let rows = target.len() / r;
             let from = piece * CHUNK_ROWS;
-            if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), target) {
-                let columns = panel.slice(s![.., from..from + rows]);
-                general_mat_mul(1.0, &columns.t(), &delta, 1.0, &mut target);
-            }
+            let mut target = rows_of(target, r);
+            let columns = panel.slice(s![.., from..from + target.nrows()]);
+            general_mat_mul(1.0, &columns.t(), &delta, 1.0, &mut target);
         });
     }
 
@@ -322,7 +310,7 @@ impl Tracker for QuadraticTracker<'_> {
 
     fn gradient(&self, _threads: &Threads) -> Array2<f64> {
         let mut gradient = match &self.objective.metric {
-            None => self.y.clone(),
+            None => Array2::clone(&self.y),
             Some(metric) => self.y.dot(metric),
         };
         if let Some(linear) = &self.objective.linear {
@@ -332,7 +320,7 @@ impl Tracker for QuadraticTracker<'_> {
     }
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
-        self.y.fill(0.0);
+        self.y.entries_mut().fill(0.0);
         multiply_add(self.objective.c.view(), x, &mut self.y, threads);
     }
 }

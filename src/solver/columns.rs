@@ -346,7 +346,7 @@ pub(crate) fn column_pairs_gap<P: Penalty>(
     };
     let (mut block, linear) = column_block(problem, x, None, &signs, threads);
     let mut scratch = Scratch::new(x.nrows());
-    let (outcome, best): (Outcome, _) = pulp::Arch::new().dispatch(ColumnSweep {
+    let (outcome, best): (Outcome, _) = crate::simd::arch().dispatch(ColumnSweep {
         block: &mut block,
         linear: &linear,
         penalty: &penalty,

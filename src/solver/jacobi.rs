@@ -13,6 +13,7 @@ use super::{Options, Problem, State};
 use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
+use crate::rows::slice_of;
 
 /// Pairs per parallel piece.
 const CHUNK_PAIRS: usize = 32;
@@ -116,10 +117,8 @@ impl<P: Penalty> State<'_, P> {
                 for ((d, &new), &old) in delta.row_mut(*row).iter_mut().zip(new).zip(old) {
                     *d = new - old;
                 }
-                penalty_change += penalty.row_value(*row, new)
-                    - old
-                        .as_slice()
-                        .map_or(0.0, |old| penalty.row_value(*row, old));
+                penalty_change +=
+                    penalty.row_value(*row, new) - penalty.row_value(*row, &slice_of(old));
             }
         }
         self.counts.visited += outcome.visited;

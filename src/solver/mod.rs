@@ -26,6 +26,7 @@ use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
+use crate::rows::change;
 use crate::signature::Signature;
 use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
@@ -112,8 +113,10 @@ impl<P: Penalty> Problem<'_, P> {
     /// Checks that the parts fit together.
     ///
     /// # Errors
-    /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions.
+    /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions; or if the
+    /// environment variable `ORTHOBCD_SIMD` is wrong.
     pub fn check(&self) -> Result<()> {
+        crate::simd::instructions()?;
         let (n, r) = (self.smooth.rows(), self.components);
         if n < 2 {
             return Err(Error::invalid(
@@ -510,7 +513,7 @@ impl<'a, P: Penalty> State<'a, P> {
             recession: None,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             divergence: DIVERGENCE * size.max(1.0),
-            arch: pulp::Arch::new(),
+            arch: crate::simd::arch(),
             started,
             history: Vec::new(),
             x,
@@ -805,10 +808,8 @@ impl<'a, P: Penalty> State<'a, P> {
                 project_onto_pattern
             };
             let mut repaired = project(&self.x, self.problem.signature, self.k0.view());
-            for mut row in repaired.outer_iter_mut() {
-                if let Some(row) = row.as_slice_mut() {
-                    self.problem.penalty.tidy(row);
-                }
+            for row in repaired.outer_iter_mut() {
+                change(row, |row| self.problem.penalty.tidy(row));
             }
             let mut tracker = self.problem.smooth.tracker(repaired.view(), self.threads);
             let value =

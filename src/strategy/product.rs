@@ -6,7 +6,7 @@
 //! halves both the arithmetic and the traffic.
 
 use ndarray::{Array2, ArrayView2};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Columns of C per pass: the packed part of X stays in the first-level cache.
 const DEPTH: usize = 192;
@@ -223,7 +223,7 @@ fn rows<S: Simd, E: Element, const V: usize, const R: usize>(
 /// C X for C (n×n) by rows.
 pub(super) fn symmetric_product<E: Element>(c: &[E], x: ArrayView2<'_, f64>) -> Array2<f64> {
     let mut y = Array2::zeros(x.dim());
-    Arch::new().dispatch(Product { c, x, y: &mut y });
+    crate::simd::arch().dispatch(Product { c, x, y: &mut y });
     y
 }
 

@@ -27,6 +27,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::geometry::Pseudohyperboloid;
 use super::relations::{Relation, RelationUpdate, check_update};
 use crate::error::{Error, Result};
+use crate::rows::{Rows, slice_of};
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor};
 use crate::threads::Threads;
@@ -129,7 +130,7 @@ struct Share {
 /// What the first pass over a batch leaves behind.
 struct Forward {
     loss: f64,
-    vectors: Array2<f64>,
+    vectors: Rows,
     shares: Vec<Share>,
 }
 
@@ -262,13 +263,12 @@ impl UltraE {
     }
 
     /// E = φ(Z).
-    fn points(&self, state: &Embedding) -> Array2<f64> {
+    fn points(&self, state: &Embedding) -> Rows {
         let n = self.space.dim();
-        let mut points = Array2::zeros((state.entities.nrows(), n));
-        for (row, mut point) in state.entities.outer_iter().zip(points.outer_iter_mut()) {
-            if let (Some(row), Some(point)) = (row.as_slice(), point.as_slice_mut()) {
-                self.space.project(&row[..n], point);
-            }
+        let mut points = Rows::zeros((state.entities.nrows(), n));
+        for (i, row) in state.entities.outer_iter().enumerate() {
+            self.space
+                .project(&slice_of(row)[..n], points.row_slice_mut(i));
         }
         points
     }
@@ -310,7 +310,7 @@ impl UltraE {
     fn score(
         &self,
         state: &Embedding,
-        points: ArrayView2<'_, f64>,
+        points: &Rows,
         [h, r, t]: Triple,
         negatives: &[usize],
         weight: f64,
@@ -320,7 +320,7 @@ impl UltraE {
         let (tails, heads) = negatives.split_at(negatives.len().div_ceil(2));
         let matrix = state.relations[r].matrix.view();
         let (u, w) = self.images(matrix, points.row(h), points.row(t));
-        let (u, w) = (u.as_slice().unwrap_or(&[]), w.as_slice().unwrap_or(&[]));
+        let (u, w) = (&*slice_of(u.view()), &*slice_of(w.view()));
         let (head_bias, tail_bias) = (self.biases(state, h).0, self.biases(state, t).1);
         let mut out = Scored {
             shares: Vec::with_capacity(negatives.len() + 3),
@@ -328,7 +328,7 @@ impl UltraE {
         };
         let (mut a, mut b) = (vec![0.0; n], vec![0.0; n]);
         let (mut head_slope, mut tail_slope) = (0.0, 0.0);
-        let point = |e: usize| points.row(e).to_slice().unwrap_or(&[]);
+        let point = |e: usize| points.row_slice(e);
         for (k, &e) in std::iter::once(&t).chain(tails).enumerate() {
             let (square, slope) = self.squared(dot(u, point(e)));
             let x = self.options.margin + head_bias + self.biases(state, e).1 - square;
@@ -398,7 +398,7 @@ impl UltraE {
     fn forward(
         &self,
         state: &Embedding,
-        points: ArrayView2<'_, f64>,
+        points: &Rows,
         batch: &[Triple],
         negatives: &[usize],
         threads: &Threads,
@@ -426,25 +426,17 @@ impl UltraE {
         shares.sort_by_key(|share| share.entity);
         Forward {
             loss,
-            vectors: Array2::from_shape_vec((batch.len() * VECTORS, n), vectors)
-                .unwrap_or_else(|_| Array2::zeros((0, n))),
+            vectors: Rows::from_entries(vectors, n),
             shares,
         }
     }
 
     /// The gradient with respect to z and the biases of the entity that the shares belong to.
-    fn entity_gradient(
-        &self,
-        z: &[f64],
-        vectors: ArrayView2<'_, f64>,
-        shares: &[Share],
-    ) -> (Vec<f64>, [f64; 2]) {
+    fn entity_gradient(&self, z: &[f64], vectors: &Rows, shares: &[Share]) -> (Vec<f64>, [f64; 2]) {
         let n = z.len();
         let (mut gradient, mut biases) = (vec![0.0; n], [0.0; 2]);
         for share in shares {
-            if let Some(vector) = vectors.row(share.vector).to_slice() {
-                add_scaled(&mut gradient, share.factor, vector);
-            }
+            add_scaled(&mut gradient, share.factor, vectors.row_slice(share.vector));
             biases[0] += share.head;
             biases[1] += share.tail;
         }
@@ -457,10 +449,10 @@ impl UltraE {
     /// ∂L/∂R of a relation from the triples `members` of the batch.
     fn relation_gradient(
         &self,
-        points: ArrayView2<'_, f64>,
+        points: &Rows,
         batch: &[Triple],
         members: &[usize],
-        vectors: ArrayView2<'_, f64>,
+        vectors: &Rows,
     ) -> Array2<f64> {
         let n = self.space.dim();
         let signs = self.space.signs();
@@ -504,7 +496,7 @@ impl UltraE {
         }
         let n = self.space.dim();
         let points = self.points(state);
-        let pass = self.forward(state, points.view(), batch, negatives, threads);
+        let pass = self.forward(state, &points, batch, negatives, threads);
         let entities = state.entities.nrows();
         let mut out = BatchGradient {
             loss: pass.loss,
@@ -515,14 +507,12 @@ impl UltraE {
         for shares in pass.shares.chunk_by(|a, b| a.entity == b.entity) {
             let e = shares[0].entity;
             let z = state.entities.slice(s![e, ..n]);
-            let (gradient, biases) =
-                self.entity_gradient(z.to_slice().unwrap_or(&[]), pass.vectors.view(), shares);
+            let (gradient, biases) = self.entity_gradient(&slice_of(z), &pass.vectors, shares);
             out.entities.row_mut(e).assign(&Array1::from(gradient));
             out.biases.row_mut(e).assign(&Array1::from(biases.to_vec()));
         }
         for (r, members) in by_relation(batch) {
-            out.relations[r] =
-                self.relation_gradient(points.view(), batch, &members, pass.vectors.view());
+            out.relations[r] = self.relation_gradient(&points, batch, &members, &pass.vectors);
         }
         Ok(out)
     }
@@ -561,17 +551,9 @@ impl UltraE {
             }
             let batch: Vec<Triple> = chosen.iter().map(|&i| triples[i]).collect();
             let negatives = self.draw(batch.len(), state.entities.nrows(), &mut rng);
-            let pass = self.forward(state, points.view(), &batch, &negatives, threads);
+            let pass = self.forward(state, &points, &batch, &negatives, threads);
             total += pass.loss * batch.len() as f64;
-            self.move_relations(
-                state,
-                points.view(),
-                &batch,
-                &pass,
-                &mut rows,
-                &mut rng,
-                threads,
-            );
+            self.move_relations(state, &points, &batch, &pass, &mut rows, &mut rng, threads);
             self.move_entities(state, &mut points, &pass, threads);
         }
         for relation in &mut state.relations {
@@ -584,7 +566,7 @@ impl UltraE {
     fn move_relations(
         &self,
         state: &mut Embedding,
-        points: ArrayView2<'_, f64>,
+        points: &Rows,
         batch: &[Triple],
         pass: &Forward,
         rows: &mut [usize],
@@ -604,7 +586,7 @@ impl UltraE {
         let relations = &state.relations;
         let moved = threads.map(groups.len(), |k| {
             let (r, members, order) = &groups[k];
-            let gradient = self.relation_gradient(points, batch, members, pass.vectors.view());
+            let gradient = self.relation_gradient(points, batch, members, &pass.vectors);
             let mut relation = relations[*r].clone();
             relation.step(&gradient, &self.signature, self.options.update, order);
             relation
@@ -618,7 +600,7 @@ impl UltraE {
     fn move_entities(
         &self,
         state: &mut Embedding,
-        points: &mut Array2<f64>,
+        points: &mut Rows,
         pass: &Forward,
         threads: &Threads,
     ) {
@@ -627,9 +609,8 @@ impl UltraE {
         let (beta1, beta2, epsilon) = ADAM;
         let rate = self.options.learning_rate;
         let work = pass.shares.len() * (n + SCORE_WORK);
-        let Some(rows) = state.entities.as_slice_mut() else {
-            return;
-        };
+        let mut entities = Rows::from(std::mem::take(&mut state.entities));
+        let rows = entities.entries_mut();
         threads.for_chunks(rows, CHUNK_ENTITIES * width, work, |piece, rows| {
             let first = piece * CHUNK_ENTITIES;
             let end = first + rows.len() / width;
@@ -638,8 +619,7 @@ impl UltraE {
             for shares in pass.shares[from..to].chunk_by(|a, b| a.entity == b.entity) {
                 let at = (shares[0].entity - first) * width;
                 let row = &mut rows[at..at + width];
-                let (gradient, biases) =
-                    self.entity_gradient(&row[..n], pass.vectors.view(), shares);
+                let (gradient, biases) = self.entity_gradient(&row[..n], &pass.vectors, shares);
                 row[width - 1] += 1.0;
                 let steps = row[width - 1];
                 let length = rate * (1.0 - beta2.powf(steps)).sqrt() / (1.0 - beta1.powf(steps));
@@ -662,11 +642,10 @@ impl UltraE {
             if share.entity != last {
                 last = share.entity;
                 let z = &rows[last * width..last * width + n];
-                if let Some(point) = points.row_mut(last).as_slice_mut() {
-                    self.space.project(z, point);
-                }
+                self.space.project(z, points.row_slice_mut(last));
             }
         }
+        state.entities = entities.into_array();
     }
 
     /// Scores of triples.

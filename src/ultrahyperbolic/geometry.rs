@@ -17,6 +17,7 @@
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 
 use crate::error::{Error, Result};
+use crate::rows::{Rows, slice_of};
 use crate::signature::Signature;
 
 /// |z − 1| up to which a distance and its slope count as zero, and z up to which the slope does.
@@ -159,12 +160,9 @@ impl Pseudohyperboloid {
     /// If X does not have n columns or a row has no time part (t = 0), where φ is not defined.
     pub fn double_projection(&self, x: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         self.check_columns("X", x)?;
-        let x = x.as_standard_layout();
-        let mut out = Array2::zeros(x.dim());
-        for (i, (x, mut out)) in x.outer_iter().zip(out.outer_iter_mut()).enumerate() {
-            if let (Some(x), Some(out)) = (x.as_slice(), out.as_slice_mut())
-                && self.project(x, out).time == 0.0
-            {
+        let mut out = Rows::zeros(x.dim());
+        for (i, x) in x.outer_iter().enumerate() {
+            if self.project(&slice_of(x), out.row_slice_mut(i)).time == 0.0 {
                 return Err(Error::invalid(
                     "X",
                     format!(
@@ -173,7 +171,7 @@ impl Pseudohyperboloid {
                 ));
             }
         }
-        Ok(out)
+        Ok(out.into_array())
     }
 
     /// The gradient with respect to X of a function of φ(X) whose gradient there is `cotangent`.
@@ -187,22 +185,14 @@ impl Pseudohyperboloid {
     ) -> Result<Array2<f64>> {
         same_shape("cotangent", x, cotangent)?;
         let point = self.double_projection(x)?;
-        let x = x.as_standard_layout();
-        let mut out = cotangent.as_standard_layout().into_owned();
+        let mut out = Rows::from(cotangent.to_owned());
         let mut again = vec![0.0; self.dim()];
-        for ((x, point), mut out) in x
-            .outer_iter()
-            .zip(point.outer_iter())
-            .zip(out.outer_iter_mut())
-        {
-            if let (Some(x), Some(point), Some(out)) =
-                (x.as_slice(), point.as_slice(), out.as_slice_mut())
-            {
-                let radii = self.project(x, &mut again);
-                self.pull_back(x, point, radii, out);
-            }
+        for (i, (x, point)) in x.outer_iter().zip(point.outer_iter()).enumerate() {
+            let (x, point) = (slice_of(x), slice_of(point));
+            let radii = self.project(&x, &mut again);
+            self.pull_back(&x, &point, radii, out.row_slice_mut(i));
         }
-        Ok(out)
+        Ok(out.into_array())
     }
 
     /// The inverse of φ on points with ‖t‖ = 1: (s, t/‖t‖) of every row.

@@ -23,6 +23,7 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::error::{Error, Result};
 use crate::finite_sum::FiniteSum;
+use crate::rows::{Rows, rows_of, slice_of};
 use crate::threads::{CHUNK_ROWS, Threads};
 use crate::tournament;
 
@@ -69,8 +70,8 @@ pub struct StructuralProbe {
 
 /// Q and QJ with what the derivative of φ needs.
 struct Points {
-    y: Array2<f64>,
-    q: Array2<f64>,
+    y: Rows,
+    q: Rows,
     qj: Array2<f64>,
     radii: Vec<Radii>,
 }
@@ -234,47 +235,38 @@ impl StructuralProbe {
     /// Y = DX, Q = φ(Y) and QJ, or Q = Y for the literal transform.
     fn points(&self, x: ArrayView2<'_, f64>) -> Points {
         let (m, n) = self.data.d.dim();
-        let mut y = Array2::zeros((m, n));
+        let mut y = Rows::zeros((m, n));
         let d = &self.data.d;
-        if let Some(slice) = y.as_slice_mut() {
-            self.threads
-                .for_chunks(slice, CHUNK_ROWS * n, m * n * n, |piece, target| {
-                    let from = piece * CHUNK_ROWS;
-                    let rows = target.len() / n;
-                    if let Ok(mut target) = ndarray::ArrayViewMut2::from_shape((rows, n), target) {
-                        let d = d.slice(s![from..from + rows, ..]);
-                        general_mat_mul(1.0, &d, &x, 0.0, &mut target);
-                    }
-                });
-        }
+        self.threads.for_chunks(
+            y.entries_mut(),
+            CHUNK_ROWS * n,
+            m * n * n,
+            |piece, target| {
+                let from = piece * CHUNK_ROWS;
+                let mut target = rows_of(target, n);
+                let d = d.slice(s![from..from + target.nrows(), ..]);
+                general_mat_mul(1.0, &d, &x, 0.0, &mut target);
+            },
+        );
         let mut q = y.clone();
         let mut radii = vec![Radii::default(); m];
         if self.data.transform == Transform::First {
-            for ((y, mut q), radii) in y.outer_iter().zip(q.outer_iter_mut()).zip(&mut radii) {
-                if let (Some(y), Some(q)) = (y.as_slice(), q.as_slice_mut()) {
-                    *radii = self.data.space.project(y, q);
-                }
+            for (i, radii) in radii.iter_mut().enumerate() {
+                *radii = self.data.space.project(y.row_slice(i), q.row_slice_mut(i));
             }
         }
-        let qj = &q * &self.data.space.signs();
+        let qj = &*q * &self.data.space.signs();
         Points { y, q, qj, radii }
     }
 
     /// `Dᵀ φ′(Y)ᵀ (factor·cotangent)`.
-    fn chain(&self, points: &Points, mut cotangent: Array2<f64>, factor: f64) -> Array2<f64> {
-        cotangent.mapv_inplace(|v| v * factor);
+    fn chain(&self, points: &Points, cotangent: Array2<f64>, factor: f64) -> Array2<f64> {
+        let mut cotangent = Rows::from(cotangent * factor);
         if self.data.transform == Transform::First {
-            for (((y, q), &radii), mut g) in points
-                .y
-                .outer_iter()
-                .zip(points.q.outer_iter())
-                .zip(&points.radii)
-                .zip(cotangent.outer_iter_mut())
-            {
-                if let (Some(y), Some(q), Some(g)) = (y.as_slice(), q.as_slice(), g.as_slice_mut())
-                {
-                    self.data.space.pull_back(y, q, radii, g);
-                }
+            for (i, &radii) in points.radii.iter().enumerate() {
+                let (y, q) = (points.y.row_slice(i), points.q.row_slice(i));
+                let gradient = cotangent.row_slice_mut(i);
+                self.data.space.pull_back(y, q, radii, gradient);
             }
         }
         let (m, n) = self.data.d.dim();
@@ -485,11 +477,13 @@ fn euclidean(
     out: &mut ndarray::ArrayViewMut2<'_, f64>,
 ) {
     for (a, mut out) in rows.outer_iter().zip(out.outer_iter_mut()) {
+        let a = slice_of(a);
         for (b, out) in columns.outer_iter().zip(out.iter_mut()) {
-            let square: f64 = match (a.as_slice(), b.as_slice()) {
-                (Some(a), Some(b)) => a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum(),
-                _ => a.iter().zip(&b).map(|(a, b)| (a - b) * (a - b)).sum(),
-            };
+            let square: f64 = a
+                .iter()
+                .zip(slice_of(b).iter())
+                .map(|(a, b)| (a - b) * (a - b))
+                .sum();
             *out = square.sqrt();
         }
     }

@@ -117,7 +117,7 @@ impl Relation {
         pairs: &[[usize; 2]],
     ) {
         let n = self.matrix.nrows();
-        let arch = pulp::Arch::new();
+        let arch = crate::simd::arch();
         let mut block = Block::new(n);
         block.set_signature(signature, Some(RAPIDITY_BOUND));
         let mut scratch = Scratch::new(n);
@@ -273,35 +273,28 @@ impl Factors {
         }
     }
 
-    fn parts(&mut self) -> [&mut [f64]; 10] {
-        let [a, b, c, d] = &mut self.sums;
-        [
-            self.u1.as_slice_mut().unwrap_or(&mut []),
-            self.u2.as_slice_mut().unwrap_or(&mut []),
-            self.v1.as_slice_mut().unwrap_or(&mut []),
-            self.v2.as_slice_mut().unwrap_or(&mut []),
-            self.rapidity.as_slice_mut().unwrap_or(&mut []),
-            a.as_slice_mut().unwrap_or(&mut []),
-            b.as_slice_mut().unwrap_or(&mut []),
-            c.as_slice_mut().unwrap_or(&mut []),
-            d.as_slice_mut().unwrap_or(&mut []),
-            self.sum_rapidity.as_slice_mut().unwrap_or(&mut []),
-        ]
+    /// All numbers, in the order of the memory.
+    fn numbers(&mut self) -> impl Iterator<Item = &mut f64> {
+        let outer = [&mut self.u1, &mut self.u2, &mut self.v1, &mut self.v2];
+        outer
+            .into_iter()
+            .flatten()
+            .chain(&mut self.rapidity)
+            .chain(self.sums.iter_mut().flatten())
+            .chain(&mut self.sum_rapidity)
     }
 
     fn read(p: usize, q: usize, memory: &Array1<f64>) -> Self {
         let mut factors = Self::identity(p, q);
-        let mut from = memory.iter();
-        for part in factors.parts() {
-            part.iter_mut().zip(&mut from).for_each(|(t, &v)| *t = v);
+        for (number, &kept) in factors.numbers().zip(memory) {
+            *number = kept;
         }
         factors
     }
 
     fn write(&mut self, memory: &mut Array1<f64>) {
-        let mut to = memory.iter_mut();
-        for part in self.parts() {
-            part.iter().zip(&mut to).for_each(|(&v, t)| *t = v);
+        for (kept, &mut number) in memory.iter_mut().zip(self.numbers()) {
+            *kept = number;
         }
     }
 }

@@ -84,6 +84,7 @@ def _check(result, problem) -> None:
     assert "objective_at_projection" in result.extra
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", _names(NoPenalty()))
 def test_smooth_optimum(name: str) -> None:
     """Without a penalty every method finds the leading eigenspace."""
@@ -97,6 +98,7 @@ def test_smooth_optimum(name: str) -> None:
     assert result.objective >= optimum * (1.0 + 1e-9)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("name", "penalty"), _cases(L0(1.0), L1(1.0)))
 def test_large_weight_optimum(name: str, penalty: L0 | L1) -> None:
     """With a large λ the optimum picks the r largest diagonal entries."""
@@ -119,6 +121,7 @@ def test_large_weight_optimum(name: str, penalty: L0 | L1) -> None:
         assert result.objective == pytest.approx(optimum, rel=1e-9)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("name", "penalty"), _cases(L0(3.0), L1(5.0), NonNegative()))
 def test_leaves_its_start(name: str, penalty: object) -> None:
     """On a moderate problem every method improves on a random start and ends exactly feasible."""
@@ -136,6 +139,7 @@ def test_leaves_its_start(name: str, penalty: object) -> None:
         assert np.count_nonzero(result.x, axis=1).max() <= 1
 
 
+@pytest.mark.timing
 def test_procrustes_with_linear_term() -> None:
     """Linear terms and indefinite C reach the oracle: min ½‖X − A‖² has the polar factor."""
     target = np.random.default_rng(0).standard_normal((N, R))
@@ -168,6 +172,7 @@ def test_manpg_inner_solver() -> None:
     assert result.extra["inner_residual"] <= INNER_TOLERANCE
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("ratio", [0.001, 0.1, 1.0, 1e4])
 def test_manpg_inner_solver_from_dense_points(ratio: float) -> None:
     """Also where λt kills nearly every entry of a dense X, and Newton steps overshoot."""
@@ -181,6 +186,7 @@ def test_manpg_inner_solver_from_dense_points(ratio: float) -> None:
     assert result.objective < result.history["objective"][0]
 
 
+@pytest.mark.timing
 def test_manpg_reaches_its_published_level() -> None:
     """randn 500 × 1000, ℓ1, λ = 1, r = 10: the OBCD paper prints −1.3e4 for ManPG."""
     data = np.random.default_rng(0).standard_normal((500, 1000))
@@ -189,6 +195,7 @@ def test_manpg_reaches_its_published_level() -> None:
     assert result.extra["inner_residual"] <= INNER_TOLERANCE
 
 
+@pytest.mark.timing
 def test_ladmm_reaches_its_published_level() -> None:
     """randn 500 × 1000, ℓ0, λ = 1, r = 20: the OBCD paper prints −1.7e4 for LADMM after 30 s."""
     data = np.random.default_rng(0).standard_normal((500, 1000))
@@ -200,6 +207,7 @@ def test_ladmm_reaches_its_published_level() -> None:
     assert result.objective <= -17000.0
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", ["ladmm", "spm", "soc-admm", "radmm"])
 def test_leaves_a_block_of_unit_vectors(name: str) -> None:
     """From unit vectors inside one diagonal block of C the other, better block is found."""
@@ -320,6 +328,7 @@ def test_reference_start_and_infimum() -> None:
     assert problem.infimum() == pytest.approx(7400.87756305, abs=1e-6)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("name", "gap"),
     [
@@ -342,6 +351,7 @@ def test_hyperbolic_methods(name: str, gap: float) -> None:
     assert np.all(np.diff(result.history["objective"]) <= 0.0)
 
 
+@pytest.mark.timing
 def test_unsorted_signature() -> None:
     problem = _trace_problem()
     order = np.random.default_rng(1).permutation(16)

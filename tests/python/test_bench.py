@@ -46,6 +46,7 @@ def _without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orthobcd.bench.report.write_figures", lambda run, folder: [])
 
 
+@pytest.mark.timing
 def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run adds what is missing and redoes nothing; a torn line is dropped."""
     _without_figures(monkeypatch)
@@ -126,6 +127,7 @@ def test_same_table_after_a_kill(
     assert (out / "comparison.md").read_text() == table
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_threads_of_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str) -> None:
     """Tasks on several cores are others than those on one, and the report says how many."""
@@ -160,6 +162,7 @@ def test_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "comparison.md").exists()
 
 
+@pytest.mark.timing
 def test_document_of_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``--document`` makes all reports from what was stored and runs nothing."""
     out, document = tmp_path / "out", tmp_path / "docs" / "comparison.md"
@@ -179,6 +182,7 @@ def test_document_of_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert (document.parent / image).stat().st_size > 1000
 
 
+@pytest.mark.timing
 def test_stuck_methods_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that keeps a bad start fails the run, unless it shows that it is stationary."""
     _without_figures(monkeypatch)

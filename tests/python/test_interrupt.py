@@ -41,6 +41,7 @@ SOLVERS = {
 }
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_ctrl_c_returns_the_best_point_at_once(solver):

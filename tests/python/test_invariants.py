@@ -159,6 +159,7 @@ def test_target_stops():
     assert best < result.objective <= target
 
 
+@pytest.mark.timing
 def test_max_time_stops():
     A = np.random.default_rng(0).standard_normal((50, 300))
     result = ob.solve(ob.SparsePCAProblem(A, 10, ob.L1(0.5)), max_time=0.05, tol=0.0)

@@ -299,7 +299,7 @@ def test_probe_solves(update, curvature, side):
 def test_probe_converges_and_stops():
     D, j = probe_data(60)
     problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
-    result = ob.solve(problem, tol=1e-2, max_time=60)
+    result = ob.solve(problem, tol=1e-2)
     assert result.converged
     kept = []
     stopped = ob.solve(problem, callback=lambda p: kept.append(p) or len(kept) == 3, tol=0.0)

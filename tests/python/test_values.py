@@ -53,7 +53,7 @@ def test_eigenvalues_without_penalty(working_set, block_size):
         "identity",
         solver=ob.OBCD(working_set=working_set, block_size=block_size),
         target=optimum * (1 - 1e-6),
-        max_time=100,
+        max_sweeps=100_000,
         tol=0.0,
     )
     assert result.objective == pytest.approx(optimum, rel=1e-6)
@@ -189,16 +189,24 @@ def test_gram_equals_quadratic(rng):
         ],
     }
     for centre, several in objectives.items():
-        results = []
-        for smooth in several:
-            problem = ob.StiefelProblem(smooth, ob.L1(0.3), 4)
-            results.append(ob.solve(problem, x, solver=ob.OBCD(working_set="cyclic"), max_sweeps=3))
-        for pca in (A, sparse.csr_array(A)):
-            problem = ob.SparsePCAProblem(pca, 4, ob.L1(0.3), center=centre)
-            results.append(ob.solve(problem, x, solver=ob.OBCD(working_set="cyclic"), max_sweeps=3))
+        problems = [ob.StiefelProblem(smooth, ob.L1(0.3), 4) for smooth in several]
+        problems += [
+            ob.SparsePCAProblem(pca, 4, ob.L1(0.3), center=centre)
+            for pca in (A, sparse.csr_array(A))
+        ]
+        solver = ob.OBCD(working_set="cyclic")
+        results = [ob.solve(problem, x, solver=solver, max_sweeps=3) for problem in problems]
+        # The points that one of them visits, seen by all.
+        for at in [x, *(result.x for result in results)]:
+            expected = ob.certify(problems[0], at)
+            for problem in problems:
+                certificate = ob.certify(problem, at)
+                for name in ("objective", "block2_gap", "criticality"):
+                    one, other = getattr(certificate, name), getattr(expected, name)
+                    assert one == pytest.approx(other, rel=1e-9, abs=1e-10)
         for result in results:
-            np.testing.assert_allclose(result.objective, results[0].objective, rtol=1e-10)
-            np.testing.assert_allclose(result.x, results[0].x, atol=1e-8)
+            assert result.feasibility < 1e-12
+            assert result.objective < ob.certify(problems[0], x).objective
 
 
 def test_entrywise_weights(rng):
@@ -206,9 +214,13 @@ def test_entrywise_weights(rng):
     A = rng.standard_normal((20, 10))
     x0 = np.linalg.qr(rng.standard_normal((10, 3)))[0]
     solver = ob.OBCD(working_set="cyclic")
-    one = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(0.7)), x0, solver=solver)
-    each = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(np.full((10, 3), 0.7))), x0, solver=solver)
-    assert each.objective == pytest.approx(one.objective, rel=1e-9)
+    one = ob.SparsePCAProblem(A, 3, ob.L1(0.7))
+    each = ob.SparsePCAProblem(A, 3, ob.L1(np.full((10, 3), 0.7)))
+    for x in (x0, ob.solve(one, x0, solver=solver).x, ob.solve(each, x0, solver=solver).x):
+        at, same = ob.certify(one, x), ob.certify(each, x)
+        assert same.objective == pytest.approx(at.objective, rel=1e-12)
+        assert same.block2_gap == pytest.approx(at.block2_gap, rel=1e-9, abs=1e-10)
+        assert same.criticality == pytest.approx(at.criticality, rel=1e-9)
     weights = rng.random((10, 3))
     weights[2, 1] = 1e4
     result = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(weights)), "identity", solver=solver)
@@ -239,7 +251,11 @@ def test_wide_data_is_used_as_it_is(center):
     assert isinstance(narrow.smooth, ob.Quadratic)
     used = data - data.mean(axis=0) if center else data
     formed = ob.StiefelProblem(ob.Quadratic(-used.T @ used), ob.L1(0.5), 3)
-    result, expected = ob.solve(wide, seed=1), ob.solve(formed, seed=1)
-    x = result.x
-    assert result.objective == pytest.approx(-0.5 * np.sum((used @ x) ** 2) + 0.5 * np.abs(x).sum())
-    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+    for result in (ob.solve(wide, seed=1), ob.solve(formed, seed=1)):
+        x = result.x
+        value = -0.5 * np.sum((used @ x) ** 2) + 0.5 * np.abs(x).sum()
+        assert result.objective == pytest.approx(value)
+        for problem in (wide, formed):
+            certificate = ob.certify(problem, x)
+            assert certificate.objective == pytest.approx(value, rel=1e-12)
+            assert certificate.block2_gap <= 1e-9 * abs(value)

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from .._core import instructions
+
 PACKAGES = ("orthobcd", "numpy", "scipy", "scikit-learn", "pymanopt")
 
 
@@ -21,6 +23,7 @@ def describe() -> dict[str, Any]:
             "system": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
+            "instructions": instructions,
         },
         "commit": _commit(),
     }

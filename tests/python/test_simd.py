@@ -1,0 +1,61 @@
+"""ORTHOBCD_SIMD: vector instructions decide the last bits of a result, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+LEVELS = ["scalar", "avx2", "avx512"]
+SCRIPT = """
+import json
+import numpy as np
+import orthobcd as ob
+
+A = np.random.default_rng(0).standard_normal((30, 20))
+X = np.linalg.qr(np.random.default_rng(1).standard_normal((20, 4)))[0]
+values, ends = [], []
+for penalty in (ob.NoPenalty(), ob.L0(2.0), ob.L1(1.0)):
+    problem = ob.SparsePCAProblem(A, 4, penalty)
+    at = ob.certify(problem, X)
+    values += [at.objective, at.block2_gap, at.criticality]
+    end = ob.solve(problem, X, solver=ob.OBCD(alpha=0.0), tol=0.0)
+    ends.append([end.feasibility, ob.certify(problem, end.x).block2_gap, end.objective])
+print(json.dumps([ob._core.instructions, values, ends]))
+"""
+
+
+def run(level: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", SCRIPT],
+        env={**os.environ, "ORTHOBCD_SIMD": level},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_cap_is_kept_and_values_stay():
+    best = json.loads(run("").stdout)[0]
+    for level in LEVELS:
+        used, values, ends = json.loads(run(level).stdout)
+        if best in LEVELS:
+            assert used == LEVELS[min(LEVELS.index(level), LEVELS.index(best))]
+        expected = json.loads(run("scalar").stdout)[1]
+        assert values == pytest.approx(expected, rel=1e-11)
+        for feasibility, gap, objective in ends:
+            assert feasibility < 1e-12
+            assert gap <= 1e-12 * abs(objective)
+
+
+@pytest.mark.parametrize("level", ["sse2", "AVX2", "0"])
+def test_another_value_is_refused_at_import(level):
+    done = run(level)
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == (
+        f'ValueError: ORTHOBCD_SIMD must be unset or one of scalar, avx2, avx512; got "{level}"'
+    )
