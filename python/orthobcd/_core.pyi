@@ -11,6 +11,8 @@ from .problems import Penalty, Smooth
 from .solvers import OBCD
 
 __all__ = [
+    "COEFFICIENTS",
+    "DATA",
     "StructuralProbe",
     "__version__",
     "basis_factorization",
@@ -40,10 +42,13 @@ __all__ = [
 
 __version__: str
 
+COEFFICIENTS: tuple[float, float]
+DATA: tuple[float, float]
+
 _Matrix: TypeAlias = NDArray[np.float64]
 _Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None]
 _Callback: TypeAlias = Callable[[float, float, float, int, _Matrix], bool]
-_Returned: TypeAlias = tuple[dict[str, Any], Exception | None]
+_Returned: TypeAlias = tuple[dict[str, Any], BaseException | None]
 
 def solve_stiefel(
     smooth: Smooth,
