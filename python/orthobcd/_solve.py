@@ -91,8 +91,8 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
         "identity" ("partition" for a nonnegative problem), `Path` at its closed form, and `Auto`
         chooses its own starts; one that is given here is the first of them. With a mixed signature:
         "identity" (the default), "random" or "cs" (J-orthogonal with rapidities of standard
-        deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must satisfy XᵀJX = J up to 1e-8·‖X‖²,
-        of any other shape XᵀJX keeps the value that it has there.
+        deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must satisfy
+        XᵀJX = J up to 1e-8·‖X‖², of any other shape XᵀJX keeps the value that it has there.
     solver : Auto, Path, OBCD or JOBCD, optional
         How; ``Auto()`` by default. With a mixed signature `JOBCD`, the default without a penalty,
         or `Auto`, the default with one. A `LogisticLoss` is solved by `JOBCD` with a Jacobi update,

@@ -46,8 +46,8 @@ def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]
     path : str or Path
         A NumPy array (.npy, or .npz: one array or one called X, A or data), a scipy.sparse matrix
         (.npz as ``scipy.sparse.save_npz`` writes it), a table (.csv, .tsv, or .txt and .dat that
-        are not svmlight, with an optional header; .parquet), a MatrixMarket file (.mtx, .mtx.gz), or
-        an svmlight file. Samples in rows.
+        are not svmlight, with an optional header; .parquet), a MatrixMarket file (.mtx, .mtx.gz),
+        or an svmlight file. Samples in rows.
     min_rows : int, default 2
         Least number of rows.
 

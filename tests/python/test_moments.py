@@ -63,7 +63,7 @@ def test_moments(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_objectives(kind):
-    """f and its certificate, from the covariance and from the data, are those of the centred data."""
+    """f and its certificate, from the covariance or from the data, are those of centred data."""
     make, container = KINDS[kind]
     X = make()
     centred = exact(X)
