@@ -18,6 +18,7 @@ from .hyperbolic_problems import (
     PencilProblem,
 )
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
+from .structural_probe import HyperbolicStructuralProbeProblem
 
 OPTIMALITY_TOLERANCE = 1e-10
 """Gap to a known optimum, relative to |f| + |h|, at which a point counts as optimal."""
@@ -102,7 +103,7 @@ def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certif
     ----------
     problem : StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, JOrthogonalProblem, \
 HyperbolicEigenvalueProblem or HyperbolicPCAProblem
-        The problem; its objective not a `LogisticLoss`.
+        The problem; its objective not a `LogisticLoss` or a structural probe.
     x : array_like of shape (n, r)
         The point. It need not be feasible; ``feasibility`` says how far it is.
     n_threads : int, optional
@@ -134,8 +135,9 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
             "JOrthogonalProblem, HyperbolicEigenvalueProblem or HyperbolicPCAProblem, "
             f"got {type(problem).__name__}"
         )
-    if isinstance(problem.smooth, LogisticLoss):
-        raise TypeError("problem must not have a LogisticLoss: its pairs have no exact model")
+    if isinstance(problem.smooth, (LogisticLoss, HyperbolicStructuralProbeProblem)):
+        name = type(problem.smooth).__name__
+        raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
     if n_threads is not None:
         n_threads = as_int("n_threads", n_threads, 1)
     point = as_float_array("x", x, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from dataclasses import dataclass, field
 from typing import Any
@@ -166,7 +167,7 @@ class Result:
 
 def as_result(
     returned: dict[str, Any],
-    error: Exception | None,
+    error: BaseException | None,
     seed: int,
     extra: dict[str, Any] | None = None,
 ) -> Result:
@@ -175,6 +176,8 @@ def as_result(
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
-        error.result = result  # type: ignore[attr-defined]
+        # Some exceptions refuse attributes; they are raised all the same.
+        with contextlib.suppress(Exception):
+            error.result = result  # type: ignore[attr-defined]
         raise error
     return result

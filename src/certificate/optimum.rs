@@ -34,13 +34,13 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 }
 
 /// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
-/// enough for the proof above.
+/// enough for the proof above; none for a problem that is not valid.
 pub fn large_lambda_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
 ) -> Option<f64> {
     let smooth = problem.smooth;
-    if smooth.metric().is_some() || smooth.linear().is_some() {
+    if problem.check().is_err() || smooth.metric().is_some() || smooth.linear().is_some() {
         return None;
     }
     let (lambda, counts) = match problem.penalty.form() {

@@ -234,7 +234,8 @@ impl Page {
         }
     }
 
-    /// The correction with a given batch: `G̃ + (1/b′)Σ[∇f_i(x) − ∇f_i(previous)]`.
+    /// The correction with a given batch: `G̃ + (1/b′)Σ[∇f_i(x) − ∇f_i(previous)]`, after a first
+    /// [`Page::update`].
     pub fn correct(
         &mut self,
         sum: &dyn FiniteSum,
@@ -242,6 +243,9 @@ impl Page {
         previous: ArrayView2<'_, f64>,
         batch: &[usize],
     ) {
+        if self.gradient.dim() != x.dim() {
+            return;
+        }
         self.evaluations += 2 * batch.len() as u64;
         self.gradient += &sum.batch_gradient(x, batch);
         self.gradient -= &sum.batch_gradient(previous, batch);
@@ -372,6 +376,9 @@ pub fn minimize_finite_sum<P: Penalty>(
     }
     crate::simd::instructions()?;
     penalty.check(n, r)?;
+    if penalty.infeasibility(x0.view()) > 0.0 {
+        return Err(Error::invalid("x0", "must be feasible for the penalty"));
+    }
     let mut page = Page::new(
         sum.components(),
         options.batch,

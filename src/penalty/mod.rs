@@ -39,6 +39,20 @@ pub enum Form<'a> {
     Other,
 }
 
+/// Checks one weight of a penalty.
+fn check_weight(weight: f64) -> crate::Result<()> {
+    if (0.0..=crate::smooth::LARGEST).contains(&weight) {
+        return Ok(());
+    }
+    Err(crate::Error::invalid(
+        "lam",
+        format!(
+            "must be nonnegative and at most {:e}, got {weight}",
+            crate::smooth::LARGEST
+        ),
+    ))
+}
+
 /// A separable penalty, linear between finitely many levels of an entry.
 ///
 /// h must be lower semicontinuous; it may be discontinuous at level 0 only, and infinite (a

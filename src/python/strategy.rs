@@ -152,7 +152,7 @@ pub(super) fn solve_at_count<'py>(
         py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
     match answer {
         Some(solution) => Ok(Some((solution_dict(py, solution)?, watch.into_error()))),
-        None => Ok(None),
+        None => watch.into_error().map_or(Ok(None), Err),
     }
 }
 

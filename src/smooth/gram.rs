@@ -8,12 +8,13 @@
 //! reuse the lead's panel, its curvature, and its gradient, which the block itself kept exact.
 //!
 //! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
-//! sparse.
+//! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others
+//! `‖v‖² ≤ 2‖v − μ‖²`, so that nothing cancels however large the means are.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-use super::{Smooth, Tracker, lanczos_bounds};
+use super::{LARGEST, SMALLEST, Smooth, Tracker, check_data, check_means, lanczos_bounds, largest};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
@@ -35,7 +36,9 @@ impl SparseColumns {
     /// From the arrays of a CSC matrix with `samples` rows.
     ///
     /// # Errors
-    /// If the arrays are inconsistent, an index is out of range, or a value is not finite.
+    /// If the arrays are inconsistent, the row indices of a column are not strictly increasing (no
+    /// duplicates) and below `samples`, `samples` is not below `u32::MAX`, or the values are not
+    /// what [`GramQuadratic::new`] accepts.
     pub fn new(
         samples: usize,
         starts: Vec<usize>,
@@ -46,14 +49,36 @@ impl SparseColumns {
             && starts[0] == 0
             && starts.windows(2).all(|w| w[0] <= w[1])
             && starts[starts.len() - 1] == indices.len()
-            && indices.len() == values.len()
-            && indices.iter().all(|&i| (i as usize) < samples);
-        if samples == 0 || !consistent {
-            return Err(Error::invalid("A", "is not a valid CSC matrix"));
+            && indices.len() == values.len();
+        if !consistent {
+            return Err(Error::invalid(
+                "A",
+                "must have column starts that rise from 0 to the number of its indices and values",
+            ));
         }
-        if values.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite"));
+        if samples == 0 || samples >= NO_SLOT as usize {
+            return Err(Error::invalid(
+                "A",
+                format!(
+                    "must have between 1 and {} rows, got {samples}",
+                    NO_SLOT - 1
+                ),
+            ));
         }
+        for w in starts.windows(2) {
+            let rows = &indices[w[0]..w[1]];
+            if rows.windows(2).any(|pair| pair[0] >= pair[1])
+                || rows.last().is_some_and(|&last| last as usize >= samples)
+            {
+                return Err(Error::invalid(
+                    "A",
+                    format!(
+                        "must have strictly increasing row indices below {samples} in every column"
+                    ),
+                ));
+            }
+        }
+        check_data("A", &values)?;
         Ok(Self {
             samples,
             starts,
@@ -75,6 +100,38 @@ impl SparseColumns {
             .map(|&i| i as usize)
             .zip(self.values[range].iter().copied())
     }
+
+    /// Stores the columns that are more than half full whole, less their means, which become 0.
+    fn center_full_columns(self, mean: &mut Array1<f64>) -> Self {
+        let m = self.samples;
+        let full = |k: usize| 2 * (self.starts[k + 1] - self.starts[k]) > m;
+        if !(0..self.columns()).any(full) {
+            return self;
+        }
+        let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for (k, mean) in mean.iter_mut().enumerate() {
+            if full(k) {
+                let from = values.len();
+                indices.extend(0..m as u32);
+                values.resize(from + m, -*mean);
+                for (i, value) in self.column(k) {
+                    values[from + i] = value - *mean;
+                }
+                *mean = 0.0;
+            } else {
+                let range = self.starts[k]..self.starts[k + 1];
+                indices.extend_from_slice(&self.indices[range.clone()]);
+                values.extend_from_slice(&self.values[range]);
+            }
+            starts.push(values.len());
+        }
+        Self {
+            samples: m,
+            starts,
+            indices,
+            values,
+        }
+    }
 }
 
 /// The data matrix A, m samples by n features.
@@ -90,14 +147,12 @@ impl Data {
     /// Dense data, m×n.
     ///
     /// # Errors
-    /// If it is empty or not finite.
+    /// If it is empty, or its entries are not what [`GramQuadratic::new`] accepts.
     pub fn dense(a: ArrayView2<'_, f64>) -> Result<Self> {
         if a.is_empty() {
             return Err(Error::invalid("A", "must not be empty"));
         }
-        if a.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite"));
-        }
+        check_data("A", a.iter())?;
         Ok(Self::Dense(a.t().as_standard_layout().into_owned()))
     }
 
@@ -164,8 +219,9 @@ impl Data {
 pub struct GramQuadratic {
     data: Data,
     scale: f64,
+    /// Of sparse data; dense data is centred as it is stored.
     mean: Option<Array1<f64>>,
-    /// Column sums of A, needed when there is a mean.
+    /// Column sums of what is stored, needed when there is a mean.
     sums: Array1<f64>,
 }
 
@@ -174,25 +230,57 @@ impl GramQuadratic {
     /// subtract.
     ///
     /// # Errors
-    /// If `scale` is not finite or `mean` has the wrong length.
+    /// If the largest magnitude of A is neither 0 nor in 1e-50 … 1e50, that of `mean` above 1e50, or
+    /// that of `scale`·AᵀA outside [`SMALLEST`] … [`LARGEST`]; if something is not finite, A is
+    /// empty or `mean` has the wrong length.
     pub fn new(data: Data, scale: f64, mean: Option<Array1<f64>>) -> Result<Self> {
-        if !scale.is_finite() {
-            return Err(Error::invalid("scale", "must be finite"));
-        }
-        if let Some(mean) = &mean
-            && (mean.len() != data.features() || mean.iter().any(|v| !v.is_finite()))
-        {
+        let size = match &data {
+            Data::Dense(at) if at.is_empty() => {
+                return Err(Error::invalid("A", "must not be empty"));
+            }
+            Data::Dense(at) => check_data("A", at)?,
+            Data::Sparse(a) => largest(&a.values),
+        };
+        let product = scale.abs() * size * size;
+        if !scale.is_finite() || (product != 0.0 && !(SMALLEST..=LARGEST).contains(&product)) {
             return Err(Error::invalid(
-                "mean",
-                format!("must hold {} finite values", data.features()),
+                "scale",
+                format!(
+                    "must be finite and scale·AᵀA between {SMALLEST:e} and {LARGEST:e}, got {scale:e}"
+                ),
             ));
         }
+        if let Some(mean) = &mean {
+            if mean.len() != data.features() {
+                return Err(Error::invalid(
+                    "mean",
+                    format!("must hold {} values, got {}", data.features(), mean.len()),
+                ));
+            }
+            check_means("mean", mean)?;
+        }
+        let (data, mean) = match (data, mean) {
+            (Data::Dense(at), mean) => {
+                let mut at = if at.is_standard_layout() {
+                    at
+                } else {
+                    at.as_standard_layout().into_owned()
+                };
+                if let Some(mean) = mean {
+                    at -= &mean.insert_axis(ndarray::Axis(1));
+                }
+                (Data::Dense(at), None)
+            }
+            (Data::Sparse(a), Some(mut mean)) => {
+                (Data::Sparse(a.center_full_columns(&mut mean)), Some(mean))
+            }
+            (sparse, None) => (sparse, None),
+        };
         let sums = match (&mean, &data) {
-            (None, _) => Array1::zeros(0),
-            (Some(_), Data::Dense(at)) => at.sum_axis(ndarray::Axis(1)),
             (Some(_), Data::Sparse(a)) => (0..a.columns())
                 .map(|k| a.column(k).map(|(_, v)| v).sum())
                 .collect(),
+            _ => Array1::zeros(0),
         };
         Ok(Self {
             data,
@@ -282,9 +370,14 @@ impl Smooth for GramQuadratic {
             .map(|k| {
                 let square: f64 = match &self.data {
                     Data::Dense(at) => at.row(k).iter().map(|v| v * v).sum(),
-                    Data::Sparse(a) => a.column(k).map(|(_, v)| v * v).sum(),
+                    Data::Sparse(a) => {
+                        let mean = self.mean.as_ref().map_or(0.0, |mean| mean[k]);
+                        let stored: f64 = a.column(k).map(|(_, v)| (v - mean).powi(2)).sum();
+                        let absent = a.samples - (a.starts[k + 1] - a.starts[k]);
+                        stored + absent as f64 * mean * mean
+                    }
                 };
-                self.scale * square + self.center_entry(k, k)
+                self.scale * square
             })
             .collect()
     }
@@ -399,11 +492,19 @@ impl Tracker for GramTracker<'_> {
     }
 
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
-        let mut square: f64 = self.w.iter().map(|v| v * v).sum();
-        if let Some((by_mean, by_sum)) = &self.moments {
-            let m = self.objective.data.samples() as f64;
-            square += m * by_mean.dot(by_mean) - 2.0 * by_mean.dot(by_sum);
-        }
+        let square: f64 = match &self.moments {
+            None => self.w.iter().map(|v| v * v).sum(),
+            Some((by_mean, _)) => self
+                .w
+                .outer_iter()
+                .map(|w| {
+                    w.iter()
+                        .zip(by_mean)
+                        .map(|(w, u)| (w - u).powi(2))
+                        .sum::<f64>()
+                })
+                .sum(),
+        };
         0.5 * self.objective.scale * square
     }
 

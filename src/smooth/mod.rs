@@ -9,10 +9,73 @@ mod quadratic;
 use ndarray::{Array2, ArrayView2};
 
 use crate::block::Block;
+use crate::error::{Error, Result};
 use crate::threads::Threads;
 
 pub use gram::{Data, GramQuadratic, SparseColumns};
 pub use quadratic::Quadratic;
+
+/// Largest coefficient (an entry of C, of C times one of D, of a linear term, a weight of a penalty)
+/// that is accepted: products of two stay far from overflow.
+pub const LARGEST: f64 = 1e120;
+
+/// Least size of the largest coefficient of an objective, unless all are 0: products of two stay far
+/// from underflow.
+pub const SMALLEST: f64 = 1e-120;
+
+/// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
+pub const DATA: (f64, f64) = (1e-50, 1e50);
+
+/// The largest magnitude; NaN if a value is not finite.
+pub(crate) fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    values.into_iter().fold(0.0, |m: f64, v| {
+        // max would lose a NaN.
+        if m.is_nan() || !v.is_finite() {
+            f64::NAN
+        } else {
+            m.max(v.abs())
+        }
+    })
+}
+
+fn check_size(name: &'static str, size: f64, (low, high): (f64, f64)) -> Result<()> {
+    if size.is_nan() {
+        return Err(Error::invalid(name, "must be finite"));
+    }
+    if size == 0.0 || (low..=high).contains(&size) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        name,
+        format!(
+            "must be zero or have its largest magnitude between {low:e} and {high:e}, where products \
+             neither overflow nor vanish; it is {size:e}"
+        ),
+    ))
+}
+
+/// Checks means of data: finite, and no larger than data may be.
+pub(crate) fn check_means<'a>(
+    name: &'static str,
+    values: impl IntoIterator<Item = &'a f64>,
+) -> Result<()> {
+    check_size(name, largest(values), (0.0, DATA.1))
+}
+
+/// The largest magnitude of data, if it is finite and of a size whose products can be summed.
+pub(crate) fn check_data<'a>(
+    name: &'static str,
+    values: impl IntoIterator<Item = &'a f64>,
+) -> Result<f64> {
+    let size = largest(values);
+    check_size(name, size, DATA)?;
+    Ok(size)
+}
+
+/// Checks the largest magnitude of an objective's coefficients.
+pub(crate) fn check_coefficients(name: &'static str, size: f64) -> Result<()> {
+    check_size(name, size, (SMALLEST, LARGEST))
+}
 
 /// A smooth function f of an n×r matrix whose change, when only the rows B move by E Z, is at most
 /// (for quadratics: exactly) `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ.

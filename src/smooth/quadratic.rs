@@ -6,7 +6,7 @@
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 
-use super::{Smooth, Tracker, lanczos_bounds};
+use super::{LARGEST, Smooth, Tracker, check_coefficients, check_data, lanczos_bounds, largest};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
@@ -31,7 +31,8 @@ impl Quadratic {
     /// metric D (r×r, symmetric; default identity).
     ///
     /// # Errors
-    /// If a shape does not fit, an entry is not finite, or C or D is not exactly symmetric.
+    /// If a shape does not fit, an entry is not finite, C or D is not exactly symmetric, or the
+    /// largest coefficient is neither 0 nor in [`SMALLEST`](super::SMALLEST) … [`LARGEST`].
     pub fn new(
         c: Array2<f64>,
         linear: Option<Array2<f64>>,
@@ -45,9 +46,6 @@ impl Quadratic {
                     format!("must have {} rows, got shape {:?}", c.nrows(), linear.dim()),
                 ));
             }
-            if linear.iter().any(|v| !v.is_finite()) {
-                return Err(Error::invalid("linear", "must be finite"));
-            }
         }
         if let Some(metric) = &metric {
             check_symmetric("D", metric.view())?;
@@ -60,6 +58,20 @@ impl Quadratic {
                 ));
             }
         }
+        let size = |name, a: Option<&Array2<f64>>, missing| match a {
+            None => Ok(missing),
+            Some(a) => match largest(a) {
+                size if size.is_nan() => Err(Error::invalid(name, "must be finite")),
+                size if size > LARGEST => check_coefficients(name, size).map(|()| size),
+                size => Ok(size),
+            },
+        };
+        let (d, l) = (
+            size("D", metric.as_ref(), 1.0)?,
+            size("linear", linear.as_ref(), 0.0)?,
+        );
+        let product = size("C", Some(&c), 0.0)? * d;
+        check_coefficients(if l > product { "linear" } else { "C" }, product.max(l))?;
         let standard = |a: Array2<f64>| Rows::from(a).into_array();
         Ok(Self {
             c: Rows::from(c),
@@ -71,11 +83,12 @@ impl Quadratic {
     /// PCA's objective `−½‖A X‖²` with C = −AᵀA formed.
     ///
     /// # Errors
-    /// If A is empty or not finite.
+    /// If A is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
     pub fn from_data(a: ArrayView2<'_, f64>) -> Result<Self> {
-        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite and not empty"));
+        if a.is_empty() {
+            return Err(Error::invalid("A", "must not be empty"));
         }
+        check_data("A", &a.as_standard_layout())?;
         let mut c = -a.t().dot(&a);
         for i in 0..c.nrows() {
             for j in 0..i {

@@ -147,8 +147,36 @@ impl<P: Penalty> Problem<'_, P> {
         self.penalty.check(n, r)
     }
 
-    /// F at X.
+    /// Checks a start.
+    ///
+    /// # Errors
+    /// If it is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
+    pub(crate) fn check_start(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
+        let (n, r) = (self.smooth.rows(), self.components);
+        if x0.dim() != (n, r) {
+            return Err(Error::invalid(
+                "x0",
+                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
+            ));
+        }
+        if x0.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("x0", "must be finite"));
+        }
+        let outside = self.penalty.infeasibility(x0);
+        if outside > 0.0 {
+            return Err(Error::invalid(
+                "x0",
+                format!("must be feasible for the penalty, it is off by {outside:.3e}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// F at X; NaN for an X that is not n×r.
     pub fn objective(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
+        if x.dim() != (self.smooth.rows(), self.components) {
+            return f64::NAN;
+        }
         self.smooth.value(x, threads) + self.penalty.value(x)
     }
 }
@@ -394,16 +422,7 @@ pub fn minimize<P: Penalty>(
 ) -> Result<Solution> {
     problem.check()?;
     options.check(problem.smooth.rows())?;
-    let (n, r) = (problem.smooth.rows(), problem.components);
-    if x0.dim() != (n, r) {
-        return Err(Error::invalid(
-            "x0",
-            format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
-        ));
-    }
-    if x0.iter().any(|v| !v.is_finite()) {
-        return Err(Error::invalid("x0", "must be finite"));
-    }
+    problem.check_start(x0.view())?;
     if !problem.signature.is_definite()
         && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
     {

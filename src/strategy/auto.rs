@@ -284,15 +284,7 @@ pub fn minimize_auto<P: Penalty>(
     }
     let (n, r) = (problem.smooth.rows(), problem.components);
     if let Some(x0) = &x0 {
-        if x0.dim() != (n, r) {
-            return Err(Error::invalid(
-                "x0",
-                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
-            ));
-        }
-        if x0.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("x0", "must be finite"));
-        }
+        problem.check_start(x0.view())?;
     }
     if auto.starts == Some(0) {
         return Err(Error::invalid("n_starts", "must be at least 1, got 0"));

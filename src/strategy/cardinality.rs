@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::penalty::{L0, Penalty};
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Problem, Record, Solution, Status, drift};
+use crate::start::START_TOLERANCE;
 
 /// Tangent steps of a trial, after how many it must be promising, and steps of the returned point.
 const TRIAL_STEPS: usize = 40;
@@ -77,7 +78,8 @@ struct Candidates {
 /// in time.
 ///
 /// # Errors
-/// If the problem, the options or `x0` are not valid, or `count` is not between r and n·r.
+/// If the problem, the options or `x0` are not valid, the signature is not all +1, `x0` does not have
+/// orthonormal columns, or `count` is not between r and n·r.
 pub fn minimize_at_count(
     problem: &Problem<'_, L0>,
     x0: ArrayView2<'_, f64>,
@@ -88,10 +90,16 @@ pub fn minimize_at_count(
     let started = Instant::now();
     problem.check()?;
     let (n, r) = (problem.smooth.rows(), problem.components);
-    if x0.dim() != (n, r) {
+    options.check(n)?;
+    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
+        return Err(Error::invalid("signature", "must be all +1"));
+    }
+    problem.check_start(x0)?;
+    let gap = feasibility(x0);
+    if !(gap <= START_TOLERANCE * (r as f64).sqrt()) {
         return Err(Error::invalid(
             "x0",
-            format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
+            format!("must have orthonormal columns, ‖XᵀX − I‖_F is {gap:.3e}"),
         ));
     }
     if !(r..=n * r).contains(&count) {
@@ -123,7 +131,7 @@ pub fn minimize_at_count(
     let status = search.exchange(&mut point);
     let smooth_value = problem.smooth.value(point.x.view(), &search.oracle.serial);
     let penalty_value = problem.penalty.value(point.x.view());
-    let feasibility = feasibility(&point.x);
+    let feasibility = feasibility(point.x.view());
     let last = Record {
         seconds: clock.seconds(),
         objective: smooth_value + penalty_value,
@@ -151,9 +159,9 @@ pub fn minimize_at_count(
     }))
 }
 
-fn feasibility(x: &Array2<f64>) -> f64 {
+fn feasibility(x: ArrayView2<'_, f64>) -> f64 {
     let eye = Array2::eye(x.ncols());
-    drift(x.view(), &Signature::stiefel(x.nrows()), eye.view())
+    drift(x, &Signature::stiefel(x.nrows()), eye.view())
 }
 
 fn nonzeros(x: &Array2<f64>) -> usize {
@@ -406,7 +414,7 @@ impl Search<'_> {
         let record = Record {
             seconds: self.clock.seconds(),
             objective: point.value + self.price,
-            feasibility: feasibility(&point.x),
+            feasibility: feasibility(point.x.view()),
             iterations: 0,
         };
         self.history.push(record);

@@ -47,11 +47,14 @@ pub struct PathSolution {
     pub path: Vec<PathPoint>,
 }
 
-/// The r rows with the largest −C_ii as signed unit vectors: optimal for large λ.
+/// The r rows with the largest −C_ii as signed unit vectors: optimal for large λ. Columns beyond the
+/// n-th are zero.
 pub fn top_diagonal(smooth: &dyn Smooth, r: usize) -> Array2<f64> {
     let mut x = Array2::zeros((smooth.rows(), r));
     for (k, i) in top_rows(&smooth.diagonal(), r).into_iter().enumerate() {
-        let downhill = smooth.linear().is_some_and(|l| l[[i, k]] > 0.0);
+        let downhill = smooth
+            .linear()
+            .is_some_and(|l| l.get([i, k]).is_some_and(|&l| l > 0.0));
         x[[i, k]] = if downhill { -1.0 } else { 1.0 };
     }
     x

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._writing import replacing, write_text
 from ..baselines import HYPERBOLIC_METHODS, METHODS
 from ..baselines.manpg import INNER_TOLERANCE
 from .data import dataset
@@ -126,7 +127,7 @@ def write_all(run: Run, folder: Path) -> list[Path]:
     lines = ["# Comparison", "", *_head(run), LEGEND, "", *_data([run]), "", *_sections(run)]
     text = "\n".join(lines)
     markdown = folder / "comparison.md"
-    markdown.write_text(text.rstrip() + "\n", encoding="utf-8")
+    write_text(markdown, text.rstrip() + "\n")
     written = [
         write_csv(run.records, folder / "results.csv"),
         markdown,
@@ -137,7 +138,7 @@ def write_all(run: Run, folder: Path) -> list[Path]:
 
 def write_csv(records: list[Record], path: Path) -> Path:
     """One line per task."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
+    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, CSV_FIELDS, extrasaction="ignore", restval="")
         writer.writeheader()
         writer.writerows(records)
@@ -148,7 +149,7 @@ def write_json(run: Run, path: Path) -> Path:
     """Versions, machine, commit, settings and all results without their histories."""
     results = [{k: v for k, v in record.items() if k != "history"} for record in run.records]
     content = {"environment": run.environment, "settings": run.settings, "results": results}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1) + "\n")
     return path
 
 
@@ -380,7 +381,8 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
     axes.set_ylabel("objective − best")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), title="best first")
-    figure.savefig(path, dpi=90)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=90)
     plt.close(figure)
     return path
 
@@ -427,7 +429,7 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
                 shutil.copyfile(source, images / name)
                 written.append(images / name)
                 lines += [f"![{table.title}](images/{name})", ""]
-    path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines).rstrip() + "\n")
     return written
 
 
