@@ -19,7 +19,7 @@ from typing import Any
 from .._writing import replacing, write_text
 from ..baselines import HYPERBOLIC_METHODS, METHODS
 from ..baselines.manpg import INNER_TOLERANCE
-from .data import dataset
+from .data import ORIGINS, dataset
 from .published import Published, published
 from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
 
@@ -210,8 +210,16 @@ def _head(run: Run) -> list[str]:
 def _data(runs: list[Run]) -> list[str]:
     """How the data of the runs' rows are made."""
     rows = (row for run in runs for table in run.tables for row in table.rows if run.line(row))
-    names = dict.fromkeys(row.data for row in rows)
-    return ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
+    return data_lines(list(dict.fromkeys(row.data for row in rows)))
+
+
+def data_lines(names: list[str]) -> list[str]:
+    """How data sets are made, and where the contents of their files are public."""
+    lines = ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
+    files = dict.fromkeys(dataset(name).file for name in names if dataset(name).file)
+    if files:
+        lines += ["", *FILES_HEAD.rstrip().splitlines(), ""]
+    return lines + [f"- `{file}`: {ORIGINS[file]}." for file in files]
 
 
 def _sections(run: Run) -> list[str]:
@@ -386,6 +394,13 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
     plt.close(figure)
     return path
 
+
+FILES_HEAD = """\
+The files in the data folder, samples in rows, and the public GitHub repositories (at a commit) that
+hold their contents. A name that ends in `.csr.npz` is a sparse matrix, written with
+`scipy.sparse.save_npz(name, csr_matrix)`; the others are dense, `np.savez(name, X=matrix)`. The raw
+values are kept; the norm tells whether a copy is the same.
+"""
 
 DOCUMENT_HEAD = """\
 # Comparison
