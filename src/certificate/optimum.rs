@@ -61,21 +61,22 @@ pub fn large_lambda_optimum<P: Penalty>(
     if largest_off_diagonal(problem, &top, threads) > most {
         return None;
     }
-    let (low, high) = smooth.hessian_bounds();
+    let (low, high) = smooth.spectrum();
     let limit = if counts {
         most
     } else {
-        let spread = (-low + diagonal[top[r - 1]]).max(0.0);
+        let spread = (diagonal[top[r - 1]] - low).max(0.0);
         let reach = (1.0 + spread / (2.0 * lambda)).min((n as f64).sqrt());
         2.0 * lambda / (reach + 1.0)
     };
-    // Semidefinite: |P_ij| ≤ √(P_ii P_jj).
-    if low == 0.0 || high == 0.0 {
-        let mut sizes: Vec<f64> = diagonal.iter().map(|v| v.abs()).collect();
+    // C − low·I and high·I − C are semidefinite: |C_ij| ≤ √(D_ii D_jj) for the diagonal D of either.
+    let largest_two = |size: &dyn Fn(f64) -> f64| {
+        let mut sizes: Vec<f64> = diagonal.iter().map(|&v| size(v)).collect();
         sizes.sort_by(|a, b| b.total_cmp(a));
-        if (sizes[0] * sizes[1]).sqrt() <= limit {
-            return Some(value);
-        }
+        (sizes[0].max(0.0) * sizes[1].max(0.0)).sqrt()
+    };
+    if largest_two(&|v| v - low).min(largest_two(&|v| high - v)) <= limit {
+        return Some(value);
     }
     if n > SEARCHED_ROWS {
         return None;

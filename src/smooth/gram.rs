@@ -10,6 +10,8 @@
 //! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
 //! sparse.
 
+use std::sync::OnceLock;
+
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
 
@@ -169,6 +171,7 @@ pub struct GramQuadratic {
     mean: Option<Array1<f64>>,
     /// Column sums of A, needed when there is a mean.
     sums: Array1<f64>,
+    spectrum: OnceLock<(f64, f64)>,
 }
 
 impl GramQuadratic {
@@ -201,6 +204,7 @@ impl GramQuadratic {
             scale,
             mean,
             sums,
+            spectrum: OnceLock::new(),
         })
     }
 
@@ -284,13 +288,21 @@ impl Smooth for GramQuadratic {
     }
 
     fn hessian_bounds(&self) -> (f64, f64) {
-        let threads = Threads::serial();
-        let (low, high) = lanczos_bounds(self.rows(), LANCZOS_STEPS, |v| self.apply(v, &threads));
-        if self.scale < 0.0 {
-            (low.min(0.0), 0.0)
-        } else {
-            (0.0, high.max(0.0))
-        }
+        let (low, high) = self.spectrum();
+        (low.min(0.0), high.max(0.0))
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        *self.spectrum.get_or_init(|| {
+            let threads = Threads::serial();
+            let (low, high) =
+                lanczos_bounds(self.rows(), LANCZOS_STEPS, |v| self.apply(v, &threads));
+            if self.scale < 0.0 {
+                (low.min(0.0), high.min(0.0))
+            } else {
+                (low.max(0.0), high.max(0.0))
+            }
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {

@@ -34,6 +34,23 @@ pub trait Smooth: Send + Sync {
     /// magnitudes is L_f; the upper one majorises f.
     fn hessian_bounds(&self) -> (f64, f64);
 
+    /// Bounds on the smallest and largest eigenvalue of the row curvature C, of whatever sign. By
+    /// default [`hessian_bounds`](Smooth::hessian_bounds), which are that for D = I.
+    fn spectrum(&self) -> (f64, f64) {
+        self.hessian_bounds()
+    }
+
+    /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
+    /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
+    fn spread(&self) -> f64 {
+        let (low, high) = self.spectrum();
+        let metric = self.metric().map_or(1.0, |metric| {
+            let (values, _) = crate::linalg::symmetric_eigen(metric);
+            values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+        });
+        0.5 * (high - low) * metric
+    }
+
     /// Diagonal of the row curvature C.
     fn diagonal(&self) -> Vec<f64>;
 

@@ -3,6 +3,8 @@
 //! A block costs |B|² reads of C, a commit one product of n×|B| with |B|×r. When few entries of ΔX
 //! are nonzero (sparse iterates), only those columns of Y are touched.
 
+use std::sync::OnceLock;
+
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
@@ -23,6 +25,7 @@ pub struct Quadratic {
     c: Array2<f64>,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
+    spectrum: OnceLock<(f64, f64)>,
 }
 
 impl Quadratic {
@@ -64,6 +67,7 @@ impl Quadratic {
             c: standard(c),
             linear: linear.map(standard),
             metric: metric.map(standard),
+            spectrum: OnceLock::new(),
         })
     }
 
@@ -127,13 +131,19 @@ impl Smooth for Quadratic {
     }
 
     fn hessian_bounds(&self) -> (f64, f64) {
-        let steps = if self.rows() <= EXACT_SPECTRUM {
-            self.rows()
-        } else {
-            LANCZOS_STEPS
-        };
-        let (low, high) = lanczos_bounds(self.rows(), steps, |v| self.c.dot(&v));
+        let (low, high) = self.spectrum();
         metric_bounds(low, high, self.metric())
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        *self.spectrum.get_or_init(|| {
+            let steps = if self.rows() <= EXACT_SPECTRUM {
+                self.rows()
+            } else {
+                LANCZOS_STEPS
+            };
+            lanczos_bounds(self.rows(), steps, |v| self.c.dot(&v))
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {
