@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::hyperbolic;
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
-use crate::smooth::Tracker;
+use crate::smooth::{Tracker, require_quadratic};
 use crate::solver::{Problem, drift, start_constraint};
 use crate::threads::Threads;
 
@@ -87,7 +87,7 @@ impl Certificate {
 /// Certifies a point: one with orthonormal columns, or for a mixed signature any that keeps XᵀJX.
 ///
 /// # Errors
-/// If the problem is not valid, its signature is all −1, or `x` has another shape or an entry
+/// If the problem is not valid or its f not quadratic, its signature is all −1, or `x` has another shape or an entry
 /// that is not finite.
 ///
 /// ```
@@ -109,6 +109,7 @@ pub fn certify<P: Penalty>(
     threads: &Threads,
 ) -> Result<Certificate> {
     problem.check()?;
+    require_quadratic(problem.smooth)?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
         return Err(Error::invalid(
@@ -140,8 +141,7 @@ pub fn certify<P: Penalty>(
         smooth_value,
         penalty_value,
         magnitude: problem.magnitude(smooth_value, penalty_value, constant),
-        feasibility: drift(x.view(), signature, k.view())
-            + problem.penalty.infeasibility(x.view()),
+        feasibility: drift(x.view(), signature, k.view()) + problem.penalty.infeasibility(x.view()),
         block2_gap: 0.0,
         block2_pair: None,
         block2_columns: false,
@@ -163,7 +163,7 @@ pub fn certify<P: Penalty>(
         certificate.block2_pair = found.pair;
         certificate.block2_measure = found.distance / certificate.pairs as f64;
         certificate.proved_pairs = count(zero.len());
-        certificate.optimum = known_optimum(problem, threads);
+        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, &|| true);
     } else {
         let rows = hyperbolic::row_gap(problem, x.view(), threads);
         let columns = hyperbolic::column_gap(problem, &x.to_owned(), threads).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
-use super::{Smooth, Tracker, lanczos_bounds};
+use super::{GoOn, Smooth, Tracker, lanczos_bounds_while};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -136,14 +136,25 @@ impl Smooth for Quadratic {
     }
 
     fn spectrum(&self) -> (f64, f64) {
-        *self.spectrum.get_or_init(|| {
-            let steps = if self.rows() <= EXACT_SPECTRUM {
-                self.rows()
-            } else {
-                LANCZOS_STEPS
-            };
-            lanczos_bounds(self.rows(), steps, |v| self.c.dot(&v))
-        })
+        self.spectrum_while(&|| true)
+            .unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        if let Some(known) = self.spectrum.get() {
+            return Some(*known);
+        }
+        let steps = if self.rows() <= EXACT_SPECTRUM {
+            self.rows()
+        } else {
+            LANCZOS_STEPS
+        };
+        let found = lanczos_bounds_while(self.rows(), steps, |v| go_on().then(|| self.c.dot(&v)))?;
+        Some(*self.spectrum.get_or_init(|| found))
+    }
+
+    fn is_quadratic(&self) -> bool {
+        true
     }
 
     fn diagonal(&self) -> Vec<f64> {
@@ -156,8 +167,19 @@ impl Smooth for Quadratic {
 
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
         let mut y = Array2::zeros(x.dim());
-        multiply_add(self.c.view(), x, &mut y, threads);
+        multiply_add(self.c.view(), x, &mut y, threads, &|| true);
         y
+    }
+
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        let mut y = Array2::zeros(x.dim());
+        multiply_add(self.c.view(), x, &mut y, threads, go_on);
+        go_on().then_some(y)
     }
 
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
@@ -170,7 +192,7 @@ impl Smooth for Quadratic {
 }
 
 /// Bounds of the spectrum of D ⊗ C from those of C.
-pub(super) fn metric_bounds(
+pub(crate) fn metric_bounds(
     low: f64,
     high: f64,
     metric: Option<ArrayView2<'_, f64>>,
@@ -189,12 +211,13 @@ pub(super) fn metric_bounds(
     )
 }
 
-/// `y += a · x`, in row pieces of fixed size.
+/// `y += a · x`, in row pieces of fixed size, as long as `go_on` says so.
 pub(super) fn multiply_add(
     a: ArrayView2<'_, f64>,
     x: ArrayView2<'_, f64>,
     y: &mut Array2<f64>,
     threads: &Threads,
+    go_on: GoOn<'_>,
 ) {
     let r = y.ncols();
     let work = a.len() * r;
@@ -203,6 +226,9 @@ pub(super) fn multiply_add(
         return;
     };
     threads.for_chunks(slice, CHUNK_ROWS * r, work, |piece, target| {
+        if !go_on() {
+            return;
+        }
         let rows = target.len() / r;
         let from = piece * CHUNK_ROWS;
         if let Ok(mut target) = ArrayViewMut2::from_shape((rows, r), target) {
@@ -327,7 +353,13 @@ impl Tracker for QuadraticTracker<'_> {
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        multiply_add(self.objective.c.view(), delta, &mut self.y, threads);
+        multiply_add(
+            self.objective.c.view(),
+            delta,
+            &mut self.y,
+            threads,
+            &|| true,
+        );
     }
 
     fn gradient(&self, _threads: &Threads) -> Array2<f64> {
@@ -343,6 +375,6 @@ impl Tracker for QuadraticTracker<'_> {
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
         self.y.fill(0.0);
-        multiply_add(self.objective.c.view(), x, &mut self.y, threads);
+        multiply_add(self.objective.c.view(), x, &mut self.y, threads, &|| true);
     }
 }
