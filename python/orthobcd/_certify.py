@@ -21,7 +21,7 @@ from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelP
 from .structural_probe import HyperbolicStructuralProbeProblem
 
 OPTIMALITY_TOLERANCE = 1e-10
-"""Gap to a known optimum, relative to |f| + |h|, at which a point counts as optimal."""
+"""Gap to a known optimum, relative to `Certificate.magnitude`, at which a point counts as optimal."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class Certificate:
     ----------
     objective, smooth_value, penalty_value : float
         F = f + h and its two parts.
+    magnitude : float
+        The size of F that tolerances are relative to: ``|f − c| + |h|``, where c is the part of f
+        that is constant on the constraint (what C + cI adds to f is such a part).
     feasibility : float
         ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
         signature ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the
@@ -70,6 +73,7 @@ class Certificate:
     objective: float
     smooth_value: float
     penalty_value: float
+    magnitude: float
     feasibility: float
     relative_feasibility: float
     block2_gap: float
@@ -89,11 +93,10 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the point is proved globally optimal, to 1e-10 of |f| + |h|."""
+        """Whether the point is proved globally optimal, to 1e-10 of `magnitude`."""
         if self.optimum is None:
             return False
-        size = abs(self.smooth_value) + abs(self.penalty_value)
-        return self.optimality_gap <= OPTIMALITY_TOLERANCE * size
+        return self.optimality_gap <= OPTIMALITY_TOLERANCE * self.magnitude
 
 
 def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certificate:

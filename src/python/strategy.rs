@@ -176,6 +176,7 @@ pub(super) fn certify<'py>(
     out.set_item("objective", certificate.objective)?;
     out.set_item("smooth_value", certificate.smooth_value)?;
     out.set_item("penalty_value", certificate.penalty_value)?;
+    out.set_item("magnitude", certificate.magnitude)?;
     out.set_item("feasibility", certificate.feasibility)?;
     out.set_item("block2_gap", certificate.block2_gap)?;
     out.set_item("block2_pair", certificate.block2_pair)?;

@@ -11,10 +11,15 @@
 //! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others
 //! `‖v‖² ≤ 2‖v − μ‖²`, so that nothing cancels however large the means are.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayView2, s};
+use std::sync::OnceLock;
 
-use super::{LARGEST, SMALLEST, Smooth, Tracker, check_data, check_means, lanczos_bounds, largest};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+
+use super::{
+    GoOn, LARGEST, SMALLEST, Smooth, Tracker, check_data, check_means, lanczos_bounds_while,
+    largest,
+};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
@@ -134,6 +139,10 @@ impl SparseColumns {
     }
 }
 
+fn is_nonzero(row: &ArrayView1<'_, f64>) -> bool {
+    row.iter().any(|&v| v != 0.0)
+}
+
 /// The data matrix A, m samples by n features.
 #[derive(Debug, Clone)]
 pub enum Data {
@@ -172,12 +181,39 @@ impl Data {
 
     /// A X.
     fn times(&self, x: ArrayView2<'_, f64>) -> Rows {
+        self.times_while(x, &|| true)
+    }
+
+    /// A X, unfinished if `go_on` says no on the way.
+    fn times_while(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Rows {
+        let mut w = Rows::zeros((self.samples(), x.ncols()));
         match self {
-            Self::Dense(at) => at.t().dot(&x).into(),
+            // A point of few rows needs only those features.
+            Self::Dense(at)
+                if 4 * x.outer_iter().filter(|row| is_nonzero(row)).count() < x.nrows() =>
+            {
+                let rows: Vec<usize> = (0..x.nrows()).filter(|&k| is_nonzero(&x.row(k))).collect();
+                let (at, x) = (at.select(Axis(0), &rows), x.select(Axis(0), &rows));
+                general_mat_mul(1.0, &at.t(), &x, 0.0, &mut w.view_mut());
+                w
+            }
+            Self::Dense(at) => {
+                let mut all = w.view_mut();
+                let pieces = all.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS);
+                for (mut w, at) in pieces.zip(at.axis_chunks_iter(Axis(1), CHUNK_ROWS)) {
+                    if !go_on() {
+                        break;
+                    }
+                    general_mat_mul(1.0, &at.t(), &x, 0.0, &mut w);
+                }
+                w
+            }
             Self::Sparse(a) => {
-                let mut w = Rows::zeros((a.samples, x.ncols()));
                 for (k, row) in x.outer_iter().enumerate() {
-                    if row.iter().any(|&v| v != 0.0) {
+                    if k % CHUNK_ROWS == 0 && !go_on() {
+                        break;
+                    }
+                    if is_nonzero(&row) {
                         for (i, value) in a.column(k) {
                             w.view_mut().row_mut(i).scaled_add(value, &row);
                         }
@@ -223,6 +259,7 @@ pub struct GramQuadratic {
     mean: Option<Array1<f64>>,
     /// Column sums of what is stored, needed when there is a mean.
     sums: Array1<f64>,
+    spectrum: OnceLock<(f64, f64)>,
 }
 
 impl GramQuadratic {
@@ -287,6 +324,7 @@ impl GramQuadratic {
             scale,
             mean,
             sums,
+            spectrum: OnceLock::new(),
         })
     }
 
@@ -322,7 +360,13 @@ impl GramQuadratic {
         }
     }
 
-    fn transposed_times(&self, w: &Rows, moments: &Moments, threads: &Threads) -> Array2<f64> {
+    fn transposed_times(
+        &self,
+        w: &Rows,
+        moments: &Moments,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Array2<f64> {
         let r = w.ncols();
         let mut y = Rows::zeros((self.data.features(), r));
         let work = match &self.data {
@@ -330,6 +374,9 @@ impl GramQuadratic {
             Data::Sparse(a) => a.values.len() * r,
         };
         threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+            if !go_on() {
+                return;
+            }
             let from = piece * CHUNK_ROWS;
             if let Data::Dense(at) = &self.data {
                 let mut target = rows_of(target, r);
@@ -356,13 +403,29 @@ impl Smooth for GramQuadratic {
     }
 
     fn hessian_bounds(&self) -> (f64, f64) {
-        let threads = Threads::serial();
-        let (low, high) = lanczos_bounds(self.rows(), LANCZOS_STEPS, |v| self.apply(v, &threads));
-        if self.scale < 0.0 {
-            (low.min(0.0), 0.0)
-        } else {
-            (0.0, high.max(0.0))
+        let (low, high) = self.spectrum();
+        (low.min(0.0), high.max(0.0))
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        self.spectrum_while(&|| true)
+            .unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        if let Some(known) = self.spectrum.get() {
+            return Some(*known);
         }
+        let threads = Threads::serial();
+        let (low, high) = lanczos_bounds_while(self.rows(), LANCZOS_STEPS, |v| {
+            self.apply_while(v, &threads, go_on)
+        })?;
+        let found = if self.scale < 0.0 {
+            (low.min(0.0), high.min(0.0))
+        } else {
+            (low.max(0.0), high.max(0.0))
+        };
+        Some(*self.spectrum.get_or_init(|| found))
     }
 
     fn diagonal(&self) -> Vec<f64> {
@@ -383,7 +446,30 @@ impl Smooth for GramQuadratic {
     }
 
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
-        self.transposed_times(&self.data.times(x), &self.moments(x), threads)
+        let w = self.data.times(x);
+        self.transposed_times(&w, &self.moments(x), threads, &|| true)
+    }
+
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        let w = self.data.times_while(x, go_on);
+        let y = self.transposed_times(&w, &self.moments(x), threads, go_on);
+        go_on().then_some(y)
+    }
+
+    fn is_quadratic(&self) -> bool {
+        true
+    }
+
+    fn product_work(&self) -> f64 {
+        2.0 * match &self.data {
+            Data::Dense(at) => at.len(),
+            Data::Sparse(a) => a.values.len(),
+        } as f64
     }
 
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, _threads: &Threads) -> Box<dyn Tracker + 'a> {
@@ -537,7 +623,7 @@ impl Tracker for GramTracker<'_> {
                 (cross, inner)
             }
             Data::Dense(at) => {
-                let gather = |rows: &[usize]| at.select(ndarray::Axis(0), rows);
+                let gather = |rows: &[usize]| at.select(Axis(0), rows);
                 let lead_panel = gather(lead_rows);
                 if !same {
                     self.lead.curvature = lead_panel.dot(&lead_panel.t()).into_iter().collect();
@@ -629,7 +715,7 @@ impl Tracker for GramTracker<'_> {
 
     fn gradient(&self, threads: &Threads) -> Array2<f64> {
         self.objective
-            .transposed_times(&self.w, &self.moments, threads)
+            .transposed_times(&self.w, &self.moments, threads, &|| true)
     }
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, _threads: &Threads) {

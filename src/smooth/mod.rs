@@ -14,6 +14,10 @@ use crate::threads::Threads;
 
 pub use gram::{Data, GramQuadratic, SparseColumns};
 pub use quadratic::Quadratic;
+pub(crate) use quadratic::metric_bounds;
+
+/// Asked on the way, from any thread, whether to go on.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Largest coefficient (an entry of C, of C times one of D, of a linear term, a weight of a penalty)
 /// that is accepted: products of two stay far from overflow.
@@ -97,6 +101,23 @@ pub trait Smooth: Send + Sync {
     /// magnitudes is L_f; the upper one majorises f.
     fn hessian_bounds(&self) -> (f64, f64);
 
+    /// Bounds on the smallest and largest eigenvalue of the row curvature C, of whatever sign. By
+    /// default [`hessian_bounds`](Smooth::hessian_bounds), which are that for D = I.
+    fn spectrum(&self) -> (f64, f64) {
+        self.hessian_bounds()
+    }
+
+    /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
+    /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
+    fn spread(&self) -> f64 {
+        let (low, high) = self.spectrum();
+        let metric = self.metric().map_or(1.0, |metric| {
+            let (values, _) = crate::linalg::symmetric_eigen(metric);
+            values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+        });
+        0.5 * (high - low) * metric
+    }
+
     /// Diagonal of the row curvature C.
     fn diagonal(&self) -> Vec<f64>;
 
@@ -107,6 +128,34 @@ pub trait Smooth: Send + Sync {
 
     /// The row operator: C X.
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64>;
+
+    /// Whether f(X) = `½⟨X, C X D⟩ + ⟨linear, X⟩` with C, D and linear as the methods here give them. Only
+    /// an objective that says so is searched, certified or followed along a path: these take f to be
+    /// this formula, not only majorised by it.
+    fn is_quadratic(&self) -> bool {
+        false
+    }
+
+    /// C X, given up (None) if `go_on` says no on the way: looked at often enough that this takes a few
+    /// hundredths of a second.
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        go_on().then(|| self.apply(x, threads))
+    }
+
+    /// [`spectrum`](Smooth::spectrum), given up (None) if `go_on` says no on the way.
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        go_on().then(|| self.spectrum())
+    }
+
+    /// Multiply-adds of C x for one column x.
+    fn product_work(&self) -> f64 {
+        (self.rows() as f64).powi(2)
+    }
 
     /// The linear term, if there is one.
     fn linear(&self) -> Option<ArrayView2<'_, f64>> {
@@ -134,18 +183,30 @@ pub trait Smooth: Send + Sync {
     }
 }
 
-/// f(x) and ∇f(x) of a quadratic f = ½⟨X, C X D⟩ + ⟨L, X⟩ from one product: f = ½⟨X, ∇f + L⟩.
-pub(crate) fn value_and_gradient(
+/// f(X) of a quadratic from one product, None if that was given up.
+pub(crate) fn value_while(
     smooth: &dyn Smooth,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
-) -> (f64, Array2<f64>) {
-    let gradient = smooth.gradient(x, threads);
-    let mut value: f64 = gradient.iter().zip(x).map(|(g, x)| g * x).sum();
-    if let Some(linear) = smooth.linear() {
-        value += linear.iter().zip(x).map(|(l, x)| l * x).sum::<f64>();
+    go_on: GoOn<'_>,
+) -> Option<f64> {
+    let mut image = smooth.apply_while(x, threads, go_on)?;
+    if let Some(metric) = smooth.metric() {
+        image = image.dot(&metric);
     }
-    (0.5 * value, gradient)
+    let dot = |a: ArrayView2<'_, f64>| a.iter().zip(x).map(|(a, x)| a * x).sum::<f64>();
+    Some(0.5 * dot(image.view()) + smooth.linear().map_or(0.0, dot))
+}
+
+/// Refuses an objective that does not say that it is quadratic.
+pub(crate) fn require_quadratic(smooth: &dyn Smooth) -> Result<()> {
+    if smooth.is_quadratic() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "smooth",
+        "must be quadratic, and say so by Smooth::is_quadratic; minimize takes others",
+    ))
 }
 
 /// The incremental side of a [`Smooth`] objective during one solve.
@@ -185,6 +246,15 @@ pub(crate) fn lanczos_bounds(
     steps: usize,
     apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
 ) -> (f64, f64) {
+    lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
+}
+
+/// [`lanczos_bounds`], None if `apply` gives up.
+pub(crate) fn lanczos_bounds_while(
+    n: usize,
+    steps: usize,
+    apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
+) -> Option<(f64, f64)> {
     use rand::SeedableRng;
     use rand_distr::{Distribution, StandardNormal};
     let steps = steps.min(n);
@@ -196,7 +266,7 @@ pub(crate) fn lanczos_bounds(
     let mut residual = 0.0;
     for _ in 0..steps {
         basis.push(v.clone());
-        let mut w = apply(v.view());
+        let mut w = apply(v.view())?;
         alphas.push((&w * &v).sum());
         for _ in 0..2 {
             for u in &basis {
@@ -223,5 +293,5 @@ pub(crate) fn lanczos_bounds(
         }
     }
     let (values, _) = crate::linalg::symmetric_eigen(t.view());
-    (values[0] - residual, values[k - 1] + residual)
+    Some((values[0] - residual, values[k - 1] + residual))
 }

@@ -3,10 +3,14 @@
 //! A block costs |B|² reads of C, a commit one product of n×|B| with |B|×r. When few entries of ΔX
 //! are nonzero (sparse iterates), only those columns of Y are touched.
 
+use std::sync::OnceLock;
+
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 
-use super::{LARGEST, Smooth, Tracker, check_coefficients, check_data, lanczos_bounds, largest};
+use super::{
+    GoOn, LARGEST, Smooth, Tracker, check_coefficients, check_data, lanczos_bounds_while, largest,
+};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
@@ -24,6 +28,7 @@ pub struct Quadratic {
     c: Rows,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
+    spectrum: OnceLock<(f64, f64)>,
 }
 
 impl Quadratic {
@@ -77,6 +82,7 @@ impl Quadratic {
             c: Rows::from(c),
             linear: linear.map(standard),
             metric: metric.map(standard),
+            spectrum: OnceLock::new(),
         })
     }
 
@@ -100,7 +106,7 @@ impl Quadratic {
 
     fn product(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Rows {
         let mut y = Rows::zeros(x.dim());
-        multiply_add(self.c.view(), x, &mut y, threads);
+        multiply_add(self.c.view(), x, &mut y, threads, &|| true);
         y
     }
 
@@ -147,13 +153,30 @@ impl Smooth for Quadratic {
     }
 
     fn hessian_bounds(&self) -> (f64, f64) {
+        let (low, high) = self.spectrum();
+        metric_bounds(low, high, self.metric())
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        self.spectrum_while(&|| true)
+            .unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        if let Some(known) = self.spectrum.get() {
+            return Some(*known);
+        }
         let steps = if self.rows() <= EXACT_SPECTRUM {
             self.rows()
         } else {
             LANCZOS_STEPS
         };
-        let (low, high) = lanczos_bounds(self.rows(), steps, |v| self.c.dot(&v));
-        metric_bounds(low, high, self.metric())
+        let found = lanczos_bounds_while(self.rows(), steps, |v| go_on().then(|| self.c.dot(&v)))?;
+        Some(*self.spectrum.get_or_init(|| found))
+    }
+
+    fn is_quadratic(&self) -> bool {
+        true
     }
 
     fn diagonal(&self) -> Vec<f64> {
@@ -168,6 +191,17 @@ impl Smooth for Quadratic {
         self.product(x, threads).into_array()
     }
 
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        let mut y = Rows::zeros(x.dim());
+        multiply_add(self.c.view(), x, &mut y, threads, go_on);
+        go_on().then(|| y.into_array())
+    }
+
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         Box::new(QuadraticTracker {
             objective: self,
@@ -178,7 +212,7 @@ impl Smooth for Quadratic {
 }
 
 /// Bounds of the spectrum of D ⊗ C from those of C.
-pub(super) fn metric_bounds(
+pub(crate) fn metric_bounds(
     low: f64,
     high: f64,
     metric: Option<ArrayView2<'_, f64>>,
@@ -197,16 +231,20 @@ pub(super) fn metric_bounds(
     )
 }
 
-/// `y += a · x`, in row pieces of fixed size.
+/// `y += a · x`, in row pieces of fixed size, as long as `go_on` says so.
 pub(super) fn multiply_add(
     a: ArrayView2<'_, f64>,
     x: ArrayView2<'_, f64>,
     y: &mut Rows,
     threads: &Threads,
+    go_on: GoOn<'_>,
 ) {
     let r = y.ncols();
     let work = a.len() * r;
     threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+        if !go_on() {
+            return;
+        }
         let from = piece * CHUNK_ROWS;
         let mut target = rows_of(target, r);
         let a = a.slice(s![from..from + target.nrows(), ..]);
@@ -318,7 +356,13 @@ impl Tracker for QuadraticTracker<'_> {
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        multiply_add(self.objective.c.view(), delta, &mut self.y, threads);
+        multiply_add(
+            self.objective.c.view(),
+            delta,
+            &mut self.y,
+            threads,
+            &|| true,
+        );
     }
 
     fn gradient(&self, _threads: &Threads) -> Array2<f64> {
@@ -334,6 +378,6 @@ impl Tracker for QuadraticTracker<'_> {
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
         self.y.entries_mut().fill(0.0);
-        multiply_add(self.objective.c.view(), x, &mut self.y, threads);
+        multiply_add(self.objective.c.view(), x, &mut self.y, threads, &|| true);
     }
 }

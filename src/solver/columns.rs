@@ -195,7 +195,7 @@ impl<P: Penalty> State<'_, P> {
                 self.counts.visited += round.visited;
                 if round.updates > 0 {
                     self.x = jacobi.x();
-                    self.objective += round.change;
+                    self.lower(round.change);
                     self.counts.updates += round.updates;
                     self.stale = true;
                 }
@@ -239,7 +239,7 @@ impl<P: Penalty> State<'_, P> {
                             .zip(block.row(k))
                             .for_each(|(x, &v)| *x = v);
                     }
-                    self.objective += outcome.change;
+                    self.lower(outcome.change);
                     self.stale = true;
                 }
                 self.counts.absorb(outcome);

@@ -179,6 +179,29 @@ impl<P: Penalty> Problem<'_, P> {
         }
         self.smooth.value(x, threads) + self.penalty.value(x)
     }
+
+    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
+    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C.
+    pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
+        let diagonal = self.smooth.diagonal();
+        let trace: f64 = diagonal
+            .iter()
+            .enumerate()
+            .map(|(i, &c)| self.signature.sign(i) * c)
+            .sum();
+        let weight = match self.smooth.metric() {
+            None => k.diag().sum(),
+            Some(metric) => (&metric * &k).sum(),
+        };
+        0.5 * (trace / diagonal.len() as f64) * weight
+    }
+
+    /// The size of F that tolerances are relative to: |f − constant| + |h|, with
+    /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and does not change
+    /// with C + cJ.
+    pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
+        (smooth_value - constant).abs() + penalty_value.abs()
+    }
 }
 
 /// Options of a solve.
@@ -196,7 +219,7 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
-/// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol`·(|f| + |h|) |
+/// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol` times its [magnitude](Problem::magnitude) |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
@@ -444,7 +467,11 @@ struct State<'a, P: Penalty> {
     k0: Array2<f64>,
     tracker: Box<dyn Tracker + 'a>,
     objective: f64,
+    /// What f is all over the constraint, see [`Problem::constant`].
+    constant: f64,
     magnitude: f64,
+    /// Sum of the changes of F since the last full sweep ended, and since the last pass did.
+    gained: [f64; 2],
     counts: Outcome,
     schedule: Schedule,
     visit: Visit,
@@ -506,10 +533,12 @@ impl<'a, P: Penalty> State<'a, P> {
             problem,
             options,
             threads,
-            k0,
             tracker,
             objective: 0.0,
+            constant: problem.constant(k0.view()),
             magnitude: 0.0,
+            gained: [0.0; 2],
+            k0,
             counts: Outcome::default(),
             schedule: Schedule::new(
                 options.working_set,
@@ -546,7 +575,14 @@ impl<'a, P: Penalty> State<'a, P> {
         let smooth = self.tracker.value(self.x.view());
         let penalty = self.problem.penalty.value(self.x.view());
         self.objective = smooth + penalty;
-        self.magnitude = smooth.abs() + penalty.abs();
+        self.magnitude = self.problem.magnitude(smooth, penalty, self.constant);
+    }
+
+    /// Takes over the change of F by accepted moves. What a sweep gained is the sum of these: the
+    /// difference of two evaluations is lost in the rounding of a large constant.
+    fn lower(&mut self, change: f64) {
+        self.objective += change;
+        self.gained.iter_mut().for_each(|gained| *gained += change);
     }
 
     fn run(&mut self, monitor: &mut dyn Monitor) -> Solution {
@@ -558,8 +594,7 @@ impl<'a, P: Penalty> State<'a, P> {
         let n = self.x.nrows() as u64;
         let sweep = n * (n - 1) / 2;
         let mut next_sweep = sweep;
-        let mut sweep_start = self.objective;
-        let (mut support_start, mut support_goal, mut support_sweeps) = (0.0, 0.0, 0);
+        let (mut support_goal, mut support_sweeps) = (0.0, 0);
         let mut checked_updates = 0;
         let (mut polled, mut recorded) = (Instant::now(), Instant::now());
         let mut record_cost = Duration::ZERO;
@@ -636,8 +671,9 @@ impl<'a, P: Penalty> State<'a, P> {
             match ended {
                 None => {}
                 Some(Pass::Support) => {
-                    let decrease = support_start - self.objective;
-                    support_start = self.objective;
+                    let [_, change] = self.gained;
+                    let decrease = -change;
+                    self.gained[1] = 0.0;
                     support_sweeps += 1;
                     if decrease > support_goal && support_sweeps < SUPPORT_SWEEPS {
                         self.schedule.restrict_to_support();
@@ -645,8 +681,9 @@ impl<'a, P: Penalty> State<'a, P> {
                 }
                 Some(Pass::Full) => {
                     next_sweep = progress + sweep;
-                    let decrease = sweep_start - self.objective;
-                    sweep_start = self.objective;
+                    let [change, _] = self.gained;
+                    let decrease = -change;
+                    self.gained = [0.0; 2];
                     let pause = if self.history.len() < 1000 { 0 } else { 10 };
                     if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
                         recorded = Instant::now();
@@ -668,7 +705,6 @@ impl<'a, P: Penalty> State<'a, P> {
                     }
                     let sparse = 2 * self.schedule.support() < self.x.nrows();
                     if tiled && sparse && !self.turn.columns {
-                        support_start = self.objective;
                         support_goal = (SUPPORT_SHARE * decrease).max(threshold);
                         support_sweeps = 0;
                         self.schedule.restrict_to_support();
@@ -758,7 +794,7 @@ impl<'a, P: Penalty> State<'a, P> {
             }
             self.block.collect_delta();
             self.tracker.commit(&self.block, self.threads);
-            self.objective += outcome.change;
+            self.lower(outcome.change);
         }
         self.counts.absorb(outcome);
     }

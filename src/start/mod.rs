@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::signature::Signature;
-use crate::smooth::Smooth;
+use crate::smooth::{GoOn, Smooth};
 use crate::solver;
 use crate::threads::Threads;
 
@@ -62,28 +62,38 @@ pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
 /// eigenvalues of C. An objective that is only linear gives its exact minimiser, the polar factor
 /// of −linear. It has min(n, r) columns.
 pub fn spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f64> {
+    spectral_while(smooth, r, threads, &|| true).unwrap_or_else(|| identity(smooth.rows(), r))
+}
+
+/// The same, given up (None) if `go_on` says no on the way.
+pub(crate) fn spectral_while(
+    smooth: &dyn Smooth,
+    r: usize,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<Array2<f64>> {
     let n = smooth.rows();
     let r = r.min(n);
-    let (low, high) = smooth.hessian_bounds();
+    let (low, high) = smooth.spectrum_while(go_on)?;
     if low == 0.0 && high == 0.0 {
-        return match smooth.linear() {
+        return Some(match smooth.linear() {
             Some(linear) => linalg::polar_factor((-&linear).view()),
             None => identity(n, r),
-        };
+        });
     }
     if n <= DENSE_SPECTRUM {
-        let c = smooth.apply(Array2::eye(n).view(), threads);
+        let c = smooth.apply_while(Array2::eye(n).view(), threads, go_on)?;
         let (_, vectors) = linalg::symmetric_eigen(c.view());
-        return vectors.slice(s![.., ..r]).to_owned();
+        return Some(vectors.slice(s![.., ..r]).to_owned());
     }
     // Smallest eigenvalues of C: largest of shift − C, which is positive semidefinite.
-    let shift = smooth_shift(smooth, high);
+    let shift = high;
     let width = (r + (r / 2).max(8)).min(n);
     let mut basis = random(n, width, 0x7370_6563);
     let mut previous = f64::NEG_INFINITY;
     let mut vectors = basis.clone();
     for _ in 0..POWER_ITERATIONS {
-        let mut image = smooth.apply(basis.view(), threads);
+        let mut image = smooth.apply_while(basis.view(), threads, go_on)?;
         image.mapv_inplace(|v| -v);
         image.scaled_add(shift, &basis);
         let small = basis.t().dot(&image);
@@ -98,17 +108,7 @@ pub fn spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f64>
         previous = top;
         basis = linalg::orthonormal_factor(image.view());
     }
-    linalg::orthonormal_factor(vectors.slice(s![.., ..r]))
-}
-
-/// A shift that makes shift·I − C positive semidefinite.
-fn smooth_shift(smooth: &dyn Smooth, high: f64) -> f64 {
-    if smooth.metric().is_some() {
-        let trace_bound = smooth.diagonal().iter().map(|v| v.abs()).sum::<f64>();
-        high.max(trace_bound)
-    } else {
-        high
-    }
+    Some(linalg::orthonormal_factor(vectors.slice(s![.., ..r])))
 }
 
 /// A nonnegative point near a given one: every row goes to the component in which it is largest
