@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
 
-use super::{Smooth, Tracker, lanczos_bounds};
+use super::{SPREAD_STEPS, Smooth, Tracker, half_spread, lanczos_bounds};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -172,6 +172,7 @@ pub struct GramQuadratic {
     /// Column sums of A, needed when there is a mean.
     sums: Array1<f64>,
     spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl GramQuadratic {
@@ -205,6 +206,7 @@ impl GramQuadratic {
             mean,
             sums,
             spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
@@ -302,6 +304,14 @@ impl Smooth for GramQuadratic {
             } else {
                 (low.max(0.0), high.max(0.0))
             }
+        })
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let threads = Threads::serial();
+            let apply = |v: ArrayView2<'_, f64>| self.apply(v, &threads);
+            half_spread(lanczos_bounds(self.rows(), SPREAD_STEPS, apply), None)
         })
     }
 
