@@ -150,6 +150,7 @@ pub(super) struct SolverOptions {
     curvature: String,
     alpha: f64,
     side: String,
+    scored_pairs: Option<usize>,
 }
 
 /// When to stop: (max_time, max_sweeps, tol, target).
@@ -204,6 +205,7 @@ impl SolverOptions {
                 }
             },
             alpha: self.alpha,
+            scored_pairs: self.scored_pairs,
             side: side(&self.side)?,
             max_time: limits.0,
             max_sweeps: limits.1,

@@ -17,8 +17,8 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::{
-    GoOn, LARGEST, SMALLEST, Smooth, Tracker, check_data, check_means, lanczos_bounds_while,
-    largest,
+    GoOn, LARGEST, SMALLEST, SPREAD_STEPS, Smooth, Tracker, check_data, check_means, half_spread,
+    lanczos_bounds, lanczos_bounds_while, largest,
 };
 use crate::block::Block;
 use crate::error::{Error, Result};
@@ -260,6 +260,7 @@ pub struct GramQuadratic {
     /// Column sums of what is stored, needed when there is a mean.
     sums: Array1<f64>,
     spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl GramQuadratic {
@@ -325,6 +326,7 @@ impl GramQuadratic {
             mean,
             sums,
             spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
@@ -426,6 +428,14 @@ impl Smooth for GramQuadratic {
             (low.max(0.0), high.max(0.0))
         };
         Some(*self.spectrum.get_or_init(|| found))
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let threads = Threads::serial();
+            let apply = |v: ArrayView2<'_, f64>| self.apply(v, &threads);
+            half_spread(lanczos_bounds(self.rows(), SPREAD_STEPS, apply), None)
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {

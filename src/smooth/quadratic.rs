@@ -9,7 +9,8 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::{
-    GoOn, LARGEST, Smooth, Tracker, check_coefficients, check_data, lanczos_bounds_while, largest,
+    GoOn, LARGEST, SPREAD_STEPS, Smooth, Tracker, check_coefficients, check_data, half_spread,
+    lanczos_bounds, lanczos_bounds_while, largest,
 };
 use crate::block::Block;
 use crate::error::{Error, Result};
@@ -29,6 +30,7 @@ pub struct Quadratic {
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
     spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl Quadratic {
@@ -83,6 +85,7 @@ impl Quadratic {
             linear: linear.map(standard),
             metric: metric.map(standard),
             spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
@@ -177,6 +180,13 @@ impl Smooth for Quadratic {
 
     fn is_quadratic(&self) -> bool {
         true
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let bounds = lanczos_bounds(self.rows(), SPREAD_STEPS, |v| self.c.dot(&v));
+            half_spread(bounds, self.metric())
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {

@@ -81,7 +81,7 @@ impl<P: Penalty> State<'_, P> {
         let gradient = self.tracker.gradient(self.threads);
         let options = PairOptions {
             curvature: self.options.curvature,
-            alpha: self.options.alpha,
+            alpha: self.alpha,
             metric: None,
         };
         let pairs: Vec<[usize; 2]> = jacobi
