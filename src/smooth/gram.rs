@@ -299,11 +299,8 @@ impl GramQuadratic {
         }
         let (data, mean) = match (data, mean) {
             (Data::Dense(at), mean) => {
-                let mut at = if at.is_standard_layout() {
-                    at
-                } else {
-                    at.as_standard_layout().into_owned()
-                };
+                // However it was stored: features are contiguous.
+                let mut at = Rows::from(at).into_array();
                 if let Some(mean) = mean {
                     at -= &mean.insert_axis(ndarray::Axis(1));
                 }
