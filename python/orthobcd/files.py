@@ -112,7 +112,8 @@ def _read_npy(path: Path) -> tuple[Any, list[str]]:
 
 
 def _read_npz(path: Path) -> tuple[Any, list[str]]:
-    with np.load(path, allow_pickle=False) as archive:
+    # Opened here: NumPy leaves a broken archive open.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         keys = list(archive.keys())
         if "indptr" in keys or "row" in keys:
             import scipy.sparse
@@ -181,11 +182,12 @@ def _read_table(path: Path) -> tuple[Any, list[str]]:
         raise UnreadableFile(
             f"{path}: its header has {len(cells)} names for {len(following)} columns"
         )
+    if header and not second:
+        return np.zeros((0, len(cells))), cells
     body = content[content.index(first) + len(first) :] if header else content
     if separator == " ":
         body = "\n".join(",".join(line.split()) for line in body.splitlines())
-    width = len(following) if following else len(cells)
-    keys = [str(k) for k in range(width)]
+    keys = [str(k) for k in range(len(cells))]
     names = cells if header else []
     unnamed = bool(names) and (names[0] == "" or names[0].startswith("Unnamed:"))
     types = {key: pyarrow.float64() for key in keys}

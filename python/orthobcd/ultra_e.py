@@ -590,7 +590,8 @@ class UltraE:
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: NumPy leaves a broken archive open.
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header: dict[str, Any] = json.loads(str(arrays.pop("header")))
         missing = {"options", "triples", "status"} - set(header)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 
@@ -150,9 +151,8 @@ SOLVES = {
 }
 
 
-@pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("name", SOLVES)
-def test_what_a_callback_raises_comes_out(name, verbose):
+def test_what_a_callback_raises_comes_out(name):
     for kind in (KeyboardInterrupt, SystemExit, ValueError):
         error = kind("mine")
         with pytest.raises(kind) as caught:
@@ -268,6 +268,12 @@ def truncated(path):
     path.write_bytes(path.read_bytes()[:-200])
 
 
+def array_file() -> bytes:
+    content = io.BytesIO()
+    np.save(content, np.eye(2))
+    return content.getvalue()
+
+
 def damaged(path):
     content = bytearray(path.read_bytes())
     content[100:140] = bytes(40)
@@ -282,7 +288,7 @@ FILES = {
     "damaged": damaged,
     "pickle": lambda p: p.write_bytes(pickle.dumps({})),
     "other arrays": lambda p: np.savez(p, x=np.eye(2)),
-    "one array": lambda p: np.save(p.open("wb"), np.eye(2)),
+    "one array": lambda p: p.write_bytes(array_file()),
     "header of a list": lambda p: np.savez(p, header=np.array("[1]"), signature=np.ones(2)),
     "header of a number": lambda p: np.savez(p, header=np.array("1")),
     "header no json": lambda p: np.savez(p, header=np.array("{"), signature=np.ones(2)),
