@@ -114,6 +114,19 @@ def test_well_posedness():
         ob.solve(ob.HyperbolicEigenvalueProblem(0.1 * np.eye(4), j, ridge=-1.0))
 
 
+@pytest.mark.parametrize("side", ["rows", "columns", "both"])
+def test_an_infimum_that_is_not_attained_is_said(side):
+    # 2u → 0 along the boosts.
+    problem = ob.HyperbolicEigenvalueProblem(np.ones((1, 2)), [1, -1])
+    result = ob.solve(problem, solver=ob.JOBCD(side=side))
+    assert result.status is ob.Status.DIVERGED
+    assert not result.extra["well_posedness"].attained
+    assert result.history["objective"][0] == 2.0
+    assert 0.0 < result.objective < 1e-6
+    assert result.feasibility <= 1e-12 * np.sum(result.x**2)
+    assert ob.certify(problem, np.eye(2)).block2_gap == pytest.approx(2.0)
+
+
 def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():
     rng = np.random.default_rng(5)
     n, kept = 21, 3
