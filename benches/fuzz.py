@@ -1,8 +1,9 @@
 """Small random problems over all options and scales, each checked for what every solve promises.
 
-``python benches/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package and scikit-learn)
-solves them in processes of their own, killed and replaced when a case uses more CPU time than
-``--timeout`` (or `PATIENCE` times that on the clock), and prints the failures by kind with the numbers of their cases:
+``python benches/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package and
+scikit-learn) solves them in processes of their own, killed and replaced when a case uses more CPU
+time than ``--timeout`` (or `PATIENCE` times that on the clock), and prints the failures by kind
+with the numbers of their cases:
 
 * hang, crash (a signal, an abort or a panic), raised (anything but a refusal at the door),
 * unnamed (a refusal whose message does not begin with an argument), warning,
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -68,13 +70,14 @@ LOOK = 0.25
 EXAMPLES = 12
 """Case numbers printed per kind of failure."""
 
-ARGUMENTS = frozenset(
-    """A C D X adaptive alpha alpha_scale batch_size block_size callback center curvature lam lams
-    labels linear matchings matrix max_sweeps max_time mean n_components n_nonzero n_starts
-    n_threads penalty problem project_x0 rapidity_bound ratio ridge scale seed sense side signature
-    small_batch_size smooth solver step strategies target theta tile_size tol update working_set x
-    x0""".split()
+ARGUMENTS = re.compile(
+    r"A|C|D|X|adaptive|alpha|alpha_scale|batch_size|block_size|callback|center|curvature|lam|"
+    r"lams|labels|linear|matchings|matrix|max_sweeps|max_time|mean|n_components|n_nonzero|"
+    r"n_starts|n_threads|penalty|problem|project_x0|rapidity_bound|ratio|ridge|scale|seed|"
+    r"sense|side|signature|small_batch_size|smooth|solver|step|strategies|target|theta|"
+    r"tile_size|tol|update|working_set|x|x0"
 )
+"""What the message of a refusal begins with."""
 
 SPECIAL = (
     "zeros",
@@ -423,29 +426,35 @@ class Case:
             self.r = n
         r = self.r
         loss = self.chance(0.1)
-        linear = mean = None
-        scale = 1.0
+        smooth: Any
+        value: Any
         if loss:
             N = int(rng.integers(1, 12))
             A, B = self.matrix(N, n, symmetric=False), rng.standard_normal((N, r))
             labels = rng.choice([-1.0, 1.0], N)
             self.say("logistic")
-            smooth: Any = lambda: ob.LogisticLoss(A, B, labels)
-            value: Any = lambda x: logistic_value(A, B, labels, x)
+            smooth, value = (
+                lambda: ob.LogisticLoss(A, B, labels),
+                lambda x: logistic_value(A, B, labels, x),
+            )
         elif self.chance(0.6):
             C = self.matrix(n, n, symmetric=True)
             if self.chance(0.6):
                 C = C @ (C / max(float(np.abs(C).max()), 1e-300))
             C = 0.5 * (C + C.T)
             linear = self.scale * rng.standard_normal((n, r)) if self.chance(0.3) else None
-            smooth = lambda: ob.Quadratic(C, linear)
-            value = lambda x: quadratic_value(C, linear, None, x)
+            smooth, value = (
+                lambda: ob.Quadratic(C, linear),
+                lambda x: quadratic_value(C, linear, None, x),
+            )
         else:
             G, dense = self.data()
             scale = float(self.pick(1.0, 1.0, 1.0, -1.0))
             mean = dense.mean(axis=0) if self.chance(0.2) else None
-            smooth = lambda: ob.GramQuadratic(G, scale, mean)
-            value = lambda x: gram_value(dense, scale, mean, x)
+            smooth, value = (
+                lambda: ob.GramQuadratic(G, scale, mean),
+                lambda x: gram_value(dense, scale, mean, x),
+            )
         penalty = self.penalty(self.scale if self.chance(0.5) else self.scale**2)
         return self.mixed(
             lambda: ob.JOrthogonalProblem(smooth(), signs, penalty, r), value, penalty, signs
@@ -534,8 +543,9 @@ class Case:
             result = ob.minimize_at_count(problem, x0, count, **options)
             if result is None:
                 return []
-            smooth = lambda x: quadratic_value(C, None, None, x)
-            failures = check(result, smooth, penalty, np.eye(self.r), [])
+            failures = check(
+                result, lambda x: quadratic_value(C, None, None, x), penalty, np.eye(self.r), []
+            )
             if result.n_nonzero != count:
                 failures.append(("value", f"{result.n_nonzero} nonzeros, not {count}"))
             return failures
@@ -583,7 +593,7 @@ class Case:
         return run
 
 
-# Values in extended precision: f at x, and the rounding that is allowed ----------------------------
+# Values in extended precision: f at x, and the rounding that is allowed ---------------------------
 
 Failures = list[tuple[str, str]]
 
@@ -668,7 +678,7 @@ def check(
         fail("rises", f"history by {np.diff(values).max():.3g} at {abs(values[0]):.3g}")
     elif not result.objective <= values[0] or values[-1] != result.objective:
         fail("rises", f"from {values[0]} to {values[-1]}, reported {result.objective}")
-    if any(not later <= earlier for earlier, later in zip(seen, seen[1:], strict=False)):
+    if any(not later <= earlier for earlier, later in itertools.pairwise(seen)):
         fail("rises", f"a callback saw {seen}")
     f, error = smooth(x.astype(Long))
     h = penalty_of(penalty, x.astype(Long))
@@ -733,9 +743,9 @@ def report(seed: int, number: int) -> dict[str, Any]:
     except Warning as warning:
         answer["failures"] = [("warning", f"{type(warning).__name__}: {warning}")]
     except (ValueError, TypeError) as error:
-        words = re.findall(r"[A-Za-z_0-9]+", str(error))
         where = traceback.extract_tb(error.__traceback__)[-1]
-        if case is None or not words or words[0] not in ARGUMENTS:
+        first = re.split(r"\W", str(error), maxsplit=1)[0]
+        if case is None or not ARGUMENTS.fullmatch(first):
             place = f"{os.path.basename(where.filename)}:{where.lineno}"
             answer["failures"] = [("unnamed", f"{type(error).__name__}: {error} at {place}")]
         else:

@@ -31,10 +31,10 @@ from typing import IO, Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-import numpy as np
-import scipy.sparse as sp
+import numpy as np  # noqa: E402
+import scipy.sparse as sp  # noqa: E402
 
-import orthobcd as ob
+import orthobcd as ob  # noqa: E402
 
 KINDS = ("dense", "sparse")
 SIZES = (1000, 5000, 20_000)
@@ -296,7 +296,8 @@ def main() -> int:
         return 0
     heads = [f"{limit:g} s" for limit in options.limits]
     heads += ["sleeping", "Ctrl-C"] if options.presses else []
-    print(f"{'seconds late after':28}{''.join(f'{head:>10}' for head in heads)}{'running':>9}{'worst':>9}")
+    columns = "".join(f"{head:>10}" for head in heads)
+    print(f"{'seconds late after':28}{columns}{'running':>9}{'worst':>9}")
     rows = []
     for name in names:
         rows.append(measure(name, options))

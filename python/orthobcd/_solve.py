@@ -110,7 +110,8 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     target : float, optional
         Stop when F reaches this value.
     seed : int, default 0
-        Seed of all random choices; the same seed gives the same bits, for any ``n_threads``.
+        Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
+        same machine, for any ``n_threads``; with it the clock decides how far the search gets.
     n_threads : int, optional
         Number of threads; all cores by default.
     callback : callable, optional

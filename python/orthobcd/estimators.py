@@ -312,7 +312,8 @@ class SparsePCA(_OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. The result does not depend on it.
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
     warm_start : bool, default False
         Start at the components of the previous fit instead of following the path.
     verbose : bool, default False
@@ -596,7 +597,8 @@ class NonnegativePCA(_OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. The result does not depend on it.
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
     warm_start : bool, default False
         Start at the components of the previous fit.
     verbose : bool, default False
