@@ -39,7 +39,7 @@ def signature(n: int, p: int) -> np.ndarray:
 
 def start(n: int, p: int) -> np.ndarray:
     """The start that all methods share: rapidities 0.5·N(0, 1)."""
-    return rivals.random_j_orthogonal(signature(n, p).astype(float), seed=1, scale=0.5)
+    return rivals.reference_start(signature(n, p).astype(float))
 
 
 def randn(m: int, n: int) -> np.ndarray:

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
-use orthobcd::pair::{CirclePair, Scratch, Trig, solve_on_circle};
+use orthobcd::pair::{CirclePair, Scratch, Trig};
+use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,

@@ -122,8 +122,8 @@ def riemannian(run: Run, x0: np.ndarray, side: str) -> None:
 def race(limit: float, options: argparse.Namespace) -> None:
     """Objective after `limit` seconds."""
     D, j = w1a_row()
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
-    starts = {"I": np.eye(j.size), "random": rivals.random_j_orthogonal(j.astype(float), 1, 0.5)}
+    problem = ob.HyperbolicStructuralProbeProblem(D, j)
+    starts = {"I": np.eye(j.size), "random": rivals.reference_start(j.astype(float))}
     print(f"w1a row, T_scale = {problem.scale:.6f}, {limit:g} s each")
     print(
         f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} "
@@ -163,7 +163,7 @@ def race(limit: float, options: argparse.Namespace) -> None:
 def large() -> None:
     """m = 10,000, n = 50."""
     D = np.random.default_rng(0).standard_normal((10_000, 50))
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, np.repeat([1, -1], 25))
+    problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 25), T_scale=1.0)
     before = resource.getrusage(resource.RUSAGE_SELF)
     begun = time.perf_counter()
     value, gradient = problem.value_and_gradient(np.eye(50))
@@ -180,15 +180,13 @@ def variance(passes: int) -> None:
     """F at equal component gradients."""
     sets = []
     D, j = w1a_row()
-    sets.append(("w1a 500×100", ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")))
+    sets.append(("w1a 500×100", ob.HyperbolicStructuralProbeProblem(D, j)))
     sets.append(
         (
             "randn 2000×50",
             ob.HyperbolicStructuralProbeProblem(
                 np.random.default_rng(0).standard_normal((2000, 50)),
-                None,
                 np.repeat([1, -1], 25),
-                T_scale="match",
             ),
         )
     )

@@ -24,8 +24,11 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// Replaces the rows (i, j) of `x` by V times them.
+    /// Replaces the rows (i, j) of `x` by V times them; nothing if `x` does not have them.
     pub fn apply(&self, x: &mut Array2<f64>) {
+        if self.i.max(self.j) >= x.nrows() {
+            return;
+        }
         for k in 0..x.ncols() {
             let (a, b) = (x[[self.i, k]], x[[self.j, k]]);
             x[[self.i, k]] = self.v[0][0] * a + self.v[0][1] * b;

@@ -18,6 +18,11 @@
 //! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
 //! * [`certificate`]: what can be proved about a point
 //!
+//! Input is checked where a solve, a certificate or an objective begins, and answered with an
+//! [`enum@Error`]. Inside ([`block`](mod@block), [`pair`], [`penalty`], [`working_set`] and the methods of the
+//! traits [`Smooth`], [`Tracker`](smooth::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
+//! get right: those parts index like slices.
+//!
 //! The crate needs no Python; the Python package is the feature `python`.
 
 #![deny(unsafe_code)]
@@ -39,6 +44,7 @@ mod solver;
 pub mod start;
 pub mod strategy;
 mod threads;
+mod tournament;
 pub mod ultrahyperbolic;
 pub mod working_set;
 

@@ -13,31 +13,35 @@ fn from_faer(a: faer::MatRef<'_, f64>) -> Array2<f64> {
 
 /// Eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
 ///
-/// A matrix whose decomposition fails to converge (not seen for finite input) gives NaN.
+/// NaN of a matrix that is not square or not finite, or whose decomposition fails to converge (not
+/// seen for finite input).
 pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let n = a.nrows();
-    match to_faer(a).self_adjoint_eigen(faer::Side::Lower) {
-        Ok(eigen) => (
+    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    match usable.then(|| to_faer(a).self_adjoint_eigen(faer::Side::Lower)) {
+        Some(Ok(eigen)) => (
             Array1::from_shape_fn(n, |i| eigen.S()[i]),
             from_faer(eigen.U()),
         ),
-        Err(_) => (
+        _ => (
             Array1::from_elem(n, f64::NAN),
             Array2::from_elem((n, n), f64::NAN),
         ),
     }
 }
 
-/// Thin singular value decomposition `A = U diag(s) Vᵀ`, s descending.
+/// Thin singular value decomposition `A = U diag(s) Vᵀ`, s descending; NaN of a matrix that is not
+/// finite.
 pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
     let k = a.nrows().min(a.ncols());
-    match to_faer(a).thin_svd() {
-        Ok(svd) => (
+    let finite = a.iter().all(|v| v.is_finite());
+    match finite.then(|| to_faer(a).thin_svd()) {
+        Some(Ok(svd)) => (
             from_faer(svd.U()),
             Array1::from_shape_fn(k, |i| svd.S()[i]),
             from_faer(svd.V()),
         ),
-        Err(_) => (
+        _ => (
             Array2::from_elem((a.nrows(), k), f64::NAN),
             Array1::from_elem(k, f64::NAN),
             Array2::from_elem((a.ncols(), k), f64::NAN),
@@ -65,9 +69,11 @@ pub fn polar_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
     u.dot(&v.t())
 }
 
-/// A square orthogonal matrix whose first columns are the given orthonormal ones.
+/// A square orthogonal matrix whose first columns are the given orthonormal ones (of more columns
+/// than rows, the first ones).
 pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
-    let (n, k) = a.dim();
+    let (n, k) = (a.nrows(), a.ncols().min(a.nrows()));
+    let a = a.slice(ndarray::s![.., ..k]);
     let qr = to_faer(a).qr();
     let full = qr.compute_Q();
     let mut q = from_faer(full.as_ref());

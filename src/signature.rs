@@ -56,9 +56,9 @@ impl Signature {
         self.definite
     }
 
-    /// The sign of row `i` as ±1.0.
+    /// The sign of row `i` as ±1.0; +1 beyond the last row.
     pub fn sign(&self, i: usize) -> f64 {
-        f64::from(self.signs[i])
+        f64::from(self.signs.get(i).copied().unwrap_or(1))
     }
 
     /// All signs.

@@ -11,7 +11,8 @@ mod common;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
-use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig, solve_on_circle};
+use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
+use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
 use orthobcd::block::Block;
-use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2, solve_on_circle};
+use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
+use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::smooth::Tracker;
 use orthobcd::working_set::{guaranteed_decrease, violation};

@@ -16,7 +16,7 @@ signature = np.repeat([1, -1], 20)
 # --8<-- [end:data]
 
 # --8<-- [start:solve]
-problem = ob.HyperbolicStructuralProbeProblem(D, None, signature, T_scale="match")
+problem = ob.HyperbolicStructuralProbeProblem(D, signature)
 result = ob.solve(problem, max_sweeps=200, tol=0.0)
 
 before, after = problem.value(np.eye(40)), result.objective

@@ -18,9 +18,10 @@ from .hyperbolic_problems import (
     PencilProblem,
 )
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
+from .structural_probe import HyperbolicStructuralProbeProblem
 
 OPTIMALITY_TOLERANCE = 1e-10
-"""Gap to a known optimum, relative to |f| + |h|, at which a point counts as optimal."""
+"""Gap to a known optimum, relative to `Certificate.magnitude`, at which a point counts as optimal."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class Certificate:
     ----------
     objective, smooth_value, penalty_value : float
         F = f + h and its two parts.
+    magnitude : float
+        The size of F that tolerances are relative to: ``|f − c| + |h|``, where c is the part of f
+        that is constant on the constraint (what C + cI adds to f is such a part).
     feasibility : float
         ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
         signature ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the
@@ -69,6 +73,7 @@ class Certificate:
     objective: float
     smooth_value: float
     penalty_value: float
+    magnitude: float
     feasibility: float
     relative_feasibility: float
     block2_gap: float
@@ -88,11 +93,10 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the point is proved globally optimal, to 1e-10 of |f| + |h|."""
+        """Whether the point is proved globally optimal, to 1e-10 of `magnitude`."""
         if self.optimum is None:
             return False
-        size = abs(self.smooth_value) + abs(self.penalty_value)
-        return self.optimality_gap <= OPTIMALITY_TOLERANCE * size
+        return self.optimality_gap <= OPTIMALITY_TOLERANCE * self.magnitude
 
 
 def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certificate:
@@ -102,7 +106,7 @@ def certify(problem: Problem, x: Any, *, n_threads: int | None = None) -> Certif
     ----------
     problem : StiefelProblem, SparsePCAProblem, NonnegativePCAProblem, JOrthogonalProblem, \
 HyperbolicEigenvalueProblem or HyperbolicPCAProblem
-        The problem; its objective not a `LogisticLoss`.
+        The problem; its objective not a `LogisticLoss` or a structural probe.
     x : array_like of shape (n, r)
         The point. It need not be feasible; ``feasibility`` says how far it is.
     n_threads : int, optional
@@ -134,8 +138,9 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
             "JOrthogonalProblem, HyperbolicEigenvalueProblem or HyperbolicPCAProblem, "
             f"got {type(problem).__name__}"
         )
-    if isinstance(problem.smooth, LogisticLoss):
-        raise TypeError("problem must not have a LogisticLoss: its pairs have no exact model")
+    if isinstance(problem.smooth, (LogisticLoss, HyperbolicStructuralProbeProblem)):
+        name = type(problem.smooth).__name__
+        raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
     if n_threads is not None:
         n_threads = as_int("n_threads", n_threads, 1)
     point = as_float_array("x", x, 2)

@@ -11,6 +11,8 @@ from .problems import Penalty, Smooth
 from .solvers import OBCD
 
 __all__ = [
+    "COEFFICIENTS",
+    "DATA",
     "StructuralProbe",
     "__version__",
     "basis_factorization",
@@ -43,10 +45,13 @@ __version__: str
 # The vector instructions of the kernels: avx512, avx2, scalar or other.
 instructions: str
 
+COEFFICIENTS: tuple[float, float]
+DATA: tuple[float, float]
+
 _Matrix: TypeAlias = NDArray[np.float64]
 _Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None]
 _Callback: TypeAlias = Callable[[float, float, float, int, _Matrix], bool]
-_Returned: TypeAlias = tuple[dict[str, Any], Exception | None]
+_Returned: TypeAlias = tuple[dict[str, Any], BaseException | None]
 
 def solve_stiefel(
     smooth: Smooth,

@@ -53,6 +53,18 @@ class CtrlC:
             self._in_call = False
             raise KeyboardInterrupt
 
+    def callback(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The same for a function of the user, whose own `KeyboardInterrupt` is raised on."""
+        try:
+            self._in_call = True
+            return call(*args, **kwargs)
+        except KeyboardInterrupt:
+            if not self.pressed:
+                raise
+            return None
+        finally:
+            self._in_call = False
+
     def during(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """What `call` returns; None if Ctrl-C ended it."""
         try:

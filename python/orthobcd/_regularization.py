@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import FloatArray, as_choice, as_float, as_float_array, as_int, is_sparse
+from ._checks import FloatArray, as_choice, as_float, as_float_array, as_int
+from ._moments import Moments
 from ._progress import live
 from ._solve import solve
 from .problems import L0, L1, SparsePCAProblem
@@ -46,7 +46,7 @@ class RegularizationPath:
     objective : ndarray of shape (k,)
         ``−½‖AX‖² + h(X)``.
     results : tuple of Result
-        The points.
+        The points; left out (empty) in the ``path_`` of a fitted estimator.
     alpha_max : float
         See `alpha_max`.
     """
@@ -59,63 +59,12 @@ class RegularizationPath:
     alpha_max: float
 
     def __len__(self) -> int:
-        return len(self.results)
+        return len(self.alphas)
 
     def nearest(self, n_nonzero: int) -> int:
         """Index of the point whose number of nonzeros is nearest; of equals the lower objective."""
         gap = np.abs(self.n_nonzero - n_nonzero)
         return int(np.lexsort((self.objective, gap))[0])
-
-
-class Moments:
-    """Second moments of data whose columns are centred on request, without densifying."""
-
-    def __init__(self, data: Any, center: bool) -> None:
-        self.data = data
-        n = data.shape[1]
-        self.mean = (
-            np.asarray(data.mean(axis=0), dtype=np.float64).ravel() if center else np.zeros(n)
-        )
-        squares = data.multiply(data) if is_sparse(data) else data * data
-        sums = np.asarray(squares.sum(axis=0), dtype=np.float64).ravel()
-        self.variances = np.maximum(sums - data.shape[0] * self.mean**2, 0.0)
-        """Squared norm of every column."""
-
-    @property
-    def total(self) -> float:
-        """Squared Frobenius norm of the data."""
-        return max(float(self.variances.sum()), np.finfo(np.float64).tiny)
-
-    def scores(self, x: FloatArray) -> FloatArray:
-        """A X."""
-        return np.asarray(self.data @ x) - self.mean @ x
-
-    def gram_rows(self, rows: Any) -> FloatArray:
-        """The rows ``rows`` of AᵀA."""
-        columns = self.data[:, rows]
-        product = columns.T @ self.data
-        product = np.asarray(product.toarray() if is_sparse(product) else product)
-        return np.asarray(product - self.data.shape[0] * np.outer(self.mean[rows], self.mean))
-
-    def selection(self, r: int) -> FloatArray:
-        """One column per feature of the r largest variances: the optimum for a large α."""
-        x = np.zeros((self.data.shape[1], r))
-        x[np.argsort(-self.variances, kind="stable")[:r], np.arange(r)] = 1.0
-        return x
-
-    def alpha_max(self, r: int, penalty: str) -> float:
-        """See `alpha_max`."""
-        chosen = np.argsort(-self.variances, kind="stable")[:r]
-        cross = self.gram_rows(chosen)
-        cross[:, chosen] = 0.0
-        if penalty == "l1":
-            # ½(vᵀCv − C_ii) ≤ |C_ij| cos θ sin θ, and the ℓ1 norm grows by cos θ + sin θ − 1.
-            return 0.5 * (1.0 + math.sqrt(2.0)) * float(np.abs(cross).max())
-        # Half the gain of the larger eigenvalue of [[C_ii, C_ij], [C_ij, C_jj]] over C_ii.
-        half = 0.5 * (self.variances[chosen, None] - self.variances[None, :])
-        gain = np.hypot(half, cross) - half
-        gain[:, chosen] = 0.0
-        return 0.5 * float(gain.max())
 
 
 def alpha_max(A: Any, n_components: int, penalty: str = "l0", *, center: bool = False) -> float:

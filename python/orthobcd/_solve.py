@@ -13,6 +13,7 @@ from . import _core
 from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int
 from ._progress import Line, live
 from ._solve_hyperbolic import HYPERBOLIC_PROBLEMS, default_solver, solve_hyperbolic
+from .finite_sums import LogisticLoss
 from .hyperbolic_problems import JOrthogonalProblem
 from .jobcd import JOBCD
 from .problems import (
@@ -85,34 +86,38 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
         Where to start. "identity": the first r columns of the identity. "random": a random point.
         "spectral": eigenvectors of the quadratic part. "partition": a random partition of the
-        rows into r groups. An array must have orthonormal columns up to 1e-8 (and no negative
-        entry for a nonnegative problem). By default `OBCD` starts at "identity" ("partition" for
-        a nonnegative problem), `Path` at its closed form, and `Auto` chooses its own starts; one
-        that is given here is the first of them. With a mixed signature: "identity" (the default),
-        "random" or "cs" (J-orthogonal with rapidities of standard deviation 0.5 or 0.65, see
-        `random_j_orthogonal`), or an array; a square one must satisfy XᵀJX = J up to 1e-8·‖X‖²,
-        of any other shape XᵀJX keeps the value that it has there.
+        rows into r groups. An array must have orthonormal columns up to 1e-8 (and, whatever the
+        signature, no negative entry for a nonnegative problem). By default `OBCD` starts at
+        "identity" ("partition" for a nonnegative problem), `Path` at its closed form, and `Auto`
+        chooses its own starts; one that is given here is the first of them. With a mixed signature:
+        "identity" (the default), "random" or "cs" (J-orthogonal with rapidities of standard
+        deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must satisfy
+        XᵀJX = J up to 1e-8·‖X‖², of any other shape XᵀJX keeps the value that it has there.
     solver : Auto, Path, OBCD or JOBCD, optional
         How; ``Auto()`` by default. With a mixed signature `JOBCD`, the default without a penalty,
-        or `Auto`, the default with one.
+        or `Auto`, the default with one. A `LogisticLoss` is solved by `JOBCD` with a Jacobi update,
+        by default ``JOBCD(update="jacobi")``.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
         perturbations in a row bring nothing.
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     tol : float, optional
-        The solve has converged when a whole sweep lowers F by at most ``tol·(|f| + |h|)``. Default
-        1e-10. With 0 it ends when a sweep finds no better pair.
+        The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,
+        ``|f − c| + |h|`` with c the part of f that is constant on the constraint (see
+        `Status.CONVERGED`). Default 1e-10. With 0 it ends when no pair lowers F by more than
+        rounding.
     target : float, optional
         Stop when F reaches this value.
     seed : int, default 0
-        Seed of all random choices; the same seed gives the same bits, for any ``n_threads``.
+        Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
+        same machine, for any ``n_threads``; with it the clock decides how far the search gets.
     n_threads : int, optional
         Number of threads; all cores by default.
     callback : callable, optional
         Called with a `Progress` at the start, after sweeps and about every tenth of a second;
-        returning True stops the solve. If it raises, the exception is raised from here
-        with the result so far as its attribute ``result``.
+        returning True stops the solve. If it raises, the exception (KeyboardInterrupt too) is
+        raised from here, with the result so far as its attribute ``result`` if it takes attributes.
     project_x0 : bool, default False
         Replace an infeasible array ``x0`` by a nearby feasible point instead of refusing it.
     verbose : bool, default False
@@ -140,6 +145,7 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     """
     if (
         isinstance(problem, JOrthogonalProblem)
+        and not isinstance(problem.smooth, LogisticLoss)
         and (problem.signature == problem.signature[0]).all()
     ):
         # XᵀJX = ±XᵀX: the Stiefel manifold, with the same results bit for bit.
@@ -290,6 +296,8 @@ def minimize_at_count(
         None if tol is None else as_float("tol", tol, minimum=0.0),
         None,
     )
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     as_bool("verbose", verbose)
     with live(bool(verbose), limits[0]) as line:
         if line is not None:
@@ -307,7 +315,7 @@ def minimize_at_count(
     return None if answer is None else _result(*answer, 0)
 
 
-def _result(returned: dict[str, Any], error: Exception | None, seed: int) -> Result:
+def _result(returned: dict[str, Any], error: BaseException | None, seed: int) -> Result:
     returned["path"] = tuple(
         PathPoint(**{**point, "status": Status(point["status"])})
         for point in returned.pop("path", ())
@@ -353,15 +361,19 @@ def _watcher(
         seconds: float, objective: float, feasibility: float, n_iterations: int, x: FloatArray
     ) -> bool:
         if line is not None:
-            nonzeros = int(np.count_nonzero(x))
-            line.update(objective, nonzeros)
-            logger.info(
-                "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
-                seconds,
-                objective,
-                nonzeros,
-                n_iterations,
-            )
+            try:
+                nonzeros = int(np.count_nonzero(x))
+                line.update(objective, nonzeros)
+                logger.info(
+                    "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
+                    seconds,
+                    objective,
+                    nonzeros,
+                    n_iterations,
+                )
+            except KeyboardInterrupt:
+                # Ctrl-C: a status.
+                return True
         if callback is None:
             return False
         answer = callback(Progress(seconds, objective, feasibility, n_iterations, x))

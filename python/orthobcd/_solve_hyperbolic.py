@@ -60,7 +60,10 @@ HyperbolicProblem = (
 
 def default_solver(problem: HyperbolicProblem) -> JOBCD | Auto:
     """`Auto` where a penalty makes many optima, `JOBCD` elsewhere."""
-    if isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, LogisticLoss):
+    if isinstance(problem.smooth, LogisticLoss):
+        # Its pairs have no exact model to solve one after the other.
+        return JOBCD(update="jacobi")
+    if isinstance(problem.penalty, NoPenalty):
         return JOBCD()
     return Auto()
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .files import KINDS, UnreadableFile, read_matrix, write_components
+from ._writing import replacing, write_text
+from .files import KINDS, FileNote, UnreadableFile, read_matrix, write_components
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -305,7 +306,7 @@ def _fit(
     options: argparse.Namespace, make: Callable[[int, int], Any], about: dict[str, Any]
 ) -> int:
     _check_outputs(options)
-    data, names = read_matrix(options.data)
+    data, names = _read(options.data)
     m, n = data.shape
     r = min(10, m, n) if options.n_components is None else options.n_components
     if r > n:
@@ -354,7 +355,8 @@ def _fit(
 
         axes = plot.components(V, feature_names=names or None, image_shape=shape)
         figure = np.ravel(axes)[0].figure
-        figure.savefig(options.plot, dpi=150)
+        with replacing(options.plot) as part:
+            figure.savefig(part, dpi=150)
         print(f"wrote {options.plot}")
     return INTERRUPTED if status == "interrupted" else OK
 
@@ -373,7 +375,7 @@ def _hyperbolic(options: argparse.Namespace) -> int:
     from . import HyperbolicEigenvalueProblem, solve
 
     _check_outputs(options)
-    data, names = read_matrix(options.data)
+    data, names = _read(options.data)
     m, n = data.shape
     if options.signature is not None:
         try:
@@ -421,7 +423,7 @@ def _certify(options: argparse.Namespace) -> int:
     from . import L0, L1, NonnegativePCAProblem, NoPenalty, SparsePCAProblem, certify
 
     _check_outputs(options)
-    data, _ = read_matrix(options.data)
+    data, _ = _read(options.data)
     x = _read_components(options.components).T
     m, n = data.shape
     if x.shape[0] != n:
@@ -430,9 +432,10 @@ def _certify(options: argparse.Namespace) -> int:
         )
     center = not options.no_center
     if options.scale:
-        from .estimators import scaled
+        from .estimators import prepared
 
-        data = scaled(data)[0]
+        moments, _ = prepared(data, center, True)
+        data, center = moments.data, moments.pending
     r = x.shape[1]
     if options.penalty == "nonnegative":
         problem: Any = NonnegativePCAProblem(data, r, center=center)
@@ -470,6 +473,16 @@ def _certify(options: argparse.Namespace) -> int:
 
 
 # Files -------------------------------------------------------------------------------------------
+
+
+def _read(path: str) -> tuple[Any, list[str]]:
+    """`read_matrix`, with what it has to say in a line of its own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FileNote)
+        data, names = read_matrix(path)
+    for warning in caught:
+        print(f"note: {warning.message}")
+    return data, names
 
 
 def _read_components(path: str) -> Any:
@@ -515,5 +528,5 @@ def _write(
             "n_features": shape[1],
         }
         text = json.dumps({**head, **report}, indent=2, ensure_ascii=False)
-        options.report.write_text(text + "\n", encoding="utf-8")
+        write_text(options.report, text + "\n")
         print(f"wrote {options.report}")

@@ -6,21 +6,23 @@ they need the extra ``sklearn``.
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 import time
 import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import FloatArray, as_float
+from ._checks import FloatArray, as_float, check_size, check_sparse, is_sparse
+from ._core import DATA
+from ._moments import Moments, deviations, squares_about
 from ._progress import live
-from ._regularization import Moments, RegularizationPath, regularization_path
+from ._regularization import RegularizationPath, regularization_path
 from ._solve import minimize_at_count, solve
 from .problems import (
     DENSE_COVARIANCE_LIMIT,
@@ -64,21 +66,17 @@ COUNT_NEAR = 0.1
 """Relative distance from the wanted number of nonzeros at which no other penalty is tried."""
 
 
-def _divided(data: Any, deviation: FloatArray) -> Any:
-    """Data with its columns divided; sparse data stays sparse."""
-    if scipy.sparse.issparse(data):
-        return data.multiply(1.0 / deviation).tocsr()
-    return data / deviation
+def prepared(data: Any, center: bool, scale: bool) -> tuple[Moments, FloatArray | None]:
+    """Data centred and divided by its standard deviations, as asked, and those.
 
-
-def scaled(data: Any) -> tuple[Any, FloatArray]:
-    """Data with its columns divided by their standard deviations, and those.
-
-    A constant column stays what it is; its divisor is 1. Sparse data stays sparse.
+    A constant column is divided by 1. Sparse data stays sparse.
     """
-    deviation = np.sqrt(Moments(data, True).variances / data.shape[0])
-    deviation = np.where(deviation > 0.0, deviation, 1.0)
-    return _divided(data, deviation), deviation
+    moments = Moments(data, center)
+    if not scale:
+        return moments, None
+    deviation = deviations(data)
+    moments.divide(deviation)
+    return moments, deviation
 
 
 class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -110,20 +108,20 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         self
         """
-        data = validate_data(
-            self, X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_samples=2
-        )
+        data = self._data(X, ensure_min_samples=2)
         m, n = data.shape
         r = self._count(m, n)
-        data = self._scaled(data)
-        moments = Moments(data, bool(self.center))
+        entries = data.data if is_sparse(data) else data
+        check_size("X", float(np.abs(entries).max(initial=0.0)), DATA)
+        self.scale_: FloatArray | None
+        moments, self.scale_ = prepared(data, bool(self.center), bool(self.scale))
         self.mean_ = moments.mean
         if n == 1:
             x: FloatArray = np.ones((1, 1))
             self.result_: Result | None = None
         else:
             with live(bool(self.verbose), self.max_time):
-                self.result_ = self._solve(data, r)
+                self.result_ = self._solve(moments, r)
             if self.result_.status is Status.INTERRUPTED:
                 warnings.warn("interrupted: not converged", ConvergenceWarning, stacklevel=2)
             x = self.result_.x
@@ -153,13 +151,22 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             )
         return int(self.n_components)
 
-    def _scaled(self, data: Any) -> Any:
-        """Columns divided by their standard deviation, if asked; ``scale_`` remembers by what."""
-        self.scale_: FloatArray | None = None
-        if not self.scale:
-            return data
-        data, self.scale_ = scaled(data)
-        return data
+    def _data(self, X: Any, **options: Any) -> Any:
+        """X as scikit-learn checks it, which broken index arrays would crash."""
+        if is_sparse(X):
+            check_sparse("X", X)
+        return validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, **options)
+
+    def _scores(self, data: Any) -> FloatArray:
+        """Coordinates of checked data."""
+        if is_sparse(data):
+            axes = self.components_.T
+            if self.scale_ is not None:
+                axes = axes / self.scale_[:, None]
+            return np.asarray(data @ axes) - self.mean_ @ self.components_.T
+        if self.scale_ is not None:
+            data = data / self.scale_
+        return np.asarray((data - self.mean_) @ self.components_.T)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -193,7 +200,7 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return None
         return self.components_.T if self.components_.shape == (r, n) else None
 
-    def _solve(self, data: Any, r: int) -> Result:
+    def _solve(self, moments: Moments, r: int) -> Result:
         raise NotImplementedError
 
     def transform(self, X: Any) -> FloatArray:
@@ -209,11 +216,7 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        data = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
-        axes = self.components_.T
-        if self.scale_ is not None:
-            axes = axes / self.scale_[:, None]
-        return np.asarray(data @ axes) - self.mean_ @ self.components_.T
+        return self._scores(self._data(X, reset=False))
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """The point of the data space with the given coordinates.
@@ -252,14 +255,11 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         float
             At most 1; higher is better.
         """
-        scores = self.transform(X)
-        data = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
-        if self.scale_ is not None:
-            data = _divided(data, self.scale_)
-        squares = data.multiply(data) if scipy.sparse.issparse(data) else data * data
-        sums = np.asarray(data.sum(axis=0)).ravel()
-        total = float(squares.sum()) - 2.0 * float(sums @ self.mean_)
-        total += data.shape[0] * float(self.mean_ @ self.mean_)
+        check_is_fitted(self)
+        data = self._data(X, reset=False)
+        scale = np.ones(data.shape[1]) if self.scale_ is None else self.scale_
+        total = float(np.sum(squares_about(data, self.mean_ * scale) / scale**2))
+        scores = self._scores(data)
         return float(np.sum(scores**2) / max(total, np.finfo(np.float64).tiny))
 
     @property
@@ -312,7 +312,8 @@ class SparsePCA(_OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. The result does not depend on it.
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
     warm_start : bool, default False
         Start at the components of the previous fit instead of following the path.
     verbose : bool, default False
@@ -338,7 +339,7 @@ class SparsePCA(_OrthonormalPCA):
     alpha_max_ : float
         See `orthobcd.alpha_max`.
     path_ : RegularizationPath or None
-        The path that was followed; None after a warm start.
+        The path that was followed, without its points; None after a warm start.
     objective_ : float
         ``−½‖AX‖² + h(X)`` at the components.
     result_ : Result
@@ -396,7 +397,7 @@ class SparsePCA(_OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _solve(self, data: Any, r: int) -> Result:
+    def _solve(self, moments: Moments, r: int) -> Result:
         if self.penalty not in ("l0", "l1"):
             raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
         if self.alpha_scale not in ("relative", "absolute"):
@@ -407,10 +408,10 @@ class SparsePCA(_OrthonormalPCA):
             raise TypeError(
                 f"solver must be an Auto, Path or OBCD, got {type(self.solver).__name__}"
             )
-        problem = SparsePCAProblem(data, r, L0(0.0), center=bool(self.center))
+        problem = SparsePCAProblem(moments.data, r, L0(0.0), center=moments.pending)
         self.path_: RegularizationPath | None = None
-        self.alpha_max_ = Moments(data, bool(self.center)).alpha_max(r, self.penalty)
-        fit = _SparseFit(self, problem, self._warm(data.shape[1], r))
+        self.alpha_max_ = moments.alpha_max(r, self.penalty)
+        fit = _SparseFit(self, problem, self._warm(moments.data.shape[1], r))
         if self.n_nonzero is not None:
             self.alpha_, result = fit.at_count(self.n_nonzero)
             if result.n_nonzero != self.n_nonzero:
@@ -464,7 +465,8 @@ class _SparseFit:
             **which,
             **options,
         )
-        self.pca.path_ = path
+        # Its points are dense, and many: a fitted estimator keeps what is read of them.
+        self.pca.path_ = dataclasses.replace(path, results=())
         return path
 
     def solve(self, alpha: float, start: FloatArray | None, solver: Any, **more: Any) -> Result:
@@ -595,7 +597,8 @@ class NonnegativePCA(_OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. The result does not depend on it.
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
     warm_start : bool, default False
         Start at the components of the previous fit.
     verbose : bool, default False
@@ -643,14 +646,15 @@ class NonnegativePCA(_OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _solve(self, data: Any, r: int) -> Result:
-        problem = NonnegativePCAProblem(data, r, center=bool(self.center))
-        start = self._warm(data.shape[1], r)
+    def _solve(self, moments: Moments, r: int) -> Result:
+        n = moments.data.shape[1]
+        problem = NonnegativePCAProblem(moments.data, r, center=moments.pending)
+        start = self._warm(n, r)
         solver = self.solver
         limits: dict[str, Any] = {}
         if solver is None:
             if start is None:
-                solver, limits = self._default(data.shape[1], "nonnegative")
+                solver, limits = self._default(n, "nonnegative")
             solver = solver or OBCD()
         x0: Any = start
         if start is None and isinstance(solver, OBCD):

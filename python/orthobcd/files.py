@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import csv
+import io
+import itertools
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._checks import FloatArray, is_number, is_sparse
+from ._checks import FloatArray, check_compressed, check_sparse, is_number, is_sparse
+from ._writing import replacing
 
 KINDS = ".npy, .npz, .csv, .tsv, .parquet, .mtx, .mtx.gz, .svmlight, .svm, .libsvm, .txt or .dat"
-"""What `read_matrix` reads; the last four, and a name without an ending, as svmlight."""
+"""What `read_matrix` reads; the last two, and a name without an ending, as svmlight or as a table,
+whichever they hold."""
+
+MISSING = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?")
+"""Cells of a table that stand for a missing value."""
+
+LOOKED_AT = 20
+"""Lines of a file without a telling ending by which it is told to be svmlight."""
 
 MATRIX_KEYS = ("X", "A", "data")
 """Names of the data in a .npz file that holds several matrices."""
@@ -22,6 +34,10 @@ class UnreadableFile(Exception):
     """A data file that cannot be used; the message is one line for the user."""
 
 
+class FileNote(UserWarning):
+    """What was left out of a file, or how its header was understood."""
+
+
 def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]:
     """The data matrix of a file (dense, or CSR) and its feature names (empty if there are none).
 
@@ -29,8 +45,9 @@ def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]
     ----------
     path : str or Path
         A NumPy array (.npy, or .npz: one array or one called X, A or data), a scipy.sparse matrix
-        (.npz as ``scipy.sparse.save_npz`` writes it), a table (.csv, .tsv with an optional header;
-        .parquet), a MatrixMarket file (.mtx, .mtx.gz), or an svmlight file. Samples in rows.
+        (.npz as ``scipy.sparse.save_npz`` writes it), a table (.csv, .tsv, or .txt and .dat that
+        are not svmlight, with an optional header; .parquet), a MatrixMarket file (.mtx, .mtx.gz),
+        or an svmlight file. Samples in rows.
     min_rows : int, default 2
         Least number of rows.
 
@@ -45,9 +62,16 @@ def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]
     ------
     UnreadableFile
         If the file is missing, of an unknown kind, not numeric, not two-dimensional or not finite,
-        or a package that reads its kind is not installed.
+        has missing values, or a package that reads its kind is not installed.
+
+    Warns
+    -----
+    FileNote
+        If an index column of a table is left out, or a header of numbers taken for one.
     """
     path = Path(path)
+    if path.is_dir():
+        raise UnreadableFile(f"{path}: a folder, not a file")
     if not path.is_file():
         raise UnreadableFile(f"{path}: no such file")
     name = path.name.lower()
@@ -56,7 +80,9 @@ def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]
     if reader is None:
         raise UnreadableFile(f"{path}: unknown kind {suffix}; use {KINDS}")
     try:
-        data, names = reader(path)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            data, names = reader(path)
     except UnreadableFile:
         raise
     except ImportError as error:
@@ -66,6 +92,9 @@ def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]
         raise UnreadableFile(
             f"{path}: not a readable {suffix or 'svmlight'} file: {reason}"
         ) from error
+    for warning in caught:
+        if isinstance(warning.message, FileNote):
+            warnings.warn(warning.message, stacklevel=2)
     if np.dtype(data.dtype).kind not in "fiub":
         raise UnreadableFile(f"{path}: not numeric, its type is {data.dtype}")
     if data.ndim != 2 or data.shape[0] < min_rows or data.shape[1] < 2:
@@ -83,12 +112,20 @@ def _read_npy(path: Path) -> tuple[Any, list[str]]:
 
 
 def _read_npz(path: Path) -> tuple[Any, list[str]]:
-    with np.load(path, allow_pickle=False) as archive:
+    # Opened here: NumPy leaves a broken archive open.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         keys = list(archive.keys())
         if "indptr" in keys or "row" in keys:
             import scipy.sparse
 
+            kind, shape = np.asarray(archive["format"]).item(), archive["shape"]
+            kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+            if kind in ("csr", "csc"):
+                major, minor = (int(k) for k in (shape if kind == "csr" else shape[::-1]))
+                indptr, indices = archive["indptr"], archive["indices"]
+                check_compressed("it", indptr, indices, len(archive["data"]), major, minor)
             loaded: Any = scipy.sparse.load_npz(path)
+            check_sparse("it", loaded)
             return loaded.tocsr(), []
         matrices = [key for key in keys if archive[key].ndim == 2]
         key = next((k for k in MATRIX_KEYS if k in matrices), None)
@@ -101,36 +138,127 @@ def _read_npz(path: Path) -> tuple[Any, list[str]]:
         return archive[key], []
 
 
-def _read_csv(path: Path) -> tuple[Any, list[str]]:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        first = stream.readline()
-        separator = max(",;\t", key=first.count)
-        cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator), [])]
-        header = not all(is_number(cell) for cell in cells)
-    with path.open(encoding="utf-8-sig") as stream:
-        try:
-            data = np.loadtxt(
-                stream,
-                delimiter=separator,
-                skiprows=int(header),
-                ndmin=2,
-                comments=None,
-                quotechar='"',
-            )
-        except ValueError as error:
-            # What follows the semicolon is advice about loadtxt.
-            raise ValueError(str(error).split(";")[0]) from error
-    if header and data.size and len(cells) != data.shape[1]:
+def _separator(line: str) -> str:
+    """What separates the cells of a line: a comma, a semicolon, a tab, or blanks."""
+    best = max(",;\t", key=line.count)
+    return best if best in line else " "
+
+
+def _split(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+
+
+def _rises_by_one(cells: Sequence[str]) -> bool:
+    """Whether cells are k, k + 1, k + 2, …, as column numbers and years are."""
+    if len(cells) < (3 if cells[:1] == ["0"] else 4) or not all(
+        re.fullmatch(r"\d+", cell) for cell in cells
+    ):
+        return False
+    return all(int(b) == int(a) + 1 for a, b in itertools.pairwise(cells))
+
+
+def _read_table(path: Path) -> tuple[Any, list[str]]:
+    import pyarrow
+    import pyarrow.csv
+
+    content = path.read_bytes().decode("utf-8-sig")
+    lines = (line for line in io.StringIO(content) if line.strip())
+    first, second = next(lines, ""), next(lines, "")
+    if not first:
+        raise UnreadableFile(f"{path}: has no data")
+    separator = _separator(first.lstrip("#"))
+    cells, following = (_split(line.lstrip("#"), separator) for line in (first, second))
+    header = not all(is_number(cell) or cell in MISSING for cell in cells)
+    if not header:
+        # Names that are numbers: quoted, or counting where the next line does not.
+        counted = [part[1:] if cells[0] == "" else part for part in (cells, following)]
+        counts = _rises_by_one(counted[0]) and not _rises_by_one(counted[1])
+        header = ('"' in first and '"' not in second) or counts
+        if header:
+            _note(f"{path}: its first line, {first.strip()[:30]}, is taken for a header")
+    if header and following and len(cells) != len(following):
         raise UnreadableFile(
-            f"{path}: its header has {len(cells)} names for {data.shape[1]} columns"
+            f"{path}: its header has {len(cells)} names for {len(following)} columns"
         )
-    return data, cells if header else []
+    if header and not second:
+        return np.zeros((0, len(cells))), cells
+    body = content[content.index(first) + len(first) :] if header else content
+    if separator == " ":
+        body = "\n".join(",".join(line.split()) for line in body.splitlines())
+    keys = [str(k) for k in range(len(cells))]
+    names = cells if header else []
+    unnamed = bool(names) and (names[0] == "" or names[0].startswith("Unnamed:"))
+    types = {key: pyarrow.float64() for key in keys}
+    if unnamed:
+        # Row names may be words.
+        types["0"] = pyarrow.string()
+    try:
+        table = pyarrow.csv.read_csv(
+            io.BytesIO(body.encode()),
+            read_options=pyarrow.csv.ReadOptions(column_names=keys),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter="," if separator == " " else separator
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=types, null_values=MISSING, strings_can_be_null=True
+            ),
+        )
+    except pyarrow.ArrowInvalid as error:
+        raise UnreadableFile(f"{path}: {_reason(str(error), names)}") from error
+    columns = table.columns
+    if unnamed:
+        written = columns[0].to_pylist()
+        if _is_index(written):
+            _note(f"{path}: its unnamed first column is the index of the rows and left out")
+            columns, names = columns[1:], names[1:]
+        else:
+            _note(f"{path}: its unnamed first column holds numbers and is taken for a feature")
+            columns = [columns[0].cast(pyarrow.float64()), *columns[1:]]
+    arrays = []
+    for k, column in enumerate(columns):
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True) + 1
+            label = names[k] if names else str(k + 1)
+            raise UnreadableFile(
+                f"{path}: column {label!r} has {column.null_count} missing values, the first in "
+                f"sample {row}"
+            )
+        arrays.append(np.asarray(column, dtype=np.float64))
+    return np.column_stack(arrays) if arrays else np.zeros((0, 0)), names
+
+
+def _is_index(cells: Sequence[str | None]) -> bool:
+    """Whether the cells of an unnamed column name rows: different whole numbers, or words."""
+    if all(cell is not None and re.fullmatch(r"-?\d+", cell) for cell in cells):
+        return len(set(cells)) == len(cells)
+    return not all(cell is None or is_number(cell) for cell in cells)
+
+
+def _note(text: str) -> None:
+    warnings.warn(FileNote(text), stacklevel=3)
+
+
+def _reason(error: str, names: Sequence[str]) -> str:
+    """One line for the user from what pyarrow says."""
+    if found := re.search(r"column #(\d+).*invalid value '(.*)'", error, re.DOTALL):
+        k = int(found[1])
+        label = names[k] if names else str(k + 1)
+        return f"column {label!r} is not numeric: {found[2]!r}"
+    if found := re.search(r"Expected (\d+) columns, got (\d+)", error):
+        return f"the number of columns changed from {found[1]} to {found[2]}"
+    return " ".join(error.split())
 
 
 def _read_parquet(path: Path) -> tuple[Any, list[str]]:
     import pyarrow.parquet
 
     table = pyarrow.parquet.read_table(path)
+    for name in [name for name in table.column_names if name.startswith("__index_level_")]:
+        # What pandas writes of an index that is not 0, 1, 2, …
+        _note(f"{path}: its column {name} is an index and left out")
+        table = table.drop_columns([name])
     names = [str(name) for name in table.column_names]
     columns = [np.asarray(column) for column in table.itercolumns()]
     for name, column in zip(names, columns, strict=True):
@@ -153,25 +281,35 @@ def _read_svmlight(path: Path) -> tuple[Any, list[str]]:
     return data, []
 
 
+def _read_either(path: Path) -> tuple[Any, list[str]]:
+    """svmlight if there are pairs ``index:value`` after the label, else a table."""
+    with path.open(encoding="utf-8-sig") as stream:
+        for _, line in zip(range(LOOKED_AT), stream, strict=False):
+            pairs = line.split("#")[0].split()[1:]
+            if pairs and all(re.fullmatch(r"\w+:\S+", pair) for pair in pairs):
+                return _read_svmlight(path)
+    return _read_table(path)
+
+
 READERS: dict[str, Callable[[Path], tuple[Any, list[str]]]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
+    ".csv": _read_table,
+    ".tsv": _read_table,
     ".parquet": _read_parquet,
     ".mtx": _read_matrix_market,
     ".mtx.gz": _read_matrix_market,
     ".svm": _read_svmlight,
     ".svmlight": _read_svmlight,
     ".libsvm": _read_svmlight,
-    ".txt": _read_svmlight,
-    ".dat": _read_svmlight,
-    "": _read_svmlight,
+    ".txt": _read_either,
+    ".dat": _read_either,
+    "": _read_either,
 }
 
 
 def write_components(path: str | Path, components: FloatArray, names: Sequence[str]) -> None:
-    """Write components to a .csv table or a .npz archive.
+    """Write components to a .csv table or a .npz archive, replacing an old one as a whole.
 
     Parameters
     ----------
@@ -194,9 +332,10 @@ def write_components(path: str | Path, components: FloatArray, names: Sequence[s
     labels = list(names) or [f"x{j}" for j in range(components.shape[1])]
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        np.savez_compressed(path, components=components, feature_names=np.array(labels))
+        with replacing(path) as part:
+            np.savez_compressed(part, components=components, feature_names=np.array(labels))
     elif suffix == ".csv":
-        with path.open("w", encoding="utf-8", newline="") as stream:
+        with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(labels)
             writer.writerows([repr(float(value)) for value in row] for row in components)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._checks import FloatArray, as_float_array
+from ._checks import FloatArray, as_data, as_float_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,8 @@ class LogisticLoss:
     Raises
     ------
     ValueError, TypeError
-        If the shapes do not fit, an entry is not finite or a label is not ±1.
+        If the shapes do not fit, an entry is not finite, the largest magnitude of A or B is neither
+        0 nor between 1e-50 and 1e50, or a label is not ±1.
     """
 
     A: FloatArray
@@ -33,7 +34,7 @@ class LogisticLoss:
     labels: FloatArray
 
     def __post_init__(self) -> None:
-        A, B = as_float_array("A", self.A, 2), as_float_array("B", self.B, 2)
+        A, B = as_data("A", self.A), as_data("B", self.B)
         labels = as_float_array("labels", self.labels, 1)
         if B.shape[0] != A.shape[0]:
             raise ValueError(f"B must have {A.shape[0]} rows as A has, got shape {B.shape}")

@@ -7,7 +7,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._checks import FloatArray, as_bool, as_float, as_float_array, as_int, is_sparse
+from ._checks import (
+    FloatArray,
+    as_bool,
+    as_data,
+    as_float,
+    as_float_array,
+    as_int,
+    check_size,
+    check_sparse,
+    is_sparse,
+)
+from ._core import COEFFICIENTS, DATA
+from ._moments import Moments, column_means
 
 SYMMETRY_TOLERANCE = 1e-12
 """A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
@@ -48,7 +60,8 @@ class Quadratic:
     Raises
     ------
     ValueError, TypeError
-        If an array has the wrong shape, is not finite, or C or D is not symmetric.
+        If an array has the wrong shape, is not finite, C or D is not symmetric, or the largest
+        coefficient is neither 0 nor between 1e-120 and 1e120.
 
     Notes
     -----
@@ -78,6 +91,16 @@ class Quadratic:
                     f"got shape {D.shape}"
                 )
             object.__setattr__(self, "D", D)
+        self._check_size()
+
+    def _check_size(self) -> None:
+        C, linear, D = (
+            missing if array is None else float(np.abs(array).max())
+            for array, missing in ((self.C, 0.0), (self.linear, 0.0), (self.D, 1.0))
+        )
+        for name, size in (("C", C), ("linear", linear), ("D", D)):
+            check_size(name, size, (0.0, COEFFICIENTS[1]))
+        check_size("linear" if linear > C * D else "C", max(C * D, linear))
 
     @property
     def n_rows(self) -> int:
@@ -109,7 +132,9 @@ class GramQuadratic:
     Raises
     ------
     ValueError, TypeError
-        If A is empty, not two-dimensional or not finite, or scale is not finite.
+        If A is empty, not two-dimensional, not finite, a broken sparse matrix, or its largest
+        magnitude is neither 0 nor between 1e-50 and 1e50; or scale is not finite, or so large or
+        small that ``scale·AᵀA`` leaves 1e-120 … 1e120.
 
     Notes
     -----
@@ -124,10 +149,13 @@ class GramQuadratic:
     def __post_init__(self) -> None:
         object.__setattr__(self, "A", _data(self.A))
         object.__setattr__(self, "scale", as_float("scale", self.scale))
+        size = float(np.abs(self.A.data if is_sparse(self.A) else self.A).max(initial=0.0))
+        check_size("scale", abs(self.scale) * size**2)
         if self.mean is not None:
             mean = as_float_array("mean", self.mean, 1)
             if mean.shape[0] != self.A.shape[1]:
                 raise ValueError(f"mean must have {self.A.shape[1]} entries, got {mean.shape[0]}")
+            check_size("mean", float(np.abs(mean).max()), (0.0, DATA[1]))
             object.__setattr__(self, "mean", mean)
 
     @property
@@ -144,30 +172,36 @@ class GramQuadratic:
 def _data(value: Any) -> Any:
     """A data matrix: finite float64, dense C-contiguous or canonical CSC."""
     if not is_sparse(value):
-        return as_float_array("A", value, 2)
+        return as_data("A", value)
     if value.ndim != 2:
         raise ValueError(f"A must have 2 dimension(s), got shape {value.shape}")
     if 0 in value.shape:
         raise ValueError(f"A must not be empty, got shape {value.shape}")
     if np.dtype(value.dtype).kind not in "fiub":
         raise TypeError(f"A must be real and numeric, got dtype {value.dtype}")
+    check_sparse("A", value)
     matrix = value.tocsc().astype(np.float64)
-    if not matrix.has_canonical_format:
+    if not matrix.has_canonical_format or matrix.indptr[-1] != matrix.data.size:
         matrix = matrix.copy()
         matrix.sum_duplicates()
+        matrix.prune()
     if not np.isfinite(matrix.data).all():
         raise ValueError("A must be finite, it contains NaN or infinity")
+    check_size("A", float(np.abs(matrix.data).max(initial=0.0)), DATA)
     return matrix
 
 
 def _weight(name: str, value: Any) -> float | FloatArray:
+    weights: float | FloatArray
     if np.ndim(value) == 0:
-        return as_float(
+        weights = as_float(
             name, value if not isinstance(value, np.ndarray) else value[()], minimum=0.0
         )
-    weights = as_float_array(name, value, 2)
-    if (weights < 0.0).any():
-        raise ValueError(f"{name} must be nonnegative, its smallest entry is {weights.min():g}")
+    else:
+        weights = as_float_array(name, value, 2)
+        if (weights < 0.0).any():
+            raise ValueError(f"{name} must be nonnegative, its smallest entry is {weights.min():g}")
+    check_size(name, float(np.max(weights)), (0.0, COEFFICIENTS[1]))
     return weights
 
 
@@ -178,13 +212,15 @@ class L0:
     Parameters
     ----------
     lam : float
-        Price of one nonzero entry; nonnegative.
+        Price of one nonzero entry; nonnegative, at most 1e120.
     """
 
     lam: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lam", as_float("lam", self.lam, minimum=0.0))
+        lam = as_float("lam", self.lam, minimum=0.0)
+        check_size("lam", lam, (0.0, COEFFICIENTS[1]))
+        object.__setattr__(self, "lam", lam)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +230,7 @@ class L1:
     Parameters
     ----------
     lam : float or array_like of shape (n, r)
-        One weight for all entries, or a weight each; nonnegative.
+        One weight for all entries, or a weight each; nonnegative, at most 1e120.
     """
 
     lam: float | FloatArray
@@ -278,19 +314,12 @@ def is_wide(data: Any) -> bool:
 def _pca_objective(A: Any, center: bool) -> Smooth:
     """``−½‖AX‖²`` (A centred on request), with AᵀA formed when that is the cheaper way."""
     data = _data(A)
-    n = data.shape[1]
-    mean = np.asarray(data.mean(axis=0), dtype=np.float64).ravel() if center else None
-    if n > DENSE_COVARIANCE_LIMIT or is_wide(data):
+    if data.shape[1] > DENSE_COVARIANCE_LIMIT or is_wide(data):
+        mean = column_means(data) if center else None
         if mean is not None and not is_sparse(data):
             return GramQuadratic(data - mean)
         return GramQuadratic(data, -1.0, mean)
-    if is_sparse(data):
-        covariance = np.asarray((data.T @ data).todense(), dtype=np.float64)
-        if mean is not None:
-            covariance -= data.shape[0] * np.outer(mean, mean)
-    else:
-        centred = data if mean is None else data - mean
-        covariance = centred.T @ centred
+    covariance = Moments(data, center).gram_rows(slice(None))
     return Quadratic(-0.5 * (covariance + covariance.T))
 
 

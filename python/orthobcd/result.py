@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,11 @@ class Status(enum.Enum):
     """Why a solve ended. Every status comes with the best feasible point found."""
 
     CONVERGED = "converged"
-    """A whole sweep lowered the objective by no more than the tolerance."""
+    """No pair of what moves (rows, columns, or both) lowers F by more than the tolerance: a pass over
+    all of them, each solved globally with the exact curvature and without proximal term, found none
+    at the point that is returned. For a sum over data rows the pairs are those of the model with the
+    bound on the curvature; with ``curvature="accumulated"``, which has no such model, the best F
+    has fallen by at most the tolerance over three passes over the data."""
     MAX_TIME = "max_time"
     """``max_time`` seconds have passed."""
     MAX_SWEEPS = "max_sweeps"
@@ -166,7 +171,7 @@ class Result:
 
 def as_result(
     returned: dict[str, Any],
-    error: Exception | None,
+    error: BaseException | None,
     seed: int,
     extra: dict[str, Any] | None = None,
 ) -> Result:
@@ -175,6 +180,8 @@ def as_result(
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
-        error.result = result  # type: ignore[attr-defined]
+        # Some exceptions refuse attributes; they are raised all the same.
+        with contextlib.suppress(Exception):
+            error.result = result  # type: ignore[attr-defined]
         raise error
     return result

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._checks import FloatArray, as_choice, as_float, as_float_array
+from ._checks import FloatArray, as_choice, as_data, as_float, as_float_array
 from .hyperbolic_problems import as_signature
 from .problems import NoPenalty, Penalty
 
@@ -26,19 +26,19 @@ class HyperbolicStructuralProbeProblem:
     ----------
     D : array_like of shape (m, n)
         Data, samples in rows, no zero row.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
     T : array_like of shape (m, m), optional
         Distances to follow, symmetric. By default the Euclidean distances of the rows of D, of
         which no m×m array is kept once m exceeds 4096.
-    signature : array_like of shape (n,)
-        +1 and −1 in any order, at least one −1.
     alpha : float, default 1.0
         α > 0.
     transform : {"first", "literal"}, default "first"
         "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X`` as the JOBCD paper prints it; X is an
         isometry, so the objective is constant on the group, which the constructor warns of.
-    T_scale : float, "match" or None, default None
-        Factor of T. "match" makes the mean of T that of d at X = I. Unscaled, Euclidean distances
-        grow like √n and d only like a logarithm, and X is driven to infinity.
+    T_scale : float or "match", default "match"
+        Factor of T. "match" makes the mean of T that of d at X = I. Unscaled (1.0), Euclidean
+        distances grow like √n and d only like a logarithm, and X is driven to infinity.
 
     Raises
     ------
@@ -58,26 +58,26 @@ class HyperbolicStructuralProbeProblem:
     """
 
     D: Any
-    T: Any
     signature: Any
+    T: Any = None
     alpha: float = 1.0
     transform: str = "first"
-    T_scale: float | str | None = None
+    T_scale: float | str = "match"
 
     def __post_init__(self) -> None:
-        D = as_float_array("D", self.D, 2)
+        D = as_data("D", self.D)
         object.__setattr__(self, "D", D)
         object.__setattr__(self, "signature", as_signature(self.signature, D.shape[1]))
         alpha = as_float("alpha", self.alpha, minimum=0.0, exclusive=True)
         object.__setattr__(self, "alpha", alpha)
         as_choice("transform", self.transform, TRANSFORMS)
         if self.T is not None:
-            object.__setattr__(self, "T", as_float_array("T", self.T, 2))
+            object.__setattr__(self, "T", as_data("T", self.T))
         elif self.transform == "literal":
             raise ValueError("T must be given with transform='literal'")
         if isinstance(self.T_scale, str):
             as_choice("T_scale", self.T_scale, ("match",))
-        elif self.T_scale is not None:
+        else:
             scale = as_float("T_scale", self.T_scale, minimum=0.0, exclusive=True)
             object.__setattr__(self, "T_scale", scale)
         self._build()
@@ -91,7 +91,7 @@ class HyperbolicStructuralProbeProblem:
 
     def _build(self) -> None:
         """The objective in the core, which holds the data."""
-        scale = 1.0 if self.T_scale is None or isinstance(self.T_scale, str) else self.T_scale
+        scale = 1.0 if isinstance(self.T_scale, str) else self.T_scale
         core = _core.StructuralProbe(
             self.D, self.T, self.signature, self.alpha, self.transform == "literal", scale
         )

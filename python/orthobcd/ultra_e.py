@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
-import tempfile
 import time
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from . import _core
 from ._checks import FloatArray, as_choice, as_float, as_int
 from ._interrupt import CtrlC
+from ._writing import replacing
 from .hyperbolic import double_projection
 from .hyperbolic_problems import as_signature
 from .result import Status
@@ -240,8 +241,8 @@ class UltraE:
             Epochs between writes of the checkpoint, which is replaced as a whole.
         callback : callable, optional
             Called after every epoch with a dict of its "epoch", "seconds", "loss" and, after a
-            validation, "valid_mrr"; returning True stops. If it raises, the exception is raised
-            from here; the estimator keeps what it has learned.
+            validation, "valid_mrr"; returning True stops. If it raises, the exception
+            (KeyboardInterrupt too) is raised from here; the estimator keeps what it has learned.
 
         Returns
         -------
@@ -331,7 +332,7 @@ class UltraE:
                     logger.info("%s", _line(event, self.max_epochs))
                 if callback is not None:
                     try:
-                        stop = bool(ctrl_c.during(callback, event))
+                        stop = bool(ctrl_c.callback(callback, event))
                     except BaseException:
                         self._finish(Status.INTERRUPTED)
                         raise
@@ -395,13 +396,20 @@ class UltraE:
         Raises
         ------
         ValueError
-            If the file is not one.
+            If the file is not one, or its contents do not fit together.
+        OSError
+            If it cannot be read.
         """
         arrays, header = _read(path)
-        model = cls(signature=arrays["signature"], **{k: header["options"][k] for k in OPTIONS})
-        model._check()
+        try:
+            model = cls(signature=arrays["signature"], **{k: header["options"][k] for k in OPTIONS})
+            model._check()
+            model._check_contents(arrays, header)
+            status = Status(header["status"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise _not_ours(path, error) from error
         model._take(arrays, header)
-        model._finish(Status(header["status"]))
+        model._finish(status)
         return model
 
     # ---------------------------------------------------------------------------------------------
@@ -510,18 +518,43 @@ class UltraE:
         arrays = {f"state_{k}": array for k, array in enumerate(self._state)}
         arrays.update({f"best_{k}": array for k, array in enumerate(self._best)})
         arrays.update({f"history_{name}": self.history_[name] for name in HISTORY})
-        folder = os.path.dirname(os.path.abspath(path))
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(
-                    file, header=np.array(json.dumps(header)), signature=self._signs(), **arrays
-                )
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        with replacing(path) as part, part.open("wb") as file:
+            np.savez(file, header=np.array(json.dumps(header)), signature=self._signs(), **arrays)
+
+    def _check_contents(self, arrays: dict[str, Any], header: dict[str, Any]) -> None:
+        """Refuse a file that does not hold a state of this model."""
+        # One entity and one relation show what a state consists of, however many there are.
+        rows, matrices, memory = _core.ultra_e_init(
+            1, 1, self._signs(), self._options(), float(self.init_scale)
+        )
+        shapes = (
+            (self.n_entities, rows.shape[1]),
+            (self.n_relations, *matrices.shape[1:]),
+            (self.n_relations, memory.shape[1]),
+        )
+        for name in ("state", "best"):
+            for k, shape in enumerate(shapes):
+                array = arrays[f"{name}_{k}"]
+                if array.shape != shape or array.dtype != np.float64:
+                    raise ValueError(
+                        f"{name}_{k} must be float64 of shape {shape}, got {array.dtype} of shape "
+                        f"{array.shape}"
+                    )
+                if not np.isfinite(array).all():
+                    raise ValueError(f"{name}_{k} must be finite")
+        epochs = as_int("n_epochs", header["n_epochs"], 0)
+        if as_int("best_epoch", header["best_epoch"], 0) > epochs:
+            raise ValueError(f"best_epoch must be at most n_epochs = {epochs}")
+        as_int("stale", header["stale"], 0)
+        if header["best_mrr"] is not None:
+            as_float("best_mrr", header["best_mrr"], minimum=0.0)
+        if not isinstance(header["triples"], list):
+            raise TypeError("triples must be a list")
+        curves = [arrays[f"history_{name}"] for name in HISTORY]
+        validations = len(curves[3])
+        for k, (name, curve) in enumerate(zip(HISTORY, curves, strict=True)):
+            if curve.shape != (epochs if k < 3 else validations,) or curve.dtype.kind != "f":
+                raise ValueError(f"history_{name} must have a number for every epoch or validation")
 
     def _take(self, arrays: dict[str, Any], header: dict[str, Any]) -> None:
         self._state = tuple(arrays[f"state_{k}"] for k in range(3))
@@ -548,17 +581,46 @@ class UltraE:
             raise ValueError("checkpoint must come from a model with the same signature")
         if header["triples"] != fingerprint:
             raise ValueError("checkpoint must come from the same triples and validation triples")
+        try:
+            self._check_contents(arrays, header)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _not_ours(path, error) from error
         self._take(arrays, header)
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: NumPy leaves a broken archive open.
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header: dict[str, Any] = json.loads(str(arrays.pop("header")))
-    except (KeyError, ValueError, EOFError) as error:
-        raise ValueError(f"{os.fspath(path)} is not a file of UltraE.save: {error}") from error
+        missing = {"options", "triples", "status"} - set(header)
+        missing |= set(OPTIONS) - set(header.get("options", ()))
+        missing |= {"signature"} - set(arrays)
+        if missing:
+            raise ValueError(f"it has no {', '.join(sorted(missing))}")
+    except BROKEN as error:
+        raise _not_ours(path, error) from error
     return arrays, header
+
+
+BROKEN = (
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy, zipfile and json raise of a file that is not what it should be."""
+
+
+def _not_ours(path: str | os.PathLike[str], error: Exception) -> ValueError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return ValueError(f"{os.fspath(path)} is not a file of UltraE.save: {reason}")
 
 
 def _fingerprint(train: IntArray, valid: IntArray | None) -> list[int]:

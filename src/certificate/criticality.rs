@@ -58,7 +58,7 @@ pub(crate) fn subdifferential<P: Penalty>(
     (low, high)
 }
 
-/// dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X).
+/// dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X); NaN for a gradient of another shape.
 pub fn criticality<P: Penalty>(
     penalty: &P,
     x: ArrayView2<'_, f64>,
@@ -66,6 +66,9 @@ pub fn criticality<P: Penalty>(
     signature: &Signature,
 ) -> f64 {
     let (n, r) = x.dim();
+    if gradient.dim() != (n, r) {
+        return f64::NAN;
+    }
     let mut low = Array2::zeros((n, r));
     let mut high = Array2::zeros((n, r));
     Zip::indexed(&mut low)

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::hyperbolic;
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
-use crate::smooth::Tracker;
+use crate::smooth::{Tracker, require_quadratic};
 use crate::solver::{Problem, drift, start_constraint};
 use crate::threads::Threads;
 
@@ -46,6 +46,8 @@ pub struct Certificate {
     pub smooth_value: f64,
     /// h(X).
     pub penalty_value: f64,
+    /// The size of F that tolerances are relative to, see [`Problem::magnitude`].
+    pub magnitude: f64,
     /// ‖XᵀX − I‖_F plus the distance from the penalty's domain. With mixed signs ‖XᵀJX − K‖_F, K = J
     /// for square X, else the nearest diagonal of ±1 if XᵀJX is one up to 1e-8, else 0.
     pub feasibility: f64,
@@ -75,18 +77,17 @@ pub struct Certificate {
 
 impl Certificate {
     /// Whether the point is proved optimal: its value is the known optimum up to `tolerance`
-    /// relative to the magnitudes of f and h.
+    /// relative to the [magnitude](Certificate::magnitude) of F.
     pub fn is_optimal(&self, tolerance: f64) -> bool {
-        let size = self.smooth_value.abs() + self.penalty_value.abs();
         self.optimum
-            .is_some_and(|optimum| self.objective - optimum <= tolerance * size)
+            .is_some_and(|optimum| self.objective - optimum <= tolerance * self.magnitude)
     }
 }
 
 /// Certifies a point: one with orthonormal columns, or for a mixed signature any that keeps XᵀJX.
 ///
 /// # Errors
-/// If the problem is not valid, its signature is all −1, or `x` has another shape or an entry
+/// If the problem is not valid or its f not quadratic, its signature is all −1, or `x` has another shape or an entry
 /// that is not finite.
 ///
 /// ```
@@ -108,6 +109,7 @@ pub fn certify<P: Penalty>(
     threads: &Threads,
 ) -> Result<Certificate> {
     problem.check()?;
+    require_quadratic(problem.smooth)?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
         return Err(Error::invalid(
@@ -126,11 +128,20 @@ pub fn certify<P: Penalty>(
     let smooth_value = problem.smooth.value(x.view(), threads);
     let penalty_value = problem.penalty.value(x.view());
     let gradient = problem.smooth.gradient(x.view(), threads);
+    let k = if signature.is_definite() {
+        Array2::eye(r)
+    } else if n == r {
+        Array2::from_diag(&Array1::from_shape_fn(n, |i| signature.sign(i)))
+    } else {
+        start_constraint(x.view(), signature)
+    };
+    let constant = problem.constant(k.view());
     let mut certificate = Certificate {
         objective: smooth_value + penalty_value,
         smooth_value,
         penalty_value,
-        feasibility: problem.penalty.infeasibility(x.view()),
+        magnitude: problem.magnitude(smooth_value, penalty_value, constant),
+        feasibility: drift(x.view(), signature, k.view()) + problem.penalty.infeasibility(x.view()),
         block2_gap: 0.0,
         block2_pair: None,
         block2_columns: false,
@@ -147,20 +158,13 @@ pub fn certify<P: Penalty>(
             (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
         let found = survey(problem, x.view(), &active, &zero, threads);
         let count = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
-        certificate.feasibility += drift(x.view(), signature, Array2::eye(r).view());
         certificate.pairs = count(n);
         certificate.block2_gap = found.gap;
         certificate.block2_pair = found.pair;
         certificate.block2_measure = found.distance / certificate.pairs as f64;
         certificate.proved_pairs = count(zero.len());
-        certificate.optimum = known_optimum(problem, threads);
+        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, &|| true);
     } else {
-        let k = if n == r {
-            Array2::from_diag(&Array1::from_shape_fn(n, |i| signature.sign(i)))
-        } else {
-            start_constraint(x.view(), signature)
-        };
-        certificate.feasibility += drift(x.view(), signature, k.view());
         let rows = hyperbolic::row_gap(problem, x.view(), threads);
         let columns = hyperbolic::column_gap(problem, &x.to_owned(), threads).unwrap_or_default();
         certificate.block2_columns = columns.decrease > rows.decrease;

@@ -16,6 +16,7 @@
 use ndarray::Array2;
 
 use crate::penalty::{Form, Penalty, Weights};
+use crate::smooth::GoOn;
 use crate::solver::Problem;
 use crate::threads::Threads;
 
@@ -34,13 +35,26 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 }
 
 /// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
-/// enough for the proof above.
+/// enough for the proof above; none for a problem that is not valid.
 pub fn large_lambda_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
 ) -> Option<f64> {
+    large_lambda_optimum_while(problem, threads, &|| true)
+}
+
+/// The same, None too if `go_on` says no on the way.
+fn large_lambda_optimum_while<P: Penalty>(
+    problem: &Problem<'_, P>,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<f64> {
     let smooth = problem.smooth;
-    if smooth.metric().is_some() || smooth.linear().is_some() {
+    if problem.check().is_err()
+        || !smooth.is_quadratic()
+        || smooth.metric().is_some()
+        || smooth.linear().is_some()
+    {
         return None;
     }
     let (lambda, counts) = match problem.penalty.form() {
@@ -58,48 +72,59 @@ pub fn large_lambda_optimum<P: Penalty>(
     // The columns of the chosen rows refute most cases cheaply: the proof never tolerates more
     // than 2λ (ℓ0) or λ (ℓ1).
     let most = if counts { 2.0 * lambda } else { lambda };
-    if largest_off_diagonal(problem, &top, threads) > most {
+    if largest_off_diagonal(problem, &top, threads, go_on)? > most {
         return None;
     }
-    let (low, high) = smooth.hessian_bounds();
+    let (low, high) = smooth.spectrum_while(go_on)?;
     let limit = if counts {
         most
     } else {
-        let spread = (-low + diagonal[top[r - 1]]).max(0.0);
+        let spread = (diagonal[top[r - 1]] - low).max(0.0);
         let reach = (1.0 + spread / (2.0 * lambda)).min((n as f64).sqrt());
         2.0 * lambda / (reach + 1.0)
     };
-    // Semidefinite: |P_ij| ≤ √(P_ii P_jj).
-    if low == 0.0 || high == 0.0 {
-        let mut sizes: Vec<f64> = diagonal.iter().map(|v| v.abs()).collect();
+    // C − low·I and high·I − C are semidefinite: |C_ij| ≤ √(D_ii D_jj) for the diagonal D of either.
+    let largest_two = |size: &dyn Fn(f64) -> f64| {
+        let mut sizes: Vec<f64> = diagonal.iter().map(|&v| size(v)).collect();
         sizes.sort_by(|a, b| b.total_cmp(a));
-        if (sizes[0] * sizes[1]).sqrt() <= limit {
-            return Some(value);
-        }
+        (sizes[0].max(0.0) * sizes[1].max(0.0)).sqrt()
+    };
+    if largest_two(&|v| v - low).min(largest_two(&|v| high - v)) <= limit {
+        return Some(value);
     }
     if n > SEARCHED_ROWS {
         return None;
     }
     let rows: Vec<usize> = (0..n).collect();
     rows.chunks(PANEL)
-        .all(|rows| largest_off_diagonal(problem, rows, threads) <= limit)
+        .all(|rows| {
+            largest_off_diagonal(problem, rows, threads, go_on).is_some_and(|found| found <= limit)
+        })
         .then_some(value)
 }
 
-/// Up to this n the spectrum is computed when it settles the problem.
-const EXACT_SPECTRUM: usize = 1024;
+/// Up to this n a certificate computes the spectrum when it settles the problem.
+pub(crate) const EXACT_SPECTRUM: usize = 1024;
 
 /// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1; for a
 /// smooth problem half the sum of the r smallest eigenvalues of C (no linear term, no column
 /// metric), or the polar factor's value when C is a multiple of the identity (Procrustes).
+///
+/// None too if `go_on` says no on the way, or the objective does not say that it is quadratic. Looks
+/// only at spectra of up to `rows` rows: a decomposition cannot be given up.
 pub(crate) fn known_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
+    rows: usize,
+    go_on: GoOn<'_>,
 ) -> Option<f64> {
     if !matches!(problem.penalty.form(), Form::Zero) {
-        return large_lambda_optimum(problem, threads);
+        return large_lambda_optimum_while(problem, threads, go_on);
     }
     let smooth = problem.smooth;
+    if !smooth.is_quadratic() {
+        return None;
+    }
     let c = smooth.dense()?;
     if let Some(linear) = smooth.linear() {
         let multiple = c[[0, 0]];
@@ -114,26 +139,36 @@ pub(crate) fn known_optimum<P: Penalty>(
             0.5 * multiple * columns - singular.sum()
         });
     }
-    (smooth.metric().is_none() && c.nrows() <= EXACT_SPECTRUM).then(|| {
+    (smooth.metric().is_none() && c.nrows() <= rows).then(|| {
         let (values, _) = crate::linalg::symmetric_eigen(c);
         0.5 * values.iter().take(problem.components).sum::<f64>()
     })
 }
 
-/// max |C_ij| over i in `rows` and j ≠ i.
+/// max |C_ij| over i in `rows` and j ≠ i; None if `go_on` says no.
 fn largest_off_diagonal<P: Penalty>(
     problem: &Problem<'_, P>,
     rows: &[usize],
     threads: &Threads,
-) -> f64 {
+    go_on: GoOn<'_>,
+) -> Option<f64> {
     let n = problem.smooth.rows();
+    if let Some(c) = problem.smooth.dense() {
+        let largest = |i: usize| {
+            let row = c.row(i);
+            let others = row.iter().enumerate().filter(|&(j, _)| j != i);
+            others.fold(0.0f64, |m, (_, v)| m.max(v.abs()))
+        };
+        let found = rows.iter().fold(0.0f64, |m, &i| m.max(largest(i)));
+        return go_on().then_some(found);
+    }
     let mut units = Array2::zeros((n, rows.len()));
     for (k, &row) in rows.iter().enumerate() {
         units[[row, k]] = 1.0;
     }
-    let mut columns = problem.smooth.apply(units.view(), threads);
+    let mut columns = problem.smooth.apply_while(units.view(), threads, go_on)?;
     for (k, &row) in rows.iter().enumerate() {
         columns[[row, k]] = 0.0;
     }
-    columns.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+    Some(columns.iter().fold(0.0f64, |m, v| m.max(v.abs())))
 }

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, Axis};
 
 use super::FiniteSum;
 use crate::error::{Error, Result};
-use crate::smooth::lanczos_bounds;
+use crate::smooth::{check_data, lanczos_bounds};
 
 /// Lanczos steps for the largest eigenvalue of AᵀA.
 const LANCZOS_STEPS: usize = 40;
@@ -22,14 +22,14 @@ impl SampledGram {
     /// The objective for data A (N×n).
     ///
     /// # Errors
-    /// If A is empty or not finite, or `scale` is not finite.
+    /// If A is empty, its largest magnitude is neither 0 nor in 1e-50 … 1e50, or `scale` is not
+    /// finite and of at most 1e50.
     pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
-        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite and not empty"));
+        if a.is_empty() {
+            return Err(Error::invalid("A", "must not be empty"));
         }
-        if !scale.is_finite() {
-            return Err(Error::invalid("scale", "must be finite"));
-        }
+        check_data("A", &a)?;
+        check_data("scale", [&scale])?;
         let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| a.t().dot(&a.dot(&v)));
         // H_i = scale·N a_i a_iᵀ, so mean H_i² = scale²·N Σ‖a_i‖² a_i a_iᵀ.
         let squares: Vec<f64> = a.outer_iter().map(|row| row.dot(&row)).collect();

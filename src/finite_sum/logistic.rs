@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::FiniteSum;
 use crate::error::{Error, Result};
-use crate::smooth::lanczos_bounds;
+use crate::smooth::{check_data, lanczos_bounds};
 
 /// Lanczos steps for the curvature.
 const LANCZOS_STEPS: usize = 40;
@@ -26,21 +26,21 @@ impl Logistic {
     /// The objective for A (N×n), B (N×r) and labels (N) of ±1.
     ///
     /// # Errors
-    /// If the shapes do not fit, an entry is not finite or a label is not ±1.
+    /// If the shapes do not fit, the largest magnitude of A or B is neither 0 nor in 1e-50 … 1e50, the
+    /// curvature overflows, or a label is not ±1.
     pub fn new(a: Array2<f64>, b: Array2<f64>, labels: Array1<f64>) -> Result<Self> {
         let samples = a.nrows();
-        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite and not empty"));
+        if a.is_empty() {
+            return Err(Error::invalid("A", "must not be empty"));
         }
-        if b.nrows() != samples || b.is_empty() || b.iter().any(|v| !v.is_finite()) {
+        if b.nrows() != samples || b.is_empty() {
             return Err(Error::invalid(
                 "B",
-                format!(
-                    "must be finite with {samples} rows, got shape {:?}",
-                    b.dim()
-                ),
+                format!("must have {samples} rows, got shape {:?}", b.dim()),
             ));
         }
+        check_data("A", &a)?;
+        check_data("B", &b)?;
         if labels.len() != samples || labels.iter().any(|v| v.abs() != 1.0) {
             return Err(Error::invalid(
                 "labels",
@@ -66,6 +66,12 @@ impl Logistic {
             .map(|(row, w)| row.dot(&row) * w * w)
             .collect();
         let mean_square = 0.25 * (top_of(&squares) / samples as f64).sqrt();
+        if !(top.is_finite() && mean_square.is_finite()) {
+            return Err(Error::invalid(
+                "A",
+                "must be smaller: its products with B overflow",
+            ));
+        }
         Ok(Self {
             curvature: 0.25 * top / samples as f64,
             mean_square,

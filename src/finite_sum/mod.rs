@@ -33,7 +33,6 @@ pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
 pub use page::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page, minimize_finite_sum};
 pub use rule::CurvatureRule;
-pub(crate) use rule::matching;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
 pub trait FiniteSum: Send + Sync {

@@ -7,6 +7,7 @@ use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::pair::Scratch;
 use crate::penalty::NoPenalty;
 use crate::signature::Signature;
+use crate::tournament::{matching, rounds};
 
 /// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -100,17 +101,17 @@ impl AccumulatedMoves {
         }
     }
 
-    /// Moves the rows of `x` by the first `rounds` matchings of the tournament among `order`, only pairs of
+    /// Moves the rows of `x` by the first `most` matchings of the tournament among `order`, only pairs of
     /// equal sign if `rotations`. A pair costs O(n).
     pub(crate) fn turn(
         &mut self,
         x: &mut Array2<f64>,
-        (order, rounds): (&[usize], usize),
+        (order, most): (&[usize], usize),
         (step, theta): (f64, f64),
         rotations: bool,
     ) {
         let n = order.len();
-        let rounds = rounds.min(n + n % 2 - 1);
+        let rounds = most.min(rounds(n));
         let angle = step / (rounds as f64).sqrt();
         let arch = crate::simd::arch();
         for round in 0..rounds {
@@ -139,7 +140,7 @@ impl AccumulatedMoves {
                     penalty: &NoPenalty,
                     options: PairOptions {
                         curvature: Curvature::Exact,
-                        alpha: theta + size / (2.0 * angle),
+                        alpha: size * (theta + 1.0 / (2.0 * angle)),
                         metric: None,
                     },
                     scratch: &mut self.scratch,
@@ -167,61 +168,3 @@ fn turn_rows(a: &mut Array2<f64>, i: usize, j: usize, v: [[f64; 2]; 2]) {
 
 /// Size, relative to the largest entry of GXᵀ, up to which a slope is rounding.
 const FLAT: f64 = 1e-11;
-
-/// The pairs of round `round` of a tournament among `order` (circle method): round 0 pairs neighbours, n − 1
-/// rounds (n for odd n) hold every pair once.
-pub(crate) fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
-    let n = order.len();
-    let players = n + n % 2;
-    let seat = |k: usize| {
-        let k = if k == 0 {
-            0
-        } else {
-            1 + (k - 1 + round) % (players - 1)
-        };
-        // Seats 0, 1, … of the upper row and n − 1, n − 2, … of the lower row hold neighbours.
-        let index = if k < players / 2 {
-            2 * k
-        } else {
-            2 * (players - 1 - k) + 1
-        };
-        order.get(index).copied()
-    };
-    (0..players / 2)
-        .filter_map(|k| {
-            let (i, j) = (seat(k)?, seat(players - 1 - k)?);
-            Some([i.min(j), i.max(j)])
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tournament_holds_every_pair_once() {
-        for n in [2usize, 3, 4, 7, 8] {
-            let order: Vec<usize> = (0..n).rev().collect();
-            let mut seen = vec![0; n * n];
-            for round in 0..n + n % 2 - 1 {
-                let mut busy = vec![false; n];
-                for [i, j] in matching(&order, round) {
-                    assert!(i < j && !busy[i] && !busy[j]);
-                    (busy[i], busy[j]) = (true, true);
-                    seen[i * n + j] += 1;
-                }
-            }
-            for i in 0..n {
-                for j in i + 1..n {
-                    assert_eq!(seen[i * n + j], 1, "n = {n}: pair ({i}, {j})");
-                }
-            }
-            let first: Vec<[usize; 2]> = order
-                .chunks_exact(2)
-                .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
-                .collect();
-            assert_eq!(matching(&order, 0), first);
-        }
-    }
-}

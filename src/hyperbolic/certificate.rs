@@ -16,7 +16,8 @@ use crate::threads::Threads;
 /// The most one pair can lower the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gap {
-    /// The decrease, at least zero; infinite if a pair is unbounded below.
+    /// The decrease, at least zero; infinite if a pair is unbounded below, NaN if X does not fit the
+    /// problem.
     pub decrease: f64,
     /// The pair of rows, or of columns.
     pub pair: Option<(usize, usize)>,
@@ -27,12 +28,15 @@ pub struct Gap {
 /// ‖G − J X Gᵀ X K‖_F for G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
 ///
 /// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
-/// paper, `G = XGᵀX`).
+/// paper, `G = XGᵀX`). NaN for a gradient of another shape than X.
 pub fn stationarity(
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
     signature: &Signature,
 ) -> f64 {
+    if gradient.dim() != x.dim() {
+        return f64::NAN;
+    }
     let product = signed(x, signature).dot(&gradient.t()).dot(&x);
     let sign = |k: usize| {
         if signature.is_definite() {
@@ -55,6 +59,12 @@ pub fn row_gap<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Gap {
+    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
+        return Gap {
+            decrease: f64::NAN,
+            ..Gap::default()
+        };
+    }
     let n = x.nrows();
     let options = PairOptions {
         curvature: crate::Curvature::Exact,
@@ -94,11 +104,14 @@ pub fn row_gap<P: Penalty>(
 }
 
 /// The largest decrease that any single pair of columns can make; `None` where columns do not move
-/// (a column metric other than the identity, or XᵀJX not diag(±1)).
+/// (a column metric other than the identity, or XᵀJX not diag(±1)) or X does not fit the problem.
 pub fn column_gap<P: Penalty>(
     problem: &Problem<'_, P>,
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Option<Gap> {
+    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
+        return None;
+    }
     column_pairs_gap(problem, x, threads)
 }

@@ -23,13 +23,14 @@ use super::Gap;
 use crate::pair::{MAX_RAPIDITY, RECESSION_TOLERANCE, Recession};
 use crate::rows::Rows;
 use crate::threads::Threads;
+use crate::tournament;
 
 /// Columns per tile.
 const TILE: usize = 32;
 
 /// An entry b_ik is rounding, and its pair rests, if it is at most this times √|b_ii b_kk|, or times
 /// ‖C‖·‖x_i‖‖x_k‖ (what rounding of XᵀCX amounts to; on the kernel of C it is all there is).
-pub const SKIP: f64 = f64::EPSILON;
+pub(super) const SKIP: f64 = f64::EPSILON;
 
 /// Largest |tanh 2μ| of one move where b_ii + b_kk ± 2b_ik is zero up to rounding, so that the pair's
 /// minimum is at infinity.
@@ -37,24 +38,24 @@ const STEEPEST: f64 = 1.0 - 1e-8;
 
 /// What a round did.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Round {
+pub(crate) struct Round {
     /// Change of f, at most zero up to rounding.
-    pub change: f64,
+    pub(crate) change: f64,
     /// Pairs visited.
-    pub visited: u64,
+    pub(crate) visited: u64,
     /// Pairs that moved.
-    pub updates: u64,
+    pub(crate) updates: u64,
     /// Largest |b_ik|/√|b_ii b_kk| that was met.
-    pub off: f64,
+    pub(crate) off: f64,
     /// A pair of columns along which f is unbounded below; nothing moved after it.
-    pub recession: Option<Recession>,
+    pub(crate) recession: Option<Recession>,
     /// Whether this was the last round of a sweep.
-    pub last: bool,
+    pub(crate) last: bool,
 }
 
 /// The state of a J-Jacobi sweep.
 #[derive(Debug, Clone)]
-pub struct ColumnJacobi {
+pub(crate) struct ColumnJacobi {
     /// Xᵀ.
     xt: Array2<f64>,
     /// XᵀCX.
@@ -77,7 +78,7 @@ struct Moves {
 impl ColumnJacobi {
     /// A sweep from X, with B = XᵀCX, κ = diag(XᵀJX) (±1, or 0 for nothing: such columns rest) and the
     /// weights w; `scale` is the size of C, say its largest diagonal entry.
-    pub fn new(
+    pub(crate) fn new(
         x: ArrayView2<'_, f64>,
         b: Array2<f64>,
         signs: Vec<f64>,
@@ -97,42 +98,24 @@ impl ColumnJacobi {
     }
 
     /// X.
-    pub fn x(&self) -> Array2<f64> {
+    pub(crate) fn x(&self) -> Array2<f64> {
         self.xt.t().as_standard_layout().into_owned()
     }
 
-    /// XᵀCX as it is followed.
-    pub fn b(&self) -> ArrayView2<'_, f64> {
-        self.b.view()
-    }
-
-    /// Pairs of tiles that meet in a round (circle method); a tile without a partner stands alone.
+    /// Pairs of tiles that meet in a round, and the number of rounds; a tile without a partner stands alone.
     fn pairs_of_round(&self) -> (Vec<(usize, Option<usize>)>, usize) {
         let tiles = self.b.nrows().div_ceil(TILE);
-        let even = tiles + tiles % 2;
         if tiles == 1 {
             return (vec![(0, None)], 1);
         }
-        let rounds = even - 1;
-        let seat = |k: usize| {
-            if k == 0 {
-                0
-            } else {
-                1 + (k - 1 + self.round) % rounds
-            }
-        };
-        let pairs = (0..even / 2)
-            .map(|k| {
-                let (a, b) = (seat(k), seat(even - 1 - k));
-                let (a, b) = (a.min(b), a.max(b));
-                (a, (b < tiles).then_some(b))
-            })
+        let pairs = tournament::meetings(tiles, self.round)
+            .map(|(a, b)| (a, (b < tiles).then_some(b)))
             .collect();
-        (pairs, rounds)
+        (pairs, tournament::rounds(tiles))
     }
 
     /// One round of disjoint tile pairs.
-    pub fn step(&mut self, threads: &Threads) -> Round {
+    pub(crate) fn step(&mut self, threads: &Threads) -> Round {
         let (pairs, rounds) = self.pairs_of_round();
         let within = self.round == 0;
         let moves: Vec<Moves> = threads.map(pairs.len(), |k| self.tile_pair(pairs[k], within));

@@ -39,7 +39,7 @@ impl HyperbolicCs {
     /// The matrix X, its rows and columns in the order of `signature`.
     ///
     /// # Errors
-    /// If `signature` does not have p positive and q negative signs.
+    /// If `signature` does not have p positive and q negative signs, or the factors do not fit.
     pub fn compose(&self, signature: &Signature) -> Result<Array2<f64>> {
         let (p, q) = (self.u1.nrows(), self.u2.nrows());
         let order = sorted(signature);
@@ -47,6 +47,16 @@ impl HyperbolicCs {
             return Err(Error::invalid(
                 "signature",
                 format!("must have {p} positive and {q} negative signs"),
+            ));
+        }
+        let square = [(&self.u1, p), (&self.v1, p), (&self.u2, q), (&self.v2, q)];
+        if square.iter().any(|(a, n)| a.dim() != (*n, *n))
+            || self.c.len() != p.min(q)
+            || self.s.len() != p.min(q)
+        {
+            return Err(Error::invalid(
+                "factors",
+                format!("must be {p}×{p} and {q}×{q}, with {} of c and s", p.min(q)),
             ));
         }
         // diag(U₁, U₂)·S, block by block: only the first k columns of each side are touched.

@@ -11,21 +11,19 @@
 //! orthogonal group, `[[c, s], [−s, c]]` and `[[c, s], [s, −c]]`, turn this into a
 //! [`Trig`] of one angle. Rows of opposite sign move on a hyperbola: [`Hyp`] of one rapidity.
 
+mod boost;
 mod breakpoints;
 mod circle;
 mod hyperbola;
 
-use pulp::{Simd, WithSimd};
-
-use crate::penalty::Penalty;
-
+pub use boost::{
+    BestBoost, Boost, Branch, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS,
+    Tail,
+};
 pub use breakpoints::Breakpoints;
 pub(crate) use breakpoints::LANES;
 pub use circle::{Minima, Trig};
-pub use hyperbola::{
-    BestBoost, Boost, BoostMinima, Branch, Hyp, HyperbolaPair, LightModel, MAX_RAPIDITY,
-    RECESSION_TOLERANCE, Recession, SIGNS, Tail, full_range,
-};
+pub use hyperbola::{BoostMinima, Hyp, MAX_RAPIDITY, full_range};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
 /// objective by more than this times the sum of the magnitudes that were added up to compute the
@@ -213,45 +211,6 @@ pub struct CirclePair<'a> {
 /// The rows of a [`CirclePair`] have a length that is a multiple of this, so that they are whole
 /// vectors.
 pub const ROW_MULTIPLE: usize = breakpoints::LANES;
-
-/// Solves one pair problem with rows of any length: the rows are padded, and the solver runs with the
-/// vector instructions of this machine. (Inside a block both are done once for all pairs.)
-pub fn solve_on_circle<P: Penalty>(
-    penalty: &P,
-    pair: &CirclePair<'_>,
-    scratch: &mut Scratch,
-) -> Best {
-    struct Solve<'a, P> {
-        penalty: &'a P,
-        pair: CirclePair<'a>,
-        scratch: &'a mut Scratch,
-    }
-
-    impl<P: Penalty> WithSimd for Solve<'_, P> {
-        type Output = Best;
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) -> Best {
-            self.penalty.circle(simd, &self.pair, self.scratch)
-        }
-    }
-
-    let padded = |row: &[f64]| {
-        let mut row = row.to_vec();
-        row.resize(row.len().div_ceil(ROW_MULTIPLE) * ROW_MULTIPLE, 0.0);
-        row
-    };
-    let (x, y) = (padded(pair.x), padded(pair.y));
-    crate::simd::arch().dispatch(Solve {
-        penalty,
-        pair: CirclePair {
-            x: &x,
-            y: &y,
-            ..*pair
-        },
-        scratch,
-    })
-}
 
 /// The best candidate found so far; the identity, with value zero, until something is better.
 ///

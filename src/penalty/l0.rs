@@ -43,13 +43,7 @@ impl Penalty for L0 {
     }
 
     fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
-        if self.lambda.is_finite() && self.lambda >= 0.0 {
-            return Ok(());
-        }
-        Err(crate::Error::invalid(
-            "lam",
-            format!("must be finite and nonnegative, got {}", self.lambda),
-        ))
+        super::check_weight(self.lambda)
     }
 
     fn form(&self) -> Form<'_> {

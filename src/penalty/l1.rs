@@ -92,12 +92,7 @@ impl Penalty for L1 {
 
     fn check(&self, n: usize, r: usize) -> Result<()> {
         match &self.weights {
-            Weights::Scalar(lambda) if !(lambda.is_finite() && *lambda >= 0.0) => {
-                Err(Error::invalid(
-                    "lam",
-                    format!("must be finite and nonnegative, got {lambda}"),
-                ))
-            }
+            Weights::Scalar(lambda) => super::check_weight(*lambda),
             Weights::Entrywise(w) if w.dim() != (n, r) => Err(Error::invalid(
                 "lam",
                 format!(
@@ -105,10 +100,7 @@ impl Penalty for L1 {
                     w.dim()
                 ),
             )),
-            Weights::Entrywise(w) if w.iter().any(|v| !(v.is_finite() && *v >= 0.0)) => {
-                Err(Error::invalid("lam", "must be finite and nonnegative"))
-            }
-            _ => Ok(()),
+            Weights::Entrywise(w) => w.iter().try_for_each(|&weight| super::check_weight(weight)),
         }
     }
 

@@ -14,9 +14,9 @@ mod piecewise;
 
 use ndarray::ArrayView2;
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, ROW_MULTIPLE, Scratch};
 
 pub use l0::L0;
 pub use l1::{L1, Weights};
@@ -37,6 +37,20 @@ pub enum Form<'a> {
     NonNegative,
     /// Anything else: only pairs are used.
     Other,
+}
+
+/// Checks one weight of a penalty.
+fn check_weight(weight: f64) -> crate::Result<()> {
+    if (0.0..=crate::smooth::LARGEST).contains(&weight) {
+        return Ok(());
+    }
+    Err(crate::Error::invalid(
+        "lam",
+        format!(
+            "must be nonnegative and at most {:e}, got {weight}",
+            crate::smooth::LARGEST
+        ),
+    ))
 }
 
 /// A separable penalty, linear between finitely many levels of an entry.
@@ -136,4 +150,43 @@ pub trait Penalty: Clone + Send + Sync {
             })
             .sum()
     }
+}
+
+/// Solves one pair problem with rows of any length: the rows are padded, and the solver runs with the
+/// vector instructions of this machine. (Inside a block both are done once for all pairs.)
+pub fn solve_on_circle<P: Penalty>(
+    penalty: &P,
+    pair: &CirclePair<'_>,
+    scratch: &mut Scratch,
+) -> Best {
+    struct Solve<'a, P> {
+        penalty: &'a P,
+        pair: CirclePair<'a>,
+        scratch: &'a mut Scratch,
+    }
+
+    impl<P: Penalty> WithSimd for Solve<'_, P> {
+        type Output = Best;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Best {
+            self.penalty.circle(simd, &self.pair, self.scratch)
+        }
+    }
+
+    let padded = |row: &[f64]| {
+        let mut row = row.to_vec();
+        row.resize(row.len().div_ceil(ROW_MULTIPLE) * ROW_MULTIPLE, 0.0);
+        row
+    };
+    let (x, y) = (padded(pair.x), padded(pair.y));
+    crate::simd::arch().dispatch(Solve {
+        penalty,
+        pair: CirclePair {
+            x: &x,
+            y: &y,
+            ..*pair
+        },
+        scratch,
+    })
 }

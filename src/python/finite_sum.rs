@@ -3,8 +3,8 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::hyperbolic::{set_recession, side as side_of, signature_of};
-use super::input::{AnyPenalty, Limits};
+use super::hyperbolic::{set_recession, signature_of};
+use super::input::{AnyPenalty, Limits, side as side_of};
 use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};

@@ -11,20 +11,7 @@ use crate::block::Curvature;
 use crate::hyperbolic;
 use crate::pair::Recession;
 use crate::solver::{Problem, Update};
-use crate::{Error, Options, Result, Side, Signature, Threads, minimize};
-
-/// The side named by `name`.
-pub(super) fn side(name: &str) -> Result<Side> {
-    match name {
-        "rows" => Ok(Side::Rows),
-        "columns" => Ok(Side::Columns),
-        "both" => Ok(Side::Both),
-        other => Err(Error::invalid(
-            "side",
-            format!("must be one of rows, columns, both; got {other:?}"),
-        )),
-    }
-}
+use crate::{Options, Result, Side, Signature, Threads, minimize};
 
 /// `orthobcd.JOBCD`.
 #[derive(FromPyObject)]
@@ -51,7 +38,7 @@ impl JSolverOptions {
             },
             curvature: Curvature::Exact,
             alpha: self.theta,
-            side: match side(&self.side)? {
+            side: match input::side(&self.side)? {
                 Side::Both if self.update != "gauss-seidel" => Side::Rows,
                 side => side,
             },

@@ -9,7 +9,7 @@ use super::{L0, L1, NoPenalty, NonNegative};
 use crate::block::Curvature;
 use crate::penalty::Weights;
 use crate::smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
-use crate::solver::{Options, Update};
+use crate::solver::{Options, Side, Update};
 use crate::{Error, Result};
 
 /// `orthobcd.Quadratic` or `orthobcd.GramQuadratic`.
@@ -150,6 +150,7 @@ pub(super) struct SolverOptions {
     curvature: String,
     alpha: f64,
     side: String,
+    scored_pairs: Option<usize>,
 }
 
 /// When to stop: (max_time, max_sweeps, tol, target).
@@ -204,7 +205,8 @@ impl SolverOptions {
                 }
             },
             alpha: self.alpha,
-            side: super::hyperbolic::side(&self.side)?,
+            scored_pairs: self.scored_pairs,
+            side: side(&self.side)?,
             max_time: limits.0,
             max_sweeps: limits.1,
             tol: limits.2.unwrap_or(default.tol),
@@ -212,5 +214,18 @@ impl SolverOptions {
             seed,
             ..default
         })
+    }
+}
+
+/// The side named by `name`.
+pub(super) fn side(name: &str) -> Result<Side> {
+    match name {
+        "rows" => Ok(Side::Rows),
+        "columns" => Ok(Side::Columns),
+        "both" => Ok(Side::Both),
+        other => Err(Error::invalid(
+            "side",
+            format!("must be one of rows, columns, both; got {other:?}"),
+        )),
     }
 }

@@ -194,7 +194,12 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("instructions", crate::instructions()?)?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add(
+            "COEFFICIENTS",
+            (crate::smooth::SMALLEST, crate::smooth::LARGEST),
+        )?;
+        module.add("DATA", crate::smooth::DATA)
     }
 
     /// Block coordinate descent on the Stiefel manifold.

@@ -152,7 +152,7 @@ pub(super) fn solve_at_count<'py>(
         py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
     match answer {
         Some(solution) => Ok(Some((solution_dict(py, solution)?, watch.into_error()))),
-        None => Ok(None),
+        None => watch.into_error().map_or(Ok(None), Err),
     }
 }
 
@@ -176,6 +176,7 @@ pub(super) fn certify<'py>(
     out.set_item("objective", certificate.objective)?;
     out.set_item("smooth_value", certificate.smooth_value)?;
     out.set_item("penalty_value", certificate.penalty_value)?;
+    out.set_item("magnitude", certificate.magnitude)?;
     out.set_item("feasibility", certificate.feasibility)?;
     out.set_item("block2_gap", certificate.block2_gap)?;
     out.set_item("block2_pair", certificate.block2_pair)?;

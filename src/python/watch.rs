@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use crate::{Control, Monitor, Record, Status};
 
 /// Polls Python's signal handlers and calls the callback. Ctrl-C stops the solve and is a status;
-/// any other exception stops it too and is handed back beside the result.
+/// any other exception, and whatever a callback raises, stops it too and is handed back beside the
+/// result.
 pub(super) struct Watch {
     callback: Option<Py<PyAny>>,
     error: Option<PyErr>,
@@ -25,20 +26,18 @@ impl Watch {
     pub(super) fn into_error(self) -> Option<PyErr> {
         self.error
     }
-
-    fn stopped_by(&mut self, py: Python<'_>, error: PyErr) -> Control {
-        if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            self.error = Some(error);
-        }
-        Control::Stop
-    }
 }
 
 impl Monitor for Watch {
     fn poll(&mut self) -> Control {
         Python::attach(|py| match py.check_signals() {
             Ok(()) => Control::Continue,
-            Err(error) => self.stopped_by(py, error),
+            Err(error) => {
+                if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    self.error = Some(error);
+                }
+                Control::Stop
+            }
         })
     }
 
@@ -65,7 +64,10 @@ impl Monitor for Watch {
             match answer {
                 Ok(true) => Control::Stop,
                 Ok(false) => Control::Continue,
-                Err(error) => self.stopped_by(py, error),
+                Err(error) => {
+                    self.error = Some(error);
+                    Control::Stop
+                }
             }
         })
     }

@@ -8,12 +8,18 @@
 //! reuse the lead's panel, its curvature, and its gradient, which the block itself kept exact.
 //!
 //! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
-//! sparse.
+//! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others
+//! `‖v‖² ≤ 2‖v − μ‖²`, so that nothing cancels however large the means are.
+
+use std::sync::OnceLock;
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayView2, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
-use super::{Smooth, Tracker, lanczos_bounds};
+use super::{
+    GoOn, LARGEST, SMALLEST, SPREAD_STEPS, Smooth, Tracker, check_data, check_means, half_spread,
+    lanczos_bounds, lanczos_bounds_while, largest,
+};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
@@ -35,7 +41,9 @@ impl SparseColumns {
     /// From the arrays of a CSC matrix with `samples` rows.
     ///
     /// # Errors
-    /// If the arrays are inconsistent, an index is out of range, or a value is not finite.
+    /// If the arrays are inconsistent, the row indices of a column are not strictly increasing (no
+    /// duplicates) and below `samples`, `samples` is not below `u32::MAX`, or the values are not
+    /// what [`GramQuadratic::new`] accepts.
     pub fn new(
         samples: usize,
         starts: Vec<usize>,
@@ -46,14 +54,36 @@ impl SparseColumns {
             && starts[0] == 0
             && starts.windows(2).all(|w| w[0] <= w[1])
             && starts[starts.len() - 1] == indices.len()
-            && indices.len() == values.len()
-            && indices.iter().all(|&i| (i as usize) < samples);
-        if samples == 0 || !consistent {
-            return Err(Error::invalid("A", "is not a valid CSC matrix"));
+            && indices.len() == values.len();
+        if !consistent {
+            return Err(Error::invalid(
+                "A",
+                "must have column starts that rise from 0 to the number of its indices and values",
+            ));
         }
-        if values.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite"));
+        if samples == 0 || samples >= NO_SLOT as usize {
+            return Err(Error::invalid(
+                "A",
+                format!(
+                    "must have between 1 and {} rows, got {samples}",
+                    NO_SLOT - 1
+                ),
+            ));
         }
+        for w in starts.windows(2) {
+            let rows = &indices[w[0]..w[1]];
+            if rows.windows(2).any(|pair| pair[0] >= pair[1])
+                || rows.last().is_some_and(|&last| last as usize >= samples)
+            {
+                return Err(Error::invalid(
+                    "A",
+                    format!(
+                        "must have strictly increasing row indices below {samples} in every column"
+                    ),
+                ));
+            }
+        }
+        check_data("A", &values)?;
         Ok(Self {
             samples,
             starts,
@@ -75,6 +105,42 @@ impl SparseColumns {
             .map(|&i| i as usize)
             .zip(self.values[range].iter().copied())
     }
+
+    /// Stores the columns that are more than half full whole, less their means, which become 0.
+    fn center_full_columns(self, mean: &mut Array1<f64>) -> Self {
+        let m = self.samples;
+        let full = |k: usize| 2 * (self.starts[k + 1] - self.starts[k]) > m;
+        if !(0..self.columns()).any(full) {
+            return self;
+        }
+        let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for (k, mean) in mean.iter_mut().enumerate() {
+            if full(k) {
+                let from = values.len();
+                indices.extend(0..m as u32);
+                values.resize(from + m, -*mean);
+                for (i, value) in self.column(k) {
+                    values[from + i] = value - *mean;
+                }
+                *mean = 0.0;
+            } else {
+                let range = self.starts[k]..self.starts[k + 1];
+                indices.extend_from_slice(&self.indices[range.clone()]);
+                values.extend_from_slice(&self.values[range]);
+            }
+            starts.push(values.len());
+        }
+        Self {
+            samples: m,
+            starts,
+            indices,
+            values,
+        }
+    }
+}
+
+fn is_nonzero(row: &ArrayView1<'_, f64>) -> bool {
+    row.iter().any(|&v| v != 0.0)
 }
 
 /// The data matrix A, m samples by n features.
@@ -90,14 +156,12 @@ impl Data {
     /// Dense data, m×n.
     ///
     /// # Errors
-    /// If it is empty or not finite.
+    /// If it is empty, or its entries are not what [`GramQuadratic::new`] accepts.
     pub fn dense(a: ArrayView2<'_, f64>) -> Result<Self> {
         if a.is_empty() {
             return Err(Error::invalid("A", "must not be empty"));
         }
-        if a.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite"));
-        }
+        check_data("A", a.iter())?;
         Ok(Self::Dense(a.t().as_standard_layout().into_owned()))
     }
 
@@ -117,12 +181,39 @@ impl Data {
 
     /// A X.
     fn times(&self, x: ArrayView2<'_, f64>) -> Rows {
+        self.times_while(x, &|| true)
+    }
+
+    /// A X, unfinished if `go_on` says no on the way.
+    fn times_while(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Rows {
+        let mut w = Rows::zeros((self.samples(), x.ncols()));
         match self {
-            Self::Dense(at) => at.t().dot(&x).into(),
+            // A point of few rows needs only those features.
+            Self::Dense(at)
+                if 4 * x.outer_iter().filter(|row| is_nonzero(row)).count() < x.nrows() =>
+            {
+                let rows: Vec<usize> = (0..x.nrows()).filter(|&k| is_nonzero(&x.row(k))).collect();
+                let (at, x) = (at.select(Axis(0), &rows), x.select(Axis(0), &rows));
+                general_mat_mul(1.0, &at.t(), &x, 0.0, &mut w.view_mut());
+                w
+            }
+            Self::Dense(at) => {
+                let mut all = w.view_mut();
+                let pieces = all.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS);
+                for (mut w, at) in pieces.zip(at.axis_chunks_iter(Axis(1), CHUNK_ROWS)) {
+                    if !go_on() {
+                        break;
+                    }
+                    general_mat_mul(1.0, &at.t(), &x, 0.0, &mut w);
+                }
+                w
+            }
             Self::Sparse(a) => {
-                let mut w = Rows::zeros((a.samples, x.ncols()));
                 for (k, row) in x.outer_iter().enumerate() {
-                    if row.iter().any(|&v| v != 0.0) {
+                    if k % CHUNK_ROWS == 0 && !go_on() {
+                        break;
+                    }
+                    if is_nonzero(&row) {
                         for (i, value) in a.column(k) {
                             w.view_mut().row_mut(i).scaled_add(value, &row);
                         }
@@ -164,9 +255,12 @@ impl Data {
 pub struct GramQuadratic {
     data: Data,
     scale: f64,
+    /// Of sparse data; dense data is centred as it is stored.
     mean: Option<Array1<f64>>,
-    /// Column sums of A, needed when there is a mean.
+    /// Column sums of what is stored, needed when there is a mean.
     sums: Array1<f64>,
+    spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl GramQuadratic {
@@ -174,36 +268,62 @@ impl GramQuadratic {
     /// subtract.
     ///
     /// # Errors
-    /// If `scale` is not finite or `mean` has the wrong length.
+    /// If the largest magnitude of A is neither 0 nor in 1e-50 … 1e50, that of `mean` above 1e50, or
+    /// that of `scale`·AᵀA outside [`SMALLEST`] … [`LARGEST`]; if something is not finite, A is
+    /// empty or `mean` has the wrong length.
     pub fn new(data: Data, scale: f64, mean: Option<Array1<f64>>) -> Result<Self> {
-        if !scale.is_finite() {
-            return Err(Error::invalid("scale", "must be finite"));
-        }
-        if let Some(mean) = &mean
-            && (mean.len() != data.features() || mean.iter().any(|v| !v.is_finite()))
-        {
+        let size = match &data {
+            Data::Dense(at) if at.is_empty() => {
+                return Err(Error::invalid("A", "must not be empty"));
+            }
+            Data::Dense(at) => check_data("A", at)?,
+            Data::Sparse(a) => largest(&a.values),
+        };
+        let product = scale.abs() * size * size;
+        if !scale.is_finite() || (product != 0.0 && !(SMALLEST..=LARGEST).contains(&product)) {
             return Err(Error::invalid(
-                "mean",
-                format!("must hold {} finite values", data.features()),
+                "scale",
+                format!(
+                    "must be finite and scale·AᵀA between {SMALLEST:e} and {LARGEST:e}, got {scale:e}"
+                ),
             ));
         }
-        // However it was stored: features are contiguous.
-        let data = match data {
-            Data::Dense(at) => Data::Dense(Rows::from(at).into_array()),
-            sparse @ Data::Sparse(_) => sparse,
+        if let Some(mean) = &mean {
+            if mean.len() != data.features() {
+                return Err(Error::invalid(
+                    "mean",
+                    format!("must hold {} values, got {}", data.features(), mean.len()),
+                ));
+            }
+            check_means("mean", mean)?;
+        }
+        let (data, mean) = match (data, mean) {
+            (Data::Dense(at), mean) => {
+                // However it was stored: features are contiguous.
+                let mut at = Rows::from(at).into_array();
+                if let Some(mean) = mean {
+                    at -= &mean.insert_axis(ndarray::Axis(1));
+                }
+                (Data::Dense(at), None)
+            }
+            (Data::Sparse(a), Some(mut mean)) => {
+                (Data::Sparse(a.center_full_columns(&mut mean)), Some(mean))
+            }
+            (sparse, None) => (sparse, None),
         };
         let sums = match (&mean, &data) {
-            (None, _) => Array1::zeros(0),
-            (Some(_), Data::Dense(at)) => at.sum_axis(ndarray::Axis(1)),
             (Some(_), Data::Sparse(a)) => (0..a.columns())
                 .map(|k| a.column(k).map(|(_, v)| v).sum())
                 .collect(),
+            _ => Array1::zeros(0),
         };
         Ok(Self {
             data,
             scale,
             mean,
             sums,
+            spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
@@ -239,7 +359,13 @@ impl GramQuadratic {
         }
     }
 
-    fn transposed_times(&self, w: &Rows, moments: &Moments, threads: &Threads) -> Array2<f64> {
+    fn transposed_times(
+        &self,
+        w: &Rows,
+        moments: &Moments,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Array2<f64> {
         let r = w.ncols();
         let mut y = Rows::zeros((self.data.features(), r));
         let work = match &self.data {
@@ -247,6 +373,9 @@ impl GramQuadratic {
             Data::Sparse(a) => a.values.len() * r,
         };
         threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+            if !go_on() {
+                return;
+            }
             let from = piece * CHUNK_ROWS;
             if let Data::Dense(at) = &self.data {
                 let mut target = rows_of(target, r);
@@ -273,13 +402,37 @@ impl Smooth for GramQuadratic {
     }
 
     fn hessian_bounds(&self) -> (f64, f64) {
-        let threads = Threads::serial();
-        let (low, high) = lanczos_bounds(self.rows(), LANCZOS_STEPS, |v| self.apply(v, &threads));
-        if self.scale < 0.0 {
-            (low.min(0.0), 0.0)
-        } else {
-            (0.0, high.max(0.0))
+        let (low, high) = self.spectrum();
+        (low.min(0.0), high.max(0.0))
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        self.spectrum_while(&|| true)
+            .unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        if let Some(known) = self.spectrum.get() {
+            return Some(*known);
         }
+        let threads = Threads::serial();
+        let (low, high) = lanczos_bounds_while(self.rows(), LANCZOS_STEPS, |v| {
+            self.apply_while(v, &threads, go_on)
+        })?;
+        let found = if self.scale < 0.0 {
+            (low.min(0.0), high.min(0.0))
+        } else {
+            (low.max(0.0), high.max(0.0))
+        };
+        Some(*self.spectrum.get_or_init(|| found))
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let threads = Threads::serial();
+            let apply = |v: ArrayView2<'_, f64>| self.apply(v, &threads);
+            half_spread(lanczos_bounds(self.rows(), SPREAD_STEPS, apply), None)
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {
@@ -287,15 +440,43 @@ impl Smooth for GramQuadratic {
             .map(|k| {
                 let square: f64 = match &self.data {
                     Data::Dense(at) => at.row(k).iter().map(|v| v * v).sum(),
-                    Data::Sparse(a) => a.column(k).map(|(_, v)| v * v).sum(),
+                    Data::Sparse(a) => {
+                        let mean = self.mean.as_ref().map_or(0.0, |mean| mean[k]);
+                        let stored: f64 = a.column(k).map(|(_, v)| (v - mean).powi(2)).sum();
+                        let absent = a.samples - (a.starts[k + 1] - a.starts[k]);
+                        stored + absent as f64 * mean * mean
+                    }
                 };
-                self.scale * square + self.center_entry(k, k)
+                self.scale * square
             })
             .collect()
     }
 
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
-        self.transposed_times(&self.data.times(x), &self.moments(x), threads)
+        let w = self.data.times(x);
+        self.transposed_times(&w, &self.moments(x), threads, &|| true)
+    }
+
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        let w = self.data.times_while(x, go_on);
+        let y = self.transposed_times(&w, &self.moments(x), threads, go_on);
+        go_on().then_some(y)
+    }
+
+    fn is_quadratic(&self) -> bool {
+        true
+    }
+
+    fn product_work(&self) -> f64 {
+        2.0 * match &self.data {
+            Data::Dense(at) => at.len(),
+            Data::Sparse(a) => a.values.len(),
+        } as f64
     }
 
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, _threads: &Threads) -> Box<dyn Tracker + 'a> {
@@ -404,11 +585,19 @@ impl Tracker for GramTracker<'_> {
     }
 
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
-        let mut square: f64 = self.w.iter().map(|v| v * v).sum();
-        if let Some((by_mean, by_sum)) = &self.moments {
-            let m = self.objective.data.samples() as f64;
-            square += m * by_mean.dot(by_mean) - 2.0 * by_mean.dot(by_sum);
-        }
+        let square: f64 = match &self.moments {
+            None => self.w.iter().map(|v| v * v).sum(),
+            Some((by_mean, _)) => self
+                .w
+                .outer_iter()
+                .map(|w| {
+                    w.iter()
+                        .zip(by_mean)
+                        .map(|(w, u)| (w - u).powi(2))
+                        .sum::<f64>()
+                })
+                .sum(),
+        };
         0.5 * self.objective.scale * square
     }
 
@@ -441,7 +630,7 @@ impl Tracker for GramTracker<'_> {
                 (cross, inner)
             }
             Data::Dense(at) => {
-                let gather = |rows: &[usize]| at.select(ndarray::Axis(0), rows);
+                let gather = |rows: &[usize]| at.select(Axis(0), rows);
                 let lead_panel = gather(lead_rows);
                 if !same {
                     self.lead.curvature = lead_panel.dot(&lead_panel.t()).into_iter().collect();
@@ -533,7 +722,7 @@ impl Tracker for GramTracker<'_> {
 
     fn gradient(&self, threads: &Threads) -> Array2<f64> {
         self.objective
-            .transposed_times(&self.w, &self.moments, threads)
+            .transposed_times(&self.w, &self.moments, threads, &|| true)
     }
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, _threads: &Threads) {

@@ -9,10 +9,77 @@ mod quadratic;
 use ndarray::{Array2, ArrayView2};
 
 use crate::block::Block;
+use crate::error::{Error, Result};
 use crate::threads::Threads;
 
 pub use gram::{Data, GramQuadratic, SparseColumns};
 pub use quadratic::Quadratic;
+pub(crate) use quadratic::metric_bounds;
+
+/// Asked on the way, from any thread, whether to go on.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Largest coefficient (an entry of C, of C times one of D, of a linear term, a weight of a penalty)
+/// that is accepted: products of two stay far from overflow.
+pub const LARGEST: f64 = 1e120;
+
+/// Least size of the largest coefficient of an objective, unless all are 0: products of two stay far
+/// from underflow.
+pub const SMALLEST: f64 = 1e-120;
+
+/// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
+pub const DATA: (f64, f64) = (1e-50, 1e50);
+
+/// The largest magnitude; NaN if a value is not finite.
+pub(crate) fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    values.into_iter().fold(0.0, |m: f64, v| {
+        // max would lose a NaN.
+        if m.is_nan() || !v.is_finite() {
+            f64::NAN
+        } else {
+            m.max(v.abs())
+        }
+    })
+}
+
+fn check_size(name: &'static str, size: f64, (low, high): (f64, f64)) -> Result<()> {
+    if size.is_nan() {
+        return Err(Error::invalid(name, "must be finite"));
+    }
+    if size == 0.0 || (low..=high).contains(&size) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        name,
+        format!(
+            "must be zero or have its largest magnitude between {low:e} and {high:e}, where products \
+             neither overflow nor vanish; it is {size:e}"
+        ),
+    ))
+}
+
+/// Checks means of data: finite, and no larger than data may be.
+pub(crate) fn check_means<'a>(
+    name: &'static str,
+    values: impl IntoIterator<Item = &'a f64>,
+) -> Result<()> {
+    check_size(name, largest(values), (0.0, DATA.1))
+}
+
+/// The largest magnitude of data, if it is finite and of a size whose products can be summed.
+pub(crate) fn check_data<'a>(
+    name: &'static str,
+    values: impl IntoIterator<Item = &'a f64>,
+) -> Result<f64> {
+    let size = largest(values);
+    check_size(name, size, DATA)?;
+    Ok(size)
+}
+
+/// Checks the largest magnitude of an objective's coefficients.
+pub(crate) fn check_coefficients(name: &'static str, size: f64) -> Result<()> {
+    check_size(name, size, (SMALLEST, LARGEST))
+}
 
 /// A smooth function f of an n×r matrix whose change, when only the rows B move by E Z, is at most
 /// (for quadratics: exactly) `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ.
@@ -34,6 +101,18 @@ pub trait Smooth: Send + Sync {
     /// magnitudes is L_f; the upper one majorises f.
     fn hessian_bounds(&self) -> (f64, f64);
 
+    /// Bounds on the smallest and largest eigenvalue of the row curvature C, of whatever sign. By
+    /// default [`hessian_bounds`](Smooth::hessian_bounds), which are that for D = I.
+    fn spectrum(&self) -> (f64, f64) {
+        self.hessian_bounds()
+    }
+
+    /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
+    /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
+    fn spread(&self) -> f64 {
+        half_spread(self.spectrum(), self.metric())
+    }
+
     /// Diagonal of the row curvature C.
     fn diagonal(&self) -> Vec<f64>;
 
@@ -44,6 +123,34 @@ pub trait Smooth: Send + Sync {
 
     /// The row operator: C X.
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64>;
+
+    /// Whether f(X) = `½⟨X, C X D⟩ + ⟨linear, X⟩` with C, D and linear as the methods here give them. Only
+    /// an objective that says so is searched, certified or followed along a path: these take f to be
+    /// this formula, not only majorised by it.
+    fn is_quadratic(&self) -> bool {
+        false
+    }
+
+    /// C X, given up (None) if `go_on` says no on the way: looked at often enough that this takes a few
+    /// hundredths of a second.
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        go_on().then(|| self.apply(x, threads))
+    }
+
+    /// [`spectrum`](Smooth::spectrum), given up (None) if `go_on` says no on the way.
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        go_on().then(|| self.spectrum())
+    }
+
+    /// Multiply-adds of C x for one column x.
+    fn product_work(&self) -> f64 {
+        (self.rows() as f64).powi(2)
+    }
 
     /// The linear term, if there is one.
     fn linear(&self) -> Option<ArrayView2<'_, f64>> {
@@ -71,19 +178,43 @@ pub trait Smooth: Send + Sync {
     }
 }
 
-/// f(x) and ∇f(x) of a quadratic f = ½⟨X, C X D⟩ + ⟨L, X⟩ from one product: f = ½⟨X, ∇f + L⟩.
-pub(crate) fn value_and_gradient(
+/// f(X) of a quadratic from one product, None if that was given up.
+pub(crate) fn value_while(
     smooth: &dyn Smooth,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
-) -> (f64, Array2<f64>) {
-    let gradient = smooth.gradient(x, threads);
-    let mut value: f64 = gradient.iter().zip(x).map(|(g, x)| g * x).sum();
-    if let Some(linear) = smooth.linear() {
-        value += linear.iter().zip(x).map(|(l, x)| l * x).sum::<f64>();
+    go_on: GoOn<'_>,
+) -> Option<f64> {
+    let mut image = smooth.apply_while(x, threads, go_on)?;
+    if let Some(metric) = smooth.metric() {
+        image = image.dot(&metric);
     }
-    (0.5 * value, gradient)
+    let dot = |a: ArrayView2<'_, f64>| a.iter().zip(x).map(|(a, x)| a * x).sum::<f64>();
+    Some(0.5 * dot(image.view()) + smooth.linear().map_or(0.0, dot))
 }
+
+/// Refuses an objective that does not say that it is quadratic.
+pub(crate) fn require_quadratic(smooth: &dyn Smooth) -> Result<()> {
+    if smooth.is_quadratic() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "smooth",
+        "must be quadratic, and say so by Smooth::is_quadratic; minimize takes others",
+    ))
+}
+
+/// ½(high − low)‖D‖.
+fn half_spread((low, high): (f64, f64), metric: Option<ArrayView2<'_, f64>>) -> f64 {
+    let metric = metric.map_or(1.0, |metric| {
+        let (values, _) = crate::linalg::symmetric_eigen(metric);
+        values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+    });
+    0.5 * (high - low) * metric
+}
+
+/// Lanczos steps for [`Smooth::spread`]: a weight needs few digits, and the set-up of a solve little time.
+const SPREAD_STEPS: usize = 12;
 
 /// The incremental side of a [`Smooth`] objective during one solve.
 pub trait Tracker: Send {
@@ -122,6 +253,15 @@ pub(crate) fn lanczos_bounds(
     steps: usize,
     apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
 ) -> (f64, f64) {
+    lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
+}
+
+/// [`lanczos_bounds`], None if `apply` gives up.
+pub(crate) fn lanczos_bounds_while(
+    n: usize,
+    steps: usize,
+    apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
+) -> Option<(f64, f64)> {
     use rand::SeedableRng;
     use rand_distr::{Distribution, StandardNormal};
     let steps = steps.min(n);
@@ -133,7 +273,7 @@ pub(crate) fn lanczos_bounds(
     let mut residual = 0.0;
     for _ in 0..steps {
         basis.push(v.clone());
-        let mut w = apply(v.view());
+        let mut w = apply(v.view())?;
         alphas.push((&w * &v).sum());
         for _ in 0..2 {
             for u in &basis {
@@ -160,5 +300,5 @@ pub(crate) fn lanczos_bounds(
         }
     }
     let (values, _) = crate::linalg::symmetric_eigen(t.view());
-    (values[0] - residual, values[k - 1] + residual)
+    Some((values[0] - residual, values[k - 1] + residual))
 }

@@ -3,10 +3,15 @@
 //! A block costs |B|² reads of C, a commit one product of n×|B| with |B|×r. When few entries of ΔX
 //! are nonzero (sparse iterates), only those columns of Y are touched.
 
+use std::sync::OnceLock;
+
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 
-use super::{Smooth, Tracker, lanczos_bounds};
+use super::{
+    GoOn, LARGEST, SPREAD_STEPS, Smooth, Tracker, check_coefficients, check_data, half_spread,
+    lanczos_bounds, lanczos_bounds_while, largest,
+};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
@@ -24,6 +29,8 @@ pub struct Quadratic {
     c: Rows,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
+    spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl Quadratic {
@@ -31,7 +38,8 @@ impl Quadratic {
     /// metric D (r×r, symmetric; default identity).
     ///
     /// # Errors
-    /// If a shape does not fit, an entry is not finite, or C or D is not exactly symmetric.
+    /// If a shape does not fit, an entry is not finite, C or D is not exactly symmetric, or the
+    /// largest coefficient is neither 0 nor in [`SMALLEST`](super::SMALLEST) … [`LARGEST`].
     pub fn new(
         c: Array2<f64>,
         linear: Option<Array2<f64>>,
@@ -45,9 +53,6 @@ impl Quadratic {
                     format!("must have {} rows, got shape {:?}", c.nrows(), linear.dim()),
                 ));
             }
-            if linear.iter().any(|v| !v.is_finite()) {
-                return Err(Error::invalid("linear", "must be finite"));
-            }
         }
         if let Some(metric) = &metric {
             check_symmetric("D", metric.view())?;
@@ -60,22 +65,39 @@ impl Quadratic {
                 ));
             }
         }
+        let size = |name, a: Option<&Array2<f64>>, missing| match a {
+            None => Ok(missing),
+            Some(a) => match largest(a) {
+                size if size.is_nan() => Err(Error::invalid(name, "must be finite")),
+                size if size > LARGEST => check_coefficients(name, size).map(|()| size),
+                size => Ok(size),
+            },
+        };
+        let (d, l) = (
+            size("D", metric.as_ref(), 1.0)?,
+            size("linear", linear.as_ref(), 0.0)?,
+        );
+        let product = size("C", Some(&c), 0.0)? * d;
+        check_coefficients(if l > product { "linear" } else { "C" }, product.max(l))?;
         let standard = |a: Array2<f64>| Rows::from(a).into_array();
         Ok(Self {
             c: Rows::from(c),
             linear: linear.map(standard),
             metric: metric.map(standard),
+            spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
     /// PCA's objective `−½‖A X‖²` with C = −AᵀA formed.
     ///
     /// # Errors
-    /// If A is empty or not finite.
+    /// If A is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
     pub fn from_data(a: ArrayView2<'_, f64>) -> Result<Self> {
-        if a.is_empty() || a.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("A", "must be finite and not empty"));
+        if a.is_empty() {
+            return Err(Error::invalid("A", "must not be empty"));
         }
+        check_data("A", &a.as_standard_layout())?;
         let mut c = -a.t().dot(&a);
         for i in 0..c.nrows() {
             for j in 0..i {
@@ -87,7 +109,7 @@ impl Quadratic {
 
     fn product(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Rows {
         let mut y = Rows::zeros(x.dim());
-        multiply_add(self.c.view(), x, &mut y, threads);
+        multiply_add(self.c.view(), x, &mut y, threads, &|| true);
         y
     }
 
@@ -134,13 +156,37 @@ impl Smooth for Quadratic {
     }
 
     fn hessian_bounds(&self) -> (f64, f64) {
+        let (low, high) = self.spectrum();
+        metric_bounds(low, high, self.metric())
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        self.spectrum_while(&|| true)
+            .unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        if let Some(known) = self.spectrum.get() {
+            return Some(*known);
+        }
         let steps = if self.rows() <= EXACT_SPECTRUM {
             self.rows()
         } else {
             LANCZOS_STEPS
         };
-        let (low, high) = lanczos_bounds(self.rows(), steps, |v| self.c.dot(&v));
-        metric_bounds(low, high, self.metric())
+        let found = lanczos_bounds_while(self.rows(), steps, |v| go_on().then(|| self.c.dot(&v)))?;
+        Some(*self.spectrum.get_or_init(|| found))
+    }
+
+    fn is_quadratic(&self) -> bool {
+        true
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let bounds = lanczos_bounds(self.rows(), SPREAD_STEPS, |v| self.c.dot(&v));
+            half_spread(bounds, self.metric())
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {
@@ -155,6 +201,17 @@ impl Smooth for Quadratic {
         self.product(x, threads).into_array()
     }
 
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        let mut y = Rows::zeros(x.dim());
+        multiply_add(self.c.view(), x, &mut y, threads, go_on);
+        go_on().then(|| y.into_array())
+    }
+
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         Box::new(QuadraticTracker {
             objective: self,
@@ -165,7 +222,7 @@ impl Smooth for Quadratic {
 }
 
 /// Bounds of the spectrum of D ⊗ C from those of C.
-pub(super) fn metric_bounds(
+pub(crate) fn metric_bounds(
     low: f64,
     high: f64,
     metric: Option<ArrayView2<'_, f64>>,
@@ -184,16 +241,20 @@ pub(super) fn metric_bounds(
     )
 }
 
-/// `y += a · x`, in row pieces of fixed size.
+/// `y += a · x`, in row pieces of fixed size, as long as `go_on` says so.
 pub(super) fn multiply_add(
     a: ArrayView2<'_, f64>,
     x: ArrayView2<'_, f64>,
     y: &mut Rows,
     threads: &Threads,
+    go_on: GoOn<'_>,
 ) {
     let r = y.ncols();
     let work = a.len() * r;
     threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+        if !go_on() {
+            return;
+        }
         let from = piece * CHUNK_ROWS;
         let mut target = rows_of(target, r);
         let a = a.slice(s![from..from + target.nrows(), ..]);
@@ -305,7 +366,13 @@ impl Tracker for QuadraticTracker<'_> {
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        multiply_add(self.objective.c.view(), delta, &mut self.y, threads);
+        multiply_add(
+            self.objective.c.view(),
+            delta,
+            &mut self.y,
+            threads,
+            &|| true,
+        );
     }
 
     fn gradient(&self, _threads: &Threads) -> Array2<f64> {
@@ -321,6 +388,6 @@ impl Tracker for QuadraticTracker<'_> {
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
         self.y.entries_mut().fill(0.0);
-        multiply_add(self.objective.c.view(), x, &mut self.y, threads);
+        multiply_add(self.objective.c.view(), x, &mut self.y, threads, &|| true);
     }
 }

@@ -81,7 +81,7 @@ impl<P: Penalty> State<'_, P> {
         let gradient = self.tracker.gradient(self.threads);
         let options = PairOptions {
             curvature: self.options.curvature,
-            alpha: self.options.alpha,
+            alpha: self.alpha,
             metric: None,
         };
         let pairs: Vec<[usize; 2]> = jacobi
@@ -144,7 +144,7 @@ impl<P: Penalty> State<'_, P> {
         let fair = !jacobi.adaptive || change <= FAIR_SHARE * predicted;
         if change < 0.0 && fair {
             self.x = after;
-            self.objective += change;
+            self.lower(change);
             self.counts.updates += outcome.updates;
             if jacobi.adaptive && change <= GOOD_SHARE * predicted {
                 jacobi.bound = (LOWER * jacobi.bound).max(LEAST_SHARE * jacobi.safe);

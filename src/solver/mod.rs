@@ -15,6 +15,7 @@
 mod columns;
 mod jacobi;
 mod repair;
+mod verify;
 
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,9 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected: rounding of one
 /// evaluation is a few ε times it.
 pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
+
+/// Part of the time that may go into the history and what the caller does with it.
+const RECORD_SHARE: u32 = 20;
 
 /// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
 /// unbounded below mostly is so along any of them.
@@ -147,9 +151,60 @@ impl<P: Penalty> Problem<'_, P> {
         self.penalty.check(n, r)
     }
 
-    /// F at X.
+    /// Checks a start.
+    ///
+    /// # Errors
+    /// If it is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
+    pub(crate) fn check_start(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
+        let (n, r) = (self.smooth.rows(), self.components);
+        if x0.dim() != (n, r) {
+            return Err(Error::invalid(
+                "x0",
+                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
+            ));
+        }
+        if x0.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("x0", "must be finite"));
+        }
+        let outside = self.penalty.infeasibility(x0);
+        if outside > 0.0 {
+            return Err(Error::invalid(
+                "x0",
+                format!("must be feasible for the penalty, it is off by {outside:.3e}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// F at X; NaN for an X that is not n×r.
     pub fn objective(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
+        if x.dim() != (self.smooth.rows(), self.components) {
+            return f64::NAN;
+        }
         self.smooth.value(x, threads) + self.penalty.value(x)
+    }
+
+    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
+    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C.
+    pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
+        let diagonal = self.smooth.diagonal();
+        let trace: f64 = diagonal
+            .iter()
+            .enumerate()
+            .map(|(i, &c)| self.signature.sign(i) * c)
+            .sum();
+        let weight = match self.smooth.metric() {
+            None => k.diag().sum(),
+            Some(metric) => (&metric * &k).sum(),
+        };
+        0.5 * (trace / diagonal.len() as f64) * weight
+    }
+
+    /// The size of F that tolerances are relative to: |f − constant| + |h|, with
+    /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and does not change
+    /// with C + cJ.
+    pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
+        (smooth_value - constant).abs() + penalty_value.abs()
     }
 }
 
@@ -162,13 +217,14 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
-/// | `alpha` | 1e-5 | proximal weight α ≥ 0 |
+/// | `alpha` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
 /// | `side` | rows | what moves |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
-/// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol`·(|f| + |h|) |
+/// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
+/// | `tol` | 1e-10 | decrease, relative to the [magnitude](Problem::magnitude) of F, that is none, see [`Status::Converged`] |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
@@ -183,8 +239,11 @@ pub struct Options {
     pub update: Update,
     /// Exact or scalar curvature.
     pub curvature: Curvature,
-    /// Proximal weight.
+    /// Proximal weight, relative to [`Smooth::spread`]: every accepted move lowers F by at least
+    /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
     pub alpha: f64,
+    /// Pairs that a greedy rule scores before it chooses.
+    pub scored_pairs: Option<usize>,
     /// What moves.
     pub side: Side,
     /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
@@ -196,7 +255,7 @@ pub struct Options {
     pub max_time: Option<f64>,
     /// Limit on sweeps.
     pub max_sweeps: Option<u64>,
-    /// Relative decrease of a sweep at which the solve has converged.
+    /// Decrease that counts as none, relative to the [magnitude](Problem::magnitude) of F.
     pub tol: f64,
     /// Objective to stop at.
     pub target: Option<f64>,
@@ -213,6 +272,7 @@ impl Default for Options {
             update: Update::default(),
             curvature: Curvature::default(),
             alpha: 1e-5,
+            scored_pairs: None,
             side: Side::Rows,
             rapidity_bound: None,
             adaptive: false,
@@ -254,6 +314,9 @@ impl Options {
                 format!("must be finite and positive, got {bound}"),
             ));
         }
+        if self.scored_pairs == Some(0) {
+            return Err(Error::invalid("scored_pairs", "must be at least 1, got 0"));
+        }
         if self.block_size < 2 || self.block_size > n {
             return Err(Error::invalid(
                 "block_size",
@@ -274,7 +337,11 @@ impl Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// A whole sweep lowered the objective by no more than the tolerance.
+    /// No pair is left that lowers F by more than the tolerance, `tol` times the
+    /// [magnitude](Problem::magnitude) of F: a pass over all pairs of what moves (rows, columns, or
+    /// both, see [`Side`]), each solved globally with the exact curvature and without proximal term,
+    /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`]) it is
+    /// a pass over them.
     Converged,
     /// The time limit.
     MaxTime,
@@ -394,16 +461,7 @@ pub fn minimize<P: Penalty>(
 ) -> Result<Solution> {
     problem.check()?;
     options.check(problem.smooth.rows())?;
-    let (n, r) = (problem.smooth.rows(), problem.components);
-    if x0.dim() != (n, r) {
-        return Err(Error::invalid(
-            "x0",
-            format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
-        ));
-    }
-    if x0.iter().any(|v| !v.is_finite()) {
-        return Err(Error::invalid("x0", "must be finite"));
-    }
+    problem.check_start(x0.view())?;
     if !problem.signature.is_definite()
         && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
     {
@@ -424,8 +482,14 @@ struct State<'a, P: Penalty> {
     x: Array2<f64>,
     k0: Array2<f64>,
     tracker: Box<dyn Tracker + 'a>,
+    /// `counts.updates` when the tracker was evaluated last.
+    fresh: u64,
     objective: f64,
+    /// What f is all over the constraint, see [`Problem::constant`].
+    constant: f64,
     magnitude: f64,
+    /// Sum of the changes of F since the last full sweep ended, and since the last pass did.
+    gained: [f64; 2],
     counts: Outcome,
     schedule: Schedule,
     visit: Visit,
@@ -434,8 +498,11 @@ struct State<'a, P: Penalty> {
     /// Whether the block still holds the rows of X it was loaded with.
     block_current: bool,
     scratch: Scratch,
+    /// The proximal weight at the moment.
+    alpha: f64,
     lipschitz: f64,
     jacobi: Option<jacobi::Jacobi>,
+    verification: verify::Verification,
     columns: Option<columns::Columns<P>>,
     turn: columns::Turn,
     /// Whether X has moved without the tracker.
@@ -463,16 +530,6 @@ impl<'a, P: Penalty> State<'a, P> {
         let x = x0.as_standard_layout().into_owned();
         let k0 = repair::start_constraint(x.view(), problem.signature);
         let tracker = problem.smooth.tracker(x.view(), threads);
-        let needs_bound = options.working_set == WorkingSet::WssOr;
-        let lipschitz = if needs_bound {
-            let (low, high) = problem.smooth.hessian_bounds();
-            high.max(-low)
-        } else {
-            0.0
-        };
-        let jacobi = (options.update == Update::Jacobi).then(|| {
-            jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1, problem, options)
-        });
         let columns = columns::Columns::new(problem, k0.view(), options.side)?;
         let turn = columns::Turn::new(options.side, columns.as_ref(), n);
         let mut block = Block::new(r);
@@ -487,10 +544,13 @@ impl<'a, P: Penalty> State<'a, P> {
             problem,
             options,
             threads,
-            k0,
             tracker,
+            fresh: 0,
             objective: 0.0,
+            constant: problem.constant(k0.view()),
             magnitude: 0.0,
+            gained: [0.0; 2],
+            k0,
             counts: Outcome::default(),
             schedule: Schedule::new(
                 options.working_set,
@@ -498,14 +558,17 @@ impl<'a, P: Penalty> State<'a, P> {
                 options.block_size,
                 options.tile,
                 tile_order,
-            ),
+            )
+            .scoring(options.scored_pairs),
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             block,
             block_current: false,
             scratch: Scratch::new(r),
-            lipschitz,
-            jacobi,
+            alpha: 0.0,
+            lipschitz: 0.0,
+            jacobi: None,
+            verification: verify::Verification::new(n, options, tile_order),
             columns,
             turn,
             stale: false,
@@ -527,7 +590,41 @@ impl<'a, P: Penalty> State<'a, P> {
         let smooth = self.tracker.value(self.x.view());
         let penalty = self.problem.penalty.value(self.x.view());
         self.objective = smooth + penalty;
-        self.magnitude = smooth.abs() + penalty.abs();
+        self.magnitude = self.problem.magnitude(smooth, penalty, self.constant);
+    }
+
+    /// Takes over the change of F by accepted moves. What a sweep gained is the sum of these: the
+    /// difference of two evaluations is lost in the rounding of a large constant.
+    fn lower(&mut self, change: f64) {
+        self.objective += change;
+        self.gained.iter_mut().for_each(|gained| *gained += change);
+    }
+
+    /// What the spectrum of the Hessian says: left until there is time for a step.
+    fn prepare(&mut self) {
+        let smooth = self.problem.smooth;
+        if self.options.alpha > 0.0 {
+            self.alpha = self.options.alpha * smooth.spread();
+        }
+        if self.options.working_set == WorkingSet::WssOr {
+            // The smallest multiple of I that majorises f, so that C + cI changes no score. (The papers
+            // take the spectral norm, which is that or more.)
+            self.lipschitz = match smooth.metric() {
+                None => smooth.spectrum().1,
+                Some(_) => smooth.hessian_bounds().1,
+            };
+        }
+        if self.options.update == Update::Jacobi {
+            let upper = smooth.hessian_bounds().1;
+            let (n, r) = self.x.dim();
+            let jacobi = jacobi::Jacobi::new(n, r, upper, self.problem, self.options);
+            self.jacobi = Some(jacobi);
+        }
+    }
+
+    fn out_of_time(&self) -> bool {
+        let limit = self.options.max_time;
+        limit.is_some_and(|limit| self.started.elapsed().as_secs_f64() >= limit)
     }
 
     fn run(&mut self, monitor: &mut dyn Monitor) -> Solution {
@@ -539,19 +636,21 @@ impl<'a, P: Penalty> State<'a, P> {
         let n = self.x.nrows() as u64;
         let sweep = n * (n - 1) / 2;
         let mut next_sweep = sweep;
-        let mut sweep_start = self.objective;
-        let (mut support_start, mut support_goal, mut support_sweeps) = (0.0, 0.0, 0);
-        let mut checked_updates = 0;
+        let (mut support_goal, mut support_sweeps) = (0.0, 0);
+        let (mut checked_updates, mut swept_updates) = (0, 0);
         let (mut polled, mut recorded) = (Instant::now(), Instant::now());
         let mut record_cost = Duration::ZERO;
         let mut ticks = 0u32;
-        let tiled = self.options.working_set == WorkingSet::Tiled && self.jacobi.is_none();
         if self.record(monitor, &mut record_cost) == Control::Stop {
             return Status::Interrupted;
         }
         if self.options.max_sweeps == Some(0) {
             return Status::MaxSweeps;
         }
+        if self.out_of_time() {
+            return Status::MaxTime;
+        }
+        self.prepare();
         self.probe();
         if self.recession.is_some() {
             return Status::Unbounded;
@@ -561,21 +660,20 @@ impl<'a, P: Penalty> State<'a, P> {
                 return Status::Target;
             }
             // A look at the clock costs as much as a small pair: every eighth is enough.
-            let look = ticks.is_multiple_of(8) || tiled || self.jacobi.is_some();
+            let look = ticks.is_multiple_of(8) || !self.steps_by_pairs();
             ticks = ticks.wrapping_add(1);
             if look {
-                let now = Instant::now();
-                let elapsed = now.duration_since(self.started).as_secs_f64();
-                if self.options.max_time.is_some_and(|limit| elapsed >= limit) {
+                if self.out_of_time() {
                     return Status::MaxTime;
                 }
+                let now = Instant::now();
                 if now.duration_since(polled) >= POLL {
                     polled = now;
                     if monitor.poll() == Control::Stop {
                         return Status::Interrupted;
                     }
                 }
-                let pause = Duration::from_millis(100).max(20 * record_cost);
+                let pause = Duration::from_millis(100).max(RECORD_SHARE * record_cost);
                 if now.duration_since(recorded) >= pause {
                     recorded = now;
                     if self.record(monitor, &mut record_cost) == Control::Stop {
@@ -599,8 +697,8 @@ impl<'a, P: Penalty> State<'a, P> {
             }
 
             let progress = self.counts.visited + self.credit;
-            let ended = if tiled && !self.turn.columns {
-                self.schedule.ended()
+            let ended = if self.tiled() && !self.turn.columns {
+                self.schedule().ended()
             } else {
                 (progress >= next_sweep).then_some(Pass::Full)
             };
@@ -617,8 +715,9 @@ impl<'a, P: Penalty> State<'a, P> {
             match ended {
                 None => {}
                 Some(Pass::Support) => {
-                    let decrease = support_start - self.objective;
-                    support_start = self.objective;
+                    let [_, change] = self.gained;
+                    let decrease = -change;
+                    self.gained[1] = 0.0;
                     support_sweeps += 1;
                     if decrease > support_goal && support_sweeps < SUPPORT_SWEEPS {
                         self.schedule.restrict_to_support();
@@ -626,18 +725,22 @@ impl<'a, P: Penalty> State<'a, P> {
                 }
                 Some(Pass::Full) => {
                     next_sweep = progress + sweep;
-                    let decrease = sweep_start - self.objective;
-                    sweep_start = self.objective;
+                    let [change, _] = self.gained;
+                    let decrease = -change;
+                    self.gained = [0.0; 2];
                     let pause = if self.history.len() < 1000 { 0 } else { 10 };
-                    if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
+                    if recorded.elapsed()
+                        >= Duration::from_millis(pause).max(RECORD_SHARE * record_cost)
+                    {
                         recorded = Instant::now();
                         if self.record(monitor, &mut record_cost) == Control::Stop {
                             return Status::Interrupted;
                         }
                     }
                     let threshold = self.options.tol * self.magnitude;
-                    let settled = self.turn.end_of_sweep(decrease, threshold);
-                    if settled && !self.polishes() {
+                    let moved = self.counts.updates > swept_updates;
+                    swept_updates = self.counts.updates;
+                    if self.conclude(decrease, moved, threshold) {
                         return Status::Converged;
                     }
                     if self
@@ -648,8 +751,8 @@ impl<'a, P: Penalty> State<'a, P> {
                         return Status::MaxSweeps;
                     }
                     let sparse = 2 * self.schedule.support() < self.x.nrows();
-                    if tiled && sparse && !self.turn.columns {
-                        support_start = self.objective;
+                    let own = self.verification.stage == verify::Stage::Own;
+                    if own && self.tiled() && sparse && !self.turn.columns {
                         support_goal = (SUPPORT_SHARE * decrease).max(threshold);
                         support_sweeps = 0;
                         self.schedule.restrict_to_support();
@@ -682,9 +785,29 @@ impl<'a, P: Penalty> State<'a, P> {
         }
     }
 
+    /// Whether a step is one pair, chosen without scores.
+    fn steps_by_pairs(&self) -> bool {
+        let rule = self.options.working_set;
+        matches!(rule, WorkingSet::Random | WorkingSet::Cyclic)
+            && self.options.block_size == 2
+            && !self.tiled()
+            && self.jacobi.is_none()
+            && !self.turn.columns
+    }
+
+    /// The rule at work.
+    fn schedule(&self) -> &Schedule {
+        if self.verification.stage == verify::Stage::Own {
+            &self.schedule
+        } else {
+            &self.verification.schedule
+        }
+    }
+
     /// Visits one block, or one matching.
     fn step(&mut self) {
-        if let Some(mut jacobi) = self.jacobi.take() {
+        let own = self.verification.stage == verify::Stage::Own;
+        if own && let Some(mut jacobi) = self.jacobi.take() {
             self.jacobi_round(&mut jacobi);
             self.jacobi = Some(jacobi);
             return;
@@ -695,14 +818,20 @@ impl<'a, P: Penalty> State<'a, P> {
                 tracker: &*self.tracker,
                 penalty: self.problem.penalty,
                 rows: [Vec::new(), Vec::new()],
+                all: None,
             };
-            self.schedule.next(
+            let schedule = if own {
+                &mut self.schedule
+            } else {
+                &mut self.verification.schedule
+            };
+            schedule.next(
                 &mut self.visit,
                 self.x.view(),
                 &mut self.rng,
                 &mut scores,
                 self.lipschitz,
-                self.options.alpha,
+                self.alpha,
             );
         }
         self.counts.visited += self.visit.skipped;
@@ -727,6 +856,13 @@ impl<'a, P: Penalty> State<'a, P> {
         }
         let outcome = self.sweep_block(pairs);
         self.recession = self.recession.or(self.block.recession());
+        if self.verification.stage == verify::Stage::Look {
+            self.counts.visited += outcome.visited;
+            if outcome.largest > self.options.tol * self.magnitude {
+                self.enter(verify::Stage::Clear);
+            }
+            return;
+        }
         if outcome.updates > 0 {
             for (k, &row) in self.block.rows.iter().enumerate() {
                 if self.block.has_moved(k) {
@@ -739,18 +875,18 @@ impl<'a, P: Penalty> State<'a, P> {
             }
             self.block.collect_delta();
             self.tracker.commit(&self.block, self.threads);
-            self.objective += outcome.change;
+            self.lower(outcome.change);
         }
         self.counts.absorb(outcome);
     }
 
     fn sweep_block(&mut self, pairs: Pairs) -> Outcome {
         let options = PairOptions {
-            curvature: self.options.curvature,
-            alpha: self.options.alpha,
+            curvature: self.curvature(),
+            alpha: self.alpha,
             metric: self.problem.smooth.metric(),
         };
-        let small_block = self.options.working_set != WorkingSet::Tiled && self.block.len() > 2;
+        let small_block = !self.tiled() && self.block.len() > 2;
         let mut outcome = Outcome::default();
         // A turn of all rows is orthogonal, so the rows have to be of one sign.
         let signs = self.problem.signature;
@@ -782,8 +918,11 @@ impl<'a, P: Penalty> State<'a, P> {
     /// Evaluates everything afresh and repairs the drift of the constraint, if that does not raise
     /// what has been reported.
     fn checkpoint(&mut self) {
-        self.tracker.refresh(self.x.view(), self.threads);
-        self.stale = false;
+        if self.stale || self.fresh < self.counts.updates {
+            self.tracker.refresh(self.x.view(), self.threads);
+            self.stale = false;
+            self.fresh = self.counts.updates;
+        }
         self.evaluate();
         let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
         let definite = self.problem.signature.is_definite();
@@ -853,8 +992,10 @@ impl<'a, P: Penalty> State<'a, P> {
             iterations: self.counts.visited,
         };
         self.history.push(record);
+        let control = monitor.record(&record, self.x.view());
+        // What the caller does with it counts: a callback that sleeps is called less often.
         *cost = begun.elapsed();
-        monitor.record(&record, self.x.view())
+        control
     }
 
     fn finish(&mut self, status: Status) -> Solution {
@@ -906,17 +1047,44 @@ struct PointScores<'a, P: Penalty> {
     tracker: &'a dyn Tracker,
     penalty: &'a P,
     rows: [Vec<f64>; 2],
+    /// All rows of Γ, where all pairs are scored.
+    all: Option<Array2<f64>>,
+}
+
+impl<P: Penalty> PointScores<'_, P> {
+    /// Row `row` of Γ.
+    fn subgradient(&self, row: usize, target: &mut [f64]) {
+        self.tracker.gradient_row(row, target);
+        for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
+            *t += self.penalty.slope(row, k, v);
+        }
+    }
 }
 
 impl<P: Penalty> Scores for PointScores<'_, P> {
-    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
-        for (target, row) in self.rows.iter_mut().zip([i, j]) {
-            target.resize(self.x.ncols(), 0.0);
-            self.tracker.gradient_row(row, target);
-            for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
-                *t += self.penalty.slope(row, k, v);
+    fn expect_all(&mut self) {
+        let mut all = Array2::zeros(self.x.dim());
+        for (row, mut target) in all.outer_iter_mut().enumerate() {
+            if let Some(target) = target.as_slice_mut() {
+                self.subgradient(row, target);
             }
         }
+        self.all = Some(all);
+    }
+
+    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
+        let mut rows = std::mem::take(&mut self.rows);
+        for (target, row) in rows.iter_mut().zip([i, j]) {
+            target.resize(self.x.ncols(), 0.0);
+            match &self.all {
+                Some(all) => target
+                    .iter_mut()
+                    .zip(all.row(row))
+                    .for_each(|(t, &g)| *t = g),
+                None => self.subgradient(row, target),
+            }
+        }
+        self.rows = rows;
         let (xi, xj) = (self.x.row(i), self.x.row(j));
         let dot = |g: &[f64], x: ndarray::ArrayView1<'_, f64>| -> f64 {
             g.iter().zip(x).map(|(g, x)| g * x).sum()

@@ -13,7 +13,7 @@ use crate::signature::Signature;
 /// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
 pub const REPAIR_THRESHOLD: f64 = 1e-13;
 
-/// XᵀJX.
+/// XᵀJX. Rows beyond the signature count as of sign +1.
 pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     if signature.is_definite() {
         let k = x.t().dot(&x);
@@ -41,8 +41,11 @@ pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) ->
 /// integer K; the difference is then repaired.
 pub(crate) const START_TOLERANCE: f64 = 1e-8;
 
-/// ‖XᵀJX − K‖_F.
+/// ‖XᵀJX − K‖_F; infinite for a K of another shape than r×r.
 pub fn drift(x: ArrayView2<'_, f64>, signature: &Signature, k: ArrayView2<'_, f64>) -> f64 {
+    if k.dim() != (x.ncols(), x.ncols()) {
+        return f64::INFINITY;
+    }
     (constraint(x, signature) - k)
         .iter()
         .map(|v| v * v)
@@ -109,7 +112,7 @@ pub(crate) fn signs_of(k: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
 }
 
 /// The nearby point with XᵀJX = K and the same zeros, by Newton's method; X itself where that does
-/// not converge.
+/// not converge, or K is not r×r.
 pub fn project_onto_pattern(
     x: &Array2<f64>,
     signature: &Signature,
@@ -117,6 +120,9 @@ pub fn project_onto_pattern(
 ) -> Array2<f64> {
     let mut x = x.clone();
     let mut before = drift(x.view(), signature, k);
+    if before == f64::INFINITY {
+        return x;
+    }
     for _ in 0..8 {
         let step = newton_step(&x, signature, k);
         let next = &x + &step;

@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::signature::Signature;
-use crate::smooth::Smooth;
+use crate::smooth::{GoOn, Smooth};
 use crate::solver;
 use crate::threads::Threads;
 
@@ -20,21 +20,26 @@ const DENSE_SPECTRUM: usize = 512;
 const POWER_ITERATIONS: usize = 300;
 const POWER_TOLERANCE: f64 = 1e-10;
 
-/// The first r columns of the identity.
+/// The first r columns of the identity; those beyond the n-th are zero.
 pub fn identity(n: usize, r: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, r), |(i, k)| if i == k { 1.0 } else { 0.0 })
 }
 
-/// Uniformly distributed on the Stiefel manifold: the orthonormal factor of a Gaussian matrix.
+/// Uniformly distributed on the Stiefel manifold: the orthonormal factor of a Gaussian matrix. It
+/// has min(n, r) columns.
 pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
+    let r = r.min(n);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let gauss = Array2::from_shape_fn((n, r), |_| StandardNormal.sample(&mut rng));
     linalg::orthonormal_factor(gauss.view())
 }
 
 /// A random partition of the rows into r groups, X(G_k, k) = 1/√|G_k| (SPEC erratum 3): feasible and
-/// nonnegative.
+/// nonnegative. Of r > n groups the last ones are empty, their columns zero.
 pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
+    if r == 0 {
+        return Array2::zeros((n, 0));
+    }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut rows: Vec<usize> = (0..n).collect();
     rows.shuffle(&mut rng);
@@ -55,29 +60,40 @@ pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
 
 /// The minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
 /// eigenvalues of C. An objective that is only linear gives its exact minimiser, the polar factor
-/// of −linear.
+/// of −linear. It has min(n, r) columns.
 pub fn spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f64> {
+    spectral_while(smooth, r, threads, &|| true).unwrap_or_else(|| identity(smooth.rows(), r))
+}
+
+/// The same, given up (None) if `go_on` says no on the way.
+pub(crate) fn spectral_while(
+    smooth: &dyn Smooth,
+    r: usize,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<Array2<f64>> {
     let n = smooth.rows();
-    let (low, high) = smooth.hessian_bounds();
+    let r = r.min(n);
+    let (low, high) = smooth.spectrum_while(go_on)?;
     if low == 0.0 && high == 0.0 {
-        return match smooth.linear() {
+        return Some(match smooth.linear() {
             Some(linear) => linalg::polar_factor((-&linear).view()),
             None => identity(n, r),
-        };
+        });
     }
     if n <= DENSE_SPECTRUM {
-        let c = smooth.apply(Array2::eye(n).view(), threads);
+        let c = smooth.apply_while(Array2::eye(n).view(), threads, go_on)?;
         let (_, vectors) = linalg::symmetric_eigen(c.view());
-        return vectors.slice(s![.., ..r]).to_owned();
+        return Some(vectors.slice(s![.., ..r]).to_owned());
     }
     // Smallest eigenvalues of C: largest of shift − C, which is positive semidefinite.
-    let shift = smooth_shift(smooth, high);
+    let shift = high;
     let width = (r + (r / 2).max(8)).min(n);
     let mut basis = random(n, width, 0x7370_6563);
     let mut previous = f64::NEG_INFINITY;
     let mut vectors = basis.clone();
     for _ in 0..POWER_ITERATIONS {
-        let mut image = smooth.apply(basis.view(), threads);
+        let mut image = smooth.apply_while(basis.view(), threads, go_on)?;
         image.mapv_inplace(|v| -v);
         image.scaled_add(shift, &basis);
         let small = basis.t().dot(&image);
@@ -92,22 +108,12 @@ pub fn spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f64>
         previous = top;
         basis = linalg::orthonormal_factor(image.view());
     }
-    linalg::orthonormal_factor(vectors.slice(s![.., ..r]))
-}
-
-/// A shift that makes shift·I − C positive semidefinite.
-fn smooth_shift(smooth: &dyn Smooth, high: f64) -> f64 {
-    if smooth.metric().is_some() {
-        let trace_bound = smooth.diagonal().iter().map(|v| v.abs()).sum::<f64>();
-        high.max(trace_bound)
-    } else {
-        high
-    }
+    Some(linalg::orthonormal_factor(vectors.slice(s![.., ..r])))
 }
 
 /// A nonnegative point near a given one: every row goes to the component in which it is largest
 /// (columns signed by their larger half first), every column is normalised, and an empty column
-/// takes the row that fits it best.
+/// takes the row that fits it best. There is none for r > n, where columns stay zero.
 pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     let (n, r) = x.dim();
     let mut signed = x.to_owned();
@@ -120,10 +126,10 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     }
     let mut out = Array2::<f64>::zeros((n, r));
     for (i, row) in signed.outer_iter().enumerate() {
-        let best = (0..r)
-            .max_by(|&a, &b| row[a].total_cmp(&row[b]))
-            .unwrap_or(0);
-        if row[best] > 0.0 {
+        let best = (0..r).max_by(|&a, &b| row[a].total_cmp(&row[b]));
+        if let Some(best) = best
+            && row[best] > 0.0
+        {
             out[[i, best]] = row[best];
         }
     }
@@ -153,7 +159,9 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
     }
     for mut column in x.axis_iter_mut(Axis(1)) {
         let norm = column.dot(&column).sqrt();
-        column.mapv_inplace(|v| v / norm);
+        if norm > 0.0 {
+            column.mapv_inplace(|v| v / norm);
+        }
     }
 }
 
@@ -167,9 +175,18 @@ pub const START_TOLERANCE: f64 = solver::START_TOLERANCE;
 /// to a partition when `nonnegative`).
 ///
 /// # Errors
-/// If it is not finite, not of full rank, or not feasible and not to be projected.
+/// If it has no column or more columns than rows, is not finite, not of full rank, or not feasible and not to be projected.
 pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array2<f64>> {
     let r = x0.ncols();
+    if r == 0 || r > x0.nrows() {
+        return Err(Error::invalid(
+            "x0",
+            format!(
+                "must have at least one column and as many rows, got shape {:?}",
+                x0.dim()
+            ),
+        ));
+    }
     if x0.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("x0", "must be finite"));
     }

@@ -2,23 +2,25 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::{Clock, Pace};
-use super::geometry::{kicked, polar, project_near_support, varimax};
+use super::clock::{Clock, Pace, Task};
+use super::geometry::{kicked, project_near_support, square, varimax_while};
 use super::oracle::Oracle;
-use super::path::{default_stages, follow_path, top_diagonal};
+use super::path::{follow_path, strength, top_diagonal};
+use super::spectral::spectral;
 use super::{escape, forward, mixed, partition, smoothed, splitting, supports, workers};
 use crate::certificate::known_optimum;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
-use crate::smooth::Smooth;
+use crate::smooth::{require_quadratic, value_while};
 use crate::solver::{
-    Control, Monitor, Options, Problem, Record, Solution, Status, drift, minimize, start_constraint,
+    Control, Monitor, Options, Problem, Record, Solution, Status, drift, minimize,
+    project_onto_pattern, start_constraint,
 };
 use crate::start;
 use crate::threads::Threads;
@@ -48,6 +50,16 @@ const FREE_ROUNDS: usize = 8;
 const FREE_WIDTH: usize = 4;
 const FREE_WORK: usize = 4_000_000;
 
+/// Work without a time limit, see [`Task`]: with few rows, per row of more, and at most.
+const WORK: f64 = 2e10;
+const WORK_ROWS: f64 = 1000.0;
+const MOST_WORK: f64 = 6e10;
+
+/// Shares of it for the starts, for the polish of the best ones, and for the perturbations.
+const STARTS_WORK: f64 = 0.5;
+const POLISH_WORK: f64 = 0.25;
+const PERTURB_WORK: f64 = 0.25;
+
 /// Rounds of perturbation without improvement after which the solve counts as converged.
 const IDLE_ROUNDS: usize = 40;
 
@@ -66,6 +78,21 @@ const AFRESH: f64 = 0.7;
 
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
+
+/// Relative decrease that counts as an improvement. All of these are relative to the
+/// [magnitude](Problem::magnitude) of F.
+pub(super) const GAIN: f64 = 1e-12;
+
+/// Largest ‖XᵀJX − K‖_F of a point that is accepted, and at which it is corrected first; with mixed
+/// signs relative to ‖X‖².
+const ACCEPTED: f64 = 1e-12;
+const CORRECTED: f64 = 1e-13;
+
+/// Up to this n the spectrum is computed to know the optimum of a smooth problem.
+const KNOWN_ROWS: usize = 512;
+
+/// Seconds between records of the best point, beside what recording takes.
+const RECORD_SECONDS: f64 = 0.1;
 
 /// How a start comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -174,11 +201,15 @@ pub struct AutoSolution {
     pub starts: Vec<StartReport>,
 }
 
-/// A feasible point and how it was found.
+/// A feasible point and how it was found. Every one has been checked: its entries are finite, it
+/// is feasible to rounding, and F was evaluated afresh and to the end.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) x: Array2<f64>,
     pub(super) objective: f64,
+    smooth: f64,
+    price: f64,
+    feasibility: f64,
     name: String,
     seconds: f64,
     iterations: u64,
@@ -188,21 +219,30 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// The point of a method; None if it is not one, or the time ran out before that was known.
     pub(super) fn new<P: Penalty>(
         oracle: &Oracle<'_, P>,
         x: Array2<f64>,
         name: String,
-        clock: &Clock,
-    ) -> Self {
-        Self {
-            objective: oracle.objective(&x),
+    ) -> Option<Self> {
+        let problem = oracle.problem;
+        let (x, feasibility) = feasible(oracle, x)?;
+        let go_on = || !oracle.task.expired();
+        let smooth = value_while(problem.smooth, x.view(), &oracle.serial, &go_on)?;
+        let price = problem.penalty.value(x.view());
+        let objective = smooth + price;
+        objective.is_finite().then(|| Self {
+            objective,
+            smooth,
+            price,
+            feasibility,
             x,
             name,
-            seconds: clock.seconds(),
+            seconds: oracle.task.clock.seconds(),
             iterations: 0,
             updates: 0,
             settled: false,
-        }
+        })
     }
 
     /// The point of a descent, if it is no worse, and its counts.
@@ -212,8 +252,59 @@ impl Candidate {
         if solution.objective <= self.objective {
             self.x.clone_from(&solution.x);
             self.objective = solution.objective;
+            self.smooth = solution.smooth_value;
+            self.price = solution.penalty_value;
+            self.feasibility = solution.feasibility;
         }
     }
+
+    /// The point of another candidate, if it is lower.
+    fn take_lower(&mut self, other: Self) {
+        if other.objective < self.objective {
+            *self = Self {
+                name: std::mem::take(&mut self.name),
+                iterations: self.iterations,
+                updates: self.updates,
+                ..other
+            };
+        }
+    }
+}
+
+/// A point that keeps the constraint to rounding, corrected once if need be, and how well it does.
+fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
+    let (problem, manifold) = (oracle.problem, &oracle.manifold);
+    let finite = |x: &Array2<f64>| x.iter().all(|v| v.is_finite());
+    let negative = |x: &Array2<f64>| {
+        matches!(problem.penalty.form(), Form::NonNegative) && x.iter().any(|&v| v < 0.0)
+    };
+    if !finite(&x) || manifold.refuses(&x, 2) {
+        return None;
+    }
+    let definite = problem.signature.is_definite();
+    let x = if definite && negative(&x) {
+        start::round_to_partition(x.view())
+    } else {
+        x
+    };
+    let gap = |x: &Array2<f64>| drift(x.view(), manifold.signature, manifold.k.view());
+    let scale = if definite { 1.0 } else { square(&x).max(1.0) };
+    let (x, drifted) = match gap(&x) {
+        drifted if drifted <= CORRECTED * scale => (x, drifted),
+        drifted => {
+            let corrected = manifold
+                .restore(&x)
+                .unwrap_or_else(|| project_onto_pattern(&x, manifold.signature, manifold.k.view()));
+            let after = gap(&corrected);
+            if after < drifted && finite(&corrected) && !negative(&corrected) {
+                (corrected, after)
+            } else {
+                (x, drifted)
+            }
+        }
+    };
+    let feasibility = drifted + problem.penalty.infeasibility(x.view());
+    (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
 }
 
 /// Seeds whose neighbours, in either argument, have nothing to do with each other.
@@ -222,12 +313,8 @@ pub(super) fn decorrelated(seed: u64, index: u64) -> u64 {
         .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
 }
 
-/// What all tasks of a solve share.
-struct Shared<'a, P: Penalty> {
-    problem: &'a Problem<'a, P>,
-    oracle: Oracle<'a, P>,
-    auto: &'a Auto,
-    clock: &'a Clock,
+/// What is found out once, before the starts.
+struct Setup {
     /// Rotated spectral solution.
     rotated: Array2<f64>,
     /// Whether the penalty is small beside f at the rotated spectral solution: a solution is then
@@ -239,6 +326,16 @@ struct Shared<'a, P: Penalty> {
     spectral: Array2<f64>,
     covariance: Option<Array2<f64>>,
     given: Option<Array2<f64>>,
+    optimum: Option<f64>,
+}
+
+/// A problem and what is known of it, for one task.
+struct Shared<'a, P: Penalty> {
+    problem: &'a Problem<'a, P>,
+    oracle: Oracle<'a, P>,
+    auto: &'a Auto,
+    clock: &'a Clock,
+    setup: &'a Setup,
 }
 
 /// Stops a descent when the clock does.
@@ -260,7 +357,7 @@ impl Monitor for Watch<'_> {
 /// and no strategies can be chosen: see the notes in [`strategy`](crate::strategy).
 ///
 /// # Errors
-/// If the problem, the options or the shape of `x0` are not valid, the signature is all −1, or
+/// If the problem, the options or the shape of `x0` are not valid, f is not quadratic, the signature is all −1, or
 /// strategies are given for a mixed one.
 pub fn minimize_auto<P: Penalty>(
     problem: &Problem<'_, P>,
@@ -271,6 +368,7 @@ pub fn minimize_auto<P: Penalty>(
 ) -> Result<AutoSolution> {
     let started = Instant::now();
     problem.check()?;
+    require_quadratic(problem.smooth)?;
     auto.options.check(problem.smooth.rows())?;
     let mixed = !problem.signature.is_definite();
     if !mixed && problem.signature.sign(0) < 0.0 {
@@ -284,15 +382,7 @@ pub fn minimize_auto<P: Penalty>(
     }
     let (n, r) = (problem.smooth.rows(), problem.components);
     if let Some(x0) = &x0 {
-        if x0.dim() != (n, r) {
-            return Err(Error::invalid(
-                "x0",
-                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
-            ));
-        }
-        if x0.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("x0", "must be finite"));
-        }
+        problem.check_start(x0.view())?;
     }
     if auto.starts == Some(0) {
         return Err(Error::invalid("n_starts", "must be at least 1, got 0"));
@@ -325,34 +415,6 @@ fn first_point<P: Penalty>(problem: &Problem<'_, P>, seed: u64) -> Array2<f64> {
     }
 }
 
-/// An approximate spectral solution and the extreme eigenvalues of the Hessian, by a block Krylov
-/// space: good enough to start from.
-fn krylov_spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> (Array2<f64>, (f64, f64)) {
-    const BLOCKS: usize = 10;
-    const DENSE: usize = 400;
-    let n = smooth.rows();
-    let width = (r + 8).min(n);
-    if n <= DENSE || width * BLOCKS > n || smooth.metric().is_some() {
-        return (start::spectral(smooth, r, threads), smooth.hessian_bounds());
-    }
-    let mut basis = Array2::<f64>::zeros((n, width * BLOCKS));
-    let mut block = start::random(n, width, 0x6b72_796c);
-    for k in 0..BLOCKS {
-        basis
-            .slice_mut(s![.., k * width..(k + 1) * width])
-            .assign(&block);
-        if k + 1 < BLOCKS {
-            block = linalg::orthonormal_factor(smooth.apply(block.view(), threads).view());
-        }
-    }
-    let basis = linalg::orthonormal_factor(basis.view());
-    let image = smooth.apply(basis.view(), threads);
-    let small = basis.t().dot(&image);
-    let (values, vectors) = linalg::symmetric_eigen(((&small + &small.t()) * 0.5).view());
-    let bounds = (values[0].min(0.0), values[values.len() - 1].max(0.0));
-    (polar(&basis.dot(&vectors.slice(s![.., ..r]))), bounds)
-}
-
 /// Turns the columns so that their third moments are positive.
 fn turn_positive(x: &mut Array2<f64>) {
     for mut column in x.axis_iter_mut(Axis(1)) {
@@ -376,6 +438,17 @@ fn random_rows(n: usize, r: usize, seed: u64) -> Array2<f64> {
 }
 
 impl<P: Penalty> Shared<'_, P> {
+    /// The same for another task.
+    fn during<'t>(&'t self, task: &'t Task<'t>) -> Shared<'t, P> {
+        Shared {
+            problem: self.problem,
+            oracle: self.oracle.during(task),
+            auto: self.auto,
+            clock: self.clock,
+            setup: self.setup,
+        }
+    }
+
     fn seed(&self, index: u64) -> u64 {
         decorrelated(self.auto.options.seed, index)
     }
@@ -383,19 +456,21 @@ impl<P: Penalty> Shared<'_, P> {
     /// The strategies that fit the problem, best first.
     fn plan(&self) -> Vec<Strategy> {
         use Strategy::*;
-        let dense = self.dense;
+        let dense = self.setup.dense;
         let mut plan = match self.problem.penalty.form() {
             Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
-            Form::Count(_) if dense && self.flat => vec![Smoothed, Splitting, Supports, Smoothed],
+            Form::Count(_) if dense && self.setup.flat => {
+                vec![Smoothed, Splitting, Supports, Smoothed]
+            }
             Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
-            Form::Count(_) if self.flat => vec![
+            Form::Count(_) if self.setup.flat => vec![
                 Supports, Forward, Splitting, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
             ],
             Form::Count(_) => vec![
                 Supports, Splitting, Splitting, Path, Forward, Smoothed, Sparse, Supports, Sparse,
                 Varimax,
             ],
-            Form::Absolute(_) if dense && self.flat => {
+            Form::Absolute(_) if dense && self.setup.flat => {
                 vec![Smoothed, Reheated, Smoothed, Splitting, Path]
             }
             Form::Absolute(_) if dense => vec![Smoothed, Reheated, Splitting, Path],
@@ -403,14 +478,10 @@ impl<P: Penalty> Shared<'_, P> {
             Form::NonNegative => vec![Supports, Partition, Splitting, Supports],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
         };
-        if self.covariance.is_none() {
+        if self.setup.covariance.is_none() {
             plan.retain(|s| !matches!(s, Supports | Forward));
         }
         plan
-    }
-
-    fn candidate(&self, x: Array2<f64>, name: String) -> Candidate {
-        Candidate::new(&self.oracle, x, name, self.clock)
     }
 
     /// A feasible point from a dense orthonormal X and a copy Y that says which entries are zero.
@@ -418,7 +489,7 @@ impl<P: Penalty> Shared<'_, P> {
         match self.problem.penalty.form() {
             Form::NonNegative => Some(start::round_to_partition(y.view())),
             Form::Zero | Form::Other => Some(x.clone()),
-            _ => project_near_support(x, y),
+            _ => project_near_support(&self.oracle.manifold, x, y),
         }
     }
 
@@ -431,6 +502,9 @@ impl<P: Penalty> Shared<'_, P> {
             _ => &[0.0],
         };
         for factor in factors {
+            if self.oracle.task.expired() {
+                break;
+            }
             let level = factor * epsilon;
             let y = x.mapv(|v| if v.abs() <= level { 0.0 } else { v });
             if let Some(point) = self.settle(x, &y) {
@@ -451,7 +525,7 @@ impl<P: Penalty> Shared<'_, P> {
     /// The end (X, ε) of a smoothed method, thresholded and descended from.
     fn sharpened(&self, (x, epsilon): (Array2<f64>, f64), until: Option<f64>) -> Array2<f64> {
         let x = self.threshold(&x, epsilon);
-        self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
+        self.tangent(x, self.oracle.pace(until, TANGENT_STEPS))
     }
 
     /// Annealed splitting from x, made feasible and descended from.
@@ -462,13 +536,14 @@ impl<P: Penalty> Shared<'_, P> {
         seed: u64,
         pace: Pace<'_>,
     ) -> Option<Array2<f64>> {
-        if let (Form::NonNegative, Some(p)) = (self.problem.penalty.form(), &self.covariance) {
+        if let (Form::NonNegative, Some(p)) = (self.problem.penalty.form(), &self.setup.covariance)
+        {
             // The splitting finds the groups, alternation and single rows find their places.
             let (x, _) = splitting::anneal(&self.oracle, x, beta, pace.first(0.5));
             let grouped = start::round_to_partition(x.view());
             let settled = partition::improve(
                 &self.oracle,
-                self.covariance.as_ref(),
+                self.setup.covariance.as_ref(),
                 &grouped,
                 seed,
                 pace.rest(1.0).first(0.5),
@@ -518,7 +593,7 @@ impl<P: Penalty> Shared<'_, P> {
             Some(first) if k == 0 => first.clone(),
             _ => {
                 let rotation = start::random(r, r, seed.wrapping_add(k as u64));
-                self.spectral.dot(&rotation)
+                self.setup.spectral.dot(&rotation)
             }
         };
         smoothed::race(&self.oracle, start, schedule, pace)
@@ -531,9 +606,13 @@ impl<P: Penalty> Shared<'_, P> {
         until: Option<f64>,
         sweeps: Option<u64>,
     ) -> Option<Solution> {
+        // A path has a sweep or more for each of its stages.
+        let affordable = self.oracle.affordable_sweeps(&self.setup.rotated)?;
         let options = Options {
-            max_time: until.map(|until| (until - self.clock.seconds()).max(0.0)),
-            max_sweeps: sweeps,
+            max_time: until
+                .or(self.clock.limit())
+                .map(|until| (until - self.clock.seconds()).max(0.0)),
+            max_sweeps: Some(sweeps.map_or(affordable, |limit| limit.min(affordable))),
             tol: self.auto.options.tol.max(1e-7),
             target: None,
             ..self.auto.options.clone()
@@ -559,26 +638,26 @@ impl<P: Penalty> Shared<'_, P> {
         repeated: bool,
         seconds: Option<f64>,
         sweeps: Option<u64>,
-    ) -> Candidate {
+    ) -> Option<Candidate> {
         let (n, r) = (self.oracle.rows(), self.oracle.columns());
         let until = seconds.map(|s| self.clock.seconds() + s);
         let seed = self.seed(index as u64 + 1);
         let name = strategy.to_string();
         let nonnegative = matches!(self.problem.penalty.form(), Form::NonNegative);
-        let mut rotated = self.rotated.clone();
+        let mut rotated = self.setup.rotated.clone();
         if repeated && !nonnegative {
             rotated = kicked(&rotated, 0.1, seed);
         }
         let mut counts = (0, 0);
         let x = match strategy {
-            Strategy::Given => self.given.clone(),
+            Strategy::Given => self.setup.given.clone(),
             Strategy::Splitting => {
-                let pace = self.clock.pace(until, SPLITTING_STEPS);
-                let beta = splitting::range(&self.oracle, &self.rotated);
+                let pace = self.oracle.pace(until, SPLITTING_STEPS);
+                let beta = splitting::range(&self.oracle, &self.setup.rotated);
                 self.split(rotated, beta, seed, pace)
             }
             Strategy::Smoothed => {
-                let pace = self.clock.pace(until, SMOOTHED_STEPS);
+                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
                 let schedule = self.schedule(&rotated, pace);
                 // A slow descent forgets its start, unless varimax has locked it.
                 let near = !repeated && schedule.stages < smoothed::ABSOLUTE.stages;
@@ -586,21 +665,21 @@ impl<P: Penalty> Shared<'_, P> {
                 Some(self.sharpened(ended, until))
             }
             Strategy::Reheated => {
-                let pace = self.clock.pace(until, SMOOTHED_STEPS);
+                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
                 let ended = smoothed::reheat(&self.oracle, rotated, seed, pace.first(0.85));
                 Some(self.sharpened(ended, until))
             }
-            Strategy::Supports => self.covariance.as_ref().map(|p| {
+            Strategy::Supports => self.setup.covariance.as_ref().map(|p| {
                 let x = match index {
                     _ if !nonnegative && !repeated => top_diagonal(self.problem.smooth, r),
                     _ => rotated,
                 };
-                let pace = self.clock.pace(until, SUPPORT_STEPS);
+                let pace = self.oracle.pace(until, SUPPORT_STEPS);
                 supports::anneal(&self.oracle, p, &x, supports::TEMPERATURE, seed, pace)
             }),
-            Strategy::Forward => match (self.problem.penalty.form(), &self.covariance) {
+            Strategy::Forward => match (self.problem.penalty.form(), &self.setup.covariance) {
                 (Form::Count(lambda), Some(p)) => {
-                    let pace = self.clock.pace(until, SUPPORT_STEPS);
+                    let pace = self.oracle.pace(until, SUPPORT_STEPS);
                     Some(forward::improve(&self.oracle, p, None, lambda, seed, pace))
                 }
                 _ => None,
@@ -615,7 +694,7 @@ impl<P: Penalty> Shared<'_, P> {
             Strategy::Spectral => match self.problem.smooth.linear() {
                 // Exact when the quadratic part is constant on the manifold (Procrustes).
                 Some(linear) => Some(linalg::polar_factor((-&linear).view())),
-                None => Some(self.spectral.clone()),
+                None => Some(self.setup.spectral.clone()),
             },
             Strategy::Varimax => Some(rotated),
             Strategy::Dense => Some(start::random(n, r, seed)),
@@ -626,71 +705,61 @@ impl<P: Penalty> Shared<'_, P> {
                 } else {
                     start::round_to_partition(rotated.view())
                 };
-                let pace = self.clock.pace(until, PARTITION_STEPS);
+                let pace = self.oracle.pace(until, PARTITION_STEPS);
                 Some(partition::improve(
                     &self.oracle,
-                    self.covariance.as_ref(),
+                    self.setup.covariance.as_ref(),
                     &x,
                     seed,
                     pace,
                 ))
             }
         };
-        let x = x.filter(|x| x.iter().all(|v| v.is_finite()));
-        let x = match x {
-            Some(x) if nonnegative && x.iter().any(|&v| v < 0.0) => {
-                start::round_to_partition(x.view())
-            }
-            Some(x) => x,
-            None => first_point(self.problem, seed),
-        };
-        let mut candidate = self.candidate(x, name);
+        let mut candidate = Candidate::new(&self.oracle, x?, name)?;
         (candidate.iterations, candidate.updates) = counts;
-        candidate
+        Some(candidate)
     }
 
     fn polish(&self, from: Candidate, until: Option<f64>, sweeps: Option<u64>) -> Candidate {
         let options = &self.auto.options;
-        polish(
-            self.problem,
-            &self.oracle,
-            options,
-            self.clock,
-            from,
-            until,
-            sweeps,
-        )
+        polish(&self.oracle, options, from, until, sweeps)
     }
 
     /// Ways to perturb that fit the problem.
     fn perturbations(&self) -> Vec<Strategy> {
         use Strategy::*;
         let mut ways = match self.problem.penalty.form() {
-            Form::Count(_) if self.dense => vec![Splitting, Splitting, Smoothed],
+            Form::Count(_) if self.setup.dense => vec![Splitting, Splitting, Smoothed],
             Form::Count(_) => vec![Supports, Forward, Splitting, Path, Smoothed],
-            Form::Absolute(_) if self.dense => vec![Reheated, Smoothed, Splitting, Path],
+            Form::Absolute(_) if self.setup.dense => vec![Reheated, Smoothed, Splitting, Path],
             Form::Absolute(_) => vec![Smoothed, Path, Splitting, Reheated],
             Form::NonNegative => vec![Partition, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
         };
-        if self.covariance.is_none() {
+        if self.setup.covariance.is_none() {
             ways.retain(|s| !matches!(s, Supports | Forward));
         }
         ways
     }
 
     /// A new point from the best one.
-    fn perturb(&self, base: &Array2<f64>, way: Strategy, index: u64, seconds: f64) -> Candidate {
+    fn perturb(
+        &self,
+        base: &Array2<f64>,
+        way: Strategy,
+        index: u64,
+        seconds: f64,
+    ) -> Option<Candidate> {
         let until = self.clock.limit().map(|_| self.clock.seconds() + seconds);
         let seed = self.seed(1_000_000 + index);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let draw: f64 = rng.random();
         let name = format!("{way} again");
         let mut counts = (0, 0);
-        let x = match (way, &self.covariance) {
+        let x = match (way, &self.setup.covariance) {
             (Strategy::Supports, Some(p)) => {
                 let heat = supports::TEMPERATURE.0 * 0.6 * (0.25f64).powf(draw);
-                let pace = self.clock.pace(until, SUPPORT_STEPS);
+                let pace = self.oracle.pace(until, SUPPORT_STEPS);
                 supports::anneal(
                     &self.oracle,
                     p,
@@ -701,7 +770,7 @@ impl<P: Penalty> Shared<'_, P> {
                 )
             }
             (Strategy::Forward, Some(p)) => {
-                let pace = self.clock.pace(until, SUPPORT_STEPS);
+                let pace = self.oracle.pace(until, SUPPORT_STEPS);
                 match self.problem.penalty.form() {
                     Form::Count(lambda) => {
                         forward::improve(&self.oracle, p, Some(base), lambda, seed, pace)
@@ -710,19 +779,25 @@ impl<P: Penalty> Shared<'_, P> {
                 }
             }
             (Strategy::Partition, _) => {
-                let pace = self.clock.pace(until, PARTITION_STEPS);
-                partition::improve(&self.oracle, self.covariance.as_ref(), base, seed, pace)
+                let pace = self.oracle.pace(until, PARTITION_STEPS);
+                partition::improve(
+                    &self.oracle,
+                    self.setup.covariance.as_ref(),
+                    base,
+                    seed,
+                    pace,
+                )
             }
             (Strategy::Splitting, _) => {
-                let (first, last) = splitting::range(&self.oracle, &self.rotated);
+                let (first, last) = splitting::range(&self.oracle, &self.setup.rotated);
                 let first = first * 6f64.powf(draw);
-                let pace = self.clock.pace(until, SPLITTING_STEPS);
+                let pace = self.oracle.pace(until, SPLITTING_STEPS);
                 let from = kicked(base, 0.05 * draw, seed);
                 self.split(from, (first, last), seed, pace)
                     .unwrap_or_else(|| base.clone())
             }
             (Strategy::Smoothed, _) => {
-                let pace = self.clock.pace(until, SMOOTHED_STEPS);
+                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
                 let ended = if draw < AFRESH {
                     let schedule = self.schedule(base, pace);
                     self.race(schedule, None, seed, pace.first(0.8))
@@ -741,14 +816,13 @@ impl<P: Penalty> Shared<'_, P> {
                 self.sharpened(ended, until)
             }
             (Strategy::Reheated, _) => {
-                let pace = self.clock.pace(until, SMOOTHED_STEPS);
+                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
                 let from = kicked(base, 0.04 * draw, seed);
                 let ended = smoothed::reheat(&self.oracle, from, seed, pace.first(0.8));
                 self.sharpened(ended, until)
             }
             (Strategy::Path, _) => {
-                let own = default_stages(self.problem, RATIO);
-                let lambda = own.last().copied().unwrap_or(1.0);
+                let lambda = strength(self.problem.penalty).unwrap_or(1.0);
                 let raise = 1.5 * 3f64.powf(draw);
                 let stages = [lambda * raise, lambda * raise.sqrt(), lambda];
                 match self.path_from(Some(base.clone()), Some(&stages), until, None) {
@@ -761,26 +835,66 @@ impl<P: Penalty> Shared<'_, P> {
             }
             _ => {
                 let x = start::random(self.oracle.rows(), self.oracle.columns(), seed);
-                self.tangent(x, self.clock.pace(until, TANGENT_STEPS))
+                self.tangent(x, self.oracle.pace(until, TANGENT_STEPS))
             }
         };
-        let mut candidate = self.candidate(x, name);
+        let mut candidate = Candidate::new(&self.oracle, x, name)?;
         (candidate.iterations, candidate.updates) = counts;
-        candidate
+        Some(candidate)
     }
+}
+
+/// The spectral solution and what follows from it; None if the time is up, or a number is not finite.
+fn prepare<'a, P: Penalty>(
+    problem: &'a Problem<'a, P>,
+    given: Option<Array2<f64>>,
+    threads: &Threads,
+    task: &'a Task<'a>,
+) -> Option<(Oracle<'a, P>, Setup)> {
+    let smooth = problem.smooth;
+    let r = problem.components;
+    let go_on = || !task.expired();
+    let (spectral, spectrum) = spectral(smooth, r, threads, task)?;
+    let oracle = Oracle::new(problem, Array2::eye(r), spectrum, task);
+    if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
+        return None;
+    }
+    let mut rotated = varimax_while(spectral.view(), &go_on);
+    if matches!(problem.penalty.form(), Form::NonNegative) {
+        turn_positive(&mut rotated);
+    }
+    let covariance = match problem.penalty.form() {
+        Form::Count(_) | Form::NonNegative => supports::covariance(&oracle),
+        _ => None,
+    };
+    let (value, _) = oracle.value_and_gradient(&rotated);
+    let curvature = oracle.diagonal().iter().sum::<f64>().abs();
+    let optimum = known_optimum(problem, threads, KNOWN_ROWS, &go_on);
+    // The pair sweeps need it as well, and cannot give it up.
+    smooth.spectrum_while(&go_on)?;
+    let setup = Setup {
+        dense: problem.penalty.value(rotated.view()) < value.abs(),
+        flat: curvature > FLAT * oracle.lipschitz * oracle.rows() as f64,
+        rotated,
+        spectral,
+        covariance,
+        given,
+        optimum,
+    };
+    (value.is_finite() && go_on()).then_some((oracle, setup))
 }
 
 /// Exact pairs and tangent steps in turn, until neither lowers F.
 pub(super) fn polish<P: Penalty>(
-    problem: &Problem<'_, P>,
     oracle: &Oracle<'_, P>,
     options: &Options,
-    clock: &Clock,
     from: Candidate,
     until: Option<f64>,
     sweeps: Option<u64>,
 ) -> Candidate {
     const ROUNDS: usize = 12;
+    let (problem, clock) = (oracle.problem, oracle.task.clock);
+    let until = until.or(clock.limit());
     let mut best = from;
     let mut done = 0;
     for _ in 0..ROUNDS {
@@ -789,18 +903,23 @@ pub(super) fn polish<P: Penalty>(
             oracle,
             best.x.clone(),
             TANGENT_STEPS,
-            clock.pace(until, TANGENT_STEPS),
+            oracle.pace(until, TANGENT_STEPS),
         );
         let rest = descent.stalled;
-        if descent.objective < best.objective {
-            best.x = descent.x;
-            best.objective = descent.objective;
+        if descent.objective < best.objective
+            && let Some(lower) = Candidate::new(oracle, descent.x, String::new())
+        {
+            best.take_lower(lower);
         }
+        let Some(affordable) = oracle.affordable_sweeps(&best.x) else {
+            break;
+        };
+        let limit = sweeps.map_or(affordable, |limit| {
+            limit.saturating_sub(done).min(affordable)
+        });
         let options = Options {
-            max_time: until
-                .or(clock.limit())
-                .map(|until| (until - clock.seconds()).max(0.0)),
-            max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
+            max_time: until.map(|until| (until - clock.seconds()).max(0.0)),
+            max_sweeps: Some(limit),
             ..options.clone()
         };
         let serial = Threads::serial();
@@ -809,11 +928,12 @@ pub(super) fn polish<P: Penalty>(
             break;
         };
         done += solution.sweeps;
+        oracle.pay_sweeps(&best.x, solution.iterations);
         best.take(&solution);
         if !matches!(solution.status, Status::Converged | Status::Target) {
             break;
         }
-        let size = solution.smooth_value.abs() + solution.penalty_value.abs();
+        let size = oracle.magnitude(best.smooth, best.price);
         if before - best.objective <= options.tol * size {
             best.settled = rest;
             break;
@@ -832,13 +952,16 @@ pub(super) struct Board<'a, P: Penalty> {
     /// What XᵀJX is to be.
     k: Array2<f64>,
     pub(super) best: Candidate,
-    /// F of the best point as [`Board::finish`] evaluates it: methods round differently.
-    shown: f64,
+    /// What f is all over the constraint.
+    constant: f64,
+    /// Whether the best point is not in the history yet.
+    unrecorded: bool,
     history: Vec<Record>,
     starts: Vec<StartReport>,
     iterations: u64,
     updates: u64,
-    recorded: Instant,
+    /// When the last record was made, and how long that took.
+    recorded: (f64, f64),
     pub(super) status: Option<Status>,
     pub(super) recession: Option<Recession>,
 }
@@ -851,9 +974,15 @@ impl<'a, P: Penalty> Board<'a, P> {
         first: Array2<f64>,
         monitor: &'a mut dyn Monitor,
     ) -> Self {
-        let objective = problem.objective(first.view(), &Threads::serial());
+        let k = start_constraint(first.view(), problem.signature);
+        let smooth = problem.smooth.value(first.view(), &Threads::serial());
+        let price = problem.penalty.value(first.view());
+        let objective = smooth + price;
+        let feasibility = drift(first.view(), problem.signature, k.view())
+            + problem.penalty.infeasibility(first.view());
         let mut board = Self {
-            k: start_constraint(first.view(), problem.signature),
+            constant: problem.constant(k.view()),
+            k,
             recession: None,
             problem,
             auto,
@@ -862,18 +991,21 @@ impl<'a, P: Penalty> Board<'a, P> {
             best: Candidate {
                 x: first,
                 objective,
+                smooth,
+                price,
+                feasibility,
                 name: "first point".to_owned(),
                 seconds: clock.seconds(),
                 iterations: 0,
                 updates: 0,
                 settled: false,
             },
-            shown: objective,
+            unrecorded: false,
             history: Vec::new(),
             starts: Vec::new(),
             iterations: 0,
             updates: 0,
-            recorded: Instant::now(),
+            recorded: (0.0, 0.0),
             status: None,
         };
         if board.record() == Control::Stop {
@@ -889,15 +1021,19 @@ impl<'a, P: Penalty> Board<'a, P> {
     }
 
     fn record(&mut self) -> Control {
-        self.recorded = Instant::now();
+        self.unrecorded = false;
+        let begun = self.clock.seconds();
         let record = Record {
-            seconds: self.clock.seconds(),
-            objective: self.shown,
-            feasibility: self.feasibility(self.best.x.view()),
+            seconds: begun,
+            objective: self.best.objective,
+            feasibility: self.best.feasibility,
             iterations: self.iterations,
         };
         self.history.push(record);
-        self.monitor.record(&record, self.best.x.view())
+        let control = self.monitor.record(&record, self.best.x.view());
+        let ended = self.clock.seconds();
+        self.recorded = (ended, ended - begun);
+        control
     }
 
     /// What XᵀJX is to be.
@@ -905,31 +1041,29 @@ impl<'a, P: Penalty> Board<'a, P> {
         &self.k
     }
 
-    fn feasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
-        drift(x, self.problem.signature, self.k.view()) + self.problem.penalty.infeasibility(x)
+    /// The magnitude of F at the best point.
+    pub(super) fn size(&self) -> f64 {
+        self.problem
+            .magnitude(self.best.smooth, self.best.price, self.constant)
     }
 
     /// Takes note of a new point, and of the monitor's wishes.
     pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
         let mut control = self.monitor.poll();
-        let mut better = false;
         if let Some(candidate) = candidate {
             self.iterations += candidate.iterations;
             self.updates += candidate.updates;
-            better = candidate.objective < self.best.objective;
-            if better {
+            if candidate.objective < self.best.objective {
                 self.best = candidate.clone();
-                let shown = self
-                    .problem
-                    .objective(self.best.x.view(), &Threads::serial());
-                self.shown = shown.min(self.shown);
+                self.unrecorded = true;
             }
         }
+        // A slow monitor is asked less often, and not at all when the time is up.
+        let (recorded, cost) = self.recorded;
+        let pause = if self.unrecorded { 0.0 } else { RECORD_SECONDS } + 2.0 * cost;
+        let due = self.clock.seconds() - recorded >= pause;
         // Whoever has stopped the solve is not asked again.
-        if self.status.is_none()
-            && (better || self.recorded.elapsed().as_secs_f64() > 0.1)
-            && self.record() == Control::Stop
-        {
+        if self.status.is_none() && due && !self.clock.expired() && self.record() == Control::Stop {
             control = Control::Stop;
         }
         if control == Control::Stop && self.status.is_none() {
@@ -969,37 +1103,37 @@ impl<'a, P: Penalty> Board<'a, P> {
 
     fn solve(&mut self, x0: Option<Array2<f64>>, threads: &Threads) {
         let (problem, auto, clock) = (self.problem, self.auto, self.clock);
-        let r = problem.components;
-        let (spectral, bounds) = krylov_spectral(problem.smooth, r, threads);
-        let oracle = Oracle::new(problem, Array2::eye(r), bounds);
-        let mut rotated = varimax(spectral.view());
-        if matches!(problem.penalty.form(), Form::NonNegative) {
-            turn_positive(&mut rotated);
-        }
-        let covariance = match problem.penalty.form() {
-            Form::Count(_) | Form::NonNegative => supports::covariance(&oracle),
-            _ => None,
+        let preparation = Task::new(clock, f64::INFINITY);
+        let prepared = workers::run(
+            1,
+            1,
+            clock,
+            |_| prepare(problem, x0.clone(), threads, &preparation),
+            |_| self.watch(None),
+        );
+        let Some((oracle, setup)) = prepared.into_iter().flatten().flatten().next() else {
+            if self.status.is_none() && !clock.expired() {
+                // Nothing can be compared: products overflow.
+                self.status = Some(Status::MaxSweeps);
+            }
+            return;
         };
-        let (value, _) = oracle.value_and_gradient(&rotated);
-        let curvature = problem.smooth.diagonal().iter().sum::<f64>().abs();
         let shared = Shared {
             problem,
-            dense: problem.penalty.value(rotated.view()) < value.abs(),
-            flat: curvature > FLAT * oracle.lipschitz * oracle.rows() as f64,
             oracle,
             auto,
             clock,
-            rotated,
-            spectral,
-            covariance,
-            given: x0,
+            setup: &setup,
         };
         let workers = threads.count();
-        let optimum = known_optimum(problem, threads);
+        let constant = self.constant;
         let is_optimal = |candidate: &Candidate| {
-            let size = problem.penalty.value(candidate.x.view()).abs() + candidate.objective.abs();
+            let size = problem.magnitude(candidate.smooth, candidate.price, constant);
+            let optimum = setup.optimum;
             optimum.is_some_and(|optimum| candidate.objective - optimum <= OPTIMAL * size)
         };
+        let n = problem.smooth.rows() as f64;
+        let work = (WORK * (n / WORK_ROWS).max(1.0)).min(MOST_WORK);
 
         // The starts.
         let mut plan = auto.strategies.clone().unwrap_or_else(|| shared.plan());
@@ -1009,7 +1143,7 @@ impl<'a, P: Penalty> Board<'a, P> {
         // One round for a dense solution: for ℓ1 one slow descent is better than several quick ones, for
         // ℓ0 what comes out is best improved by splitting again.
         let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
-            && shared.dense
+            && setup.dense
             && auto.starts.is_none()
             && clock.limit().is_some();
         let room = clock.left().map(|left| {
@@ -1046,7 +1180,7 @@ impl<'a, P: Penalty> Board<'a, P> {
                 }
             })
             .collect();
-        if shared.given.is_some() {
+        if setup.given.is_some() {
             tasks.insert(0, Strategy::Given);
             portions.insert(0, 1.0);
         }
@@ -1075,7 +1209,8 @@ impl<'a, P: Penalty> Board<'a, P> {
             workers,
             clock,
             |k| {
-                shared.start(
+                let task = Task::new(clock, STARTS_WORK * work / tasks.len() as f64);
+                shared.during(&task).start(
                     tasks[k],
                     k,
                     tasks[..k].contains(&tasks[k]),
@@ -1083,8 +1218,9 @@ impl<'a, P: Penalty> Board<'a, P> {
                     allotted.map(|a| a.max(1)),
                 )
             },
-            |candidate| self.watch(candidate),
+            |candidate| self.watch(candidate.and_then(Option::as_ref)),
         );
+        let found: Vec<Option<Candidate>> = found.into_iter().map(Option::flatten).collect();
         self.settle_best(before, &found);
         self.report(&found);
         let mut found: Vec<Candidate> = found.into_iter().flatten().collect();
@@ -1119,7 +1255,8 @@ impl<'a, P: Penalty> Board<'a, P> {
             |k| {
                 let mut candidate = found[k].clone();
                 (candidate.iterations, candidate.updates) = (0, 0);
-                shared.polish(candidate, until, remaining)
+                let task = Task::new(clock, POLISH_WORK * work / found.len() as f64);
+                shared.during(&task).polish(candidate, until, remaining)
             },
             |candidate| self.watch(candidate),
         );
@@ -1144,7 +1281,7 @@ impl<'a, P: Penalty> Board<'a, P> {
             });
             return;
         }
-        self.perturb(&shared, workers);
+        self.perturb(&shared, workers, work);
     }
 
     /// Rounds of perturbation without a time limit: as many as a small problem can afford.
@@ -1154,7 +1291,7 @@ impl<'a, P: Penalty> Board<'a, P> {
     }
 
     /// Perturb and descend while there is time.
-    fn perturb(&mut self, shared: &Shared<'_, P>, workers: usize) {
+    fn perturb(&mut self, shared: &Shared<'_, P>, workers: usize, work: f64) {
         let clock = self.clock;
         let limit = clock.limit();
         let width = if limit.is_some() { workers } else { FREE_WIDTH };
@@ -1163,6 +1300,7 @@ impl<'a, P: Penalty> Board<'a, P> {
         } else {
             self.free_rounds()
         };
+        let work = PERTURB_WORK * work / (rounds.min(FREE_ROUNDS) * width + 1) as f64;
         let ways = shared.perturbations();
         // (improvements, attempts) of every way; that of the best start comes first, and one whose start
         // came out far from the best is not expected to do better from there, unless it only changes
@@ -1181,8 +1319,7 @@ impl<'a, P: Penalty> Board<'a, P> {
                     way,
                     Strategy::Supports | Strategy::Forward | Strategy::Partition
                 );
-                let promising =
-                    local || !(near.is_finite() && near > NEAR * self.best.objective.abs());
+                let promising = local || !(near.is_finite() && near > NEAR * self.size());
                 let hope = if self.best.name == name {
                     2.0
                 } else if promising {
@@ -1221,7 +1358,7 @@ impl<'a, P: Penalty> Board<'a, P> {
                 .max(1);
             let chosen: Vec<usize> = (0..width).map(|w| order[w % promising]).collect();
             let base = self.best.x.clone();
-            let before = self.best.objective;
+            let (before, size) = (self.best.objective, self.size());
             let first = index;
             index += width as u64;
             let best = self.best.clone();
@@ -1231,29 +1368,34 @@ impl<'a, P: Penalty> Board<'a, P> {
                 clock,
                 |w| {
                     let stop = limit.map(|_| clock.seconds() + seconds);
-                    let candidate =
-                        shared.perturb(&base, ways[chosen[w]], first + w as u64, 0.7 * seconds);
+                    let task = Task::new(clock, work);
+                    let shared = shared.during(&task);
+                    let way = ways[chosen[w]];
+                    let candidate = shared.perturb(&base, way, first + w as u64, 0.7 * seconds)?;
                     // A fresh point has nothing to show before its descent.
-                    let fresh = ways[chosen[w]] == Strategy::Dense;
-                    if fresh || candidate.objective < before + PROMISING * before.abs() {
-                        shared.polish(candidate, stop, None)
-                    } else {
-                        candidate
-                    }
+                    let fresh = way == Strategy::Dense;
+                    Some(
+                        if fresh || candidate.objective < before + PROMISING * size {
+                            shared.polish(candidate, stop, None)
+                        } else {
+                            candidate
+                        },
+                    )
                 },
-                |candidate| self.watch(candidate),
+                |candidate| self.watch(candidate.and_then(Option::as_ref)),
             );
+            let found: Vec<Option<Candidate>> = found.into_iter().map(Option::flatten).collect();
             self.settle_best(best, &found);
             self.report(&found);
             for (w, candidate) in found.iter().enumerate() {
                 let gained = candidate
                     .as_ref()
-                    .is_some_and(|c| c.objective < before - 1e-12 * before.abs());
+                    .is_some_and(|c| c.objective < before - GAIN * size);
                 let way = &mut record[chosen[w]];
                 way.0 = 0.7 * way.0 + if gained { 1.0 } else { 0.0 };
                 way.1 = 0.7 * way.1 + 1.0;
             }
-            idle = if self.best.objective < before - 1e-12 * before.abs() {
+            idle = if self.best.objective < before - GAIN * size {
                 0
             } else {
                 idle + 1
@@ -1268,7 +1410,8 @@ impl<'a, P: Penalty> Board<'a, P> {
                 |_| {
                     let mut candidate = best.clone();
                     (candidate.iterations, candidate.updates) = (0, 0);
-                    shared.polish(candidate, clock.limit(), None)
+                    let task = Task::new(clock, work);
+                    shared.during(&task).polish(candidate, clock.limit(), None)
                 },
                 |candidate| self.watch(candidate),
             );
@@ -1289,16 +1432,11 @@ impl<'a, P: Penalty> Board<'a, P> {
     }
 
     fn finish(mut self) -> AutoSolution {
-        let x = std::mem::take(&mut self.best.x);
-        let serial = Threads::serial();
-        let smooth_value = self.problem.smooth.value(x.view(), &serial);
-        let penalty_value = self.problem.penalty.value(x.view());
-        let objective = smooth_value + penalty_value;
-        let feasibility = self.feasibility(x.view());
+        let objective = self.best.objective;
         let last = Record {
             seconds: self.clock.seconds(),
             objective,
-            feasibility,
+            feasibility: self.best.feasibility,
             iterations: self.iterations,
         };
         for record in &mut self.history {
@@ -1312,11 +1450,11 @@ impl<'a, P: Penalty> Board<'a, P> {
         });
         AutoSolution {
             solution: Solution {
-                x,
+                x: self.best.x,
                 objective,
-                smooth_value,
-                penalty_value,
-                feasibility,
+                smooth_value: self.best.smooth,
+                penalty_value: self.best.price,
+                feasibility: self.best.feasibility,
                 status,
                 iterations: self.iterations,
                 sweeps: self.iterations / (n * (n - 1) / 2),

@@ -14,18 +14,22 @@
 //! entries at first, half as many after every failure, and end with pairs one by one.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::clock::Clock;
-use super::escape;
+use super::clock::{Clock, Task};
 use super::geometry::{project_on_support, symmetric};
 use super::oracle::Oracle;
+use super::{escape, workers};
 use crate::error::{Error, Result};
 use crate::penalty::{L0, Penalty};
 use crate::signature::Signature;
+use crate::smooth::require_quadratic;
 use crate::solver::{Control, Monitor, Options, Problem, Record, Solution, Status, drift};
+use crate::start::START_TOLERANCE;
+use crate::threads::Threads;
 
 /// Tangent steps of a trial, after how many it must be promising, and steps of the returned point.
 const TRIAL_STEPS: usize = 40;
@@ -43,11 +47,14 @@ const ADDITIONS: usize = 6;
 /// Single additions tried when one is needed to reach the count.
 const FORCED_ADDITIONS: usize = 200;
 
-/// Least gain of an exchange, relative to |f|: smaller ones are many and change nothing that matters.
+/// Least gain of an exchange, relative to |f| less its constant: smaller ones are many and change nothing that matters.
 const LEAST_GAIN: f64 = 1e-6;
 
 /// Most accepted exchanges.
 const EXCHANGES: usize = 1000;
+
+/// Most work without a time limit, see [`Task`].
+const WORK: f64 = 2e10;
 
 /// Largest first value of an added entry.
 const FIRST_VALUE: f64 = 0.3;
@@ -73,11 +80,13 @@ struct Candidates {
 ///
 /// The penalty only prices the returned point: its objective is `f + λ·count`. Without a time limit
 /// the result depends on the arguments alone. The status is [`Status::Converged`] when no exchange
-/// that was tried lowers f by 1e-6 of |f|; None when no point with that many nonzeros was found near `x0`, or not
-/// in time.
+/// that was tried lowers f by 1e-6 of the part of it that is not constant, and [`Status::MaxSweeps`] when the
+/// work that is done without a time limit (some ten seconds) did not reach that; None when no point with
+/// that many nonzeros was found near `x0`, or not in time.
 ///
 /// # Errors
-/// If the problem, the options or `x0` are not valid, or `count` is not between r and n·r.
+/// If the problem, the options or `x0` are not valid, the signature is not all +1, `x0` does not have
+/// orthonormal columns, or `count` is not between r and n·r.
 pub fn minimize_at_count(
     problem: &Problem<'_, L0>,
     x0: ArrayView2<'_, f64>,
@@ -87,11 +96,18 @@ pub fn minimize_at_count(
 ) -> Result<Option<Solution>> {
     let started = Instant::now();
     problem.check()?;
+    require_quadratic(problem.smooth)?;
     let (n, r) = (problem.smooth.rows(), problem.components);
-    if x0.dim() != (n, r) {
+    options.check(n)?;
+    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
+        return Err(Error::invalid("signature", "must be all +1"));
+    }
+    problem.check_start(x0)?;
+    let gap = feasibility(x0);
+    if !(gap <= START_TOLERANCE * (r as f64).sqrt()) {
         return Err(Error::invalid(
             "x0",
-            format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
+            format!("must have orthonormal columns, ‖XᵀX − I‖_F is {gap:.3e}"),
         ));
     }
     if !(r..=n * r).contains(&count) {
@@ -108,40 +124,72 @@ pub fn minimize_at_count(
         components: r,
     };
     let clock = Clock::new(started, options.max_time);
-    let mut search = Search {
-        oracle: Oracle::new(&unpriced, Array2::eye(r), problem.smooth.hessian_bounds()),
-        clock: &clock,
-        diagonal: problem.smooth.diagonal(),
-        price: problem.penalty.lambda * count as f64,
-        tolerance: options.tol,
-        monitor,
-        history: Vec::new(),
-    };
-    let Some(mut point) = search.at_count(x0.to_owned(), count) else {
+    let task = Task::new(&clock, WORK);
+    let price = problem.penalty.lambda * count as f64;
+    let constant = problem.constant(Array2::eye(r).view());
+    let news = Mutex::new(Vec::new());
+    let mut history: Vec<Record> = Vec::new();
+    let mut interrupted = false;
+    // The search runs beside the calling thread, which alone can ask the monitor.
+    let found = workers::run(
+        1,
+        1,
+        &clock,
+        |_| {
+            let go_on = || !task.expired();
+            let spectrum = problem.smooth.spectrum_while(&go_on)?;
+            let search = Search {
+                oracle: Oracle::new(&unpriced, Array2::eye(r), spectrum, &task),
+                constant,
+                price,
+                tolerance: options.tol,
+                news: &news,
+            };
+            let mut point = search.at_count(x0.to_owned(), count)?;
+            let status = search.exchange(&mut point);
+            Some((point.x, status))
+        },
+        |_| {
+            let mut control = monitor.poll();
+            let rows = news.lock().map(|mut rows| std::mem::take(&mut *rows));
+            for (record, x) in rows.unwrap_or_default() {
+                let record: Record = record;
+                history.push(record);
+                if !interrupted && monitor.record(&record, ArrayView2::from(&x)) == Control::Stop {
+                    control = Control::Stop;
+                }
+            }
+            interrupted |= control == Control::Stop;
+            control
+        },
+    );
+    let Some((x, status)) = found.into_iter().flatten().flatten().next() else {
         return Ok(None);
     };
-    let status = search.exchange(&mut point);
-    let smooth_value = problem.smooth.value(point.x.view(), &search.oracle.serial);
-    let penalty_value = problem.penalty.value(point.x.view());
-    let feasibility = feasibility(&point.x);
+    let smooth_value = problem.smooth.value(x.view(), &Threads::serial());
+    let penalty_value = problem.penalty.value(x.view());
+    let feasibility = feasibility(x.view());
     let last = Record {
         seconds: clock.seconds(),
         objective: smooth_value + penalty_value,
         feasibility,
         iterations: 0,
     };
-    let mut history = search.history;
     for record in &mut history {
         record.objective = record.objective.max(last.objective);
     }
     history.push(last);
     Ok(Some(Solution {
-        x: point.x,
+        x,
         objective: last.objective,
         smooth_value,
         penalty_value,
         feasibility,
-        status,
+        status: if interrupted {
+            Status::Interrupted
+        } else {
+            status
+        },
         iterations: 0,
         sweeps: 0,
         updates: 0,
@@ -151,9 +199,9 @@ pub fn minimize_at_count(
     }))
 }
 
-fn feasibility(x: &Array2<f64>) -> f64 {
+fn feasibility(x: ArrayView2<'_, f64>) -> f64 {
     let eye = Array2::eye(x.ncols());
-    drift(x.view(), &Signature::stiefel(x.nrows()), eye.view())
+    drift(x, &Signature::stiefel(x.nrows()), eye.view())
 }
 
 fn nonzeros(x: &Array2<f64>) -> usize {
@@ -162,17 +210,17 @@ fn nonzeros(x: &Array2<f64>) -> usize {
 
 struct Search<'a> {
     oracle: Oracle<'a, L0>,
-    clock: &'a Clock,
-    diagonal: Vec<f64>,
+    /// What f is all over the constraint.
+    constant: f64,
     price: f64,
     tolerance: f64,
-    monitor: &'a mut dyn Monitor,
-    history: Vec<Record>,
+    /// Points on the way, for the calling thread.
+    news: &'a Mutex<Vec<(Record, Array2<f64>)>>,
 }
 
 impl Search<'_> {
     fn descended(&self, x: Array2<f64>, steps: usize) -> Point {
-        let descent = escape::descend(&self.oracle, x, steps, self.clock.pace(None, steps));
+        let descent = escape::descend(&self.oracle, x, steps, self.oracle.pace(None, steps));
         Point {
             x: descent.x,
             value: descent.objective,
@@ -181,12 +229,13 @@ impl Search<'_> {
 
     fn candidates(&self, x: &Array2<f64>) -> Candidates {
         let (_, gradient) = self.oracle.value_and_gradient(x);
+        let diagonal = self.oracle.diagonal();
         let multiplier = symmetric(&x.t().dot(&gradient));
         let residual = &gradient - &x.dot(&multiplier);
         let mut drops = Vec::new();
         let mut additions = Vec::new();
         for ((i, k), &value) in x.indexed_iter() {
-            let gap = 0.5 * (self.diagonal[i] - multiplier[[k, k]]);
+            let gap = 0.5 * (diagonal[i] - multiplier[[k, k]]);
             if value != 0.0 {
                 let square = value * value;
                 drops.push((gap * square / (1.0 - square).max(f64::EPSILON), (i, k)));
@@ -222,10 +271,11 @@ impl Search<'_> {
         for &(_, value, entry) in additions {
             moved[entry] = value;
         }
-        let projected = project_on_support(&moved, &moved)?;
-        let (before, _) = self.oracle.value_and_gradient(&projected);
+        let projected = project_on_support(&self.oracle.manifold, &moved, &moved)?;
+        let before = self.oracle.objective(&projected);
         let probe = self.descended(projected, PROBE_STEPS);
-        if 2.0 * probe.value - before > worth {
+        // Not a number when the time is up.
+        if !(2.0 * probe.value - before <= worth) {
             return None;
         }
         let point = self.descended(probe.x, TRIAL_STEPS - PROBE_STEPS);
@@ -233,10 +283,10 @@ impl Search<'_> {
     }
 
     /// Drops or adds entries until there are `count`.
-    fn at_count(&mut self, x: Array2<f64>, count: usize) -> Option<Point> {
+    fn at_count(&self, x: Array2<f64>, count: usize) -> Option<Point> {
         let mut point = Point {
             value: f64::INFINITY,
-            x: project_on_support(&x, &x)?,
+            x: project_on_support(&self.oracle.manifold, &x, &x)?,
         };
         loop {
             let now = nonzeros(&point.x);
@@ -244,9 +294,9 @@ impl Search<'_> {
                 if point.value == f64::INFINITY {
                     point = self.descended(point.x, TRIAL_STEPS);
                 }
-                return Some(point);
+                return point.value.is_finite().then_some(point);
             }
-            if self.clock.expired() || self.monitor.poll() == Control::Stop {
+            if self.oracle.task.expired() {
                 return None;
             }
             let candidates = self.candidates(&point.x);
@@ -304,10 +354,8 @@ impl Search<'_> {
     }
 
     /// Exchanges entries while that lowers f.
-    fn exchange(&mut self, point: &mut Point) -> Status {
-        if self.record(point) == Control::Stop {
-            return Status::Interrupted;
-        }
+    fn exchange(&self, point: &mut Point) -> Status {
+        self.record(point);
         let mut width = (nonzeros(&point.x) / 8).max(1);
         for _ in 0..EXCHANGES {
             let candidates = self.candidates(&point.x);
@@ -315,16 +363,10 @@ impl Search<'_> {
                 let found = if width > 1 {
                     self.exchanged(point, &candidates, width)
                 } else {
-                    match self.single(point, &candidates) {
-                        Ok(found) => found,
-                        Err(status) => return status,
-                    }
+                    self.single(point, &candidates)
                 };
-                if self.monitor.poll() == Control::Stop {
-                    return Status::Interrupted;
-                }
-                if self.clock.expired() {
-                    return Status::MaxTime;
+                if let Some(ended) = self.ended() {
+                    return ended;
                 }
                 if found.is_some() || width == 1 {
                     break found;
@@ -333,19 +375,26 @@ impl Search<'_> {
             };
             let Some(better) = better else { break };
             *point = better;
-            if self.record(point) == Control::Stop {
-                return Status::Interrupted;
-            }
+            self.record(point);
         }
         let last = self.descended(point.x.clone(), FINAL_STEPS);
         if last.value < point.value && nonzeros(&last.x) == nonzeros(&point.x) {
             *point = last;
         }
-        Status::Converged
+        self.ended().unwrap_or(Status::Converged)
+    }
+
+    /// Whether the time or the work is spent.
+    fn ended(&self) -> Option<Status> {
+        if self.oracle.task.expired() {
+            return Some(Status::MaxTime);
+        }
+        (self.oracle.task.clock.limit().is_none() && self.oracle.task.left() == 0.0)
+            .then_some(Status::MaxSweeps)
     }
 
     fn improves(&self, trial: Option<Point>, point: &Point) -> Option<Point> {
-        let least = self.tolerance.max(LEAST_GAIN) * point.value.abs();
+        let least = self.tolerance.max(LEAST_GAIN) * (point.value - self.constant).abs();
         trial.filter(|trial| trial.value < point.value - least)
     }
 
@@ -370,11 +419,7 @@ impl Search<'_> {
     }
 
     /// The first single exchange that lowers f.
-    fn single(
-        &mut self,
-        point: &Point,
-        candidates: &Candidates,
-    ) -> std::result::Result<Option<Point>, Status> {
+    fn single(&self, point: &Point, candidates: &Candidates) -> Option<Point> {
         let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
         for (a, drop) in candidates.drops.iter().take(DROPS).enumerate() {
             for (b, addition) in candidates.additions.iter().take(ADDITIONS).enumerate() {
@@ -389,27 +434,23 @@ impl Search<'_> {
                 &candidates.additions[b..=b],
                 point.value,
             );
-            if let Some(better) = self.improves(trial, point) {
-                return Ok(Some(better));
-            }
-            if self.monitor.poll() == Control::Stop {
-                return Err(Status::Interrupted);
-            }
-            if self.clock.expired() {
-                return Err(Status::MaxTime);
+            let better = self.improves(trial, point);
+            if better.is_some() || self.ended().is_some() {
+                return better;
             }
         }
-        Ok(None)
+        None
     }
 
-    fn record(&mut self, point: &Point) -> Control {
+    fn record(&self, point: &Point) {
         let record = Record {
-            seconds: self.clock.seconds(),
+            seconds: self.oracle.task.clock.seconds(),
             objective: point.value + self.price,
-            feasibility: feasibility(&point.x),
+            feasibility: feasibility(point.x.view()),
             iterations: 0,
         };
-        self.history.push(record);
-        self.monitor.record(&record, point.x.view())
+        if let Ok(mut news) = self.news.lock() {
+            news.push((record, point.x.clone()));
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! How long a method may run: by the clock when there is a time limit, by counted steps otherwise.
+//! How long a method may run: by the clock when there is a time limit, by counted work otherwise.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The clock of one solve, shared by all its workers.
@@ -46,14 +46,69 @@ impl Clock {
     pub(super) fn expired(&self) -> bool {
         self.stopped() || self.limit.is_some_and(|limit| self.seconds() >= limit)
     }
+}
 
-    /// A pace from now until `until` (seconds of this clock), or over `steps` without a limit.
+/// One task of a solve: its share of the time limit, or of the work where there is none.
+///
+/// Work is counted in multiply-adds of a matrix product, other operations in what takes as long; so
+/// what a task returns depends neither on the machine's load nor on the number of threads. Every
+/// primitive says what it has cost. When the clock has expired, primitives return at once, with
+/// whatever they have: points are checked before they are accepted, see
+/// [`Candidate`](super::auto::Candidate).
+#[derive(Debug)]
+pub(super) struct Task<'a> {
+    pub(super) clock: &'a Clock,
+    spent: AtomicU64,
+    budget: u64,
+}
+
+impl<'a> Task<'a> {
+    pub(super) fn new(clock: &'a Clock, budget: f64) -> Self {
+        Self {
+            clock,
+            spent: AtomicU64::new(0),
+            budget: budget as u64,
+        }
+    }
+
+    /// Takes note of work that was done.
+    pub(super) fn spend(&self, work: f64) {
+        self.spent.fetch_add(work as u64, Ordering::Relaxed);
+    }
+
+    fn spent(&self) -> f64 {
+        self.spent.load(Ordering::Relaxed) as f64
+    }
+
+    /// Work that is left.
+    pub(super) fn left(&self) -> f64 {
+        (self.budget as f64 - self.spent()).max(0.0)
+    }
+
+    /// Whether nothing that is still to come can be used.
+    pub(super) fn expired(&self) -> bool {
+        self.clock.expired()
+    }
+
+    /// A pace from now until `until` (seconds of the clock), or without a time limit over `steps`, or
+    /// until the task's work is done.
     pub(super) fn pace(&self, until: Option<f64>, steps: usize) -> Pace<'_> {
         Pace {
-            clock: self,
-            from: self.seconds(),
-            until: until.filter(|_| self.limit.is_some()),
+            task: self,
+            until: match self.clock.limit() {
+                Some(limit) => until.unwrap_or(limit),
+                None => self.budget as f64,
+            },
+            from: self.now(),
             steps,
+        }
+    }
+
+    /// Seconds of the clock, or the work done where there is no time limit.
+    fn now(&self) -> f64 {
+        match self.clock.limit() {
+            Some(_) => self.clock.seconds(),
+            None => self.spent(),
         }
     }
 }
@@ -61,31 +116,30 @@ impl Clock {
 /// Progress of one method from 0 to 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace<'a> {
-    pub(super) clock: &'a Clock,
+    pub(super) task: &'a Task<'a>,
     from: f64,
-    until: Option<f64>,
+    until: f64,
     steps: usize,
 }
 
 impl<'a> Pace<'a> {
-    /// Progress after `step` steps; 1 when the time is up.
+    /// Progress after `step` steps; 1 when the time is up or the work is done.
     pub(super) fn progress(&self, step: usize) -> f64 {
-        if self.clock.stopped() {
+        if self.task.expired() {
             return 1.0;
         }
-        let ratio = match self.until {
-            Some(until) => (self.clock.seconds() - self.from) / (until - self.from).max(1e-6),
+        let ratio = (self.task.now() - self.from) / (self.until - self.from).max(1e-6);
+        let counted = match self.task.clock.limit() {
+            Some(_) => 0.0,
             None => step as f64 / self.steps.max(1) as f64,
         };
-        ratio.min(1.0)
+        ratio.max(counted).min(1.0)
     }
 
-    /// The part of this pace up to `share`, or the part after it.
+    /// The part of this pace up to `share`.
     pub(super) fn first(&self, share: f64) -> Pace<'a> {
         Pace {
-            until: self
-                .until
-                .map(|until| self.from + share * (until - self.from)),
+            until: self.from + share * (self.until - self.from),
             steps: (self.steps as f64 * share).ceil() as usize,
             ..*self
         }
@@ -94,8 +148,8 @@ impl<'a> Pace<'a> {
     /// From now, which is progress `from`, to progress `to`.
     pub(super) fn part(&self, from: f64, to: f64) -> Pace<'a> {
         Pace {
-            from: self.clock.seconds(),
-            until: self.until.map(|until| self.from + to * (until - self.from)),
+            from: self.task.now(),
+            until: self.from + to * (self.until - self.from),
             steps: (self.steps as f64 * (to - from)).ceil() as usize,
             ..*self
         }
@@ -104,7 +158,7 @@ impl<'a> Pace<'a> {
     /// From now to the end, `share` of the steps.
     pub(super) fn rest(&self, share: f64) -> Pace<'a> {
         Pace {
-            from: self.clock.seconds(),
+            from: self.task.now(),
             steps: (self.steps as f64 * share).ceil() as usize,
             ..*self
         }

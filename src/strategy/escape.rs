@@ -26,7 +26,7 @@ use super::oracle::{Oracle, soft};
 use crate::certificate::inexact_conjugate_gradients;
 use crate::penalty::{Form, Penalty, Weights};
 
-/// Decrease, relative to |f| + |h|, at which the descent ends.
+/// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
 pub(super) const STALL: f64 = 1e-12;
 
 /// Entries below this are zero when X ≥ 0.
@@ -124,6 +124,9 @@ fn tangent_step<P: Penalty>(
     };
     let (mut step, mut error) = evaluate(lambda, &mut weight);
     for _ in 0..newton_steps {
+        if oracle.manifold.refuses(x, 2) {
+            break;
+        }
         let size = square(&error);
         let tangent = if mixed { 1e-10 } else { 1e-18 };
         if size <= tangent * square(&step) || size <= 1e-30 {
@@ -134,17 +137,24 @@ fn tangent_step<P: Penalty>(
         } else {
             0.0
         };
+        // For tΛ, which has no unit.
         let operator = |d: &Array2<f64>| {
+            if oracle.manifold.refuses(x, 2) {
+                return Array2::zeros(d.dim());
+            }
             let mut lifted = normals.dot(d);
             lifted *= &weight;
-            let mut image = symmetric(&normals.t().dot(&lifted)) * t;
-            image.scaled_add(damping.max(LEAST_DAMPING) * t, d);
+            let mut image = symmetric(&normals.t().dot(&lifted));
+            image.scaled_add(damping.max(LEAST_DAMPING), d);
             image
         };
-        let newton = inexact_conjugate_gradients(operator, &error, gradients, tolerance);
+        let newton = inexact_conjugate_gradients(operator, &error, gradients, tolerance) / t;
         let mut length = 1.0;
         let mut improved = false;
         for _ in 0..8 {
+            if oracle.manifold.refuses(x, 2) {
+                break;
+            }
             let trial = &*lambda + &(&newton * length);
             let mut trial_weight = weight.clone();
             let (trial_step, trial_error) = evaluate(&trial, &mut trial_weight);
@@ -200,6 +210,14 @@ pub(super) fn descend<P: Penalty>(
     let (mut smooth, mut gradient) = oracle.value_and_gradient(&x);
     let mut price = penalty.value(x.view());
     let mut objective = smooth + price;
+    if !objective.is_finite() {
+        // The time ran out, or there is nothing to compare.
+        return Descent {
+            x,
+            objective: f64::INFINITY,
+            stalled: false,
+        };
+    }
     let mut lambda = oracle.manifold.multiplier(&x, &gradient);
     let mut t = 1.0 / oracle.lipschitz;
     let (shortest, longest) = (1e-3 / oracle.lipschitz, 1e3 / oracle.lipschitz);
@@ -215,7 +233,10 @@ pub(super) fn descend<P: Penalty>(
     while !stalled && steps < limit && pace.progress(steps) < 1.0 {
         let direction = tangent_step(oracle, &x, &gradient, t, &mut lambda);
         let norm2 = square(&direction);
-        let size = smooth.abs() + price.abs();
+        let size = oracle.magnitude(oracle.full(smooth), price);
+        if pace.task.expired() {
+            break;
+        }
         if !(norm2 / t > 1e-16 * size) {
             stalled = true;
             break;
@@ -223,6 +244,9 @@ pub(super) fn descend<P: Penalty>(
         let mut accepted = None;
         let mut length = 1.0;
         for _ in 0..12 {
+            if pace.task.expired() {
+                break;
+            }
             if let Some(next) = retract(oracle, &x, &direction, length) {
                 let (value, next_gradient) = oracle.value_and_gradient(&next);
                 let next_price = penalty.value(next.view());
@@ -232,18 +256,15 @@ pub(super) fn descend<P: Penalty>(
                 }
             }
             length *= 0.4;
-            if pace.clock.expired() {
-                break;
-            }
         }
         let Some((next, value, next_price, next_gradient)) = accepted else {
             // A shorter proximal step has a better model; give up when it is short already.
-            if t > short && !pace.clock.expired() {
+            if t > short && !pace.task.expired() {
                 t = (0.1 * t).max(shortest);
                 steps += 1;
                 continue;
             }
-            stalled = !pace.clock.expired();
+            stalled = !pace.task.expired();
             break;
         };
         let moved = &next - &x;
@@ -258,7 +279,7 @@ pub(super) fn descend<P: Penalty>(
             product / square(&turned)
         };
         if proposal.is_finite() {
-            t = proposal.clamp(shortest, longest);
+            t = proposal.max(shortest).min(longest);
         }
         let gained = objective - (value + next_price);
         (x, smooth, price, gradient) = (next, value, next_price, next_gradient);
@@ -271,7 +292,7 @@ pub(super) fn descend<P: Penalty>(
     }
     Descent {
         x,
-        objective,
+        objective: oracle.full(objective),
         stalled,
     }
 }

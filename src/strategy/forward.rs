@@ -18,8 +18,15 @@ use super::clock::Pace;
 use super::oracle::Oracle;
 use crate::penalty::Penalty;
 
-/// Rows that join in one step of a pace.
+/// Rows that join in one step of a pace, and as how many joins a column that is emptied counts.
 const JOINS_PER_STEP: usize = 300;
+const JOINS_PER_ROUND: usize = 10;
+
+/// Work of a scan for the best row, per row.
+const SCAN: usize = 10;
+
+/// Relative gain that counts.
+const GAIN: f64 = 1e-12;
 
 /// Power iterations when a row has joined, and when the column is complete.
 const REFINEMENTS: usize = 3;
@@ -71,6 +78,12 @@ impl Grower<'_> {
     /// Power iterations on the rows of a column; then its image.
     fn refine(&self, column: &mut Column, iterations: usize) {
         let s = column.rows.len();
+        if self.pace.task.expired() {
+            return;
+        }
+        self.pace
+            .task
+            .spend((s * (s * (iterations + 2) + self.p.ncols())) as f64);
         let mut local = Vec::with_capacity(s * s);
         for &i in &column.rows {
             let row = self.p.row(i);
@@ -133,6 +146,7 @@ impl Grower<'_> {
 
     /// The free row whose joining lowers the cost most, and what the value would at least be.
     fn best_join(&self, column: &Column, free: &[bool]) -> Option<(usize, f64)> {
+        self.pace.task.spend((SCAN * self.p.ncols()) as f64);
         let mu = column.value;
         let (mut best, mut largest) = (None, mu + 2.0 * self.price);
         for (j, ((&b, &d), &free)) in column
@@ -212,7 +226,10 @@ impl Grower<'_> {
     /// Rows that no longer pay leave, the worst first.
     fn prune(&self, column: &mut Column, free: &mut [bool]) -> bool {
         let mut changed = false;
-        while column.rows.len() > 1 {
+        while column.rows.len() > 1 && !self.pace.task.expired() {
+            self.pace
+                .task
+                .spend((self.p.ncols() + SCAN * column.rows.len()) as f64);
             let loss = |k: usize| {
                 let (i, v) = (column.rows[k], column.vector[k]);
                 let rest = 1.0 - v * v;
@@ -272,7 +289,7 @@ impl Grower<'_> {
                     trial_free[left] = true;
                     self.grow(&mut trial, &mut trial_free);
                     self.refine(&mut trial, FINAL_REFINEMENTS);
-                    if self.cost(&trial) < self.cost(column) - 1e-12 * column.value.abs() {
+                    if self.cost(&trial) < self.cost(column) - GAIN * column.value.abs() {
                         *column = trial;
                         free.copy_from_slice(&trial_free);
                         better = true;
@@ -429,6 +446,8 @@ pub(super) fn improve<P: Penalty>(
     let mut order: Vec<usize> = (0..r).collect();
     let mut seeds: Vec<usize> = Vec::with_capacity(n);
     while !grower.is_late() {
+        // Every round counts, also one in which no row joins.
+        grower.joins += JOINS_PER_ROUND;
         let group = if r == 1 {
             1
         } else {
@@ -447,6 +466,7 @@ pub(super) fn improve<P: Penalty>(
         for _ in &emptied {
             seeds.clear();
             seeds.extend((0..n).filter(|&i| trial_free[i]));
+            pace.task.spend(n as f64);
             let tried: Vec<usize> = (0..SEEDS.min(seeds.len()))
                 .map(|_| seeds[rng.random_range(0..seeds.len())])
                 .collect();
@@ -457,7 +477,7 @@ pub(super) fn improve<P: Penalty>(
             trial_free = marks;
             grown.push(column);
         }
-        if grown.len() == emptied.len() && after < before - 1e-12 * before.abs() {
+        if grown.len() == emptied.len() && after < before - GAIN * before.abs() {
             for (&k, column) in emptied.iter().zip(grown) {
                 columns[k] = column;
             }

@@ -7,19 +7,24 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::clock::Task;
 use crate::certificate::conjugate_gradients;
 use crate::linalg;
 use crate::signature::Signature;
+use crate::smooth::GoOn;
 use crate::solver::{drift, repair_dense, signed};
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
 
 /// Drift up to which a projected point counts as feasible.
-pub(super) const FEASIBLE: f64 = 1e-11;
+const FEASIBLE: f64 = 5e-13;
 
 /// The same for mixed signs, relative to ‖X‖²/r.
 const MIXED_FEASIBLE: f64 = 2e-14;
+
+/// What a multiply-add of a product of an n×r with an r×r matrix costs, relative to one of C X.
+const TALL: f64 = 2.5;
 
 /// ⟨A, B⟩.
 pub(super) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
@@ -78,12 +83,20 @@ pub(super) fn tangent(x: &Array2<f64>, direction: &Array2<f64>) -> Array2<f64> {
 /// The columns of `loadings` rotated towards simple structure: the fixed point of the varimax
 /// criterion, the rotation being the polar factor of its gradient (Kaiser 1958).
 pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
+    varimax_while(loadings, &|| true)
+}
+
+/// [`varimax`], as far as it has come when `go_on` says no.
+pub(super) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
     const STEPS: usize = 60;
     const TOLERANCE: f64 = 1e-5;
     let n = loadings.nrows() as f64;
     let mut turned = loadings.to_owned();
     let mut previous = 0.0;
     for _ in 0..STEPS {
+        if !go_on() {
+            break;
+        }
         let means = turned.mapv(|v| v * v).sum_axis(Axis(0)) / n;
         let target = turned.mapv(|v| v * v * v) - &turned * &means;
         let (u, singular, v) = linalg::svd(loadings.t().dot(&target).view());
@@ -102,12 +115,29 @@ pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
 pub(super) struct Manifold<'a> {
     pub(super) signature: &'a Signature,
     pub(super) k: Array2<f64>,
+    /// Who pays, and says when it is too late.
+    task: Option<&'a Task<'a>>,
 }
 
 impl<'a> Manifold<'a> {
     /// {XᵀX = I}, or whatever `signature` and K say.
-    pub(super) fn new(signature: &'a Signature, k: Array2<f64>) -> Self {
-        Self { signature, k }
+    pub(super) fn new(
+        signature: &'a Signature,
+        k: Array2<f64>,
+        task: Option<&'a Task<'a>>,
+    ) -> Self {
+        Self { signature, k, task }
+    }
+
+    /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
+    /// not, they are paid for.
+    pub(super) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
+        let Some(task) = self.task else {
+            return false;
+        };
+        let r = x.ncols();
+        task.spend(TALL * (products * x.len() * (r + 2)) as f64);
+        task.expired()
     }
 
     /// JX, which spans the normal space {JXΛ : Λ = Λᵀ}.
@@ -162,6 +192,9 @@ impl<'a> Manifold<'a> {
         let mut x = x.clone();
         let mut before = f64::INFINITY;
         for step in 0..=NEWTON {
+            if self.refuses(&x, 2) {
+                return None;
+            }
             let normals = self.normals(&x).into_owned();
             let gap = &self.k - &normals.t().dot(&x);
             let size = square(&gap).sqrt();
@@ -175,6 +208,10 @@ impl<'a> Manifold<'a> {
             before = size;
             let lift = |lambda: &Array2<f64>| masked(normals.dot(lambda), &x);
             let operator = |lambda: &Array2<f64>| {
+                // Too late: the zero ends the iteration.
+                if self.refuses(&x, 2) {
+                    return Array2::zeros(lambda.dim());
+                }
                 let product = normals.t().dot(&lift(lambda));
                 &product + &product.t()
             };
@@ -203,25 +240,31 @@ fn has_empty_column(x: &Array2<f64>) -> bool {
 
 /// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
 /// Newton's method on the pattern; none if that does not get there.
-pub(super) fn project_on_support(x: &Array2<f64>, support: &Array2<f64>) -> Option<Array2<f64>> {
-    alternate(x, support).ok()
+pub(super) fn project_on_support(
+    manifold: &Manifold<'_>,
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+) -> Option<Array2<f64>> {
+    alternate(manifold, x, support).ok()
 }
 
 /// The same; what the projections have come to if that does not get there.
-fn alternate(x: &Array2<f64>, support: &Array2<f64>) -> Result<Array2<f64>, Array2<f64>> {
+fn alternate(
+    manifold: &Manifold<'_>,
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+) -> Result<Array2<f64>, Array2<f64>> {
     /// Steps after which Newton's method is tried from within [`NEAR`], and from anywhere closer
     /// than [`CLOSE`].
     const TRIES: [usize; 6] = [3, 5, 8, 13, 21, 40];
     const NEAR: f64 = 0.3;
     const CLOSE: f64 = 1e-3;
-    let signature = Signature::stiefel(x.nrows());
-    let manifold = Manifold::new(&signature, Array2::eye(x.ncols()));
     let mut current = masked(x.clone(), support);
     for step in 0..=TRIES[5] {
-        if has_empty_column(&current) {
+        if has_empty_column(&current) || manifold.refuses(x, 6) {
             break;
         }
-        let gap = drift(current.view(), &signature, manifold.k.view());
+        let gap = drift(current.view(), manifold.signature, manifold.k.view());
         if !gap.is_finite() {
             break;
         }
@@ -238,13 +281,17 @@ fn alternate(x: &Array2<f64>, support: &Array2<f64>) -> Result<Array2<f64>, Arra
 /// Like [`project_on_support`], but entries of the support are given up where that has to be: of
 /// two columns that do not become orthogonal on their common rows, the smaller entry in each of
 /// these. None if a column has no entries, or loses them.
-pub(super) fn project_near_support(x: &Array2<f64>, support: &Array2<f64>) -> Option<Array2<f64>> {
+pub(super) fn project_near_support(
+    manifold: &Manifold<'_>,
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+) -> Option<Array2<f64>> {
     const ROUNDS: usize = 3;
     /// Product of two columns, relative to the largest one, above which they conflict.
     const CONFLICT: f64 = 0.3;
     let mut support = support.clone();
     for round in 0..=ROUNDS {
-        let current = match alternate(x, &support) {
+        let current = match alternate(manifold, x, &support) {
             Ok(projected) => return Some(projected),
             Err(current) => current,
         };
@@ -300,6 +347,8 @@ mod tests {
 
     #[test]
     fn a_support_that_holds_no_point_nearby_loses_entries() {
+        let signature = Signature::stiefel(30);
+        let manifold = Manifold::new(&signature, Array2::eye(10), None);
         let mut lost = 0;
         for seed in 0..20 {
             let q = start::random(30, 10, seed);
@@ -307,8 +356,8 @@ mod tests {
             if has_empty_column(&y) {
                 continue;
             }
-            lost += usize::from(project_on_support(&q, &y).is_none());
-            let x = project_near_support(&q, &y).unwrap();
+            lost += usize::from(project_on_support(&manifold, &q, &y).is_none());
+            let x = project_near_support(&manifold, &q, &y).unwrap();
             assert!(orthonormality(&x) < 1e-11, "{seed}");
             assert_eq!(x, masked(x.clone(), &y), "{seed}");
         }
@@ -317,17 +366,21 @@ mod tests {
 
     #[test]
     fn a_support_that_holds_a_point_is_kept() {
+        let signature = Signature::stiefel(30);
+        let manifold = Manifold::new(&signature, Array2::eye(4), None);
         let q = start::random(30, 4, 3);
         let y = q.mapv(|v| if v.abs() < 0.1 { 0.0 } else { v });
-        let x = project_near_support(&q, &y).unwrap();
+        let x = project_near_support(&manifold, &q, &y).unwrap();
         assert!(orthonormality(&x) < 1e-12);
         assert!(x.iter().zip(&y).all(|(x, y)| (*x == 0.0) == (*y == 0.0)));
-        assert_eq!(project_on_support(&q, &y), Some(x));
+        assert_eq!(project_on_support(&manifold, &q, &y), Some(x));
     }
 
     #[test]
     fn an_empty_column_has_no_point() {
         let y = array![[1.0, 0.0], [0.0, 0.0]];
-        assert_eq!(project_near_support(&y, &y), None);
+        let signature = Signature::stiefel(2);
+        let manifold = Manifold::new(&signature, Array2::eye(2), None);
+        assert_eq!(project_near_support(&manifold, &y, &y), None);
     }
 }

@@ -18,8 +18,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::auto::{Auto, Board, Candidate, Watch, polish};
-use super::clock::Clock;
+use super::auto::{Auto, Board, Candidate, GAIN, Watch, polish};
+use super::clock::{Clock, Task};
 use super::oracle::Oracle;
 use super::workers;
 use crate::hyperbolic::random_j_orthogonal;
@@ -47,9 +47,6 @@ const STARTS_SHARE: f64 = 0.5;
 /// Standard deviation of the rapidities of random starts and of kicks.
 const RAPIDITY: f64 = 0.5;
 const KICK_RAPIDITY: f64 = 0.3;
-
-/// Relative decrease that counts as an improvement.
-const GAIN: f64 = 1e-12;
 
 /// A point, or the pair along which the problem is unbounded and the status.
 struct Found {
@@ -79,9 +76,21 @@ pub(super) fn search<P: Penalty>(
     let k = board.constraint().clone();
     let signs: Vec<i8> = k.diag().iter().map(|&v| v as i8).collect();
     let is_diagonal = k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
+    let preparation = Task::new(clock, f64::INFINITY);
+    let go_on = || !clock.expired();
+    let spectrum = workers::run(
+        1,
+        1,
+        clock,
+        |_| problem.smooth.spectrum_while(&go_on),
+        |_| board.watch(None),
+    );
+    let Some(spectrum) = spectrum.into_iter().flatten().flatten().next() else {
+        return;
+    };
     let search = Search {
         problem,
-        oracle: Oracle::new(problem, k, problem.smooth.hessian_bounds()),
+        oracle: Oracle::new(problem, k, spectrum, &preparation),
         auto,
         clock,
         x0,
@@ -111,6 +120,7 @@ impl<P: Penalty> Search<'_, P> {
             let expired = until.is_some_and(|until| self.clock.seconds() >= until);
             (!expired || k == 0)
                 .then(|| self.descend(self.start(k as u64), name(k), until, allotted))
+                .flatten()
         });
         if sweeps.is_some() && board.status.is_none() {
             board.status = Some(if board.best.settled {
@@ -128,14 +138,14 @@ impl<P: Penalty> Search<'_, P> {
         while board.status.is_none() && rounds > 0 && idle < IDLE_ROUNDS && !self.clock.expired() {
             rounds -= 1;
             let base = board.best.x.clone();
-            let before = board.best.objective;
+            let (before, size) = (board.best.objective, board.size());
             let first = index;
             index += WIDTH as u64;
             self.round(board, WIDTH, workers, |k| {
                 let x = self.kicked(&base, self.seed(1_000_000 + first + k as u64));
-                Some(self.descend(x, "kick".to_owned(), limit, None))
+                self.descend(x, "kick".to_owned(), limit, None)
             });
-            let gained = board.best.objective < before - GAIN * before.abs();
+            let gained = board.best.objective < before - GAIN * size;
             idle = if gained { 0 } else { idle + 1 };
         }
         if board.status.is_none() {
@@ -260,38 +270,32 @@ impl<P: Penalty> Search<'_, P> {
         name: String,
         until: Option<f64>,
         sweeps: Option<u64>,
-    ) -> Found {
+    ) -> Option<Found> {
+        let task = Task::new(self.clock, f64::INFINITY);
+        let oracle = self.oracle.during(&task);
         let options = Options {
             max_time: until.map(|until| (until - self.clock.seconds()).max(0.0)),
             max_sweeps: sweeps,
             ..self.auto.options.clone()
         };
-        let mut candidate = Candidate::new(&self.oracle, x, name, self.clock);
+        let mut candidate = Candidate::new(&oracle, x, name)?;
         let serial = Threads::serial();
         let watch = &mut Watch(self.clock);
         let Ok(solution) = minimize(self.problem, candidate.x.clone(), &options, &serial, watch)
         else {
-            return Found {
+            return Some(Found {
                 candidate,
                 failed: None,
-            };
+            });
         };
         candidate.take(&solution);
         let failed = matches!(solution.status, Status::Unbounded | Status::Diverged)
             .then_some((solution.status, solution.recession));
         let left = sweeps.map(|limit| limit.saturating_sub(solution.sweeps));
         if failed.is_none() && solution.status != Status::Target && left != Some(0) {
-            candidate = polish(
-                self.problem,
-                &self.oracle,
-                &self.auto.options,
-                self.clock,
-                candidate,
-                until,
-                left,
-            );
+            candidate = polish(&oracle, &self.auto.options, candidate, until, left);
         }
-        Found { candidate, failed }
+        Some(Found { candidate, failed })
     }
 }
 

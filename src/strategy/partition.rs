@@ -20,6 +20,12 @@ use crate::start;
 /// Relative gain of a power step below which the columns have settled.
 const SETTLED: f64 = 1e-7;
 
+/// Relative rise that is rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// Passes over X that go with a product.
+const PASSES: usize = 80;
+
 /// Relative gain that new owners must bring.
 const BETTER: f64 = 1e-10;
 
@@ -51,9 +57,9 @@ struct Point {
 
 struct Alternation<'a, 'b, P: Penalty> {
     oracle: &'a Oracle<'b, P>,
-    /// −C, if it is stored.
+    /// cI − C, if it is stored.
     covariance: Option<&'a Array2<f64>>,
-    /// Diagonal of −C.
+    /// Its diagonal.
     diagonal: Vec<f64>,
     pace: Pace<'a>,
     rounds: usize,
@@ -64,10 +70,19 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         self.pace.progress(self.rounds) >= 1.0
     }
 
+    /// Work of as many passes over X.
+    fn pay(&self, point: &Array2<f64>, passes: usize) {
+        self.pace.task.spend((passes * point.len()) as f64);
+    }
+
     fn point(&self, x: Array2<f64>) -> Point {
         let owner = owners(&x);
         let (value, gradient) = match self.covariance {
-            Some(p) => sparse_value_and_gradient(p, &x, &owner),
+            Some(p) => {
+                self.pay(&x, PASSES);
+                self.pace.task.spend(p.len() as f64);
+                sparse_value_and_gradient(p, &x, &owner)
+            }
             None => self.oracle.value_and_gradient(&x),
         };
         Point {
@@ -84,7 +99,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         while !self.over() {
             let pull = &point.x * shift - &point.gradient;
             let trial = self.point(power_step(&pull, &point.owner));
-            if trial.value > point.value + 1e-12 * point.value.abs() {
+            if !(trial.value <= point.value + ROUNDING * point.value.abs()) {
                 if shift > 0.0 {
                     break;
                 }
@@ -94,7 +109,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
             }
             let gained = point.value - trial.value;
             point = trial;
-            if gained <= SETTLED * point.value.abs() {
+            if !(gained > SETTLED * point.value.abs()) {
                 break;
             }
         }
@@ -155,6 +170,10 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         let dissolved = rng.random_range(0..r);
         let split = (dissolved + rng.random_range(1..r)) % r;
         let rows: Vec<usize> = (0..n).filter(|&i| point.x[[i, split]] > 0.0).collect();
+        if rows.is_empty() {
+            // Only where X is not a number.
+            return point.x.clone();
+        }
         let chosen = rows[rng.random_range(0..rows.len())];
         let pulled = match self.covariance {
             Some(p) => p.column(chosen).to_owned(),
@@ -183,6 +202,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
     fn descend(&self, point: Point) -> Point {
         let mut best = self.settle(point);
         'rounds: while !self.over() {
+            self.pay(&best.x, PASSES);
             let moves = self.moves(&best);
             let mut order: Vec<usize> = (0..moves.len()).filter(|&i| moves[i].0 > 0.0).collect();
             order.sort_by(|&a, &b| moves[b].0.total_cmp(&moves[a].0).then(a.cmp(&b)));
@@ -280,11 +300,10 @@ pub(super) fn improve<P: Penalty>(
     pace: Pace<'_>,
 ) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let diagonal = oracle.problem.smooth.diagonal();
     let mut alternation = Alternation {
         oracle,
         covariance,
-        diagonal: diagonal.iter().map(|v| -v).collect(),
+        diagonal: oracle.diagonal().iter().map(|v| -v).collect(),
         pace,
         rounds: 0,
     };
@@ -318,7 +337,8 @@ mod tests {
     use crate::signature::Signature;
     use crate::smooth::Quadratic;
     use crate::solver::Problem;
-    use crate::strategy::clock::Clock;
+    use crate::strategy::clock::{Clock, Task};
+    use crate::strategy::supports;
     use std::time::Instant;
 
     /// C of three groups of rows that vary together.
@@ -329,7 +349,11 @@ mod tests {
     }
 
     /// Runs a test on X ≥ 0 for three columns and C = −P.
-    fn with_oracle(p: &Array2<f64>, bounds: (f64, f64), test: impl Fn(&Oracle<'_, NonNegative>)) {
+    fn with_oracle(
+        p: &Array2<f64>,
+        bounds: (f64, f64),
+        test: impl Fn(&Oracle<'_, NonNegative>, &Array2<f64>),
+    ) {
         let smooth = Quadratic::new(-p, None, None).unwrap();
         let signature = Signature::stiefel(p.nrows());
         let problem = Problem {
@@ -338,17 +362,19 @@ mod tests {
             signature: &signature,
             components: 3,
         };
-        test(&Oracle::new(&problem, Array2::eye(3), bounds));
+        let clock = Clock::new(Instant::now(), None);
+        let task = Task::new(&clock, 1e9);
+        let oracle = Oracle::new(&problem, Array2::eye(3), bounds, &task);
+        test(&oracle, &supports::covariance(&oracle).unwrap());
     }
 
     #[test]
     fn finds_the_groups() {
         let p = -three_groups();
-        let clock = Clock::new(Instant::now(), None);
-        with_oracle(&p, (-1.1, 0.1), |oracle| {
-            for (seed, covariance) in (0..10).zip([None, Some(&p)].into_iter().cycle()) {
+        with_oracle(&p, (-1.1, 0.1), |oracle, p| {
+            for (seed, covariance) in (0..10).zip([None, Some(p)].into_iter().cycle()) {
                 let x0 = start::partition(12, 3, seed);
-                let x = improve(oracle, covariance, &x0, seed, clock.pace(None, 20));
+                let x = improve(oracle, covariance, &x0, seed, oracle.pace(None, 20));
                 assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
                 for i in 0..12 {
                     let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();
@@ -377,7 +403,6 @@ mod tests {
             (true, _) => 0.9,
             _ => 0.0,
         });
-        let clock = Clock::new(Instant::now(), None);
         let mut x = Array2::<f64>::zeros((12, 3));
         for i in 0..12 {
             let column = match (i % 3, i < 6) {
@@ -387,12 +412,12 @@ mod tests {
             x[[i, column]] = 1.0;
         }
         start::complete_partition(&mut x, |_, _| 0.0);
-        with_oracle(&p, (-4.0, 0.0), |oracle| {
+        with_oracle(&p, (-4.0, 0.0), |oracle, _| {
             let alternation = Alternation {
                 oracle,
                 covariance: None,
                 diagonal: vec![1.0; 12],
-                pace: clock.pace(None, 1),
+                pace: oracle.pace(None, 1),
                 rounds: 0,
             };
             let optimum = -0.5 * 3.0 * (1.0 + 3.0 * 0.9);

@@ -9,10 +9,12 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
+use super::clock::Clock;
+use super::workers;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
 use crate::penalty::{Form, Penalty, Weights};
-use crate::smooth::Smooth;
+use crate::smooth::{Smooth, require_quadratic};
 use crate::solver::{Control, Monitor, Options, Problem, Record, Solution, Status, minimize};
 use crate::start;
 use crate::threads::Threads;
@@ -47,18 +49,21 @@ pub struct PathSolution {
     pub path: Vec<PathPoint>,
 }
 
-/// The r rows with the largest −C_ii as signed unit vectors: optimal for large λ.
+/// The r rows with the largest −C_ii as signed unit vectors: optimal for large λ. Columns beyond the
+/// n-th are zero.
 pub fn top_diagonal(smooth: &dyn Smooth, r: usize) -> Array2<f64> {
     let mut x = Array2::zeros((smooth.rows(), r));
     for (k, i) in top_rows(&smooth.diagonal(), r).into_iter().enumerate() {
-        let downhill = smooth.linear().is_some_and(|l| l[[i, k]] > 0.0);
+        let downhill = smooth
+            .linear()
+            .is_some_and(|l| l.get([i, k]).is_some_and(|&l| l > 0.0));
         x[[i, k]] = if downhill { -1.0 } else { 1.0 };
     }
     x
 }
 
 /// λ of a problem: its weight, or 1 for entrywise weights (a stage's λ multiplies them).
-fn strength<P: Penalty>(penalty: &P) -> Option<f64> {
+pub(super) fn strength<P: Penalty>(penalty: &P) -> Option<f64> {
     match penalty.form() {
         Form::Count(lambda) => Some(lambda),
         Form::Absolute(Weights::Scalar(lambda)) => Some(*lambda),
@@ -68,8 +73,8 @@ fn strength<P: Penalty>(penalty: &P) -> Option<f64> {
 }
 
 /// The default stages: from the largest λ at which anything can change, by `ratio`, to the
-/// problem's own.
-pub(crate) fn default_stages<P: Penalty>(problem: &Problem<'_, P>, ratio: f64) -> Vec<f64> {
+/// problem's own. `high` is (a bound on) the largest eigenvalue of C.
+fn default_stages<P: Penalty>(problem: &Problem<'_, P>, ratio: f64, high: f64) -> Vec<f64> {
     let Some(lambda) = strength(problem.penalty) else {
         return Vec::new();
     };
@@ -77,10 +82,11 @@ pub(crate) fn default_stages<P: Penalty>(problem: &Problem<'_, P>, ratio: f64) -
         Form::Absolute(Weights::Entrywise(w)) => w.mean().unwrap_or(1.0).max(f64::MIN_POSITIVE),
         _ => 1.0,
     };
-    let mut diagonal: Vec<f64> = problem.smooth.diagonal().iter().map(|v| v.abs()).collect();
-    diagonal.sort_by(|a, b| b.total_cmp(a));
-    // Two rows gain at most ½√(P₁₁P₂₂) from sharing a column.
-    let top = 0.5 * (diagonal[0] * diagonal[1]).sqrt() / mean_weight;
+    let diagonal = problem.smooth.diagonal();
+    let mut sizes: Vec<f64> = diagonal.iter().map(|&v| (high - v).max(0.0)).collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    // Two rows gain at most ½√(P₁₁P₂₂) from sharing a column, P = high·I − C.
+    let top = 0.5 * (sizes[0] * sizes[1]).sqrt() / mean_weight;
     let mut stages = vec![lambda];
     if lambda > 0.0 {
         while stages[stages.len() - 1] < top && stages.len() < 200 {
@@ -136,7 +142,7 @@ impl Monitor for Last<'_> {
 /// with the problem's λ.
 ///
 /// # Errors
-/// If the penalty is not ℓ0 or ℓ1, `ratio` is not inside (0, 1), a λ is negative or not finite, or
+/// If f is not quadratic, the penalty is not ℓ0 or ℓ1, `ratio` is not inside (0, 1), a λ is negative or not finite, or
 /// anything that [`minimize`] rejects.
 pub fn follow_path<P: Penalty>(
     problem: &Problem<'_, P>,
@@ -149,6 +155,8 @@ pub fn follow_path<P: Penalty>(
 ) -> Result<PathSolution> {
     let started = Instant::now();
     problem.check()?;
+    require_quadratic(problem.smooth)?;
+    options.check(problem.smooth.rows())?;
     if !(ratio > 0.0 && ratio < 1.0) {
         return Err(Error::invalid(
             "ratio",
@@ -158,8 +166,47 @@ pub fn follow_path<P: Penalty>(
     let Some(lambda) = strength(problem.penalty) else {
         return Err(Error::invalid("solver", "Path needs an L0 or L1 penalty"));
     };
+    let clock = Clock::new(started, options.max_time);
+    let rising = stages.is_some_and(|given| {
+        let end = match given.contains(&lambda) {
+            true => given.last().copied(),
+            false => Some(lambda),
+        };
+        given.first().copied() < end
+    });
+    let go_on = || !clock.expired();
+    // What takes long before the first stage, while the monitor is asked.
+    let mut stopped = false;
+    let prepared = workers::run(
+        1,
+        1,
+        &clock,
+        |_| {
+            let high = match stages {
+                None => problem.smooth.spectrum_while(&go_on)?.1,
+                Some(_) => 0.0,
+            };
+            let spectral = match &x0 {
+                None if rising => Some(start::spectral_while(
+                    problem.smooth,
+                    problem.components,
+                    threads,
+                    &go_on,
+                )?),
+                _ => None,
+            };
+            Some((high, spectral))
+        },
+        |_| {
+            let control = monitor.poll();
+            stopped |= control == Control::Stop;
+            control
+        },
+    );
+    let prepared = prepared.into_iter().flatten().flatten().next();
+    let (high, spectral) = prepared.clone().unwrap_or((0.0, None));
     let mut stages = match stages {
-        None => default_stages(problem, ratio),
+        None => default_stages(problem, ratio, high),
         Some([]) => return Err(Error::invalid("lams", "must not be empty")),
         Some(stages) => stages.to_vec(),
     };
@@ -180,17 +227,24 @@ pub fn follow_path<P: Penalty>(
     }
     let mut x = match x0 {
         Some(x0) => x0,
-        None if stages.len() > 1 && stages[0] < stages[stages.len() - 1] => {
-            start::spectral(problem.smooth, problem.components, threads)
-        }
-        None => top_diagonal(problem.smooth, problem.components),
+        None => match spectral {
+            Some(x) => x,
+            None => top_diagonal(problem.smooth, problem.components),
+        },
     };
     let trace: f64 = 0.5 * problem.smooth.diagonal().iter().sum::<f64>();
     let mut path: Vec<PathPoint> = Vec::with_capacity(stages.len());
     let mut answer: Option<Solution> = None;
     let (mut iterations, mut updates, mut sweeps) = (0, 0, 0);
-    let mut ended = None;
+    let mut ended = match (&prepared, stopped) {
+        (Some(_), _) => None,
+        (None, true) => Some(Status::Interrupted),
+        (None, false) => Some(Status::MaxTime),
+    };
     for (index, &stage) in stages.iter().enumerate() {
+        if ended.is_some() {
+            break;
+        }
         let own = stage == lambda;
         let penalty = match own {
             true => problem.penalty.clone(),
@@ -254,7 +308,6 @@ pub fn follow_path<P: Penalty>(
             Status::MaxTime | Status::MaxSweeps | Status::Interrupted | Status::Target
         ) {
             ended = Some(status);
-            break;
         }
     }
     let n = problem.smooth.rows() as u64;
@@ -262,9 +315,11 @@ pub fn follow_path<P: Penalty>(
     let mut solution = match answer {
         Some(solution) => solution,
         None => {
-            // Ended before the problem's own λ was reached: value the point with it.
+            // Ended before the problem's own λ was reached: value the point with it. Without a
+            // proximal weight that needs no bound of the spectrum.
             let options = Options {
                 max_sweeps: Some(0),
+                alpha: 0.0,
                 ..options.clone()
             };
             minimize(problem, x, &options, threads, &mut crate::Unwatched)?

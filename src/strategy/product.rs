@@ -8,6 +8,8 @@
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
+use crate::smooth::GoOn;
+
 /// Columns of C per pass: the packed part of X stays in the first-level cache.
 const DEPTH: usize = 192;
 
@@ -102,6 +104,7 @@ element!(
 );
 
 struct Product<'a, E> {
+    go_on: GoOn<'a>,
     c: &'a [E],
     x: ArrayView2<'a, f64>,
     y: &'a mut Array2<f64>,
@@ -119,9 +122,9 @@ impl<E: Element> WithSimd for Product<'_, E> {
             let vectors = (r - from).div_ceil(lanes).min(GROUP);
             let columns = (vectors * lanes).min(r - from);
             match vectors {
-                1 => group::<S, E, 1>(simd, self.c, self.x, self.y, n, from, columns),
-                2 => group::<S, E, 2>(simd, self.c, self.x, self.y, n, from, columns),
-                _ => group::<S, E, 3>(simd, self.c, self.x, self.y, n, from, columns),
+                1 => group::<S, E, 1>(simd, self.go_on, self.c, self.x, self.y, n, from, columns),
+                2 => group::<S, E, 2>(simd, self.go_on, self.c, self.x, self.y, n, from, columns),
+                _ => group::<S, E, 3>(simd, self.go_on, self.c, self.x, self.y, n, from, columns),
             }
             from += columns;
         }
@@ -130,8 +133,10 @@ impl<E: Element> WithSimd for Product<'_, E> {
 
 /// Columns `from..from + columns` of C X.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn group<S: Simd, E: Element, const V: usize>(
     simd: S,
+    go_on: GoOn<'_>,
     c: &[E],
     x: ArrayView2<'_, f64>,
     y: &mut Array2<f64>,
@@ -149,6 +154,9 @@ fn group<S: Simd, E: Element, const V: usize>(
     }
     let mut result = vec![E::default(); n * width];
     for start in (0..n).step_by(DEPTH) {
+        if !go_on() {
+            return;
+        }
         let depth = DEPTH.min(n - start);
         let part = &packed[start * width..(start + depth) * width];
         let mut i = 0;
@@ -220,10 +228,19 @@ fn rows<S: Simd, E: Element, const V: usize, const R: usize>(
     }
 }
 
-/// C X for C (n×n) by rows.
-pub(super) fn symmetric_product<E: Element>(c: &[E], x: ArrayView2<'_, f64>) -> Array2<f64> {
+/// C X for C (n×n) by rows; unfinished if `go_on` says no on the way.
+pub(super) fn symmetric_product<E: Element>(
+    c: &[E],
+    x: ArrayView2<'_, f64>,
+    go_on: GoOn<'_>,
+) -> Array2<f64> {
     let mut y = Array2::zeros(x.dim());
-    crate::simd::arch().dispatch(Product { c, x, y: &mut y });
+    crate::simd::arch().dispatch(Product {
+        go_on,
+        c,
+        x,
+        y: &mut y,
+    });
     y
 }
 
@@ -239,10 +256,10 @@ mod tests {
             let c = &q + &q.t();
             let x = start::random(n, r, 2);
             let exact = c.dot(&x);
-            let fast = symmetric_product(c.as_slice().unwrap(), x.view());
+            let fast = symmetric_product(c.as_slice().unwrap(), x.view(), &|| true);
             assert!((&fast - &exact).iter().all(|v| v.abs() < 1e-13), "{n} {r}");
             let single = c.mapv(|v| v as f32);
-            let rough = symmetric_product(single.as_slice().unwrap(), x.view());
+            let rough = symmetric_product(single.as_slice().unwrap(), x.view(), &|| true);
             let error = (&rough - &exact).iter().fold(0f64, |m, v| m.max(v.abs()));
             assert!(error > 1e-13 && error < 1e-5, "{n} {r} {error:e}");
         }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use ndarray::{Array2, Zip};
 
 use super::clock::Pace;
-use super::geometry::{inner, kicked, polar, square, tangent};
+use super::geometry::{inner, kicked, square, tangent};
 use super::oracle::Oracle;
 use crate::penalty::{Form, Penalty, Weights};
 
@@ -104,7 +104,9 @@ pub(super) fn absolute<P: Penalty>(
     let mut descent = Descent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
-        descent.step();
+        if pace.progress(0) >= 1.0 || !descent.step() {
+            break;
+        }
     }
     if pace.progress(PROBE) * SLOW as f64 > PROBE as f64 {
         BRIEF
@@ -245,14 +247,17 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
 
     /// One accepted step; false when the line search cannot move.
     fn step(&mut self) -> bool {
-        if self.norm2 == 0.0 {
+        if !(self.norm2 > 0.0) {
             return false;
         }
         let mut length = self.length;
         for _ in 0..25 {
+            if self.oracle.task.expired() {
+                return false;
+            }
             let mut trial = self.x.clone();
             trial.scaled_add(-length, &self.direction);
-            let trial = polar(&trial);
+            let trial = self.oracle.polar(&trial);
             let (value, gradient) = smoothed(self.oracle, &trial, self.epsilon);
             if value <= self.reference - Self::ARMIJO * length * self.norm2 {
                 let direction = tangent(&trial, &gradient);
@@ -297,7 +302,7 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
             self.restart(unit * schedule.at(stage));
             let share = (stage + 1 - range.start) as f64 / range.len() as f64;
             while pace.progress(steps) < share && (steps as f64) < share * limit as f64 {
-                if self.norm2 <= floor * floor || !self.step() {
+                if !(self.norm2 > floor * floor) || !self.step() {
                     break;
                 }
                 steps += 1;
@@ -371,7 +376,7 @@ pub(super) fn reheat<P: Penalty>(
     let cycles = pace.first(1.0 - FINAL_SHARE);
     let mut descent = Descent::new(oracle, x);
     let mut best: Option<(f64, Array2<f64>)> = None;
-    let (mut steps, mut count, mut failed) = (0, 0, 0);
+    let (mut steps, mut count, mut failed) = (0usize, 0u64, 0usize);
     while cycles.progress(steps) < 1.0 {
         let rest = cycles.part(cycles.progress(steps), 1.0);
         steps += descent

@@ -12,7 +12,7 @@
 use ndarray::Array2;
 
 use super::clock::Pace;
-use super::geometry::{polar, square, symmetric};
+use super::geometry::{square, symmetric};
 use super::oracle::Oracle;
 use crate::linalg::symmetric_eigen;
 use crate::penalty::{Form, Penalty, Weights};
@@ -36,7 +36,7 @@ pub(super) fn range<P: Penalty>(oracle: &Oracle<'_, P>, x: &Array2<f64>) -> (f64
     let (_, gradient) = oracle.value_and_gradient(x);
     let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&gradient)).mapv(|v| -v).view());
     let lipschitz = oracle.lipschitz;
-    let level = seen[0].clamp(1e-4 * lipschitz, lipschitz);
+    let level = seen[0].max(1e-4 * lipschitz).min(lipschitz);
     let form = oracle.problem.penalty.form();
     if matches!(form, Form::NonNegative) {
         return (BETA_NONNEGATIVE.0 * level, BETA_NONNEGATIVE.1 * lipschitz);
@@ -73,14 +73,15 @@ pub(super) fn anneal<P: Penalty>(
         if inertia > 0.0 {
             target.scaled_add(inertia, &x);
         }
-        x = polar(&target);
+        x = oracle.polar(&target);
         let mut shifted = x.clone();
         shifted.scaled_add(1.0 / beta, &multiplier);
         y = oracle.proximal(shifted, 1.0 / beta);
         let gap = &x - &y;
         multiplier.scaled_add(beta, &gap);
         step += 1;
-        if ratio >= 1.0 || square(&gap) <= AGREE * AGREE * x.ncols() as f64 {
+        // Not a number ends it too.
+        if ratio >= 1.0 || !(square(&gap) > AGREE * AGREE * x.ncols() as f64) {
             return (x, y);
         }
     }

@@ -8,7 +8,7 @@
 //! proposal costs O(1) and an accepted one two updates of length n. Proposals are accepted by the
 //! Metropolis rule while the temperature falls geometrically; at the end only improvements are.
 
-use ndarray::Array2;
+use ndarray::{Array2, s};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -16,8 +16,9 @@ use super::clock::Pace;
 use super::oracle::Oracle;
 use crate::penalty::{Form, Penalty};
 
-/// Proposals per step of the pace.
+/// Proposals per step of the pace, and between looks at the clock.
 const BATCH: usize = 4096;
+const LOOK: usize = 256;
 
 /// Accepted moves, per row, between fresh evaluations of the images.
 const REFRESH: usize = 64;
@@ -25,27 +26,53 @@ const REFRESH: usize = 64;
 /// Largest n for which the matrix P is formed when the objective does not store it.
 const DENSE_ROWS: usize = 4096;
 
+/// Change of a greedy move, relative to the largest diagonal entry, that is rounding; relative gain of
+/// a greedy round that is the last.
+const ROUNDING: f64 = 1e-14;
+const LAST: f64 = 1e-9;
+
+/// Work of a proposal, per column and in all.
+const PER_COLUMN: usize = 4;
+const PER_PROPOSAL: usize = 100;
+
 /// First and last temperature, in units of the mean value per row.
 pub(super) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
 
 /// The same for a point whose groups are right already.
 pub(super) const COOL: (f64, f64) = (0.15, 0.015);
 
-/// P = −C as one matrix, if it can be had.
+/// P = cI − C as one matrix, with the c of the oracle, if it can be had.
 pub(super) fn covariance<P: Penalty>(oracle: &Oracle<'_, P>) -> Option<Array2<f64>> {
     if !oracle.is_plain_quadratic() {
         return None;
     }
-    if let Some(c) = oracle.problem.smooth.dense() {
-        return Some(-&c);
-    }
     let n = oracle.rows();
-    (n <= DENSE_ROWS).then(|| {
-        -oracle
-            .problem
-            .smooth
-            .apply(Array2::eye(n).view(), &oracle.serial)
-    })
+    let mut p = match oracle.problem.smooth.dense() {
+        Some(c) => -&c,
+        None if n <= DENSE_ROWS => formed(oracle)?,
+        None => return None,
+    };
+    p.diag_mut().mapv_inplace(|v| v + oracle.shift());
+    Some(p)
+}
+
+/// −C by products with unit vectors, some columns at a time.
+fn formed<P: Penalty>(oracle: &Oracle<'_, P>) -> Option<Array2<f64>> {
+    const PANEL: usize = 64;
+    let n = oracle.rows();
+    let go_on = || !oracle.task.expired();
+    let mut p = Array2::zeros((n, n));
+    for from in (0..n).step_by(PANEL) {
+        let width = PANEL.min(n - from);
+        let mut units = Array2::zeros((n, width));
+        for k in 0..width {
+            units[[from + k, k]] = 1.0;
+        }
+        let smooth = oracle.problem.smooth;
+        let columns = smooth.apply_while(units.view(), &oracle.serial, &go_on)?;
+        p.slice_mut(s![.., from..from + width]).assign(&-columns);
+    }
+    Some(p)
 }
 
 /// Owners, vectors and images.
@@ -56,6 +83,8 @@ struct State<'a> {
     r: usize,
     price: f64,
     nonnegative: bool,
+    /// Changes below this are rounding.
+    least: f64,
     owner: Vec<usize>,
     u: Vec<f64>,
     image: Vec<f64>,
@@ -63,6 +92,8 @@ struct State<'a> {
     quotient: Vec<f64>,
     size: Vec<usize>,
     moves: usize,
+    /// Work that is not yet paid for.
+    work: usize,
 }
 
 /// A proposed move of one row.
@@ -84,6 +115,7 @@ impl<'a> State<'a> {
             r,
             price,
             nonnegative,
+            least: ROUNDING * p.diag().iter().fold(0.0f64, |m, v| m.max(v.abs())),
             owner: vec![r; n],
             u: vec![0.0; n],
             image: vec![0.0; n * r],
@@ -91,6 +123,7 @@ impl<'a> State<'a> {
             quotient: vec![0.0; r],
             size: vec![0; r],
             moves: 0,
+            work: 0,
         };
         for (i, row) in x.outer_iter().enumerate() {
             let (mut best, mut largest) = (r, 0.0);
@@ -129,6 +162,7 @@ impl<'a> State<'a> {
     /// Normalises the vectors and evaluates their images afresh.
     fn refresh(&mut self) {
         let (n, r) = (self.n, self.r);
+        self.work += n * n;
         self.norm2.fill(0.0);
         for i in 0..n {
             if self.owner[i] < r {
@@ -230,6 +264,7 @@ impl<'a> State<'a> {
 
     fn accept(&mut self, step: &Move) {
         let (n, r, i) = (self.n, self.r, step.row);
+        self.work += 4 * n;
         let d = self.diagonal[i];
         let p = self.p.row(i);
         let mut shift = |k: usize, entry: f64, sign: f64| {
@@ -285,17 +320,28 @@ impl<'a> State<'a> {
         best
     }
 
+    fn pay(&mut self, pace: Pace<'_>) {
+        pace.task.spend(std::mem::take(&mut self.work) as f64);
+    }
+
     /// Improvements only, all rows against all columns, until there is none.
     fn greedy(&mut self, pace: Pace<'_>) {
         const ROUNDS: usize = 60;
         for _ in 0..ROUNDS {
             let before = self.value();
             for i in 0..self.n {
+                if i % LOOK == 0 {
+                    self.work += LOOK * (self.r + 1) * PER_PROPOSAL;
+                    self.pay(pace);
+                    if pace.task.expired() {
+                        return;
+                    }
+                }
                 let mut best: Option<Move> = None;
                 let last = if self.price > 0.0 { self.r } else { self.r - 1 };
                 for to in 0..=last {
                     if let Some(step) = self.propose(i, to)
-                        && step.change < best.as_ref().map_or(-1e-13, |b| b.change)
+                        && step.change < best.as_ref().map_or(-self.least, |b| b.change)
                     {
                         best = Some(step);
                     }
@@ -306,7 +352,7 @@ impl<'a> State<'a> {
             }
             self.refresh();
             let after = self.value();
-            if !(before - after > 1e-9 * after.abs()) || pace.clock.expired() {
+            if !(before - after > LAST * after.abs()) || pace.progress(0) >= 1.0 {
                 break;
             }
         }
@@ -355,7 +401,12 @@ pub(super) fn anneal<P: Penalty>(
         }
         step += 1;
         let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
-        for _ in 0..BATCH {
+        state.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
+        state.pay(pace);
+        for proposal in 0..BATCH {
+            if proposal % LOOK == 0 && pace.task.expired() {
+                break;
+            }
             let i = rng.random_range(0..n);
             let from = state.owner[i];
             let draw: f64 = rng.random();

@@ -11,11 +11,11 @@ use super::clock::Clock;
 use crate::solver::Control;
 
 /// Pause between looks at the monitor.
-const POLL: Duration = Duration::from_millis(40);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Runs tasks 0..count on `workers` threads and returns the results in order of index; `watch` is
 /// called every few hundredths of a second with what has just come in, and may stop the clock.
-/// Tasks that have not begun when the clock has run out are dropped, but the first always runs.
+/// Tasks that have not begun when the clock has run out are dropped.
 pub(super) fn run<T: Send>(
     count: usize,
     workers: usize,
@@ -33,7 +33,7 @@ pub(super) fn run<T: Send>(
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count || (index > 0 && clock.expired()) {
+                    if index >= count || clock.expired() {
                         break;
                     }
                     if sender.send((index, body(index))).is_err() {

@@ -24,7 +24,9 @@ use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::error::{Error, Result};
 use crate::finite_sum::FiniteSum;
 use crate::rows::{Rows, rows_of, slice_of};
+use crate::smooth::check_data;
 use crate::threads::{CHUNK_ROWS, Threads};
+use crate::tournament;
 
 /// Rows per block.
 pub(super) const BLOCK: usize = 128;
@@ -87,7 +89,7 @@ impl StructuralProbe {
     /// The probe for D (m×n) and `scale`·T.
     ///
     /// # Errors
-    /// If D is not finite, has fewer than two rows or a zero row (φ is not defined there; for
+    /// If the largest magnitude of D or T is neither 0 nor in 1e-50 … 1e50, D has fewer than two rows or a zero row (φ is not defined there; for
     /// [`Transform::Literal`] a row without time part), or T is not finite, symmetric and m×m.
     pub fn new(
         d: Array2<f64>,
@@ -98,16 +100,17 @@ impl StructuralProbe {
         threads: Threads,
     ) -> Result<Self> {
         let (m, n) = d.dim();
-        if m < 2 || n != space.dim() || d.iter().any(|v| !v.is_finite()) {
+        if m < 2 || n != space.dim() {
             return Err(Error::invalid(
                 "D",
                 format!(
-                    "must be finite with at least 2 rows and {} columns, got shape {:?}",
+                    "must have at least 2 rows and {} columns, got shape {:?}",
                     space.dim(),
                     d.dim()
                 ),
             ));
         }
+        check_data("D", &d)?;
         if let Some(i) = d.outer_iter().position(|row| row.iter().all(|&v| v == 0.0)) {
             return Err(Error::invalid(
                 "D",
@@ -190,8 +193,17 @@ impl StructuralProbe {
         self.data.d.nrows()
     }
 
-    /// (mean of d(Q_i, Q_j), mean of T_ij) over all pairs at X: their ratio matches the scale of T.
+    fn fits(&self, x: ArrayView2<'_, f64>) -> bool {
+        let n = self.data.space.dim();
+        x.dim() == (n, n)
+    }
+
+    /// (mean of d(Q_i, Q_j), mean of T_ij) over all pairs at X: their ratio matches the scale of T. NaN
+    /// for X of another shape than n×n.
     pub fn mean_distances(&self, x: ArrayView2<'_, f64>) -> (f64, f64) {
+        if !self.fits(x) {
+            return (f64::NAN, f64::NAN);
+        }
         let points = self.points(x);
         let m = self.samples();
         let blocks = m.div_ceil(BLOCK);
@@ -220,8 +232,11 @@ impl StructuralProbe {
         (d / pairs, t / pairs)
     }
 
-    /// f(X) and ∇f(X).
+    /// f(X) and ∇f(X); NaN for X of another shape than n×n.
     pub fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
+        if !self.fits(x) {
+            return (f64::NAN, Array2::from_elem(x.dim(), f64::NAN));
+        }
         let points = self.points(x);
         let (loss, cotangent) = self.all_pairs(&points, true);
         let m = self.samples() as f64;
@@ -313,23 +328,13 @@ impl StructuralProbe {
             .map(|i| Array2::zeros((if gradient { block(i, m).len() } else { 0 }, n)))
             .collect();
         let mut loss = 0.0;
-        let players = blocks + blocks % 2;
-        for round in 0..players.max(1) {
-            // Round 0 pairs every block with itself, the others are a tournament (circle method).
-            let pairs: Vec<(usize, usize)> = if round == 0 {
-                (0..blocks).map(|i| (i, i)).collect()
-            } else {
-                let seat = |k: usize| {
-                    if k == 0 {
-                        0
-                    } else {
-                        1 + (k - 1 + round - 1) % (players - 1)
-                    }
-                };
-                (0..players / 2)
-                    .map(|k| (seat(k), seat(players - 1 - k)))
-                    .filter(|&(i, j)| i < blocks && j < blocks)
-                    .collect()
+        // First every block with itself, then a tournament.
+        for round in 0..=tournament::rounds(blocks) {
+            let pairs: Vec<(usize, usize)> = match round.checked_sub(1) {
+                None => (0..blocks).map(|i| (i, i)).collect(),
+                Some(round) => tournament::meetings(blocks, round)
+                    .filter(|&(_, j)| j < blocks)
+                    .collect(),
             };
             let mut pieces: Vec<Piece> = pairs
                 .into_iter()
@@ -499,10 +504,7 @@ fn euclidean(
 }
 
 fn check_targets(t: &Array2<f64>) -> Result<()> {
-    let size = t.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-    if !size.is_finite() || t.iter().any(|v| v.is_nan()) {
-        return Err(Error::invalid("T", "must be finite"));
-    }
+    let size = check_data("T", t)?;
     let m = t.nrows();
     for i in 0..m {
         for j in 0..i {

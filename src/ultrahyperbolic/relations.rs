@@ -10,13 +10,13 @@ use ndarray::{Array1, Array2, s};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
-use crate::finite_sum::matching;
 use crate::hyperbolic::{HyperbolicCs, j_matrix, sorted};
 use crate::linalg::cayley;
 use crate::pair::Scratch;
 use crate::penalty::NoPenalty;
 use crate::signature::Signature;
 use crate::solver::repair_dense;
+use crate::tournament;
 
 /// How relation matrices move.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,8 +98,8 @@ impl Relation {
                 let bound = curvature * self.memory[0].sqrt();
                 if bound > 0.0 {
                     let anchor = self.matrix.clone();
-                    for round in 0..matchings.min(order.len() + order.len() % 2 - 1) {
-                        let pairs = matching(order, round);
+                    for round in 0..matchings.min(tournament::rounds(order.len())) {
+                        let pairs = tournament::matching(order, round);
                         self.jacobi_round(gradient, &anchor, signature, bound, &pairs);
                     }
                 }

@@ -21,7 +21,7 @@ from orthobcd.baselines import (
     METHODS,
     TraceProblem,
     methods_for,
-    random_j_orthogonal,
+    reference_start,
 )
 from orthobcd.baselines.geometry import (
     orthonormality_error,
@@ -322,7 +322,7 @@ def test_reference_start_and_infimum() -> None:
     """The recipe of the reference values: randn 100 × 100, p = 50."""
     data = np.random.default_rng(0).standard_normal((100, 100))
     problem = TraceProblem(data.T @ data, np.r_[np.ones(50), -np.ones(50)])
-    assert problem.value(random_j_orthogonal(problem.signature)) == pytest.approx(
+    assert problem.value(reference_start(problem.signature)) == pytest.approx(
         17645.7934005, abs=1e-6
     )
     assert problem.infimum() == pytest.approx(7400.87756305, abs=1e-6)
@@ -342,7 +342,7 @@ def test_reference_start_and_infimum() -> None:
 )
 def test_hyperbolic_methods(name: str, gap: float) -> None:
     problem = _trace_problem()
-    x0 = random_j_orthogonal(problem.signature)
+    x0 = reference_start(problem.signature)
     result = HYPERBOLIC_METHODS[name](problem, x0, max_time=0.6, seed=0)
     optimum = problem.infimum()
     assert problem.infeasibility(result.x) < 1e-9
@@ -357,7 +357,7 @@ def test_unsorted_signature() -> None:
     order = np.random.default_rng(1).permutation(16)
     shuffled = TraceProblem(problem.matrix[np.ix_(order, order)], problem.signature[order])
     assert shuffled.infimum() == pytest.approx(problem.infimum(), rel=1e-10)
-    x = random_j_orthogonal(shuffled.signature)
+    x = reference_start(shuffled.signature)
     assert shuffled.infeasibility(x) < 1e-12
     np.testing.assert_allclose(assemble(factorise(x, shuffled.signature)), x, atol=1e-12)
     result = HYPERBOLIC_METHODS["csdm"](shuffled, x, max_time=0.3, seed=0)
@@ -366,7 +366,7 @@ def test_unsorted_signature() -> None:
 
 def test_repair() -> None:
     signature = np.r_[np.ones(5), -np.ones(4)]
-    x = random_j_orthogonal(signature)
+    x = reference_start(signature)
     noisy = x + 1e-3 * np.random.default_rng(0).standard_normal(x.shape)
     mended = repair(noisy, signature)
     assert mended is not None

@@ -21,9 +21,9 @@ pytest.importorskip("threadpoolctl")
 from orthobcd import Status
 from orthobcd.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
 from orthobcd.bench import run, runner
-from orthobcd.bench.data import DATASETS, MissingDataError, dataset, load
+from orthobcd.bench.data import DATASETS, ORIGINS, MissingDataError, dataset, load
 from orthobcd.bench.published import published
-from orthobcd.bench.report import Run, places, write_all
+from orthobcd.bench.report import Run, data_lines, places, write_all
 from orthobcd.bench.runner import Bench, Store, Task
 from orthobcd.bench.suites import (
     HYPERBOLIC_HYBRIDS,
@@ -34,6 +34,8 @@ from orthobcd.bench.suites import (
     Table,
 )
 from orthobcd.problems import L0
+
+from .conftest import ROOT
 
 QUICK = ["--suite", "quick", "--rows", "randn-200-300-l0", "--time", "0.1"]
 
@@ -268,7 +270,17 @@ def test_suites_name_known_data() -> None:
             ids = [row.id for row in table.rows]
             assert len(ids) == len(set(ids))
             for row in table.rows:
-                assert row.data in DATASETS or dataset(row.data).shape > (1, 1)
+                assert row.data in DATASETS or min(dataset(row.data).shape) > 1
+
+
+def test_the_page_says_where_every_file_comes_from() -> None:
+    assert {spec.file for spec in DATASETS.values() if spec.file} == set(ORIGINS)
+    for origin in ORIGINS.values():
+        assert re.search(r" (in|of) [\w.-]+/\s?[\w.-]+@[0-9a-f]{8}", origin), origin
+    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    names = re.findall(r"^- ([a-z0-9-]+): `", page, re.MULTILINE)
+    assert {row.data for row in SUITES["quick"].tables[0].rows} <= set(names)
+    assert "\n".join(data_lines(names)) in page
 
 
 def test_selection_is_part_of_the_whole() -> None:

@@ -71,7 +71,55 @@ def test_a_solution_certifies(problem):
     assert certificate.block2_gap <= 1e-12 * size
     assert certificate.feasibility < 1e-12
     assert certificate.objective == pytest.approx(result.objective, rel=1e-13)
-    assert certificate.block2_measure >= 0.0
+    assert certificate.block2_measure <= 1e-10
+
+
+def brute_force_measure(problem, x, points=2001):
+    """Definition 4.1: the mean of ‖V − I‖² over all pairs, V their best move, by a refined grid."""
+
+    def values(pair, angles, reflect):
+        c, s = np.cos(angles), np.sin(angles)
+        V = np.array([[-c, s], [s, c]] if reflect else [[c, s], [-s, c]])
+        y = np.repeat(x[None], len(angles), axis=0)
+        y[:, pair] = np.einsum("ijt,jk->tik", V, x[list(pair)])
+        return np.array([value(problem, point) for point in y])
+
+    total, pairs = 0.0, list(itertools.combinations(range(x.shape[0]), 2))
+    for pair in pairs:
+        i, j = pair
+        moves = [(value(problem, x), 0.0)]
+        kinks = np.arctan2(x[j], x[i])[:, None] + np.arange(-4, 4) * np.pi / 2
+        special = np.concatenate([kinks.ravel(), -kinks.ravel()])
+        for reflect in (False, True):
+            angles = np.concatenate([np.linspace(-np.pi, np.pi, points), special])
+            width = 2 * np.pi / points
+            for _ in range(6):
+                found = values(pair, angles, reflect)
+                best = angles[np.argmin(found)]
+                angles = best + np.append(np.linspace(-width, width, 101), 0.0)
+                width /= 40
+            moves.append((found.min(), 4.0 if reflect else 4.0 - 4.0 * np.cos(best)))
+        least = min(moves)[0]
+        total += min(square for found, square in moves if found <= least + 1e-9)
+    return total / len(pairs)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L0(0.3), ob.L1(0.5), ob.NonNegative()])
+def test_measure_is_the_mean_squared_distance_of_the_best_moves(penalty, linear):
+    rng = np.random.default_rng(8)
+    n, r = 6, 2
+    C = rng.standard_normal((n, n))
+    smooth = ob.Quadratic(C + C.T, linear=rng.standard_normal((n, r)) if linear else None)
+    problem = ob.StiefelProblem(smooth, penalty, r)
+    x = np.linalg.qr(rng.standard_normal((n, r)))[0]
+    if not isinstance(penalty, ob.NoPenalty):
+        x = np.zeros((n, r))
+        x[[0, 1], 0] = 0.6, 0.8
+        x[[2, 3, 4], 1] = 2 / 3, 1 / 3, 2 / 3
+    measure = ob.certify(problem, x).block2_measure
+    assert measure > 0.1
+    assert measure == pytest.approx(brute_force_measure(problem, x), rel=1e-6)
 
 
 def test_criticality_of_a_smooth_problem_is_the_gradient_norm():

@@ -85,8 +85,12 @@ def test_max_is_unbounded_and_says_where():
     bounded = ob.solve(
         problem, "random", solver=ob.JOBCD(side="rows", rapidity_bound=0.1), max_sweeps=2
     )
-    assert bounded.status in (ob.Status.MAX_SWEEPS, ob.Status.DIVERGED)
-    assert (np.diff(bounded.history["objective"]) <= 0).all()
+    assert bounded.status is ob.Status.MAX_SWEEPS
+    followed = ob.solve(problem, "random", solver=ob.JOBCD(side="rows", rapidity_bound=0.1))
+    assert followed.status is ob.Status.DIVERGED
+    assert followed.objective < 1e3 * bounded.objective < 0.0
+    for result in (bounded, followed):
+        assert (np.diff(result.history["objective"]) <= 0).all()
 
 
 def test_well_posedness():
@@ -108,6 +112,19 @@ def test_well_posedness():
     assert ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]) + never.ridge * np.eye(4), j).attained
     with pytest.raises(ValueError, match=r"ridge.*not positive semidefinite"):
         ob.solve(ob.HyperbolicEigenvalueProblem(0.1 * np.eye(4), j, ridge=-1.0))
+
+
+@pytest.mark.parametrize("side", ["rows", "columns", "both"])
+def test_an_infimum_that_is_not_attained_is_said(side):
+    # 2u → 0 along the boosts.
+    problem = ob.HyperbolicEigenvalueProblem(np.ones((1, 2)), [1, -1])
+    result = ob.solve(problem, solver=ob.JOBCD(side=side))
+    assert result.status is ob.Status.DIVERGED
+    assert not result.extra["well_posedness"].attained
+    assert result.history["objective"][0] == 2.0
+    assert 0.0 < result.objective < 1e-6
+    assert result.feasibility <= 1e-12 * np.sum(result.x**2)
+    assert ob.certify(problem, np.eye(2)).block2_gap == pytest.approx(2.0)
 
 
 def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():

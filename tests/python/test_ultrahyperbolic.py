@@ -175,7 +175,7 @@ def test_probe_against_numpy(rng):
         for alpha in (1.0, ALPHA):
             value, gradient = reference_probe(D, T, j, X, alpha)
             for given in (T, None):
-                problem = ob.HyperbolicStructuralProbeProblem(D, given, j, alpha)
+                problem = ob.HyperbolicStructuralProbeProblem(D, j, given, alpha, T_scale=1.0)
                 got, slope = problem.value_and_gradient(X)
                 assert got == pytest.approx(value, rel=1e-12)
                 # An entry may be what is left of much larger terms.
@@ -196,7 +196,7 @@ def test_probe_reproduces_the_reference_rows(m, n, values):
 
 def check_row(D, values):
     n = D.shape[1]
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, signs(n, n // 2))
+    problem = ob.HyperbolicStructuralProbeProblem(D, signs(n, n // 2), T_scale=1.0)
     W = np.random.default_rng(3).standard_normal((n, n))
     at_start, gradient = problem.value_and_gradient(reference_start(n, n // 2))
     got = (problem.value(np.eye(n)), at_start, np.linalg.norm(gradient), np.vdot(gradient, W))
@@ -223,7 +223,7 @@ def test_probe_reproduces_the_reference_rows_on_real_data(w1a, data_dir):
 def test_literal_probe_is_constant_and_says_so():
     D, j = probe_data()
     with pytest.warns(UserWarning, match="constant"):
-        problem = ob.HyperbolicStructuralProbeProblem(D, euclidean(D), j, transform="literal")
+        problem = ob.HyperbolicStructuralProbeProblem(D, j, euclidean(D), transform="literal")
     values = [problem.value(ob.random_j_orthogonal(j, 0.5, seed)) for seed in range(5)]
     assert np.ptp(values) <= 1e-12 * values[0]
     result = ob.solve(problem, "random", max_sweeps=3)
@@ -232,13 +232,13 @@ def test_literal_probe_is_constant_and_says_so():
 
 def test_matched_scale():
     D, j = probe_data()
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
+    problem = ob.HyperbolicStructuralProbeProblem(D, j)
     P = hyp.double_projection(D, j)
     d = hyp.distance(P, P, j, pairwise=True)
     np.fill_diagonal(d, 0.0)
     assert problem.scale == pytest.approx(d.mean() / euclidean(D).mean(), rel=1e-12)
-    twice = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale=2.0)
-    direct = ob.HyperbolicStructuralProbeProblem(D, 2.0 * euclidean(D), j)
+    twice = ob.HyperbolicStructuralProbeProblem(D, j, T_scale=2.0)
+    direct = ob.HyperbolicStructuralProbeProblem(D, j, 2.0 * euclidean(D), T_scale=1.0)
     assert twice.value(np.eye(8)) == pytest.approx(direct.value(np.eye(8)), rel=1e-12)
 
 
@@ -247,20 +247,20 @@ def test_probe_takes_only_what_it_can():
     T = euclidean(D)
     build = ob.HyperbolicStructuralProbeProblem
     for arguments, name in (
-        ((D, T[:5], j), "T"),
-        ((D, T + np.triu(T), j), "T"),
-        ((np.vstack([D, np.zeros(8)]), None, j), "D"),
-        ((D * np.nan, None, j), "D"),
-        ((D, None, np.ones(8, int)), "signature"),
-        ((D, None, j, 0.0), "alpha"),
-        ((D, None, j, 1.0, "last"), "transform"),
-        ((D, None, j, 1.0, "literal"), "T"),
-        ((D, None, j, 1.0, "first", "fit"), "T_scale"),
-        ((D, None, j, 1.0, "first", -1.0), "T_scale"),
+        ((D, j, T[:5]), "T"),
+        ((D, j, T + np.triu(T)), "T"),
+        ((np.vstack([D, np.zeros(8)]), j), "D"),
+        ((D * np.nan, j), "D"),
+        ((D, np.ones(8, int)), "signature"),
+        ((D, j, None, 0.0), "alpha"),
+        ((D, j, None, 1.0, "last"), "transform"),
+        ((D, j, None, 1.0, "literal"), "T"),
+        ((D, j, None, 1.0, "first", "fit"), "T_scale"),
+        ((D, j, None, 1.0, "first", -1.0), "T_scale"),
     ):
         with pytest.raises(ValueError, match=rf"\b{name}\b"):
             build(*arguments)
-    problem = build(D, None, j)
+    problem = build(D, j)
     with pytest.raises(ValueError, match=r"\bX\b"):
         problem.value(np.eye(7))
     with pytest.raises(ValueError, match=r"\bcurvature\b"):
@@ -282,7 +282,7 @@ def test_probe_solves(update, curvature, side):
     if update == "vr-jacobi" and curvature == "adaptive":
         pytest.skip("not for sampled gradients: refused, see above")
     D, j = probe_data(60)
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
+    problem = ob.HyperbolicStructuralProbeProblem(D, j)
     start = ob.random_j_orthogonal(j, 0.3, 1)
     solver = ob.JOBCD(update=update, curvature=curvature, side=side)
     result = ob.solve(problem, start, solver=solver, max_sweeps=150, tol=0.0)
@@ -300,7 +300,7 @@ def test_probe_solves(update, curvature, side):
 
 def test_probe_converges_and_stops():
     D, j = probe_data(60)
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
+    problem = ob.HyperbolicStructuralProbeProblem(D, j)
     result = ob.solve(problem, tol=1e-2)
     assert result.converged
     kept = []
@@ -317,7 +317,7 @@ def test_probe_converges_and_stops():
 
 def test_probe_survives_pickling():
     D, j = probe_data()
-    problem = ob.HyperbolicStructuralProbeProblem(D, None, j, T_scale="match")
+    problem = ob.HyperbolicStructuralProbeProblem(D, j)
     copy = pickle.loads(pickle.dumps(problem))
     assert copy.scale == problem.scale
     assert copy.value(np.eye(8)) == problem.value(np.eye(8))
@@ -329,7 +329,7 @@ def test_ten_thousand_rows_keep_no_square_array():
     script = f"""
 import numpy as np, resource, orthobcd as ob
 D = np.random.default_rng(0).standard_normal(({m}, 10))
-problem = ob.HyperbolicStructuralProbeProblem(D, None, np.repeat([1, -1], 5))
+problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 5), T_scale=1.0)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 problem.value_and_gradient(np.eye(10))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
@@ -348,7 +348,7 @@ def test_ctrl_c_returns_the_best_probe():
     script = """
 import numpy as np, orthobcd as ob
 D = np.random.default_rng(0).standard_normal((300, 20))
-problem = ob.HyperbolicStructuralProbeProblem(D, None, np.repeat([1, -1], 10), T_scale="match")
+problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 10))
 told = []
 def tell(progress):
     if not told:

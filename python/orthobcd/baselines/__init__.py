@@ -57,7 +57,7 @@ from .hyperbolic import (
     admm,
     cayley_gradient,
     csdm,
-    random_j_orthogonal,
+    reference_start,
     trace_problem,
     umcm,
 )
@@ -93,7 +93,7 @@ __all__ = [
     "pca_threshold",
     "pymanopt_smoothed",
     "radmm",
-    "random_j_orthogonal",
+    "reference_start",
     "riemannian_subgradient",
     "round_to_partition",
     "rssm",

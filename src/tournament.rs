@@ -1,0 +1,75 @@
+//! Round-robin tournaments: every two players meet once, and in a round no player meets two others, so
+//! that the pairs of a round can move side by side.
+
+/// Rounds in which `players` all meet: one less than the next even number.
+pub(crate) fn rounds(players: usize) -> usize {
+    (players + players % 2).saturating_sub(1)
+}
+
+/// Who meets in a round, by the circle method: player 0 stays, the others turn. With an odd number of players
+/// the second of one pair is `players`, which is nobody.
+pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
+    let even = players + players % 2;
+    let seat = move |k: usize| {
+        if k == 0 {
+            0
+        } else {
+            1 + (k - 1 + round) % (even - 1)
+        }
+    };
+    (0..even / 2).map(move |k| {
+        let (a, b) = (seat(k), seat(even - 1 - k));
+        (a.min(b), a.max(b))
+    })
+}
+
+/// The pairs i < j among `order` that meet in a round; in round 0 these are neighbours.
+pub(crate) fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
+    let even = order.len() + order.len() % 2;
+    // Seats 0, 1, … hold every other player, and those opposite them their neighbours.
+    let at = |seat: usize| {
+        let index = if seat < even / 2 {
+            2 * seat
+        } else {
+            2 * (even - 1 - seat) + 1
+        };
+        order.get(index).copied()
+    };
+    meetings(even, round)
+        .filter_map(|(a, b)| {
+            let (i, j) = (at(a)?, at(b)?);
+            Some([i.min(j), i.max(j)])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tournament_holds_every_pair_once() {
+        for n in [2usize, 3, 4, 7, 8] {
+            let order: Vec<usize> = (0..n).rev().collect();
+            let mut seen = vec![0; n * n];
+            for round in 0..n + n % 2 - 1 {
+                let mut busy = vec![false; n];
+                for [i, j] in matching(&order, round) {
+                    assert!(i < j && !busy[i] && !busy[j]);
+                    (busy[i], busy[j]) = (true, true);
+                    seen[i * n + j] += 1;
+                }
+            }
+            for i in 0..n {
+                for j in i + 1..n {
+                    assert_eq!(seen[i * n + j], 1, "n = {n}: pair ({i}, {j})");
+                }
+            }
+            let first: Vec<[usize; 2]> = order
+                .chunks_exact(2)
+                .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
+                .collect();
+            assert_eq!(matching(&order, 0), first);
+        }
+    }
+}
