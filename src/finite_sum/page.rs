@@ -337,7 +337,7 @@ fn largest_decrease<P: Penalty>(
     let n = x.nrows();
     let (mut block, mut scratch) = (worker.block.clone(), Scratch::new(x.ncols()));
     block.freeze(true);
-    let arch = pulp::Arch::new();
+    let arch = crate::simd::arch();
     let mut largest = 0.0f64;
     for i in 0..n {
         let rest: Vec<usize> = (i + 1..n).collect();
