@@ -8,6 +8,7 @@
 
 mod boost;
 mod columns;
+mod matching;
 
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
@@ -16,6 +17,7 @@ use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
 
 pub(crate) use columns::ColumnSweep;
+pub(crate) use matching::{Majoriser, Matchings};
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -225,7 +227,7 @@ impl Outcome {
 }
 
 /// The options of a pair solve inside a block.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct PairOptions<'a> {
     /// Exact or scalar curvature.
     pub curvature: Curvature,

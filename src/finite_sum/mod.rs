@@ -24,15 +24,19 @@
 
 mod eigenvalue;
 mod logistic;
+mod options;
 mod page;
 mod rule;
+mod solve;
 
 use ndarray::{Array2, ArrayView2};
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
-pub use page::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page, minimize_finite_sum};
+pub use options::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST};
+pub use page::Page;
 pub use rule::CurvatureRule;
+pub use solve::minimize_finite_sum;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
 pub trait FiniteSum: Send + Sync {

@@ -2,11 +2,15 @@
 
 use ndarray::{Array2, ArrayView2, Zip, s};
 
+use super::{FiniteSum, FiniteSumOptions, Page};
 use crate::Curvature;
 use crate::block::{Block, PairOptions, Pairs, Sweep};
+use crate::error::{Error, Result};
 use crate::pair::Scratch;
 use crate::penalty::NoPenalty;
 use crate::signature::Signature;
+use crate::solver::Side;
+use crate::threads::Threads;
 use crate::tournament::{matching, rounds};
 
 /// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
@@ -38,7 +42,7 @@ pub enum CurvatureRule {
 const MOMENTS: [f64; 2] = [0.9, 0.99];
 
 /// Moves of rows by [`CurvatureRule::Accumulated`].
-pub(crate) struct AccumulatedMoves {
+struct AccumulatedMoves {
     /// M_ij and S_ij, i < j, before they are made unbiased.
     moments: [Array2<f64>; 2],
     /// Their weights 1 − MOMENTS^t after t observations.
@@ -49,12 +53,12 @@ pub(crate) struct AccumulatedMoves {
     block: Block,
     scratch: Scratch,
     /// Pairs visited, and moved.
-    pub(crate) visited: u64,
-    pub(crate) updates: u64,
+    visited: u64,
+    updates: u64,
 }
 
 impl AccumulatedMoves {
-    pub(crate) fn new(signature: &Signature, rapidity_bound: f64) -> Self {
+    fn new(signature: &Signature, rapidity_bound: f64) -> Self {
         let n = signature.len();
         let mut block = Block::new(2);
         block.set_signature(signature, Some(rapidity_bound));
@@ -71,13 +75,13 @@ impl AccumulatedMoves {
     }
 
     /// Forgets the mean slopes, not the mean squares.
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.moments[0].fill(0.0);
         self.weights[0] = 0.0;
     }
 
     /// Takes in the slopes K = GXᵀ − J(GXᵀ)ᵀJ at `x`.
-    pub(crate) fn observe(&mut self, x: ArrayView2<'_, f64>, gradient: ArrayView2<'_, f64>) {
+    fn observe(&mut self, x: ArrayView2<'_, f64>, gradient: ArrayView2<'_, f64>) {
         let image = gradient.dot(&x.t());
         let n = image.nrows();
         let largest = image.iter().fold(0.0f64, |m, v| m.max(v.abs()));
@@ -103,7 +107,7 @@ impl AccumulatedMoves {
 
     /// Moves the rows of `x` by the first `most` matchings of the tournament among `order`, only pairs of
     /// equal sign if `rotations`. A pair costs O(n).
-    pub(crate) fn turn(
+    fn turn(
         &mut self,
         x: &mut Array2<f64>,
         (order, most): (&[usize], usize),
@@ -168,3 +172,154 @@ fn turn_rows(a: &mut Array2<f64>, i: usize, j: usize, v: [[f64; 2]; 2]) {
 
 /// Size, relative to the largest entry of GXᵀ, up to which a slope is rounding.
 const FLAT: f64 = 1e-11;
+
+/// Largest |μ| of one move with [`CurvatureRule::Accumulated`], unless another is asked for.
+const ACCUMULATED_RAPIDITY: f64 = 1.0;
+
+/// The moves of both sides by [`CurvatureRule::Accumulated`].
+pub(super) struct Accumulated {
+    /// Of the rows, and of the columns.
+    sides: [AccumulatedMoves; 2],
+    step: f64,
+}
+
+impl Accumulated {
+    pub(super) fn new(signature: &Signature, rapidity_bound: Option<f64>, step: f64) -> Self {
+        let bound = rapidity_bound.unwrap_or(ACCUMULATED_RAPIDITY);
+        let side = || AccumulatedMoves::new(signature, bound);
+        Self {
+            sides: [side(), side()],
+            step,
+        }
+    }
+
+    /// Half the step from here on, without the momentum that led too far.
+    pub(super) fn slow_down(&mut self) {
+        self.step *= 0.5;
+        self.sides.iter_mut().for_each(AccumulatedMoves::stop);
+    }
+
+    /// (pairs visited, pairs moved)
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let [rows, columns] = &self.sides;
+        (
+            rows.visited + columns.visited,
+            rows.updates + columns.updates,
+        )
+    }
+
+    /// VXW: V moves the rows of X and Wᵀ those of I, one core each; `share` of the step.
+    pub(super) fn turn(
+        &mut self,
+        x: ArrayView2<'_, f64>,
+        gradient: ArrayView2<'_, f64>,
+        (side, matchings): (Side, usize),
+        order: &[usize],
+        (share, theta): (f64, f64),
+        threads: &Threads,
+    ) -> Array2<f64> {
+        let n = x.nrows();
+        let [rows, columns] = &mut self.sides;
+        let mut jobs: Vec<(&mut AccumulatedMoves, Array2<f64>)> = Vec::with_capacity(2);
+        if side != Side::Columns {
+            rows.observe(x, gradient);
+            jobs.push((rows, x.to_owned()));
+        }
+        if side != Side::Rows {
+            columns.observe(x.t(), gradient.t());
+            jobs.push((columns, Array2::eye(n)));
+        }
+        let length = (self.step * share, theta);
+        let work = n * n * matchings.min(n);
+        threads.for_chunks(&mut jobs, 1, work, |k, job| {
+            let (moves, target) = &mut job[0];
+            moves.turn(
+                target,
+                (order, matchings),
+                length,
+                side == Side::Both && k == 0,
+            );
+        });
+        let mut moved = jobs.into_iter().map(|(_, target)| target);
+        match (moved.next(), moved.next()) {
+            (Some(rows), Some(columns)) => rows.dot(&columns.t()),
+            (Some(columns), None) if side == Side::Columns => x.dot(&columns.t()),
+            (rows, _) => rows.unwrap_or_else(|| x.to_owned()),
+        }
+    }
+}
+
+/// [`CurvatureRule::Adaptive`]: a round counts if F falls by this share of what the model predicts,
+pub(super) const FAIR_SHARE: f64 = 0.1;
+/// and lowers the curvature if it falls by this share,
+pub(super) const GOOD_SHARE: f64 = 0.5;
+/// by this factor;
+pub(super) const LOWER: f64 = 0.8;
+/// one that does not count is taken back and raises it by this factor.
+pub(super) const RAISE: f64 = 2.0;
+
+/// What the pair models of an iteration take for curvature.
+pub(super) enum Model {
+    /// The majoriser with this L; with a trial when it adapts.
+    Majorised {
+        bound: f64,
+        adaptive: bool,
+        trial: Option<Trial>,
+    },
+    /// Slopes averaged over the iterations.
+    Accumulated(Box<Accumulated>),
+}
+
+/// The iteration before, for the adaptive rule.
+pub(super) struct Trial {
+    pub(super) start: Array2<f64>,
+    pub(super) value: f64,
+    pub(super) gradient: Array2<f64>,
+    pub(super) predicted: f64,
+}
+
+impl Model {
+    /// For a sum with curvature `safe`, sampled by `page`.
+    pub(super) fn new(
+        sum: &dyn FiniteSum,
+        (safe, page): (f64, &Page),
+        signature: &Signature,
+        options: &FiniteSumOptions,
+        smooth: bool,
+    ) -> Result<Self> {
+        let bound = options.curvature.unwrap_or_else(|| {
+            let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
+            let noise = if noise > 0.0 {
+                noise.sqrt() * sum.mean_square_curvature()
+            } else {
+                0.0
+            };
+            safe + noise
+        });
+        let invalid = |message: &str| Err(Error::invalid("curvature", message.to_owned()));
+        match options.rule {
+            CurvatureRule::Bound if !bound.is_finite() => invalid(
+                "must not be \"bound\": the gradient of this objective has no Lipschitz constant",
+            ),
+            CurvatureRule::Adaptive
+                if !page.is_exact() || options.look.is_some_and(|look| look != 1) =>
+            {
+                invalid("must not be \"adaptive\" for a sampled gradient")
+            }
+            CurvatureRule::Accumulated { step } if !(step.is_finite() && step > 0.0) => {
+                Err(Error::invalid("step", "must be positive"))
+            }
+            CurvatureRule::Accumulated { .. } if !smooth => {
+                invalid("must not be \"accumulated\" with a penalty")
+            }
+            CurvatureRule::Accumulated { step } => Ok(Self::Accumulated(Box::new(
+                Accumulated::new(signature, options.rapidity_bound, step),
+            ))),
+            CurvatureRule::Bound | CurvatureRule::Adaptive => Ok(Self::Majorised {
+                bound,
+                adaptive: options.rule == CurvatureRule::Adaptive,
+                trial: None,
+            }),
+        }
+    }
+}

@@ -7,15 +7,14 @@
 
 use ndarray::{Array1, Array2, s};
 
-use crate::Curvature;
-use crate::block::{Block, PairOptions, Pairs, Sweep};
+use crate::block::{Majoriser, Matchings, PairOptions};
 use crate::error::{Error, Result};
 use crate::hyperbolic::{HyperbolicCs, j_matrix, sorted};
 use crate::linalg::cayley;
-use crate::pair::Scratch;
 use crate::penalty::NoPenalty;
 use crate::signature::Signature;
 use crate::solver::repair_dense;
+use crate::threads::Threads;
 use crate::tournament;
 
 /// How relation matrices move.
@@ -97,62 +96,35 @@ impl Relation {
                 self.memory[0] += gradient.iter().map(|g| g * g).sum::<f64>();
                 let bound = curvature * self.memory[0].sqrt();
                 if bound > 0.0 {
-                    let anchor = self.matrix.clone();
-                    for round in 0..matchings.min(tournament::rounds(order.len())) {
-                        let pairs = tournament::matching(order, round);
-                        self.jacobi_round(gradient, &anchor, signature, bound, &pairs);
-                    }
+                    self.turn(gradient, signature, bound, (order, matchings));
                 }
             }
             RelationUpdate::Csdm { step } => self.factor_step(gradient, signature, step),
         }
     }
 
-    fn jacobi_round(
+    /// Matchings of a tournament on the majoriser of curvature `bound`.
+    fn turn(
         &mut self,
         gradient: &Array2<f64>,
-        anchor: &Array2<f64>,
         signature: &Signature,
         bound: f64,
-        pairs: &[[usize; 2]],
+        (order, matchings): (&[usize], usize),
     ) {
-        let n = self.matrix.nrows();
-        let arch = crate::simd::arch();
-        let mut block = Block::new(n);
-        block.set_signature(signature, Some(RAPIDITY_BOUND));
-        let mut scratch = Scratch::new(n);
-        for pair in pairs {
-            block.load(self.matrix.view(), &pair[..1], &pair[1..]);
-            block
-                .curvature_mut()
-                .copy_from_slice(&[bound, 0.0, 0.0, bound]);
-            for (k, &row) in pair.iter().enumerate() {
-                block
-                    .gradient_row_mut(k)
-                    .iter_mut()
-                    .zip(gradient.row(row))
-                    .zip(self.matrix.row(row).iter().zip(anchor.row(row)))
-                    .for_each(|((t, &g), (&x, &a))| *t = g + bound * (x - a));
-            }
-            let outcome = arch.dispatch(Sweep {
-                block: &mut block,
-                pairs: Pairs::Cross,
-                penalty: &NoPenalty,
-                options: PairOptions {
-                    curvature: Curvature::Exact,
-                    alpha: 0.0,
-                    metric: None,
-                },
-                scratch: &mut scratch,
-            });
-            if outcome.updates > 0 {
-                for (k, &row) in pair.iter().enumerate() {
-                    self.matrix
-                        .row_mut(row)
-                        .iter_mut()
-                        .zip(block.row(k))
-                        .for_each(|(x, &new)| *x = new);
-                }
+        let anchor = self.matrix.clone();
+        let model = Majoriser {
+            anchor: anchor.view(),
+            gradient: gradient.view(),
+            curvature: bound,
+        };
+        let mut work = Matchings::new(anchor.dim(), signature, Some(RAPIDITY_BOUND));
+        for round in 0..matchings.min(tournament::rounds(order.len())) {
+            let pairs = tournament::matching(order, round);
+            let (x, exact) = (self.matrix.view(), PairOptions::default());
+            work.solve(x, &pairs, &model, &NoPenalty, exact, &Threads::serial());
+            for (row, new) in work.moved() {
+                let target = self.matrix.row_mut(row);
+                target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
             }
         }
     }

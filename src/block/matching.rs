@@ -1,0 +1,184 @@
+//! All pairs of a matching at once, on one majoriser of f: disjoint pairs do not see each other there.
+//!
+//! `f(A) + ⟨G, X − A⟩ + L/2‖X − A‖²` separates into pairs with the curvature M = L·I, S = Z Zᵀ. Rows may have moved
+//! away from A before, so that several matchings can be solved on one gradient.
+
+use ndarray::ArrayView2;
+
+use super::{Block, Outcome, PairOptions, Pairs, Sweep};
+use crate::pair::{Recession, Scratch};
+use crate::penalty::Penalty;
+use crate::signature::Signature;
+use crate::threads::Threads;
+
+/// Pairs per parallel piece.
+const CHUNK_PAIRS: usize = 32;
+
+/// `⟨G, X − A⟩ + L/2‖X − A‖²`, f up to a constant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Majoriser<'a> {
+    /// A.
+    pub(crate) anchor: ArrayView2<'a, f64>,
+    /// G, the gradient (or an estimate of it) at A.
+    pub(crate) gradient: ArrayView2<'a, f64>,
+    /// L.
+    pub(crate) curvature: f64,
+}
+
+impl Majoriser<'_> {
+    /// Fills a block that was loaded with rows of `x`.
+    fn fill(&self, block: &mut Block, x: ArrayView2<'_, f64>) {
+        let b = block.len();
+        block.curvature_mut().fill(0.0);
+        for k in 0..b {
+            block.curvature_mut()[k * b + k] = self.curvature;
+            let row = block.rows[k];
+            block
+                .gradient_row_mut(k)
+                .iter_mut()
+                .zip(self.gradient.row(row))
+                .zip(x.row(row).iter().zip(self.anchor.row(row)))
+                .for_each(|((t, &g), (&x, &a))| *t = g + self.curvature * (x - a));
+        }
+    }
+}
+
+/// Work space for matchings of n rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Matchings {
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug, Clone)]
+struct Worker {
+    block: Block,
+    scratch: Scratch,
+    moved: Vec<(usize, Vec<f64>)>,
+    outcome: Outcome,
+}
+
+impl Worker {
+    fn visit<P: Penalty>(
+        &mut self,
+        x: ArrayView2<'_, f64>,
+        pair: [usize; 2],
+        model: &Majoriser<'_>,
+        penalty: &P,
+        options: PairOptions<'_>,
+    ) {
+        self.block.load(x, &pair[..1], &pair[1..]);
+        model.fill(&mut self.block, x);
+        let outcome = self.sweep(penalty, options);
+        if outcome.updates > 0 {
+            for (k, &row) in pair.iter().enumerate() {
+                self.moved.push((row, self.block.row(k).to_vec()));
+            }
+        }
+        self.outcome.absorb(outcome);
+    }
+
+    fn sweep<P: Penalty>(&mut self, penalty: &P, options: PairOptions<'_>) -> Outcome {
+        crate::simd::arch().dispatch(Sweep {
+            block: &mut self.block,
+            pairs: Pairs::Cross,
+            penalty,
+            options,
+            scratch: &mut self.scratch,
+        })
+    }
+}
+
+impl Matchings {
+    /// For matrices of `dim`, with |μ| of a move at most `rapidity_bound`.
+    pub(crate) fn new(
+        (n, r): (usize, usize),
+        signature: &Signature,
+        rapidity_bound: Option<f64>,
+    ) -> Self {
+        let mut block = Block::new(r);
+        block.set_signature(signature, rapidity_bound);
+        let worker = Worker {
+            block,
+            scratch: Scratch::new(r),
+            moved: Vec::new(),
+            outcome: Outcome::default(),
+        };
+        Self {
+            workers: vec![worker; (n / 2).div_ceil(CHUNK_PAIRS)],
+        }
+    }
+
+    /// Solves the pairs of a matching; [`Matchings::moved`] has the new rows. The change is that of the model
+    /// and h. Where [`Matchings::recession`] says that the model is unbounded, it ends early.
+    pub(crate) fn solve<P: Penalty>(
+        &mut self,
+        x: ArrayView2<'_, f64>,
+        pairs: &[[usize; 2]],
+        model: &Majoriser<'_>,
+        penalty: &P,
+        options: PairOptions<'_>,
+        threads: &Threads,
+    ) -> Outcome {
+        let work = pairs.len() * x.ncols() * 64;
+        threads.for_chunks(&mut self.workers, 1, work, |piece, worker| {
+            let worker = &mut worker[0];
+            worker.moved.clear();
+            worker.outcome = Outcome::default();
+            let from = (piece * CHUNK_PAIRS).min(pairs.len());
+            let to = (from + CHUNK_PAIRS).min(pairs.len());
+            for &pair in &pairs[from..to] {
+                worker.visit(x, pair, model, penalty, options);
+                if worker.block.recession().is_some() {
+                    break;
+                }
+            }
+        });
+        let mut total = Outcome::default();
+        for worker in &self.workers {
+            total.absorb(worker.outcome);
+        }
+        total
+    }
+
+    /// A direction along which the model of the last matching is unbounded.
+    pub(crate) fn recession(&self) -> Option<Recession> {
+        self.workers
+            .iter()
+            .find_map(|worker| worker.block.recession())
+    }
+
+    /// The rows that moved in the last matching, as they are now.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        self.workers
+            .iter()
+            .flat_map(|worker| worker.moved.iter().map(|(row, new)| (*row, &new[..])))
+    }
+
+    /// The largest decrease of the model and h that one pair of rows of `x` can make; nothing moves.
+    pub(crate) fn largest_decrease<P: Penalty>(
+        &self,
+        x: ArrayView2<'_, f64>,
+        model: &Majoriser<'_>,
+        penalty: &P,
+    ) -> f64 {
+        let Some(mut worker) = self.workers.first().cloned() else {
+            return 0.0;
+        };
+        worker.block.freeze(true);
+        let exact = PairOptions::default();
+        let mut largest = 0.0f64;
+        for i in 0..x.nrows() {
+            let rest: Vec<usize> = (i + 1..x.nrows()).collect();
+            for part in rest.chunks(2 * CHUNK_PAIRS) {
+                worker.block.load(x, &[i], part);
+                model.fill(&mut worker.block, x);
+                let outcome = worker.sweep(penalty, exact);
+                if worker.block.recession().is_some() {
+                    return f64::INFINITY;
+                }
+                largest = largest.max(outcome.largest);
+            }
+        }
+        largest
+    }
+}

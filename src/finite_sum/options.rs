@@ -1,0 +1,149 @@
+//! Options of the variance-reduced method, and what it returns.
+
+use ndarray::Array2;
+
+use super::rule::CurvatureRule;
+use crate::error::{Error, Result};
+use crate::pair::Recession;
+use crate::solver::{Record, Side, Status};
+
+/// Options of [`minimize_finite_sum`].
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `batch` | N | components b of a full estimate |
+/// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
+/// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
+/// | `theta` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
+/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
+/// | `rule` | `Bound` | where the curvature comes from |
+/// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
+/// | `side` | `Rows` | what moves: rows, columns (where XᵀJX = J, without penalty), or both in turn |
+/// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
+/// | `max_evaluations` | none | component gradients |
+/// | `max_time` | none | seconds |
+/// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
+/// | `look` | none | iterations between evaluations of F, which are not counted; a pass over the data by default |
+/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes, and no pair lowers its model by more |
+/// | `seed` | 0 | all random choices |
+#[derive(Debug, Clone, PartialEq)]
+pub struct FiniteSumOptions {
+    /// Components of a full estimate.
+    pub batch: Option<usize>,
+    /// Components of a correction.
+    pub small_batch: Option<usize>,
+    /// Probability of a full estimate.
+    pub probability: Option<f64>,
+    /// Proximal weight, relative to the curvature of the pair models.
+    pub theta: f64,
+    /// Curvature of the pair models.
+    pub curvature: Option<f64>,
+    /// Where the curvature comes from.
+    pub rule: CurvatureRule,
+    /// Matchings per gradient estimate, at most one tournament (every pair once).
+    pub matchings: usize,
+    /// What moves.
+    pub side: Side,
+    /// Largest |μ| of one move.
+    pub rapidity_bound: Option<f64>,
+    /// Limit on component gradients.
+    pub max_evaluations: Option<u64>,
+    /// Time limit in seconds.
+    pub max_time: Option<f64>,
+    /// Objective to stop at.
+    pub target: Option<f64>,
+    /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
+    pub look: Option<usize>,
+    /// Relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged.
+    pub tol: f64,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Default for FiniteSumOptions {
+    fn default() -> Self {
+        Self {
+            batch: None,
+            small_batch: None,
+            probability: None,
+            theta: 1e-5,
+            curvature: None,
+            rule: CurvatureRule::Bound,
+            matchings: 1,
+            side: Side::Rows,
+            rapidity_bound: None,
+            max_evaluations: None,
+            max_time: None,
+            target: None,
+            look: None,
+            tol: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+/// A pass is N component gradients and n − 1 iterations (matchings, that is n(n−1)/2 pairs, unless an
+/// iteration has more), whichever takes longer. The solve is at rest
+/// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
+/// pass without a gain says little. With [`CurvatureRule::Accumulated`], which has no model of F, that is
+/// what [`Status::Converged`] says. Otherwise all pairs are then solved at the best point with the exact
+/// gradient, the curvature L (where f has one) and no proximal term: if none lowers its model by more than
+/// `tol`·|F|, the solve has converged. Else it goes on from there with exact gradients, which have no noise
+/// to rest in.
+pub const PASSES_AT_REST: u32 = 3;
+
+/// What a variance-reduced solve returns: the best point looked at.
+#[derive(Debug, Clone)]
+pub struct FiniteSumSolution {
+    /// X.
+    pub x: Array2<f64>,
+    /// F(X).
+    pub objective: f64,
+    /// f(X).
+    pub smooth_value: f64,
+    /// h(X).
+    pub penalty_value: f64,
+    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
+    pub feasibility: f64,
+    /// Why it ended.
+    pub status: Status,
+    /// Iterations: matchings.
+    pub iterations: u64,
+    /// Component gradients evaluated.
+    pub evaluations: u64,
+    /// Pairs visited.
+    pub visited: u64,
+    /// Pairs that moved.
+    pub updates: u64,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// (record of the best point so far, component gradients so far).
+    pub history: Vec<(Record, u64)>,
+    /// The pair along which the model is unbounded, with [`Status::Unbounded`].
+    pub recession: Option<Recession>,
+}
+
+impl FiniteSumOptions {
+    /// Checks the values that stand alone.
+    pub(super) fn check(&self) -> Result<()> {
+        if !(self.theta.is_finite() && self.theta >= 0.0) {
+            return Err(Error::invalid("theta", "must be finite and nonnegative"));
+        }
+        if self.look == Some(0) {
+            return Err(Error::invalid("look", "must be at least 1"));
+        }
+        if self.matchings == 0 {
+            return Err(Error::invalid("matchings", "must be at least 1"));
+        }
+        Ok(())
+    }
+
+    /// The share of the budget, time or component gradients, that is spent.
+    pub(super) fn spent(&self, seconds: f64, evaluations: u64) -> f64 {
+        let time = self.max_time.map_or(0.0, |limit| seconds / limit);
+        let gradients = self
+            .max_evaluations
+            .map_or(0.0, |limit| evaluations as f64 / limit as f64);
+        time.max(gradients)
+    }
+}
