@@ -83,7 +83,7 @@ class Line:
             self.bar.close()
 
 
-class live:  # noqa: N801
+class live:
     """The line to write to: a new one, the one that is already open, or None if not verbose.
 
     A class, as `contextlib` sets attributes of exceptions that may refuse them.
