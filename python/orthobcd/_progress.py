@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 
 logger = logging.getLogger("orthobcd")
@@ -85,17 +83,26 @@ class Line:
             self.bar.close()
 
 
-@contextmanager
-def live(verbose: bool, limit: float | None) -> Iterator[Line | None]:
-    """The line to write to: a new one, the one that is already open, or None if not verbose."""
-    current = _open.get()
-    if not verbose or current is not None:
-        yield current if verbose else None
-        return
-    line = Line(limit)
-    token = _open.set(line)
-    try:
-        yield line
-    finally:
-        _open.reset(token)
-        line.close()
+class live:
+    """The line to write to: a new one, the one that is already open, or None if not verbose.
+
+    A class, as `contextlib` sets attributes of exceptions that may refuse them.
+    """
+
+    def __init__(self, verbose: bool, limit: float | None) -> None:
+        self._verbose, self._limit = verbose, limit
+        self._opened: tuple[Line, Token[Line | None]] | None = None
+
+    def __enter__(self) -> Line | None:
+        current = _open.get()
+        if not self._verbose or current is not None:
+            return current if self._verbose else None
+        line = Line(self._limit)
+        self._opened = line, _open.set(line)
+        return line
+
+    def __exit__(self, *error: object) -> None:
+        if self._opened is not None:
+            line, token = self._opened
+            _open.reset(token)
+            line.close()
