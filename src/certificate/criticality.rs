@@ -86,7 +86,29 @@ pub fn criticality<P: Penalty>(
 }
 
 /// min over symmetric Λ and low ≤ Ξ ≤ high of ‖G + Ξ − XΛ‖, for X or, with mixed signs, JX.
+///
+/// Everything but X is brought to unit size by a power of two: squares neither overflow nor vanish.
 fn nearest_residual(
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+    low: ArrayView2<'_, f64>,
+    high: ArrayView2<'_, f64>,
+) -> f64 {
+    let size = [gradient, low, high]
+        .into_iter()
+        .flatten()
+        .map(|v| v.abs())
+        .filter(|v| v.is_finite())
+        .fold(0.0, f64::max);
+    if size == 0.0 {
+        return 0.0;
+    }
+    let unit = size.log2().floor().clamp(-1000.0, 1000.0).exp2();
+    let [gradient, low, high] = [gradient, low, high].map(|a| a.mapv(|v| v / unit));
+    unit * nearest_scaled_residual(x, gradient.view(), low.view(), high.view())
+}
+
+fn nearest_scaled_residual(
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
     low: ArrayView2<'_, f64>,

@@ -408,8 +408,31 @@ fn solve_pair<S: Simd, P: Penalty>(
     if !(change < -TIE * (smooth_size + hx_size + hy_size)) {
         return None;
     }
-    let distance = e.iter().flatten().map(|v| v * v).sum();
+    let squares = |e: [[f64; 2]; 2]| e.iter().flatten().map(|v| v * v).sum::<f64>();
+    let mut distance = squares(e);
+    if let Some(h) = mirror(dot(x, x), dot(y, y), dot(x, y), x.len()) {
+        let other = |i: usize, j: usize| {
+            v[i][0] * h[0][j] + v[i][1] * h[1][j] - if i == j { 1.0 } else { 0.0 }
+        };
+        let same = squares([[other(0, 0), other(0, 1)], [other(1, 0), other(1, 1)]]);
+        distance = distance.min(same);
+    }
     Some((-change, distance))
+}
+
+/// The reflection that leaves two parallel rows where they are: with V also VH is a best move.
+#[inline(always)]
+fn mirror(xx: f64, yy: f64, xy: f64, columns: usize) -> Option<[[f64; 2]; 2]> {
+    let rounding = (columns + PADDING) as f64 * f64::EPSILON;
+    if xx * yy - xy * xy > rounding * (xx * yy) {
+        return None;
+    }
+    let (a, b) = (xx.sqrt(), yy.sqrt().copysign(xy));
+    let size = a.hypot(b);
+    let (c, s) = (a / size, b / size);
+    // 2uuᵀ − I for the direction u = (c, s) of the rows.
+    let (cosine, sine) = ((c - s) * (c + s), 2.0 * c * s);
+    Some([[cosine, sine], [sine, -cosine]])
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ def test_measure_is_the_mean_squared_distance_of_the_best_moves(penalty, linear)
     x = np.linalg.qr(rng.standard_normal((n, r)))[0]
     if not isinstance(penalty, ob.NoPenalty):
         x = np.zeros((n, r))
-        x[[0, 1], 0] = 0.6, 0.8
+        # No pair has all of a column, or it and its negative would tie.
+        x[[0, 1, 5], 0] = 2 / 3, 2 / 3, 1 / 3
         x[[2, 3, 4], 1] = 2 / 3, 1 / 3, 2 / 3
     measure = ob.certify(problem, x).block2_measure
     assert measure > 0.1
