@@ -140,8 +140,7 @@ pub fn certify<P: Penalty>(
         smooth_value,
         penalty_value,
         magnitude: problem.magnitude(smooth_value, penalty_value, constant),
-        feasibility: drift(x.view(), signature, k.view())
-            + problem.penalty.infeasibility(x.view()),
+        feasibility: drift(x.view(), signature, k.view()) + problem.penalty.infeasibility(x.view()),
         block2_gap: 0.0,
         block2_pair: None,
         block2_columns: false,

@@ -595,12 +595,16 @@ pub fn minimize_finite_sum<P: Penalty>(
                     }
                     let (_, gradient) = sum.value_and_gradient(best.0.view());
                     let curvature = if safe.is_finite() { safe } else { bound };
-                    let left = [Side::Rows, Side::Columns].into_iter().filter(|&side| {
-                        options.side == side || options.side == Side::Both
-                    });
+                    let left = [Side::Rows, Side::Columns]
+                        .into_iter()
+                        .filter(|&side| options.side == side || options.side == Side::Both);
                     let left = left.fold(0.0f64, |left, side| {
                         let turn = |a: &Array2<f64>| {
-                            if side == Side::Columns { transposed(a) } else { a.clone() }
+                            if side == Side::Columns {
+                                transposed(a)
+                            } else {
+                                a.clone()
+                            }
                         };
                         let (x, gradient) = (turn(&best.0), turn(&gradient));
                         left.max(largest_decrease(

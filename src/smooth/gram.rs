@@ -121,11 +121,20 @@ impl Data {
         match self {
             Self::Dense(at) => at.t().dot(&x),
             Self::Sparse(a) => {
-                let mut w = Array2::zeros((a.samples, x.ncols()));
-                for (k, row) in x.outer_iter().enumerate() {
-                    if row.iter().any(|&v| v != 0.0) {
-                        for (i, value) in a.column(k) {
-                            w.row_mut(i).scaled_add(value, &row);
+                let r = x.ncols();
+                let mut w = Array2::zeros((a.samples, r));
+                let mut entries = vec![0.0; r];
+                if let Some(w) = w.as_slice_mut() {
+                    for (k, row) in x.outer_iter().enumerate() {
+                        entries.iter_mut().zip(row).for_each(|(e, &v)| *e = v);
+                        if entries.iter().any(|&v| v != 0.0) {
+                            // Plain slices: views of rows cost more than the products for small r.
+                            for (i, value) in a.column(k) {
+                                let target = &mut w[i * r..(i + 1) * r];
+                                for (t, &e) in target.iter_mut().zip(&entries) {
+                                    *t += value * e;
+                                }
+                            }
                         }
                     }
                 }
