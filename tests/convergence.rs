@@ -231,7 +231,7 @@ fn rules() -> Vec<Options> {
         // Scores end in rounding where pairs are at rest.
         max_sweeps: Some(match working_set {
             WorkingSet::WssSv | WorkingSet::WssOr => 1,
-            _ => 4,
+            _ => 2,
         }),
         ..few.clone()
     })
@@ -256,10 +256,11 @@ fn rules() -> Vec<Options> {
     rules
 }
 
-/// The supports of the columns in some order: exchanging columns changes neither f nor h.
+/// The supports of the columns in some order: exchanging columns changes neither f nor h. Rounding
+/// may decide whether an entry that ℓ1 puts at its kink is 0 or of its own size.
 fn pattern(x: &Array2<f64>) -> Vec<Vec<bool>> {
     let mut columns: Vec<Vec<bool>> = (x.columns().into_iter())
-        .map(|column| column.iter().map(|&v| v != 0.0).collect())
+        .map(|column| column.iter().map(|&v: &f64| v.abs() > 1e-7).collect())
         .collect();
     columns.sort();
     columns
@@ -286,6 +287,10 @@ fn equivariant<P: Penalty>(
     let n = x0.nrows() as f64;
     let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
     for (factor, shift) in [(1e-8, 0.0), (1e8, 0.0), (1.0, 1e6 * norm / n)] {
+        if shift > 0.0 && options.curvature == Curvature::Scalar {
+            // The papers' bound of C_BB by its norm is one on C itself.
+            continue;
+        }
         let matrix = c * factor + Array2::<f64>::eye(x0.nrows()) * shift;
         let smooth = Quadratic::new(matrix, None, None).unwrap();
         let found = solve(&smooth, &penalty(factor), x0.clone(), options);
@@ -295,8 +300,14 @@ fn equivariant<P: Penalty>(
         let same = pattern(&found.x) == pattern(&expected.x);
         if !(error.abs() <= 1e-9 * size && same) {
             wrong.push(format!(
-                "{factor:e}, {shift:e}, {options:?}: error {:e}, same support: {same}",
-                error / size
+                "{} {factor:e}, {shift:e}, {:?} {:?} {:?} {:?}: error {:e}, same support: {same}, {:e}",
+                std::any::type_name::<P>(),
+                options.working_set,
+                options.update,
+                options.curvature,
+                options.side,
+                error / size,
+                (&found.x - &expected.x).iter().fold(0.0f64, |m, v| m.max(v.abs()))
             ));
         }
     }
@@ -337,8 +348,8 @@ fn a_tiny_problem_is_solved_like_a_large_one() {
         solve(&smooth, &penalty, x0, &Options::default()).objective / factor
     };
     let expected = value(1.0);
-    for factor in [1e-8, 1e-3, 1e8] {
-        assert!((value(factor) - expected).abs() < 1e-6 * expected.abs());
+    for exponent in [-27, -7, 27] {
+        assert_eq!(value(2f64.powi(exponent)), expected);
     }
 }
 
@@ -607,7 +618,7 @@ fn chosen(score: impl Fn(usize, usize) -> f64, n: usize, k: usize) -> Option<Vec
 #[test]
 fn greedy_rules_choose_what_their_definitions_say() {
     fn check<P: Penalty>(
-        working_set: WorkingSet,
+        (working_set, alpha): (WorkingSet, f64),
         k: usize,
         seed: u64,
         penalty: &P,
@@ -619,7 +630,9 @@ fn greedy_rules_choose_what_their_definitions_say() {
             working_set,
             block_size: k,
             scored_pairs: Some(usize::MAX),
-            max_sweeps: Some(12),
+            alpha,
+            // The proximal term goes once a sweep settles.
+            max_sweeps: Some(if alpha > 0.0 { 1 } else { 12 }),
             tol: 0.0,
             seed,
             ..Options::default()
@@ -657,10 +670,11 @@ fn greedy_rules_choose_what_their_definitions_say() {
         for k in 2..=5 {
             let mut checked = 0;
             for seed in 0..6 {
-                checked += check(working_set, k, seed, &NoPenalty, |_| 0.0);
-                checked += check(working_set, k, seed, &L0 { lambda: 0.3 }, |_| 0.0);
+                let rule = (working_set, if seed < 3 { 0.0 } else { 0.1 });
+                checked += check(rule, k, seed, &NoPenalty, |_| 0.0);
+                checked += check(rule, k, seed, &L0 { lambda: 0.3 }, |_| 0.0);
                 let sign = |v: f64| if v < 0.0 { -0.4 } else { 0.4 };
-                checked += check(working_set, k, seed, &L1::new(0.4), sign);
+                checked += check(rule, k, seed, &L1::new(0.4), sign);
             }
             assert!(checked > 30, "{checked}");
         }

@@ -308,7 +308,7 @@ class SparsePCA(_OrthonormalPCA):
     max_time : float, optional
         Seconds for a fit.
     tol : float, default 1e-10
-        Relative decrease of a sweep at which a solve has converged.
+        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional
@@ -593,7 +593,7 @@ class NonnegativePCA(_OrthonormalPCA):
     max_time : float, optional
         Seconds for a fit.
     tol : float, default 1e-10
-        Relative decrease of a sweep at which the solve has converged.
+        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional

@@ -209,13 +209,20 @@ impl Data {
                 w
             }
             Self::Sparse(a) => {
+                let mut entries = vec![0.0; x.ncols()];
                 for (k, row) in x.outer_iter().enumerate() {
                     if k % CHUNK_ROWS == 0 && !go_on() {
                         break;
                     }
                     if is_nonzero(&row) {
+                        entries.iter_mut().zip(row).for_each(|(e, &v)| *e = v);
+                        // Plain slices: views of rows cost more than the products for small r.
                         for (i, value) in a.column(k) {
-                            w.view_mut().row_mut(i).scaled_add(value, &row);
+                            let target = w.row_slice_mut(i);
+                            target
+                                .iter_mut()
+                                .zip(&entries)
+                                .for_each(|(t, &e)| *t += value * e);
                         }
                     }
                 }

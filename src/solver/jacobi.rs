@@ -118,7 +118,7 @@ impl<P: Penalty> State<'_, P> {
             self.x = before;
             self.tracker.refresh(self.x.view(), self.threads);
             let floor = f64::EPSILON * self.magnitude.max(f64::MIN_POSITIVE);
-            jacobi.bound = (2.0 * jacobi.bound).max(floor);
+            jacobi.bound += jacobi.bound.abs().max(self.alpha).max(floor);
             jacobi.safe = jacobi.safe.max(jacobi.bound);
         }
     }

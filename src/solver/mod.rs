@@ -607,18 +607,28 @@ impl<'a, P: Penalty> State<'a, P> {
             self.alpha = self.options.alpha * smooth.spread();
         }
         if self.options.working_set == WorkingSet::WssOr {
-            // The smallest multiple of I that majorises f, so that C + cI changes no score. (The papers
-            // take the spectral norm, which is that or more.)
-            self.lipschitz = match smooth.metric() {
-                None => smooth.spectrum().1,
-                Some(_) => smooth.hessian_bounds().1,
-            };
+            self.lipschitz = self.majoriser();
         }
         if self.options.update == Update::Jacobi {
-            let upper = smooth.hessian_bounds().1;
+            let upper = if self.options.adaptive {
+                smooth.hessian_bounds().1
+            } else {
+                self.majoriser()
+            };
             let (n, r) = self.x.dim();
             let jacobi = jacobi::Jacobi::new(n, r, upper, self.problem, self.options);
             self.jacobi = Some(jacobi);
+        }
+    }
+
+    /// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
+    /// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
+    fn majoriser(&self) -> f64 {
+        let smooth = self.problem.smooth;
+        if self.problem.signature.is_definite() && smooth.metric().is_none() {
+            smooth.spectrum().1
+        } else {
+            smooth.hessian_bounds().1
         }
     }
 
