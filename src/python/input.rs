@@ -159,6 +159,7 @@ pub(super) struct Limits(
     pub(super) Option<u64>,
     pub(super) Option<f64>,
     pub(super) Option<f64>,
+    pub(super) Option<u64>,
 );
 
 impl Limits {
@@ -170,6 +171,7 @@ impl Limits {
             max_sweeps: self.1,
             tol: self.2.unwrap_or(default.tol),
             target: self.3,
+            max_work: self.4,
             seed,
             ..default
         }
@@ -209,6 +211,7 @@ impl SolverOptions {
             max_sweeps: limits.1,
             tol: limits.2.unwrap_or(default.tol),
             target: limits.3,
+            max_work: limits.4,
             seed,
             ..default
         })

@@ -79,6 +79,10 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 /// unbounded below mostly is so along any of them.
 const PROBED_PAIRS: usize = 50;
 
+/// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
+const PAIR_WORK: (f64, f64) = (600.0, 150.0);
+const VISIT_WORK: f64 = 2.0;
+
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
 
@@ -188,6 +192,7 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
+/// | `max_work` | none | counted work, the same on every machine |
 /// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol` times its [magnitude](Problem::magnitude) |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | all random choices |
@@ -216,6 +221,9 @@ pub struct Options {
     pub max_time: Option<f64>,
     /// Limit on sweeps.
     pub max_sweeps: Option<u64>,
+    /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
+    /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
+    pub max_work: Option<u64>,
     /// Relative decrease of a sweep at which the solve has converged.
     pub tol: f64,
     /// Objective to stop at.
@@ -238,6 +246,7 @@ impl Default for Options {
             adaptive: false,
             max_time: None,
             max_sweeps: None,
+            max_work: None,
             tol: 1e-10,
             target: None,
             seed: 0,
@@ -298,7 +307,7 @@ pub enum Status {
     Converged,
     /// The time limit.
     MaxTime,
-    /// The sweep limit.
+    /// The sweep limit, or that on work.
     MaxSweeps,
     /// The monitor said stop.
     Interrupted,
@@ -412,6 +421,17 @@ pub fn minimize<P: Penalty>(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
+    minimize_counting(problem, x0, options, threads, monitor).map(|(solution, _)| solution)
+}
+
+/// [`minimize`], and the work that it did, as [`Options::max_work`] counts it.
+pub(crate) fn minimize_counting<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x0: Array2<f64>,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<(Solution, f64)> {
     problem.check()?;
     options.check(problem.smooth.rows())?;
     let (n, r) = (problem.smooth.rows(), problem.components);
@@ -433,7 +453,8 @@ pub fn minimize<P: Penalty>(
         ));
     }
     let mut state = State::new(problem, x0, options, threads)?;
-    Ok(state.run(monitor))
+    let solution = state.run(monitor);
+    Ok((solution, state.work))
 }
 
 /// Everything that changes during a solve.
@@ -451,6 +472,8 @@ struct State<'a, P: Penalty> {
     /// Sum of the changes of F since the last full sweep ended, and since the last pass did.
     gained: [f64; 2],
     counts: Outcome,
+    /// Work done, see [`Options::max_work`].
+    work: f64,
     schedule: Schedule,
     visit: Visit,
     rng: Xoshiro256PlusPlus,
@@ -518,6 +541,7 @@ impl<'a, P: Penalty> State<'a, P> {
             gained: [0.0; 2],
             k0,
             counts: Outcome::default(),
+            work: 0.0,
             schedule: Schedule::new(
                 options.working_set,
                 n,
@@ -592,6 +616,13 @@ impl<'a, P: Penalty> State<'a, P> {
             if self.options.target.is_some_and(|t| self.objective <= t) {
                 return Status::Target;
             }
+            if self
+                .options
+                .max_work
+                .is_some_and(|limit| self.work >= limit as f64)
+            {
+                return Status::MaxSweeps;
+            }
             // A look at the clock costs as much as a small pair: every eighth is enough.
             let look = ticks.is_multiple_of(8) || tiled || self.jacobi.is_some();
             ticks = ticks.wrapping_add(1);
@@ -616,8 +647,10 @@ impl<'a, P: Penalty> State<'a, P> {
                 }
             }
 
+            let visited = self.counts.visited;
             if self.turn.columns {
                 self.column_step();
+                self.work += (self.counts.visited - visited) as f64 * self.pair_work();
                 // Every round of columns can grow X by orders of magnitude.
                 if self.recession.is_none() && self.diverges() {
                     return Status::Diverged;
@@ -625,6 +658,7 @@ impl<'a, P: Penalty> State<'a, P> {
             } else {
                 self.refresh_if_stale();
                 self.step();
+                self.work += VISIT_WORK * (self.counts.visited - visited) as f64;
             }
             if self.recession.is_some() {
                 return Status::Unbounded;
@@ -692,6 +726,16 @@ impl<'a, P: Penalty> State<'a, P> {
         }
     }
 
+    /// Work of a pair: its solution, and its share of a block's curvature.
+    fn pair_work(&self) -> f64 {
+        let smooth = self.problem.smooth;
+        let curvature = match smooth.dense() {
+            Some(_) => 1.0,
+            None => 0.5 * smooth.product_work() / smooth.rows() as f64,
+        };
+        PAIR_WORK.0 + PAIR_WORK.1 * self.problem.components as f64 + curvature
+    }
+
     /// Looks for a pair of rows along which F is unbounded below, moving nothing: [`PROBED_PAIRS`]
     /// pairs of opposite sign. They count as visited if one is found.
     fn probe(&mut self) {
@@ -718,8 +762,10 @@ impl<'a, P: Penalty> State<'a, P> {
     /// Visits one block, or one matching.
     fn step(&mut self) {
         if let Some(mut jacobi) = self.jacobi.take() {
+            let visited = self.counts.visited;
             self.jacobi_round(&mut jacobi);
             self.jacobi = Some(jacobi);
+            self.work += (self.counts.visited - visited) as f64 * self.pair_work();
             return;
         }
         {
@@ -759,6 +805,11 @@ impl<'a, P: Penalty> State<'a, P> {
             self.block_current = true;
         }
         let outcome = self.sweep_block(pairs);
+        // Pairs of zero rows are not solved.
+        let rows = self.block.len();
+        let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
+        let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
+        self.work += moving * outcome.visited as f64 * self.pair_work();
         self.recession = self.recession.or(self.block.recession());
         if outcome.updates > 0 {
             for (k, &row) in self.block.rows.iter().enumerate() {
