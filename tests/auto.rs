@@ -342,3 +342,260 @@ fn path_falls_to_the_problems_own_lambda() {
         .is_err()
     );
 }
+
+/// C·2^k, and C + cI.
+fn moved(c: &Array2<f64>, factor: f64, shift: f64) -> Quadratic {
+    let mut c = c * factor;
+    c.diag_mut().mapv_inplace(|v| v + shift);
+    Quadratic::new(c, None, None).unwrap()
+}
+
+fn found<P: Penalty>(smooth: &Quadratic, penalty: &P) -> orthobcd::Solution {
+    let signature = Signature::stiefel(24);
+    let problem = Problem {
+        smooth,
+        penalty,
+        signature: &signature,
+        components: 3,
+    };
+    solve(&problem, Options::default(), 1).solution
+}
+
+/// The same bits for F·2^k, about the same point for any factor and for C + cI.
+fn check_equivariance<P: Penalty>(penalty: impl Fn(f64) -> P) {
+    let c = Quadratic::from_data(data(20, 24, 7).view()).unwrap();
+    let c = c.matrix().to_owned();
+    let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let plain = found(&moved(&c, 1.0, 0.0), &penalty(1.0));
+    for factor in [2f64.powi(40), 2f64.powi(-40)] {
+        let scaled = found(&moved(&c, factor, 0.0), &penalty(factor));
+        assert_eq!(scaled.x, plain.x, "{factor:e}");
+        assert_eq!(scaled.objective, factor * plain.objective);
+    }
+    let support = |x: &Array2<f64>| x.mapv(|v| v != 0.0);
+    // Optima are found, not only descended to: rounding must not matter for these.
+    for factor in [1e-8, 1e8] {
+        let scaled = found(&moved(&c, factor, 0.0), &penalty(factor));
+        let gap = (scaled.objective / factor - plain.objective).abs();
+        assert!(
+            support(&scaled.x) == support(&plain.x) || gap <= 1e-9 * plain.objective.abs(),
+            "{factor:e} {gap:e}"
+        );
+    }
+    let shift = 1e6 * norm / 24.0;
+    let shifted = found(&moved(&c, 1.0, shift), &penalty(1.0));
+    let signature = Signature::stiefel(24);
+    let penalty = penalty(1.0);
+    let smooth = moved(&c, 1.0, 0.0);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 3,
+    };
+    let value = problem.objective(shifted.x.view(), &Threads::serial());
+    let gap = (value - plain.objective).abs();
+    assert!(
+        support(&shifted.x) == support(&plain.x) || gap <= 1e-9 * plain.objective.abs(),
+        "{gap:e}"
+    );
+}
+
+#[test]
+fn scale_and_shift_do_not_matter() {
+    check_equivariance(|factor| L0 {
+        lambda: 3.0 * factor,
+    });
+    check_equivariance(|factor| L1::new(2.0 * factor));
+    check_equivariance(|_| NonNegative);
+    check_equivariance(|_| NoPenalty);
+}
+
+/// f = ¼ Σ (X_ij − a_ij)⁴, majorised on the Stiefel manifold by a quadratic with C = 48 I; all but
+/// `is_quadratic` is what a quadratic has too.
+struct Quartic {
+    target: Array2<f64>,
+}
+
+struct QuarticTracker<'a> {
+    f: &'a Quartic,
+    x: Array2<f64>,
+}
+
+impl Quartic {
+    fn slope(&self, x: ndarray::ArrayView2<'_, f64>) -> Array2<f64> {
+        (&x - &self.target).mapv(|v| v * v * v)
+    }
+}
+
+impl orthobcd::Smooth for Quartic {
+    fn rows(&self) -> usize {
+        self.target.nrows()
+    }
+
+    fn hessian_bounds(&self) -> (f64, f64) {
+        (0.0, 48.0)
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        vec![48.0; self.rows()]
+    }
+
+    fn apply(&self, x: ndarray::ArrayView2<'_, f64>, _: &Threads) -> Array2<f64> {
+        &x * 48.0
+    }
+
+    fn tracker<'a>(
+        &'a self,
+        x: ndarray::ArrayView2<'_, f64>,
+        _: &Threads,
+    ) -> Box<dyn orthobcd::smooth::Tracker + 'a> {
+        Box::new(QuarticTracker {
+            f: self,
+            x: x.to_owned(),
+        })
+    }
+}
+
+impl orthobcd::smooth::Tracker for QuarticTracker<'_> {
+    fn value(&self, x: ndarray::ArrayView2<'_, f64>) -> f64 {
+        0.25 * (&x - &self.f.target).mapv(|v| v.powi(4)).sum()
+    }
+
+    fn fill(&mut self, block: &mut orthobcd::block::Block) {
+        let rows = block.rows.clone();
+        for (k, &row) in rows.iter().enumerate() {
+            for l in 0..rows.len() {
+                block.curvature_mut()[k * rows.len() + l] = if k == l { 48.0 } else { 0.0 };
+            }
+            self.gradient_row(row, block.gradient_row_mut(k));
+        }
+    }
+
+    fn commit(&mut self, block: &orthobcd::block::Block, _: &Threads) {
+        for &k in block.moved_rows() {
+            let row = ndarray::ArrayView1::from(block.row(k));
+            self.x.row_mut(block.rows[k]).assign(&row);
+        }
+    }
+
+    fn commit_all(&mut self, delta: ndarray::ArrayView2<'_, f64>, _: &Threads) {
+        self.x += &delta;
+    }
+
+    fn gradient_row(&self, row: usize, target: &mut [f64]) {
+        for (k, t) in target.iter_mut().enumerate() {
+            *t = (self.x[[row, k]] - self.f.target[[row, k]]).powi(3);
+        }
+    }
+
+    fn gradient(&self, _: &Threads) -> Array2<f64> {
+        self.f.slope(self.x.view())
+    }
+
+    fn refresh(&mut self, x: ndarray::ArrayView2<'_, f64>, _: &Threads) {
+        self.x = x.to_owned();
+    }
+}
+
+#[test]
+fn what_does_not_say_that_it_is_quadratic_is_descended_but_not_searched_or_certified() {
+    let smooth = Quartic {
+        target: start::random(6, 2, 1) * 2.0,
+    };
+    let signature = Signature::stiefel(6);
+    let penalty = L1::new(1e6);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 2,
+    };
+    let serial = Threads::serial();
+    let options = Options {
+        max_sweeps: Some(50),
+        ..Options::default()
+    };
+    let x0 = start::identity(6, 2);
+    let descended = minimize(&problem, x0.clone(), &options, &serial, &mut Unwatched).unwrap();
+    assert!(descended.objective <= descended.history[0].objective);
+    let refusals = [
+        certify(&problem, x0.view(), &serial).err(),
+        minimize_auto(&problem, None, &Auto::default(), &serial, &mut Unwatched).err(),
+        follow_path(&problem, None, None, 0.5, &options, &serial, &mut Unwatched).err(),
+    ];
+    for refusal in refusals {
+        let message = refusal.expect("refused").to_string();
+        assert!(message.contains("is_quadratic"), "{message}");
+    }
+    // λ is so large that the value of a quadratic would be known.
+    assert_eq!(
+        orthobcd::certificate::large_lambda_optimum(&problem, &serial),
+        None
+    );
+}
+
+/// Nothing to find: every method that waits for an improvement has to end without one.
+#[test]
+fn a_constant_objective_ends() {
+    for lambda in [0.0, 0.1] {
+        let smooth = Quadratic::new(Array2::zeros((24, 24)), None, None).unwrap();
+        let solution = found(&smooth, &L0 { lambda });
+        assert!(solution.feasibility <= 1e-12);
+        assert!(solution.objective <= 3.0 * lambda + 1e-12);
+    }
+}
+
+/// Numbers whose squares overflow: no panic, no endless loop, nothing that is not finite.
+#[test]
+fn overflowing_data_end() {
+    let c = Quadratic::from_data(data(20, 24, 3).view()).unwrap();
+    for scale in [1e-300, 1e150, 1e300] {
+        let smooth = Quadratic::new(c.matrix().to_owned() * scale, None, None).unwrap();
+        let solution = found(&smooth, &NonNegative);
+        assert!(solution.x.iter().all(|v| v.is_finite() && *v >= 0.0));
+        assert!(solution.feasibility <= 1e-12);
+    }
+}
+
+/// Work is counted, so limits on it give the same bits for any number of threads.
+#[test]
+fn work_is_limited_and_counted() {
+    let n = 40;
+    let smooth = Quadratic::from_data(data(30, n, 3).view()).unwrap();
+    let signature = Signature::stiefel(n);
+    let penalty = L1::new(0.1);
+    let problem = Problem {
+        smooth: &smooth,
+        penalty: &penalty,
+        signature: &signature,
+        components: 4,
+    };
+    let limited = |work: u64| Options {
+        max_work: Some(work),
+        tol: 0.0,
+        ..Options::default()
+    };
+    let x0 = start::random(n, 4, 1);
+    let serial = Threads::serial();
+    let mut last = f64::INFINITY;
+    for work in [10_000, 100_000, 1_000_000] {
+        let end = minimize(
+            &problem,
+            x0.clone(),
+            &limited(work),
+            &serial,
+            &mut Unwatched,
+        )
+        .unwrap();
+        assert_eq!(end.status, Status::MaxSweeps);
+        assert!(end.objective < last, "more work, a lower end");
+        last = end.objective;
+    }
+    let (one, two) = (
+        solve(&problem, limited(30_000_000), 1).solution,
+        solve(&problem, limited(30_000_000), 2).solution,
+    );
+    assert_eq!(one.x, two.x);
+    assert!(one.feasibility <= 1e-12);
+}

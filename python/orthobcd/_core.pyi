@@ -49,7 +49,7 @@ COEFFICIENTS: tuple[float, float]
 DATA: tuple[float, float]
 
 _Matrix: TypeAlias = NDArray[np.float64]
-_Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None]
+_Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None, int | None]
 _Callback: TypeAlias = Callable[[float, float, float, int, _Matrix], bool]
 _Returned: TypeAlias = tuple[dict[str, Any], BaseException | None]
 

@@ -15,7 +15,7 @@ from ._moments import Moments
 from ._progress import live
 from ._solve import solve
 from .problems import L0, L1, SparsePCAProblem
-from .result import Result
+from .result import Result, Status
 from .solvers import OBCD
 
 logger = logging.getLogger("orthobcd")
@@ -205,9 +205,12 @@ def regularization_path(
                 enough = n_nonzero is None or (bool(found) and found[-1][1].n_nonzero >= n_nonzero)
                 wanted = step < n_alphas if n_nonzero is None else not enough
                 alpha = top * ratio**step
-                if not wanted or (n_nonzero is not None and found and alpha < SMALLEST * top):
+                # Where nothing ever changes (alpha_max = 0) one point is all there is.
+                if not wanted or (n_nonzero is not None and found and alpha <= SMALLEST * top):
                     break
-            if found and left() == 0.0:
+            # A point whose work was cut short is no start for one with more nonzeros.
+            cut = given is None and bool(found) and found[-1][1].status is Status.MAX_SWEEPS
+            if found and (left() == 0.0 or cut):
                 break
             if line is not None:
                 known = (

@@ -72,7 +72,7 @@ def solve_hyperbolic(
     problem: HyperbolicProblem,
     x0: Any,
     solver: JOBCD | Auto,
-    limits: tuple[float | None, int | None, float | None, float | None],
+    limits: tuple[float | None, int | None, float | None, float | None, int | None],
     seed: int,
     n_threads: int | None,
     watcher: Callable[..., bool] | None,
@@ -82,7 +82,7 @@ def solve_hyperbolic(
     posed = _check(problem)
     start = start_point(problem, x0, seed)
     if isinstance(problem, HyperbolicStructuralProbeProblem) and limits[2] is None:
-        limits = (limits[0], limits[1], PROBE_TOL, limits[3])
+        limits = (limits[0], limits[1], PROBE_TOL, limits[3], limits[4])
     common = (limits, seed, n_threads, watcher)
     extra: dict[str, Any] = {}
     loss = isinstance(problem.smooth, LogisticLoss)

@@ -23,7 +23,7 @@ from ._core import DATA
 from ._moments import Moments, deviations, squares_about
 from ._progress import live
 from ._regularization import RegularizationPath, regularization_path
-from ._solve import minimize_at_count, solve
+from ._solve import limited_work, minimize_at_count, solve
 from .problems import (
     DENSE_COVARIANCE_LIMIT,
     L0,
@@ -50,8 +50,19 @@ QUICK_SWEEPS = {"max_sweeps": 1000}
 """Keeps `Auto` from perturbing its best point, which without a time limit takes most of the time
 and lowers F by some 1e-3 of itself."""
 
+WORK = 2.5e10
+WORK_FEATURES = 1000
+MOST_WORK = 1e11
+"""Without a time limit: multiply-adds that a fit does at most (some 1e10 a second), with up to so
+many features, in proportion with more, and whatever their number. Counted, so that the same fit
+gives the same bits on every machine."""
+
+WORK_STAGES = 12
+"""Stages of a path with a wanted number of nonzeros that share its work."""
+
 PATH_SHARE = 0.3
-"""Share of ``max_time`` for the regularisation path; the rest is for what starts at it."""
+"""Share of ``max_time``, or of the work, for the regularisation path; the rest is for what starts
+at it."""
 
 STAGE_TOLERANCE = 1e-5
 """Tolerance of the stages of a path that only leads to a start."""
@@ -60,7 +71,9 @@ COUNT_SHARE = 0.85
 """Share of ``max_time`` that is spent when the exchanges towards a wanted number begin."""
 
 COUNT_ROUNDS = 3
-"""Most penalties tried with `Auto` on the way to a wanted number of nonzeros."""
+FREE_COUNT_ROUNDS = 2
+"""Most penalties tried with `Auto` on the way to a wanted number of nonzeros, with a time limit and
+without."""
 
 COUNT_NEAR = 0.1
 """Relative distance from the wanted number of nonzeros at which no other penalty is tried."""
@@ -195,6 +208,12 @@ class _OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return Auto(strategies=QUICK_STARTS[kind]), QUICK_SWEEPS
         return None, {}
 
+    def _work(self, n: int, share: float = 1.0) -> float | None:
+        """A share of the work of a fit; with a time limit, that is the limit."""
+        if self.max_time is not None:
+            return None
+        return share * min(WORK * max(n / WORK_FEATURES, 1.0), MOST_WORK)
+
     def _warm(self, n: int, r: int) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "components_"):
             return None
@@ -306,7 +325,9 @@ class SparsePCA(_OrthonormalPCA):
         point (best). By default all of `Auto` with ``max_time``; without, its quick starts up to
         4096 features, and exchanges of entries and pairs beyond.
     max_time : float, optional
-        Seconds for a fit.
+        Seconds for a fit. Without, and without ``solver``, the work of a fit is counted and bounded
+        (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
+        ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
     tol : float, default 1e-10
         Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -448,6 +469,12 @@ class _SparseFit:
             return None
         return max(share * float(limit) - (time.perf_counter() - self.started), 0.0)
 
+    def work(self, share: float) -> float | None:
+        """``share`` of the work, unless a solver was chosen or there is a time limit."""
+        if self.pca.solver is not None:
+            return None
+        return self.pca._work(self.problem.smooth.n_rows, share)
+
     def priced(self, alpha: float) -> StiefelProblem:
         """The problem at a penalty."""
         return self.problem.with_penalty(L0(alpha) if self.pca.penalty == "l0" else L1(alpha))
@@ -456,15 +483,17 @@ class _SparseFit:
         """The path, by descents from the known optimum of a large penalty on."""
         share = 1.0 if isinstance(self.pca.solver, OBCD) else PATH_SHARE
         options = {**self.options, "max_time": self.left(share), "tol": tol}
-        path = regularization_path(
-            self.problem.A,
-            self.problem.n_components,
-            self.pca.penalty,
-            center=self.problem.center,
-            solver=self.sweeps,
-            **which,
-            **options,
-        )
+        stages = len(which["alphas"]) if "alphas" in which else WORK_STAGES
+        with limited_work(self.work(PATH_SHARE / stages)):
+            path = regularization_path(
+                self.problem.A,
+                self.problem.n_components,
+                self.pca.penalty,
+                center=self.problem.center,
+                solver=self.sweeps,
+                **which,
+                **options,
+            )
         # Its points are dense, and many: a fitted estimator keeps what is read of them.
         self.pca.path_ = dataclasses.replace(path, results=())
         return path
@@ -476,7 +505,8 @@ class _SparseFit:
         with live(options["verbose"], None) as line:
             if line is not None:
                 line.stage(type(solver).__name__)
-            return solve(self.priced(alpha), start, solver=solver, **options)
+            with limited_work(self.work(0.3)):
+                return solve(self.priced(alpha), start, solver=solver, **options)
 
     def improved(self, alpha: float, point: Result) -> Result:
         """The solver of the estimator, from a point of the path."""
@@ -500,14 +530,15 @@ class _SparseFit:
     def exchanged(self, alpha: float, x: FloatArray, count: int) -> Result | None:
         """A point with ``count`` nonzeros from one with about as many."""
         problem = self.problem.with_penalty(L0(alpha))
-        return minimize_at_count(
-            problem,
-            x,
-            count,
-            max_time=self.left(),
-            tol=self.options["tol"],
-            verbose=self.options["verbose"],
-        )
+        with limited_work(self.work(0.1)):
+            return minimize_at_count(
+                problem,
+                x,
+                count,
+                max_time=self.left(),
+                tol=self.options["tol"],
+                verbose=self.options["verbose"],
+            )
 
     def at_penalty(self, alpha: float) -> Result:
         """The components for a penalty."""
@@ -524,7 +555,8 @@ class _SparseFit:
     def around(self, alpha: float, point: Result, count: int) -> list[tuple[float, Result]]:
         """Penalties with good components that have about ``count`` nonzeros."""
         tried: list[tuple[float, Result]] = []
-        while len(tried) < COUNT_ROUNDS and self.left(COUNT_SHARE) != 0.0:
+        most = COUNT_ROUNDS if self.left() is not None else FREE_COUNT_ROUNDS
+        while len(tried) < most and self.left(COUNT_SHARE) != 0.0:
             point = self.improved(alpha, point)
             tried.append((alpha, point))
             ratio = point.n_nonzero / count
@@ -591,7 +623,9 @@ class NonnegativePCA(_OrthonormalPCA):
         How to solve. By default all of `Auto` with ``max_time``; without, its quick starts up to
         4096 features, and `OBCD` from the spectral start beyond.
     max_time : float, optional
-        Seconds for a fit.
+        Seconds for a fit. Without, and without ``solver``, the work of a fit is counted and bounded
+        (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
+        ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
     tol : float, default 1e-10
         Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -659,4 +693,6 @@ class NonnegativePCA(_OrthonormalPCA):
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"
-        return solve(problem, x0, solver=solver, **self._options(), **limits)
+        work = None if self.solver is not None else self._work(data.shape[1])
+        with limited_work(work):
+            return solve(problem, x0, solver=solver, **self._options(), **limits)

@@ -160,6 +160,7 @@ pub(super) struct Limits(
     pub(super) Option<u64>,
     pub(super) Option<f64>,
     pub(super) Option<f64>,
+    pub(super) Option<u64>,
 );
 
 impl Limits {
@@ -171,6 +172,7 @@ impl Limits {
             max_sweeps: self.1,
             tol: self.2.unwrap_or(default.tol),
             target: self.3,
+            max_work: self.4,
             seed,
             ..default
         }
@@ -211,6 +213,7 @@ impl SolverOptions {
             max_sweeps: limits.1,
             tol: limits.2.unwrap_or(default.tol),
             target: limits.3,
+            max_work: limits.4,
             seed,
             ..default
         })

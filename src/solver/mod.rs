@@ -84,6 +84,10 @@ const RECORD_SHARE: u32 = 20;
 /// unbounded below mostly is so along any of them.
 const PROBED_PAIRS: usize = 50;
 
+/// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
+const PAIR_WORK: (f64, f64) = (600.0, 150.0);
+const VISIT_WORK: f64 = 2.0;
+
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
 const INNER_SWEEPS: usize = 50;
 
@@ -223,6 +227,7 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
+/// | `max_work` | none | counted work, the same on every machine |
 /// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
 /// | `tol` | 1e-10 | decrease, relative to the [magnitude](Problem::magnitude) of F, that is none, see [`Status::Converged`] |
 /// | `target` | none | stop when F reaches it |
@@ -255,6 +260,9 @@ pub struct Options {
     pub max_time: Option<f64>,
     /// Limit on sweeps.
     pub max_sweeps: Option<u64>,
+    /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
+    /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
+    pub max_work: Option<u64>,
     /// Decrease that counts as none, relative to the [magnitude](Problem::magnitude) of F.
     pub tol: f64,
     /// Objective to stop at.
@@ -278,6 +286,7 @@ impl Default for Options {
             adaptive: false,
             max_time: None,
             max_sweeps: None,
+            max_work: None,
             tol: 1e-10,
             target: None,
             seed: 0,
@@ -345,7 +354,7 @@ pub enum Status {
     Converged,
     /// The time limit.
     MaxTime,
-    /// The sweep limit.
+    /// The sweep limit, or that on work.
     MaxSweeps,
     /// The monitor said stop.
     Interrupted,
@@ -459,6 +468,17 @@ pub fn minimize<P: Penalty>(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
+    minimize_counting(problem, x0, options, threads, monitor).map(|(solution, _)| solution)
+}
+
+/// [`minimize`], and the work that it did, as [`Options::max_work`] counts it.
+pub(crate) fn minimize_counting<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x0: Array2<f64>,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<(Solution, f64)> {
     problem.check()?;
     options.check(problem.smooth.rows())?;
     problem.check_start(x0.view())?;
@@ -471,7 +491,8 @@ pub fn minimize<P: Penalty>(
         ));
     }
     let mut state = State::new(problem, x0, options, threads)?;
-    Ok(state.run(monitor))
+    let solution = state.run(monitor);
+    Ok((solution, state.work))
 }
 
 /// Everything that changes during a solve.
@@ -491,6 +512,8 @@ struct State<'a, P: Penalty> {
     /// Sum of the changes of F since the last full sweep ended, and since the last pass did.
     gained: [f64; 2],
     counts: Outcome,
+    /// Work done, see [`Options::max_work`].
+    work: f64,
     schedule: Schedule,
     visit: Visit,
     rng: Xoshiro256PlusPlus,
@@ -552,6 +575,7 @@ impl<'a, P: Penalty> State<'a, P> {
             gained: [0.0; 2],
             k0,
             counts: Outcome::default(),
+            work: 0.0,
             schedule: Schedule::new(
                 options.working_set,
                 n,
@@ -669,6 +693,13 @@ impl<'a, P: Penalty> State<'a, P> {
             if self.options.target.is_some_and(|t| self.objective <= t) {
                 return Status::Target;
             }
+            if self
+                .options
+                .max_work
+                .is_some_and(|limit| self.work >= limit as f64)
+            {
+                return Status::MaxSweeps;
+            }
             // A look at the clock costs as much as a small pair: every eighth is enough.
             let look = ticks.is_multiple_of(8) || !self.steps_by_pairs();
             ticks = ticks.wrapping_add(1);
@@ -692,8 +723,10 @@ impl<'a, P: Penalty> State<'a, P> {
                 }
             }
 
+            let visited = self.counts.visited;
             if self.turn.columns {
                 self.column_step();
+                self.work += (self.counts.visited - visited) as f64 * self.pair_work();
                 // Every round of columns can grow X by orders of magnitude.
                 if self.recession.is_none() && self.diverges() {
                     return Status::Diverged;
@@ -701,6 +734,7 @@ impl<'a, P: Penalty> State<'a, P> {
             } else {
                 self.refresh_if_stale();
                 self.step();
+                self.work += VISIT_WORK * (self.counts.visited - visited) as f64;
             }
             if self.recession.is_some() {
                 return Status::Unbounded;
@@ -772,6 +806,16 @@ impl<'a, P: Penalty> State<'a, P> {
         }
     }
 
+    /// Work of a pair: its solution, and its share of a block's curvature.
+    fn pair_work(&self) -> f64 {
+        let smooth = self.problem.smooth;
+        let curvature = match smooth.dense() {
+            Some(_) => 1.0,
+            None => 0.5 * smooth.product_work() / smooth.rows() as f64,
+        };
+        PAIR_WORK.0 + PAIR_WORK.1 * self.problem.components as f64 + curvature
+    }
+
     /// Looks for a pair of rows along which F is unbounded below, moving nothing: [`PROBED_PAIRS`]
     /// pairs of opposite sign. They count as visited if one is found.
     fn probe(&mut self) {
@@ -818,8 +862,10 @@ impl<'a, P: Penalty> State<'a, P> {
     fn step(&mut self) {
         let own = self.verification.stage == verify::Stage::Own;
         if own && let Some(mut jacobi) = self.jacobi.take() {
+            let visited = self.counts.visited;
             self.jacobi_round(&mut jacobi);
             self.jacobi = Some(jacobi);
+            self.work += (self.counts.visited - visited) as f64 * self.pair_work();
             return;
         }
         {
@@ -865,6 +911,11 @@ impl<'a, P: Penalty> State<'a, P> {
             self.block_current = true;
         }
         let outcome = self.sweep_block(pairs);
+        // Pairs of zero rows are not solved.
+        let rows = self.block.len();
+        let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
+        let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
+        self.work += moving * outcome.visited as f64 * self.pair_work();
         self.recession = self.recession.or(self.block.recession());
         if self.verification.stage == verify::Stage::Look {
             self.counts.visited += outcome.visited;

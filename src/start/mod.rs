@@ -16,8 +16,15 @@ use crate::threads::Threads;
 /// Up to this n the spectral start decomposes C itself; beyond it, block power iterations are used.
 const DENSE_SPECTRUM: usize = 512;
 
-/// Block power iterations, at most, and the relative change of the Ritz sum at which they stop.
+/// Block power iterations, at most and at least.
 const POWER_ITERATIONS: usize = 300;
+const LEAST_ITERATIONS: usize = 20;
+
+/// Multiply-adds after which they end as well, and what one of a QR decomposition costs.
+const POWER_WORK: f64 = 1e10;
+const TALL: f64 = 10.0;
+
+/// Relative change of the Ritz sum at which they stop.
 const POWER_TOLERANCE: f64 = 1e-10;
 
 /// The first r columns of the identity; those beyond the n-th are zero.
@@ -92,7 +99,9 @@ pub(crate) fn spectral_while(
     let mut basis = random(n, width, 0x7370_6563);
     let mut previous = f64::NEG_INFINITY;
     let mut vectors = basis.clone();
-    for _ in 0..POWER_ITERATIONS {
+    let each = width as f64 * (smooth.product_work() + TALL * (n * width) as f64);
+    let iterations = ((POWER_WORK / each) as usize).clamp(LEAST_ITERATIONS, POWER_ITERATIONS);
+    for _ in 0..iterations {
         let mut image = smooth.apply_while(basis.view(), threads, go_on)?;
         image.mapv_inplace(|v| -v);
         image.scaled_add(shift, &basis);

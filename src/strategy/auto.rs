@@ -19,7 +19,7 @@ use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
 use crate::smooth::{require_quadratic, value_while};
 use crate::solver::{
-    Control, Monitor, Options, Problem, Record, Solution, Status, drift, minimize,
+    Control, Monitor, Options, Problem, Record, Solution, Status, drift, minimize_counting,
     project_onto_pattern, start_constraint,
 };
 use crate::start;
@@ -606,13 +606,12 @@ impl<P: Penalty> Shared<'_, P> {
         until: Option<f64>,
         sweeps: Option<u64>,
     ) -> Option<Solution> {
-        // A path has a sweep or more for each of its stages.
-        let affordable = self.oracle.affordable_sweeps(&self.setup.rotated)?;
         let options = Options {
             max_time: until
                 .or(self.clock.limit())
                 .map(|until| (until - self.clock.seconds()).max(0.0)),
-            max_sweeps: Some(sweeps.map_or(affordable, |limit| limit.min(affordable))),
+            max_sweeps: sweeps,
+            max_work: self.oracle.work_left(),
             tol: self.auto.options.tol.max(1e-7),
             target: None,
             ..self.auto.options.clone()
@@ -911,24 +910,21 @@ pub(super) fn polish<P: Penalty>(
         {
             best.take_lower(lower);
         }
-        let Some(affordable) = oracle.affordable_sweeps(&best.x) else {
-            break;
-        };
-        let limit = sweeps.map_or(affordable, |limit| {
-            limit.saturating_sub(done).min(affordable)
-        });
         let options = Options {
             max_time: until.map(|until| (until - clock.seconds()).max(0.0)),
-            max_sweeps: Some(limit),
+            max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
+            max_work: oracle.work_left(),
             ..options.clone()
         };
         let serial = Threads::serial();
         let watch = &mut Watch(clock);
-        let Ok(solution) = minimize(problem, best.x.clone(), &options, &serial, watch) else {
+        let Ok((solution, work)) =
+            minimize_counting(problem, best.x.clone(), &options, &serial, watch)
+        else {
             break;
         };
         done += solution.sweeps;
-        oracle.pay_sweeps(&best.x, solution.iterations);
+        oracle.task.spend(work);
         best.take(&solution);
         if !matches!(solution.status, Status::Converged | Status::Target) {
             break;
@@ -1134,6 +1130,7 @@ impl<'a, P: Penalty> Board<'a, P> {
         };
         let n = problem.smooth.rows() as f64;
         let work = (WORK * (n / WORK_ROWS).max(1.0)).min(MOST_WORK);
+        let work = auto.options.max_work.map_or(work, |limit| limit as f64);
 
         // The starts.
         let mut plan = auto.strategies.clone().unwrap_or_else(|| shared.plan());

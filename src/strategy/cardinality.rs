@@ -124,7 +124,8 @@ pub fn minimize_at_count(
         components: r,
     };
     let clock = Clock::new(started, options.max_time);
-    let task = Task::new(&clock, WORK);
+    let work = options.max_work.map_or(WORK, |limit| limit as f64);
+    let task = Task::new(&clock, work);
     let price = problem.penalty.lambda * count as f64;
     let constant = problem.constant(Array2::eye(r).view());
     let news = Mutex::new(Vec::new());

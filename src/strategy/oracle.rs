@@ -23,10 +23,6 @@ const SINGLE: f64 = 0.5;
 const SCATTERED: f64 = 4.0;
 const PASS: f64 = 8.0;
 
-/// What a pair of rows costs: at least, and for every column; and to pass over a pair of zero rows.
-const PAIR: (f64, f64) = (500.0, 100.0);
-const FILLED: f64 = 10.0;
-
 /// Passes over n×r matrices in a step of a full-gradient method, and the cost of an r×r
 /// decomposition in units of r³.
 const STEP_PASSES: f64 = 12.0;
@@ -217,32 +213,12 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         self.problem.magnitude(smooth, price, self.mean)
     }
 
-    /// What a sweep from X costs: pairs of zero rows are not solved, but their blocks are filled.
-    fn sweep_work(&self, x: &Array2<f64>) -> f64 {
-        let (n, r) = (self.rows() as f64, self.columns() as f64);
-        let zero = x.outer_iter().filter(|row| row.iter().all(|&v| v == 0.0));
-        let pairs = 0.5 * (n * n - (zero.count() as f64).powi(2));
-        let filled = match self.problem.smooth.dense() {
-            Some(_) => n * n,
-            None => SCATTERED * 0.25 * n * self.problem.smooth.product_work(),
-        };
-        pairs * (PAIR.0 + PAIR.1 * r) + filled + FILLED * n * n
-    }
-
-    /// Most sweeps that the rest of the task is worth: None if not one.
-    pub(super) fn affordable_sweeps(&self, x: &Array2<f64>) -> Option<u64> {
-        if self.task.clock.limit().is_some() {
-            return Some(u64::MAX);
+    /// What pair sweeps may still do, where no clock limits them.
+    pub(super) fn work_left(&self) -> Option<u64> {
+        match self.task.clock.limit() {
+            Some(_) => None,
+            None => Some(self.task.left() as u64),
         }
-        let sweeps = self.task.left() / self.sweep_work(x);
-        (sweeps >= 1.0).then_some(sweeps as u64)
-    }
-
-    /// Takes note of the pairs that a descent from X has visited.
-    pub(super) fn pay_sweeps(&self, x: &Array2<f64>, visited: u64) {
-        let n = self.rows() as f64;
-        let sweeps = visited as f64 / (0.5 * n * (n - 1.0));
-        self.task.spend(sweeps * self.sweep_work(x));
     }
 
     /// Diagonal of C − cI.

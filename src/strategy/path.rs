@@ -15,7 +15,9 @@ use crate::certificate::top_rows;
 use crate::error::{Error, Result};
 use crate::penalty::{Form, Penalty, Weights};
 use crate::smooth::{Smooth, require_quadratic};
-use crate::solver::{Control, Monitor, Options, Problem, Record, Solution, Status, minimize};
+use crate::solver::{
+    Control, Monitor, Options, Problem, Record, Solution, Status, minimize, minimize_counting,
+};
 use crate::start;
 use crate::threads::Threads;
 
@@ -235,7 +237,7 @@ pub fn follow_path<P: Penalty>(
     let trace: f64 = 0.5 * problem.smooth.diagonal().iter().sum::<f64>();
     let mut path: Vec<PathPoint> = Vec::with_capacity(stages.len());
     let mut answer: Option<Solution> = None;
-    let (mut iterations, mut updates, mut sweeps) = (0, 0, 0);
+    let (mut iterations, mut updates, mut sweeps, mut spent) = (0, 0, 0, 0);
     let mut ended = match (&prepared, stopped) {
         (Some(_), _) => None,
         (None, true) => Some(Status::Interrupted),
@@ -271,26 +273,28 @@ pub fn follow_path<P: Penalty>(
             target: options.target.filter(|_| own),
             max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
             max_sweeps: options.max_sweeps.map(|limit| limit.saturating_sub(sweeps)),
+            max_work: options.max_work.map(|limit| limit.saturating_sub(spent)),
             ..options.clone()
         };
-        let solution = if own {
+        let (solution, work) = if own {
             let mut last = Last {
                 monitor: &mut *monitor,
                 seconds: elapsed,
                 iterations,
             };
-            minimize(&scaled, x, &stage_options, threads, &mut last)?
+            minimize_counting(&scaled, x, &stage_options, threads, &mut last)?
         } else {
             let mut quiet = Stage {
                 monitor: &mut *monitor,
                 stopped: false,
             };
-            minimize(&scaled, x, &stage_options, threads, &mut quiet)?
+            minimize_counting(&scaled, x, &stage_options, threads, &mut quiet)?
         };
         x = solution.x.clone();
         iterations += solution.iterations;
         updates += solution.updates;
         sweeps += solution.sweeps.max(1);
+        spent += work as u64;
         path.push(PathPoint {
             lambda: stage,
             objective: solution.objective,
