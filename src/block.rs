@@ -52,6 +52,8 @@ pub struct Block {
     zero: Vec<bool>,
     moved: Vec<bool>,
     step: Vec<f64>,
+    /// Whether pairs are solved and not moved.
+    frozen: bool,
     mixed: boost::Mixed,
     delta: Vec<f64>,
     delta_rows: Vec<usize>,
@@ -72,6 +74,7 @@ impl Block {
             zero: Vec::new(),
             moved: Vec::new(),
             step: Vec::new(),
+            frozen: false,
             mixed: boost::Mixed::default(),
             delta: Vec::new(),
             delta_rows: Vec::new(),
@@ -108,6 +111,11 @@ impl Block {
         }
         self.old.clear();
         self.old.extend_from_slice(&self.x);
+    }
+
+    /// Lets sweeps solve pairs without moving them: their outcome says what each could do alone.
+    pub(crate) fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
     }
 
     /// Number of rows.
@@ -198,6 +206,8 @@ impl Block {
 pub struct Outcome {
     /// Change of f plus h: negative or zero.
     pub change: f64,
+    /// The largest decrease of one pair.
+    pub largest: f64,
     /// Pairs visited, solved or skipped.
     pub visited: u64,
     /// Pairs that moved.
@@ -208,6 +218,7 @@ impl Outcome {
     /// Adds another outcome.
     pub fn absorb(&mut self, other: Self) {
         self.change += other.change;
+        self.largest = self.largest.max(other.largest);
         self.visited += other.visited;
         self.updates += other.updates;
     }
@@ -269,6 +280,7 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
                 };
                 if let Some(change) = moved {
                     outcome.change += change;
+                    outcome.largest = outcome.largest.max(-change);
                     outcome.updates += 1;
                 }
             }
@@ -456,6 +468,9 @@ impl<P: Penalty> Sweep<'_, '_, P> {
     #[inline(always)]
     fn commit_pair<S: Simd>(&mut self, simd: S, i: usize, j: usize) {
         let block = &mut *self.block;
+        if block.frozen {
+            return;
+        }
         let (b, r, stride) = (block.rows.len(), block.r, block.stride);
         let (new_x, new_y) = block.step.split_at_mut(stride);
         for (row, new) in [(i, &mut *new_x), (j, &mut *new_y)] {

@@ -119,8 +119,10 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     tol : float, optional
-        The solve has converged when a whole sweep lowers F by at most ``tol·(|f| + |h|)``. Default
-        1e-10. With 0 it ends when a sweep finds no better pair.
+        The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,
+        ``|f − c| + |h|`` with c the part of f that is constant on the constraint (see
+        `Status.CONVERGED`). Default 1e-10. With 0 it ends when no pair lowers F by more than
+        rounding.
     target : float, optional
         Stop when F reaches this value.
     seed : int, default 0

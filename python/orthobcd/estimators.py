@@ -329,7 +329,7 @@ class SparsePCA(_OrthonormalPCA):
         (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
         ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
     tol : float, default 1e-10
-        Relative decrease of a sweep at which a solve has converged.
+        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional
@@ -625,7 +625,7 @@ class NonnegativePCA(_OrthonormalPCA):
         (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
         ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
     tol : float, default 1e-10
-        Relative decrease of a sweep at which the solve has converged.
+        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
         Seed of the order in which rows are visited.
     n_jobs : int, optional

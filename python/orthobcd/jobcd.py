@@ -28,7 +28,9 @@ class JOBCD:
         move, and for the updates "jacobi" and "vr-jacobi" of all problems but the
         `HyperbolicStructuralProbeProblem`.
     theta : float, default 1e-5
-        Proximal weight θ ≥ 0.
+        Proximal weight θ ≥ 0, relative to the curvature of f: half the spread of C's eigenvalues
+        (times ``‖D‖``), for a sum over data rows the curvature of the pair models. For an objective
+        ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped once a sweep settles.
     rapidity_bound : float, optional
         Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it an
         unbounded problem is followed instead of reported.

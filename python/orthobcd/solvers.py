@@ -37,7 +37,7 @@ class OBCD:
     working_set : {"tiled", "random", "cyclic", "wss-sv", "wss-or"}, default "tiled"
         Which rows come next: all pairs tile by tile; uniformly random rows; lexicographic pairs;
         the largest violation of stationarity, or the largest guaranteed decrease, among
-        min(n, 200) sampled pairs.
+        `scored_pairs` sampled pairs.
     block_size : int, default 2
         Rows k per block for every rule but "tiled". Without a penalty a block of k > 2 rows moves
         by a singular value decomposition, then by sweeps over its pairs; with one, by sweeps
@@ -50,10 +50,16 @@ class OBCD:
         What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
         lower h: a sparsifying rotation), or both in turn.
     alpha : float, default 1e-5
-        Proximal weight, nonnegative; every accepted move lowers F by at least
-        ``alpha/2 · ||V − I||²`` (Theorem 4.2).
+        Proximal weight, nonnegative, relative to the curvature κ of f, half the spread of C's
+        eigenvalues (times ``‖D‖``): every accepted move lowers F by at least
+        ``alpha·κ/2 · ||V − I||²`` (Theorem 4.2) until a sweep settles; then the term is dropped,
+        so that it hides no decrease.
     tile_size : int, default 64
         Rows per tile of the tiled rule.
+    scored_pairs : int, optional
+        Pairs that "wss-sv" and "wss-or" score, sampled uniformly, before they choose; min(n, 200)
+        by default, as in the papers' experiments. With n(n−1)/2 or more all pairs are scored, as
+        the rules are printed.
 
     Raises
     ------
@@ -68,6 +74,7 @@ class OBCD:
     side: str = "rows"
     alpha: float = 1e-5
     tile_size: int = 64
+    scored_pairs: int | None = None
 
     def __post_init__(self) -> None:
         as_choice("working_set", self.working_set, WORKING_SETS)
@@ -77,6 +84,9 @@ class OBCD:
         object.__setattr__(self, "block_size", as_int("block_size", self.block_size, 2))
         object.__setattr__(self, "tile_size", as_int("tile_size", self.tile_size, 2))
         object.__setattr__(self, "alpha", as_float("alpha", self.alpha, minimum=0.0))
+        if self.scored_pairs is not None:
+            scored = as_int("scored_pairs", self.scored_pairs, 1)
+            object.__setattr__(self, "scored_pairs", scored)
 
 
 def _tiled() -> OBCD:

@@ -14,7 +14,7 @@ use crate::pair::{
 };
 use crate::penalty::Penalty;
 
-/// One sweep over all pairs of columns.
+/// A pass over pairs of columns.
 pub(crate) struct ColumnSweep<'a, P: Penalty> {
     /// Xᵀ, and (CX)ᵀ as the gradient rows.
     pub(crate) block: &'a mut Block,
@@ -26,6 +26,8 @@ pub(crate) struct ColumnSweep<'a, P: Penalty> {
     pub(crate) scale: f64,
     /// Proximal weight.
     pub(crate) alpha: f64,
+    /// Which pairs.
+    pub(crate) pairs: &'a [(usize, usize)],
     /// Work space.
     pub(crate) scratch: &'a mut Scratch,
     /// Whether pairs are only looked at: the best decrease and its pair are left here.
@@ -40,20 +42,18 @@ impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) -> Self::Output {
         let mut outcome = Outcome::default();
-        let b = self.block.len();
-        for i in 0..b {
-            for j in i + 1..b {
-                outcome.visited += 1;
-                if let Some(change) = self.visit(simd, i, j) {
-                    outcome.change += change;
-                    outcome.updates += 1;
-                    if self.best.is_none_or(|(best, _)| change < best) {
-                        self.best = Some((change, (i, j)));
-                    }
+        for &(i, j) in self.pairs {
+            outcome.visited += 1;
+            if let Some(change) = self.visit(simd, i, j) {
+                outcome.change += change;
+                outcome.largest = outcome.largest.max(-change);
+                outcome.updates += 1;
+                if self.best.is_none_or(|(best, _)| change < best) {
+                    self.best = Some((change, (i, j)));
                 }
-                if self.block.mixed.recession.is_some() {
-                    return (outcome, self.best);
-                }
+            }
+            if self.block.mixed.recession.is_some() {
+                break;
             }
         }
         (outcome, self.best)

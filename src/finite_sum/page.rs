@@ -28,7 +28,7 @@ use crate::threads::Threads;
 /// | `batch` | N | components b of a full estimate |
 /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
 /// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
-/// | `theta` | 1e-5 | proximal weight θ ≥ 0 |
+/// | `theta` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
 /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
 /// | `rule` | `Bound` | where the curvature comes from |
 /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
@@ -38,7 +38,7 @@ use crate::threads::Threads;
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
 /// | `look` | none | iterations between evaluations of F, which are not counted; a pass over the data by default |
-/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes |
+/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes, and no pair lowers its model by more |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
 pub struct FiniteSumOptions {
@@ -48,7 +48,7 @@ pub struct FiniteSumOptions {
     pub small_batch: Option<usize>,
     /// Probability of a full estimate.
     pub probability: Option<f64>,
-    /// Proximal weight.
+    /// Proximal weight, relative to the curvature of the pair models.
     pub theta: f64,
     /// Curvature of the pair models.
     pub curvature: Option<f64>,
@@ -97,9 +97,13 @@ impl Default for FiniteSumOptions {
 }
 
 /// A pass is N component gradients and n − 1 iterations (matchings, that is n(n−1)/2 pairs, unless an
-/// iteration has more), whichever takes longer. The solve has converged
+/// iteration has more), whichever takes longer. The solve is at rest
 /// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
-/// pass without a gain says little.
+/// pass without a gain says little. With [`CurvatureRule::Accumulated`], which has no model of F, that is
+/// what [`Status::Converged`] says. Otherwise all pairs are then solved at the best point with the exact
+/// gradient, the curvature L (where f has one) and no proximal term: if none lowers its model by more than
+/// `tol`·|F|, the solve has converged. Else it goes on from there with exact gradients, which have no noise
+/// to rest in.
 pub const PASSES_AT_REST: u32 = 3;
 
 /// What a variance-reduced solve returns: the best point looked at.
@@ -189,6 +193,12 @@ impl Page {
     /// p.
     pub fn probability(&self) -> f64 {
         self.probability
+    }
+
+    /// Makes every estimate the exact gradient.
+    fn make_exact(&mut self) {
+        self.batch = self.order.len();
+        self.probability = 1.0;
     }
 
     /// Whether every estimate is the exact gradient.
@@ -310,6 +320,54 @@ fn columns_turn(side: Side, iterations: u64) -> bool {
     }
 }
 
+/// The largest decrease of the model with the given gradient and curvature that one pair of rows
+/// of `x` can make.
+fn largest_decrease<P: Penalty>(
+    penalty: &P,
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+    curvature: f64,
+    worker: &Worker,
+) -> f64 {
+    let n = x.nrows();
+    let (mut block, mut scratch) = (worker.block.clone(), Scratch::new(x.ncols()));
+    block.freeze(true);
+    let arch = pulp::Arch::new();
+    let mut largest = 0.0f64;
+    for i in 0..n {
+        let rest: Vec<usize> = (i + 1..n).collect();
+        for part in rest.chunks(2 * CHUNK_PAIRS) {
+            block.load(x, &[i], part);
+            let b = block.len();
+            (0..b).for_each(|k| block.curvature_mut()[k * b + k] = curvature);
+            for k in 0..b {
+                let row = block.rows[k];
+                block
+                    .gradient_row_mut(k)
+                    .iter_mut()
+                    .zip(gradient.row(row))
+                    .for_each(|(t, &g)| *t = g);
+            }
+            let outcome = arch.dispatch(Sweep {
+                block: &mut block,
+                pairs: Pairs::Cross,
+                penalty,
+                options: PairOptions {
+                    curvature: Curvature::Exact,
+                    alpha: 0.0,
+                    metric: None,
+                },
+                scratch: &mut scratch,
+            });
+            if block.recession().is_some() {
+                return f64::INFINITY;
+            }
+            largest = largest.max(outcome.largest);
+        }
+    }
+    largest
+}
+
 fn transposed(a: &Array2<f64>) -> Array2<f64> {
     a.t().as_standard_layout().into_owned()
 }
@@ -377,6 +435,7 @@ pub fn minimize_finite_sum<P: Penalty>(
         options.probability,
     )?;
     let started = Instant::now();
+    let safe = sum.curvature();
     let mut bound = options.curvature.unwrap_or_else(|| {
         let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
         let noise = if noise > 0.0 {
@@ -384,7 +443,7 @@ pub fn minimize_finite_sum<P: Penalty>(
         } else {
             0.0
         };
-        sum.curvature() + noise
+        safe + noise
     });
     let adaptive = options.rule == CurvatureRule::Adaptive;
     let mut rapidity_bound = options.rapidity_bound;
@@ -531,7 +590,39 @@ pub fn minimize_finite_sum<P: Penalty>(
                 };
                 pass.begin(page.evaluations, iterations, best.1);
                 if options.tol > 0.0 && pass.at_rest >= PASSES_AT_REST {
-                    break Status::Converged;
+                    if accumulated.is_some() {
+                        break Status::Converged;
+                    }
+                    let (_, gradient) = sum.value_and_gradient(best.0.view());
+                    let curvature = if safe.is_finite() { safe } else { bound };
+                    let left = [Side::Rows, Side::Columns]
+                        .into_iter()
+                        .filter(|&side| options.side == side || options.side == Side::Both);
+                    let left = left.fold(0.0f64, |left, side| {
+                        let turn = |a: &Array2<f64>| {
+                            if side == Side::Columns {
+                                transposed(a)
+                            } else {
+                                a.clone()
+                            }
+                        };
+                        let (x, gradient) = (turn(&best.0), turn(&gradient));
+                        left.max(largest_decrease(
+                            penalty,
+                            x.view(),
+                            gradient.view(),
+                            curvature,
+                            &workers[0],
+                        ))
+                    });
+                    if left <= options.tol * best.1.abs() {
+                        page.evaluations += components;
+                        break Status::Converged;
+                    }
+                    pass.at_rest = 0;
+                    page.make_exact();
+                    page.gradient = gradient;
+                    (x, latest, ready) = (best.0.clone(), best.1, true);
                 }
             } else if iterations == 0 {
                 pass.value = best.1;
@@ -643,7 +734,7 @@ pub fn minimize_finite_sum<P: Penalty>(
                         penalty,
                         options: PairOptions {
                             curvature: Curvature::Exact,
-                            alpha: options.theta,
+                            alpha: options.theta * bound,
                             metric: None,
                         },
                         scratch: &mut worker.scratch,

@@ -139,7 +139,7 @@ impl AccumulatedMoves {
                     penalty: &NoPenalty,
                     options: PairOptions {
                         curvature: Curvature::Exact,
-                        alpha: theta + size / (2.0 * angle),
+                        alpha: size * (theta + 1.0 / (2.0 * angle)),
                         metric: None,
                     },
                     scratch: &mut self.scratch,

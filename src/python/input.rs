@@ -150,6 +150,7 @@ pub(super) struct SolverOptions {
     curvature: String,
     alpha: f64,
     side: String,
+    scored_pairs: Option<usize>,
 }
 
 /// When to stop: (max_time, max_sweeps, tol, target).
@@ -206,6 +207,7 @@ impl SolverOptions {
                 }
             },
             alpha: self.alpha,
+            scored_pairs: self.scored_pairs,
             side: super::hyperbolic::side(&self.side)?,
             max_time: limits.0,
             max_sweeps: limits.1,

@@ -15,7 +15,9 @@ use std::sync::OnceLock;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 
-use super::{GoOn, Smooth, Tracker, lanczos_bounds_while};
+use super::{
+    GoOn, SPREAD_STEPS, Smooth, Tracker, half_spread, lanczos_bounds, lanczos_bounds_while,
+};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -149,13 +151,22 @@ impl Data {
                 w
             }
             Self::Sparse(a) => {
-                for (k, row) in x.outer_iter().enumerate() {
-                    if k % CHUNK_ROWS == 0 && !go_on() {
-                        break;
-                    }
-                    if is_nonzero(&row) {
-                        for (i, value) in a.column(k) {
-                            w.row_mut(i).scaled_add(value, &row);
+                let r = x.ncols();
+                let mut entries = vec![0.0; r];
+                if let Some(w) = w.as_slice_mut() {
+                    for (k, row) in x.outer_iter().enumerate() {
+                        if k % CHUNK_ROWS == 0 && !go_on() {
+                            break;
+                        }
+                        entries.iter_mut().zip(row).for_each(|(e, &v)| *e = v);
+                        if entries.iter().any(|&v| v != 0.0) {
+                            // Plain slices: views of rows cost more than the products for small r.
+                            for (i, value) in a.column(k) {
+                                let target = &mut w[i * r..(i + 1) * r];
+                                for (t, &e) in target.iter_mut().zip(&entries) {
+                                    *t += value * e;
+                                }
+                            }
                         }
                     }
                 }
@@ -202,6 +213,7 @@ pub struct GramQuadratic {
     /// Column sums of A, needed when there is a mean.
     sums: Array1<f64>,
     spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl GramQuadratic {
@@ -235,6 +247,7 @@ impl GramQuadratic {
             mean,
             sums,
             spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
@@ -345,6 +358,14 @@ impl Smooth for GramQuadratic {
             (low.max(0.0), high.max(0.0))
         };
         Some(*self.spectrum.get_or_init(|| found))
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let threads = Threads::serial();
+            let apply = |v: ArrayView2<'_, f64>| self.apply(v, &threads);
+            half_spread(lanczos_bounds(self.rows(), SPREAD_STEPS, apply), None)
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {

@@ -48,12 +48,7 @@ pub trait Smooth: Send + Sync {
     /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
     /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
     fn spread(&self) -> f64 {
-        let (low, high) = self.spectrum();
-        let metric = self.metric().map_or(1.0, |metric| {
-            let (values, _) = crate::linalg::symmetric_eigen(metric);
-            values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
-        });
-        0.5 * (high - low) * metric
+        half_spread(self.spectrum(), self.metric())
     }
 
     /// Diagonal of the row curvature C.
@@ -146,6 +141,18 @@ pub(crate) fn require_quadratic(smooth: &dyn Smooth) -> Result<()> {
         "must be quadratic, and say so by Smooth::is_quadratic; minimize takes others",
     ))
 }
+
+/// ½(high − low)‖D‖.
+fn half_spread((low, high): (f64, f64), metric: Option<ArrayView2<'_, f64>>) -> f64 {
+    let metric = metric.map_or(1.0, |metric| {
+        let (values, _) = crate::linalg::symmetric_eigen(metric);
+        values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+    });
+    0.5 * (high - low) * metric
+}
+
+/// Lanczos steps for [`Smooth::spread`]: a weight needs few digits, and the set-up of a solve little time.
+const SPREAD_STEPS: usize = 12;
 
 /// The incremental side of a [`Smooth`] objective during one solve.
 pub trait Tracker: Send {

@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
-use super::{GoOn, Smooth, Tracker, lanczos_bounds_while};
+use super::{
+    GoOn, SPREAD_STEPS, Smooth, Tracker, half_spread, lanczos_bounds, lanczos_bounds_while,
+};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -26,6 +28,7 @@ pub struct Quadratic {
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
     spectrum: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
 }
 
 impl Quadratic {
@@ -68,6 +71,7 @@ impl Quadratic {
             linear: linear.map(standard),
             metric: metric.map(standard),
             spectrum: OnceLock::new(),
+            spread: OnceLock::new(),
         })
     }
 
@@ -155,6 +159,13 @@ impl Smooth for Quadratic {
 
     fn is_quadratic(&self) -> bool {
         true
+    }
+
+    fn spread(&self) -> f64 {
+        *self.spread.get_or_init(|| {
+            let bounds = lanczos_bounds(self.rows(), SPREAD_STEPS, |v| self.c.dot(&v));
+            half_spread(bounds, self.metric())
+        })
     }
 
     fn diagonal(&self) -> Vec<f64> {

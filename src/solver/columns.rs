@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
+use super::verify::Stage;
 use super::{Problem, Side, State, repair};
 use crate::block::{Block, ColumnSweep, Outcome};
 use crate::error::{Error, Result};
@@ -26,6 +27,9 @@ const DIAGONAL: f64 = 1e-9;
 /// of a singular matrix the quotients are rounding noise that never gets small).
 const POLISH: u32 = 5;
 
+/// Entries of pairs of columns that are solved between two looks at the clock.
+const COLUMN_ENTRIES: usize = 1 << 19;
+
 /// How columns move.
 #[derive(Debug, Clone)]
 pub(super) enum Method<P> {
@@ -40,11 +44,29 @@ pub(super) struct Columns<P> {
     method: Method<P>,
     signs: Vec<f64>,
     sweep: Option<ColumnJacobi>,
+    pairs: Option<PairSweep>,
     /// Largest quotient met in this sweep.
     off: f64,
     polished: u32,
     /// Whether the next round starts a sweep.
     fresh: bool,
+}
+
+/// A sweep over pairs of columns that is under way.
+struct PairSweep {
+    /// Xᵀ.
+    block: Block,
+    linear: Vec<f64>,
+    pairs: Vec<(usize, usize)>,
+    /// Pairs that are done.
+    done: usize,
+}
+
+/// All pairs of r columns.
+fn all_pairs(r: usize) -> Vec<(usize, usize)> {
+    (0..r)
+        .flat_map(|i| (i + 1..r).map(move |j| (i, j)))
+        .collect()
 }
 
 /// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
@@ -102,6 +124,7 @@ impl<P: Penalty> Columns<P> {
                     method,
                     signs,
                     sweep: None,
+                    pairs: None,
                     off: 0.0,
                     polished: 0,
                     fresh: true,
@@ -139,6 +162,17 @@ impl Turn {
         }
     }
 
+    /// Whether rows never move.
+    pub(super) fn columns_alone(&self) -> bool {
+        self.columns && !self.alternate
+    }
+
+    /// Lets no side count as settled.
+    pub(super) fn begin(&mut self) {
+        self.gain = [f64::INFINITY; 2];
+        self.waited = 0;
+    }
+
     /// Takes the gain of the sweep that ended; returns whether no side gains any more.
     pub(super) fn end_of_sweep(&mut self, decrease: f64, threshold: f64) -> bool {
         let here = usize::from(self.columns);
@@ -169,7 +203,7 @@ impl Turn {
 }
 
 impl<P: Penalty> State<'_, P> {
-    /// One step of the column side: a round of a J-Jacobi sweep, or a whole sweep of pairs.
+    /// One step of the column side: a round of a J-Jacobi sweep, or some pairs of a sweep.
     pub(super) fn column_step(&mut self) {
         let Some(mut columns) = self.columns.take() else {
             return;
@@ -212,38 +246,60 @@ impl<P: Penalty> State<'_, P> {
                 columns.fresh = round.last;
             }
             Method::Pairs(penalty) => {
-                let (mut block, linear) = column_block(
-                    self.problem,
-                    &self.x,
-                    self.options.rapidity_bound,
-                    &columns.signs,
-                    self.threads,
-                );
+                let mut under_way = columns.pairs.take().unwrap_or_else(|| {
+                    let bound = self.options.rapidity_bound;
+                    let (block, linear) =
+                        column_block(self.problem, &self.x, bound, &columns.signs, self.threads);
+                    let pairs = all_pairs(self.x.ncols());
+                    PairSweep {
+                        block,
+                        linear,
+                        pairs,
+                        done: 0,
+                    }
+                });
+                let looks = self.verification.stage == Stage::Look;
+                let from = under_way.done;
+                let to = from + (COLUMN_ENTRIES / self.x.nrows()).max(1);
+                under_way.done = to.min(under_way.pairs.len());
                 let mut scratch = Scratch::new(self.x.nrows());
                 let (outcome, _) = self.arch.dispatch(ColumnSweep {
-                    block: &mut block,
-                    linear: &linear,
+                    block: &mut under_way.block,
+                    linear: &under_way.linear,
                     penalty,
                     scale: size_of(self.problem.smooth),
-                    alpha: self.options.alpha,
+                    alpha: self.alpha,
+                    pairs: &under_way.pairs[from..under_way.done],
                     scratch: &mut scratch,
                     best: None,
-                    commit: true,
+                    commit: !looks,
                 });
-                self.recession = self.recession.or(block.recession());
-                if outcome.updates > 0 {
+                self.recession = self.recession.or(under_way.block.recession());
+                self.counts.visited += outcome.visited;
+                if looks {
+                    if outcome.largest > self.options.tol * self.magnitude {
+                        self.enter(Stage::Own);
+                        self.turn.columns = true;
+                        self.columns = Some(columns);
+                        return;
+                    }
+                } else if outcome.updates > 0 {
                     for k in 0..self.x.ncols() {
                         self.x
                             .column_mut(k)
                             .iter_mut()
-                            .zip(block.row(k))
+                            .zip(under_way.block.row(k))
                             .for_each(|(x, &v)| *x = v);
                     }
                     self.lower(outcome.change);
+                    self.counts.updates += outcome.updates;
                     self.stale = true;
                 }
-                self.counts.absorb(outcome);
-                self.credit += sweep.saturating_sub(outcome.visited);
+                if under_way.done == under_way.pairs.len() {
+                    self.credit += sweep.saturating_sub(r * (r - 1) / 2);
+                } else {
+                    columns.pairs = Some(under_way);
+                }
             }
         }
         self.columns = Some(columns);
@@ -259,6 +315,21 @@ impl<P: Penalty> State<'_, P> {
         }
         columns.polished += 1;
         true
+    }
+
+    /// Forgets a sweep over pairs that is under way: X may move without it.
+    pub(super) fn end_column_pairs(&mut self) {
+        if let Some(columns) = &mut self.columns {
+            columns.pairs = None;
+        }
+    }
+
+    /// Whether columns move pair by pair. (The J-Jacobi method needs no look: it ends with the
+    /// eigenvalues to rounding.)
+    pub(super) fn moves_column_pairs(&self) -> bool {
+        self.columns
+            .as_ref()
+            .is_some_and(|c| matches!(c.method, Method::Pairs(_)))
     }
 
     /// Lets the objective follow what the columns did.
@@ -352,6 +423,7 @@ pub(crate) fn column_pairs_gap<P: Penalty>(
         penalty: &penalty,
         scale: size_of(problem.smooth),
         alpha: 0.0,
+        pairs: &all_pairs(x.ncols()),
         scratch: &mut scratch,
         best: None,
         commit: false,

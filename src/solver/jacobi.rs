@@ -80,7 +80,7 @@ impl<P: Penalty> State<'_, P> {
         let gradient = self.tracker.gradient(self.threads);
         let options = PairOptions {
             curvature: self.options.curvature,
-            alpha: self.options.alpha,
+            alpha: self.alpha,
             metric: None,
         };
         let pairs: Vec<[usize; 2]> = jacobi
@@ -158,7 +158,7 @@ impl<P: Penalty> State<'_, P> {
             self.x = before;
             self.tracker.refresh(self.x.view(), self.threads);
             let floor = f64::EPSILON * self.magnitude.max(f64::MIN_POSITIVE);
-            jacobi.bound = (2.0 * jacobi.bound).max(floor);
+            jacobi.bound += jacobi.bound.abs().max(self.alpha).max(floor);
             jacobi.safe = jacobi.safe.max(jacobi.bound);
         }
     }

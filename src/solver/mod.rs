@@ -15,6 +15,7 @@
 mod columns;
 mod jacobi;
 mod repair;
+mod verify;
 
 use std::time::{Duration, Instant};
 
@@ -74,6 +75,9 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected: rounding of one
 /// evaluation is a few ε times it.
 pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
+
+/// Part of the time that may go into the history and what the caller does with it.
+const RECORD_SHARE: u32 = 20;
 
 /// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
 /// unbounded below mostly is so along any of them.
@@ -186,14 +190,15 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
-/// | `alpha` | 1e-5 | proximal weight α ≥ 0 |
+/// | `alpha` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
 /// | `side` | rows | what moves |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `max_work` | none | counted work, the same on every machine |
-/// | `tol` | 1e-10 | stop when a whole sweep lowers F by at most `tol` times its [magnitude](Problem::magnitude) |
+/// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
+/// | `tol` | 1e-10 | decrease, relative to the [magnitude](Problem::magnitude) of F, that is none, see [`Status::Converged`] |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
@@ -208,8 +213,11 @@ pub struct Options {
     pub update: Update,
     /// Exact or scalar curvature.
     pub curvature: Curvature,
-    /// Proximal weight.
+    /// Proximal weight, relative to [`Smooth::spread`]: every accepted move lowers F by at least
+    /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
     pub alpha: f64,
+    /// Pairs that a greedy rule scores before it chooses.
+    pub scored_pairs: Option<usize>,
     /// What moves.
     pub side: Side,
     /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
@@ -224,7 +232,7 @@ pub struct Options {
     /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
     /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
     pub max_work: Option<u64>,
-    /// Relative decrease of a sweep at which the solve has converged.
+    /// Decrease that counts as none, relative to the [magnitude](Problem::magnitude) of F.
     pub tol: f64,
     /// Objective to stop at.
     pub target: Option<f64>,
@@ -241,6 +249,7 @@ impl Default for Options {
             update: Update::default(),
             curvature: Curvature::default(),
             alpha: 1e-5,
+            scored_pairs: None,
             side: Side::Rows,
             rapidity_bound: None,
             adaptive: false,
@@ -283,6 +292,9 @@ impl Options {
                 format!("must be finite and positive, got {bound}"),
             ));
         }
+        if self.scored_pairs == Some(0) {
+            return Err(Error::invalid("scored_pairs", "must be at least 1, got 0"));
+        }
         if self.block_size < 2 || self.block_size > n {
             return Err(Error::invalid(
                 "block_size",
@@ -303,7 +315,11 @@ impl Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// A whole sweep lowered the objective by no more than the tolerance.
+    /// No pair is left that lowers F by more than the tolerance, `tol` times the
+    /// [magnitude](Problem::magnitude) of F: a pass over all pairs of what moves (rows, columns, or
+    /// both, see [`Side`]), each solved globally with the exact curvature and without proximal term,
+    /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`]) it is
+    /// a pass over them.
     Converged,
     /// The time limit.
     MaxTime,
@@ -465,6 +481,8 @@ struct State<'a, P: Penalty> {
     x: Array2<f64>,
     k0: Array2<f64>,
     tracker: Box<dyn Tracker + 'a>,
+    /// `counts.updates` when the tracker was evaluated last.
+    fresh: u64,
     objective: f64,
     /// What f is all over the constraint, see [`Problem::constant`].
     constant: f64,
@@ -481,8 +499,11 @@ struct State<'a, P: Penalty> {
     /// Whether the block still holds the rows of X it was loaded with.
     block_current: bool,
     scratch: Scratch,
+    /// The proximal weight at the moment.
+    alpha: f64,
     lipschitz: f64,
     jacobi: Option<jacobi::Jacobi>,
+    verification: verify::Verification,
     columns: Option<columns::Columns<P>>,
     turn: columns::Turn,
     /// Whether X has moved without the tracker.
@@ -510,16 +531,6 @@ impl<'a, P: Penalty> State<'a, P> {
         let x = x0.as_standard_layout().into_owned();
         let k0 = repair::start_constraint(x.view(), problem.signature);
         let tracker = problem.smooth.tracker(x.view(), threads);
-        let needs_bound = options.working_set == WorkingSet::WssOr;
-        let lipschitz = if needs_bound {
-            let (low, high) = problem.smooth.hessian_bounds();
-            high.max(-low)
-        } else {
-            0.0
-        };
-        let jacobi = (options.update == Update::Jacobi).then(|| {
-            jacobi::Jacobi::new(n, r, problem.smooth.hessian_bounds().1, problem, options)
-        });
         let columns = columns::Columns::new(problem, k0.view(), options.side)?;
         let turn = columns::Turn::new(options.side, columns.as_ref(), n);
         let mut block = Block::new(r);
@@ -535,6 +546,7 @@ impl<'a, P: Penalty> State<'a, P> {
             options,
             threads,
             tracker,
+            fresh: 0,
             objective: 0.0,
             constant: problem.constant(k0.view()),
             magnitude: 0.0,
@@ -548,14 +560,17 @@ impl<'a, P: Penalty> State<'a, P> {
                 options.block_size,
                 options.tile,
                 tile_order,
-            ),
+            )
+            .scoring(options.scored_pairs),
             visit: Visit::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(options.seed),
             block,
             block_current: false,
             scratch: Scratch::new(r),
-            lipschitz,
-            jacobi,
+            alpha: 0.0,
+            lipschitz: 0.0,
+            jacobi: None,
+            verification: verify::Verification::new(n, options, tile_order),
             columns,
             turn,
             stale: false,
@@ -587,6 +602,43 @@ impl<'a, P: Penalty> State<'a, P> {
         self.gained.iter_mut().for_each(|gained| *gained += change);
     }
 
+    /// What the spectrum of the Hessian says: left until there is time for a step.
+    fn prepare(&mut self) {
+        let smooth = self.problem.smooth;
+        if self.options.alpha > 0.0 {
+            self.alpha = self.options.alpha * smooth.spread();
+        }
+        if self.options.working_set == WorkingSet::WssOr {
+            self.lipschitz = self.majoriser();
+        }
+        if self.options.update == Update::Jacobi {
+            let upper = if self.options.adaptive {
+                smooth.hessian_bounds().1
+            } else {
+                self.majoriser()
+            };
+            let (n, r) = self.x.dim();
+            let jacobi = jacobi::Jacobi::new(n, r, upper, self.problem, self.options);
+            self.jacobi = Some(jacobi);
+        }
+    }
+
+    /// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
+    /// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
+    fn majoriser(&self) -> f64 {
+        let smooth = self.problem.smooth;
+        if self.problem.signature.is_definite() && smooth.metric().is_none() {
+            smooth.spectrum().1
+        } else {
+            smooth.hessian_bounds().1
+        }
+    }
+
+    fn out_of_time(&self) -> bool {
+        let limit = self.options.max_time;
+        limit.is_some_and(|limit| self.started.elapsed().as_secs_f64() >= limit)
+    }
+
     fn run(&mut self, monitor: &mut dyn Monitor) -> Solution {
         let status = self.descend(monitor);
         self.finish(status)
@@ -597,17 +649,20 @@ impl<'a, P: Penalty> State<'a, P> {
         let sweep = n * (n - 1) / 2;
         let mut next_sweep = sweep;
         let (mut support_goal, mut support_sweeps) = (0.0, 0);
-        let mut checked_updates = 0;
+        let (mut checked_updates, mut swept_updates) = (0, 0);
         let (mut polled, mut recorded) = (Instant::now(), Instant::now());
         let mut record_cost = Duration::ZERO;
         let mut ticks = 0u32;
-        let tiled = self.options.working_set == WorkingSet::Tiled && self.jacobi.is_none();
         if self.record(monitor, &mut record_cost) == Control::Stop {
             return Status::Interrupted;
         }
         if self.options.max_sweeps == Some(0) {
             return Status::MaxSweeps;
         }
+        if self.out_of_time() {
+            return Status::MaxTime;
+        }
+        self.prepare();
         self.probe();
         if self.recession.is_some() {
             return Status::Unbounded;
@@ -624,21 +679,20 @@ impl<'a, P: Penalty> State<'a, P> {
                 return Status::MaxSweeps;
             }
             // A look at the clock costs as much as a small pair: every eighth is enough.
-            let look = ticks.is_multiple_of(8) || tiled || self.jacobi.is_some();
+            let look = ticks.is_multiple_of(8) || !self.steps_by_pairs();
             ticks = ticks.wrapping_add(1);
             if look {
-                let now = Instant::now();
-                let elapsed = now.duration_since(self.started).as_secs_f64();
-                if self.options.max_time.is_some_and(|limit| elapsed >= limit) {
+                if self.out_of_time() {
                     return Status::MaxTime;
                 }
+                let now = Instant::now();
                 if now.duration_since(polled) >= POLL {
                     polled = now;
                     if monitor.poll() == Control::Stop {
                         return Status::Interrupted;
                     }
                 }
-                let pause = Duration::from_millis(100).max(20 * record_cost);
+                let pause = Duration::from_millis(100).max(RECORD_SHARE * record_cost);
                 if now.duration_since(recorded) >= pause {
                     recorded = now;
                     if self.record(monitor, &mut record_cost) == Control::Stop {
@@ -665,8 +719,8 @@ impl<'a, P: Penalty> State<'a, P> {
             }
 
             let progress = self.counts.visited + self.credit;
-            let ended = if tiled && !self.turn.columns {
-                self.schedule.ended()
+            let ended = if self.tiled() && !self.turn.columns {
+                self.schedule().ended()
             } else {
                 (progress >= next_sweep).then_some(Pass::Full)
             };
@@ -697,15 +751,18 @@ impl<'a, P: Penalty> State<'a, P> {
                     let decrease = -change;
                     self.gained = [0.0; 2];
                     let pause = if self.history.len() < 1000 { 0 } else { 10 };
-                    if recorded.elapsed() >= Duration::from_millis(pause).max(20 * record_cost) {
+                    if recorded.elapsed()
+                        >= Duration::from_millis(pause).max(RECORD_SHARE * record_cost)
+                    {
                         recorded = Instant::now();
                         if self.record(monitor, &mut record_cost) == Control::Stop {
                             return Status::Interrupted;
                         }
                     }
                     let threshold = self.options.tol * self.magnitude;
-                    let settled = self.turn.end_of_sweep(decrease, threshold);
-                    if settled && !self.polishes() {
+                    let moved = self.counts.updates > swept_updates;
+                    swept_updates = self.counts.updates;
+                    if self.conclude(decrease, moved, threshold) {
                         return Status::Converged;
                     }
                     if self
@@ -716,7 +773,8 @@ impl<'a, P: Penalty> State<'a, P> {
                         return Status::MaxSweeps;
                     }
                     let sparse = 2 * self.schedule.support() < self.x.nrows();
-                    if tiled && sparse && !self.turn.columns {
+                    let own = self.verification.stage == verify::Stage::Own;
+                    if own && self.tiled() && sparse && !self.turn.columns {
                         support_goal = (SUPPORT_SHARE * decrease).max(threshold);
                         support_sweeps = 0;
                         self.schedule.restrict_to_support();
@@ -759,9 +817,29 @@ impl<'a, P: Penalty> State<'a, P> {
         }
     }
 
+    /// Whether a step is one pair, chosen without scores.
+    fn steps_by_pairs(&self) -> bool {
+        let rule = self.options.working_set;
+        matches!(rule, WorkingSet::Random | WorkingSet::Cyclic)
+            && self.options.block_size == 2
+            && !self.tiled()
+            && self.jacobi.is_none()
+            && !self.turn.columns
+    }
+
+    /// The rule at work.
+    fn schedule(&self) -> &Schedule {
+        if self.verification.stage == verify::Stage::Own {
+            &self.schedule
+        } else {
+            &self.verification.schedule
+        }
+    }
+
     /// Visits one block, or one matching.
     fn step(&mut self) {
-        if let Some(mut jacobi) = self.jacobi.take() {
+        let own = self.verification.stage == verify::Stage::Own;
+        if own && let Some(mut jacobi) = self.jacobi.take() {
             let visited = self.counts.visited;
             self.jacobi_round(&mut jacobi);
             self.jacobi = Some(jacobi);
@@ -774,14 +852,20 @@ impl<'a, P: Penalty> State<'a, P> {
                 tracker: &*self.tracker,
                 penalty: self.problem.penalty,
                 rows: [Vec::new(), Vec::new()],
+                all: None,
             };
-            self.schedule.next(
+            let schedule = if own {
+                &mut self.schedule
+            } else {
+                &mut self.verification.schedule
+            };
+            schedule.next(
                 &mut self.visit,
                 self.x.view(),
                 &mut self.rng,
                 &mut scores,
                 self.lipschitz,
-                self.options.alpha,
+                self.alpha,
             );
         }
         self.counts.visited += self.visit.skipped;
@@ -811,6 +895,13 @@ impl<'a, P: Penalty> State<'a, P> {
         let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
         self.work += moving * outcome.visited as f64 * self.pair_work();
         self.recession = self.recession.or(self.block.recession());
+        if self.verification.stage == verify::Stage::Look {
+            self.counts.visited += outcome.visited;
+            if outcome.largest > self.options.tol * self.magnitude {
+                self.enter(verify::Stage::Clear);
+            }
+            return;
+        }
         if outcome.updates > 0 {
             for (k, &row) in self.block.rows.iter().enumerate() {
                 if self.block.has_moved(k) {
@@ -830,11 +921,11 @@ impl<'a, P: Penalty> State<'a, P> {
 
     fn sweep_block(&mut self, pairs: Pairs) -> Outcome {
         let options = PairOptions {
-            curvature: self.options.curvature,
-            alpha: self.options.alpha,
+            curvature: self.curvature(),
+            alpha: self.alpha,
             metric: self.problem.smooth.metric(),
         };
-        let small_block = self.options.working_set != WorkingSet::Tiled && self.block.len() > 2;
+        let small_block = !self.tiled() && self.block.len() > 2;
         let mut outcome = Outcome::default();
         // A turn of all rows is orthogonal, so the rows have to be of one sign.
         let signs = self.problem.signature;
@@ -866,8 +957,11 @@ impl<'a, P: Penalty> State<'a, P> {
     /// Evaluates everything afresh and repairs the drift of the constraint, if that does not raise
     /// what has been reported.
     fn checkpoint(&mut self) {
-        self.tracker.refresh(self.x.view(), self.threads);
-        self.stale = false;
+        if self.stale || self.fresh < self.counts.updates {
+            self.tracker.refresh(self.x.view(), self.threads);
+            self.stale = false;
+            self.fresh = self.counts.updates;
+        }
         self.evaluate();
         let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
         let definite = self.problem.signature.is_definite();
@@ -939,8 +1033,10 @@ impl<'a, P: Penalty> State<'a, P> {
             iterations: self.counts.visited,
         };
         self.history.push(record);
+        let control = monitor.record(&record, self.x.view());
+        // What the caller does with it counts: a callback that sleeps is called less often.
         *cost = begun.elapsed();
-        monitor.record(&record, self.x.view())
+        control
     }
 
     fn finish(&mut self, status: Status) -> Solution {
@@ -992,17 +1088,44 @@ struct PointScores<'a, P: Penalty> {
     tracker: &'a dyn Tracker,
     penalty: &'a P,
     rows: [Vec<f64>; 2],
+    /// All rows of Γ, where all pairs are scored.
+    all: Option<Array2<f64>>,
+}
+
+impl<P: Penalty> PointScores<'_, P> {
+    /// Row `row` of Γ.
+    fn subgradient(&self, row: usize, target: &mut [f64]) {
+        self.tracker.gradient_row(row, target);
+        for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
+            *t += self.penalty.slope(row, k, v);
+        }
+    }
 }
 
 impl<P: Penalty> Scores for PointScores<'_, P> {
-    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
-        for (target, row) in self.rows.iter_mut().zip([i, j]) {
-            target.resize(self.x.ncols(), 0.0);
-            self.tracker.gradient_row(row, target);
-            for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
-                *t += self.penalty.slope(row, k, v);
+    fn expect_all(&mut self) {
+        let mut all = Array2::zeros(self.x.dim());
+        for (row, mut target) in all.outer_iter_mut().enumerate() {
+            if let Some(target) = target.as_slice_mut() {
+                self.subgradient(row, target);
             }
         }
+        self.all = Some(all);
+    }
+
+    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
+        let mut rows = std::mem::take(&mut self.rows);
+        for (target, row) in rows.iter_mut().zip([i, j]) {
+            target.resize(self.x.ncols(), 0.0);
+            match &self.all {
+                Some(all) => target
+                    .iter_mut()
+                    .zip(all.row(row))
+                    .for_each(|(t, &g)| *t = g),
+                None => self.subgradient(row, target),
+            }
+        }
+        self.rows = rows;
         let (xi, xj) = (self.x.row(i), self.x.row(j));
         let dot = |g: &[f64], x: ndarray::ArrayView1<'_, f64>| -> f64 {
             g.iter().zip(x).map(|(g, x)| g * x).sum()

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`WorkingSet::Random`] | uniform over all sets of k rows |
 //! | [`WorkingSet::Cyclic`] | pairs in lexicographic order (consecutive pieces for k > 2) |
-//! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ, of p sampled pairs |
-//! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f, of p sampled pairs |
+//! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ, of p sampled pairs, or of all |
+//! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f, of p sampled pairs, or of all |
 //! | [`WorkingSet::Tiled`] | all pairs, tile by tile, in random order of the rows |
 //!
 //! Two rows that are both zero cannot move (V·0 = 0). The tiled rule never visits tiles of zero
@@ -53,11 +53,15 @@ impl std::str::FromStr for WorkingSet {
     }
 }
 
-/// Pairs that a greedy rule scores before it chooses (p in the papers: at most this, at most n).
+/// Pairs that a greedy rule scores before it chooses, unless told otherwise (p in the papers: at
+/// most this, at most n).
 pub const SCORED_PAIRS: usize = 200;
 
 /// What a greedy rule may ask of the current point.
 pub trait Scores {
+    /// Says that the products of all pairs will be asked for.
+    fn expect_all(&mut self) {}
+
     /// For rows (i, j) with subgradient rows Γ: (Γ_i·x_i, Γ_i·x_j, Γ_j·x_i, Γ_j·x_j) and
     /// (x_i·x_i, x_i·x_j, x_j·x_j).
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]);
@@ -69,7 +73,7 @@ pub fn violation(gamma: [f64; 4]) -> f64 {
 }
 
 /// The score of the rule WSS-OR: the decrease `‖T_BB‖_* + tr T_BB` of the scalar model with
-/// T = (Γ − L X)Xᵀ − αI, in closed form.
+/// T = (Γ − L X)Xᵀ − αI, in closed form; L·I majorises the Hessian.
 pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, alpha: f64) -> f64 {
     let t00 = gamma[0] - lipschitz * gram[0] - alpha;
     let t01 = gamma[1] - lipschitz * gram[1];
@@ -104,6 +108,8 @@ pub struct Schedule {
     n: usize,
     size: usize,
     tile: usize,
+    /// Pairs that a greedy rule scores.
+    scored: usize,
     cursor: (usize, usize),
     tile_order: TileOrder,
     tiles: Tiles,
@@ -164,10 +170,18 @@ impl Schedule {
             n,
             size,
             tile,
+            scored: SCORED_PAIRS.min(n),
             cursor: (0, 1),
             tile_order,
             tiles: Tiles::default(),
         }
+    }
+
+    /// The same with another number of pairs that a greedy rule scores: sampled uniformly, or if it
+    /// is n(n−1)/2 or more, all of them in lexicographic order.
+    pub fn scoring(mut self, pairs: Option<usize>) -> Self {
+        self.scored = pairs.unwrap_or(self.scored);
+        self
     }
 
     /// The pass that the last visit ended, for the tiled rule.
@@ -253,14 +267,23 @@ impl Schedule {
         scores: &mut dyn Scores,
         score: impl Fn([f64; 4], [f64; 3]) -> f64,
     ) {
-        let sampled = SCORED_PAIRS.min(self.n);
-        let mut scored: Vec<(f64, usize, usize)> = (0..sampled)
-            .map(|_| {
-                let (i, j) = random_pair(self.n, rng);
-                let (gamma, gram) = scores.products(i, j);
-                (score(gamma, gram), i, j)
-            })
-            .collect();
+        let n = self.n;
+        let all = self.scored >= n * (n - 1) / 2;
+        if all {
+            scores.expect_all();
+        }
+        let mut value = |(i, j): (usize, usize)| {
+            let (gamma, gram) = scores.products(i, j);
+            (score(gamma, gram), i, j)
+        };
+        let mut scored: Vec<(f64, usize, usize)> = if all {
+            let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+            pairs.map(value).collect()
+        } else {
+            (0..self.scored)
+                .map(|_| value(random_pair(n, rng)))
+                .collect()
+        };
         scored.sort_by(|l, r| r.0.total_cmp(&l.0));
         // Disjoint pairs in decreasing order; an odd k takes one row of the next pair.
         for &(_, i, j) in &scored {

@@ -1,0 +1,682 @@
+//! What a solve reports is so at any scale: `Converged` means that no pair is left, results are
+//! equivariant under scaling of F and unchanged by a multiple of the identity, the proximal term
+//! gives the decrease that it promises, and the greedy rules choose what their definitions say.
+
+use std::sync::Mutex;
+
+use ndarray::{Array2, ArrayView2};
+use orthobcd::block::Block;
+use orthobcd::hyperbolic::{random_j_orthogonal, row_gap};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::smooth::Tracker;
+use orthobcd::{
+    Curvature, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status, Threads,
+    Unwatched, Update, WorkingSet, certify, linalg, minimize, start,
+};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+fn gauss(seed: u64, m: usize, n: usize) -> Array2<f64> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    Array2::from_shape_fn((m, n), |_| StandardNormal.sample(&mut rng))
+}
+
+/// C of an indefinite problem, or of PCA.
+fn matrix(n: usize, seed: u64) -> Array2<f64> {
+    let a = gauss(seed, n, n);
+    let c = if seed.is_multiple_of(2) {
+        -a.t().dot(&a)
+    } else {
+        &a + &a.t()
+    };
+    (&c + &c.t()) * 0.5
+}
+
+fn solve<P: Penalty>(
+    smooth: &dyn Smooth,
+    penalty: &P,
+    x0: Array2<f64>,
+    options: &Options,
+) -> Solution {
+    let signature = Signature::stiefel(smooth.rows());
+    let problem = Problem {
+        smooth,
+        penalty,
+        signature: &signature,
+        components: x0.ncols(),
+    };
+    minimize(&problem, x0, options, &Threads::serial(), &mut Unwatched).unwrap()
+}
+
+/// (what the best pair can still gain, that relative to the tolerance) after convergence.
+fn rests<P: Penalty>(smooth: &Quadratic, penalty: &P, x0: Array2<f64>, options: &Options) {
+    let signature = Signature::stiefel(x0.nrows());
+    let problem = Problem {
+        smooth,
+        penalty,
+        signature: &signature,
+        components: x0.ncols(),
+    };
+    let threads = Threads::serial();
+    let solution = solve(smooth, penalty, x0, options);
+    assert_eq!(solution.status, Status::Converged, "{options:?}");
+    let certificate = certify(&problem, solution.x.view(), &threads).unwrap();
+    assert!(
+        certificate.block2_gap <= options.tol * certificate.magnitude,
+        "{options:?}: {:e} of {:e}",
+        certificate.block2_gap,
+        certificate.magnitude
+    );
+}
+
+/// All penalties on one small instance.
+fn all_rest(seed: u64, options: &Options) {
+    let n = 6 + (seed % 5) as usize;
+    let r = 1 + (seed % 3) as usize;
+    let linear = seed.is_multiple_of(3).then(|| gauss(seed + 1, n, r));
+    let smooth = Quadratic::new(matrix(n, seed), linear, None).unwrap();
+    let random = || start::random(n, r, seed);
+    rests(&smooth, &NoPenalty, random(), options);
+    rests(&smooth, &L0 { lambda: 0.7 }, random(), options);
+    rests(&smooth, &L1::new(0.7), random(), options);
+    rests(&smooth, &NonNegative, start::partition(n, r, seed), options);
+}
+
+#[test]
+fn converged_after_sampled_rules_means_that_no_pair_is_left() {
+    for working_set in [WorkingSet::Random, WorkingSet::WssSv, WorkingSet::WssOr] {
+        for seed in 0..200 {
+            let options = Options {
+                working_set,
+                seed,
+                ..Options::default()
+            };
+            all_rest(seed, &options);
+        }
+    }
+}
+
+#[test]
+fn converged_after_any_other_option_means_that_no_pair_is_left() {
+    let default = Options::default();
+    let options = [
+        default.clone(),
+        Options {
+            working_set: WorkingSet::Cyclic,
+            ..default.clone()
+        },
+        Options {
+            update: Update::Jacobi,
+            ..default.clone()
+        },
+        Options {
+            working_set: WorkingSet::Cyclic,
+            block_size: 4,
+            ..default.clone()
+        },
+        Options {
+            working_set: WorkingSet::Random,
+            block_size: 4,
+            ..default.clone()
+        },
+        Options {
+            working_set: WorkingSet::WssOr,
+            block_size: 3,
+            scored_pairs: Some(usize::MAX),
+            ..default.clone()
+        },
+        Options {
+            curvature: Curvature::Scalar,
+            ..default.clone()
+        },
+        Options {
+            alpha: 0.5,
+            ..default.clone()
+        },
+        Options {
+            tol: 1e-4,
+            tile: 4,
+            ..default
+        },
+    ];
+    for options in &options {
+        for seed in 0..24 {
+            let options = Options {
+                seed,
+                ..options.clone()
+            };
+            all_rest(seed, &options);
+        }
+    }
+}
+
+#[test]
+fn converged_with_mixed_signs_means_that_no_pair_is_left() {
+    for (update, working_set, side) in [
+        (Update::GaussSeidel, WorkingSet::Tiled, Side::Rows),
+        (Update::GaussSeidel, WorkingSet::Tiled, Side::Both),
+        (Update::GaussSeidel, WorkingSet::Random, Side::Rows),
+        (Update::GaussSeidel, WorkingSet::Random, Side::Both),
+        (Update::Jacobi, WorkingSet::Tiled, Side::Rows),
+    ] {
+        for seed in 0..10 {
+            let n = 6;
+            let signs: Vec<i8> = (0..n).map(|i| if i % 3 == 0 { -1 } else { 1 }).collect();
+            let signature = Signature::new(&signs).unwrap();
+            let a = gauss(seed, 2 * n, n);
+            let c = a.t().dot(&a);
+            let smooth = Quadratic::new((&c + &c.t()) * 0.5, None, None).unwrap();
+            let x0 = random_j_orthogonal(&signature, 0.4, seed).unwrap();
+            let options = Options {
+                update,
+                working_set,
+                side,
+                seed,
+                ..Options::default()
+            };
+            fn check<P: Penalty>(
+                smooth: &Quadratic,
+                penalty: &P,
+                signature: &Signature,
+                x0: &Array2<f64>,
+                options: &Options,
+            ) {
+                let problem = Problem {
+                    smooth,
+                    penalty,
+                    signature,
+                    components: x0.ncols(),
+                };
+                let threads = Threads::serial();
+                let solution =
+                    minimize(&problem, x0.clone(), options, &threads, &mut Unwatched).unwrap();
+                assert_eq!(solution.status, Status::Converged);
+                let rows = row_gap(&problem, solution.x.view(), &threads).decrease;
+                let certificate = certify(&problem, solution.x.view(), &threads).unwrap();
+                let gap = if options.side == Side::Rows {
+                    rows
+                } else {
+                    certificate.block2_gap
+                };
+                assert!(
+                    gap <= options.tol * certificate.magnitude,
+                    "{options:?}: {gap:e} of {:e}",
+                    certificate.magnitude
+                );
+            }
+            check(&smooth, &NoPenalty, &signature, &x0, &options);
+            check(&smooth, &L1::new(0.5), &signature, &x0, &options);
+            check(&smooth, &L0 { lambda: 0.5 }, &signature, &x0, &options);
+        }
+    }
+}
+
+/// The rules, each for a few sweeps.
+fn rules() -> Vec<Options> {
+    let few = Options {
+        max_sweeps: Some(4),
+        ..Options::default()
+    };
+    let mut rules: Vec<Options> = [
+        WorkingSet::Tiled,
+        WorkingSet::Cyclic,
+        WorkingSet::Random,
+        WorkingSet::WssSv,
+        WorkingSet::WssOr,
+    ]
+    .into_iter()
+    .map(|working_set| Options {
+        working_set,
+        // Scores end in rounding where pairs are at rest.
+        max_sweeps: Some(match working_set {
+            WorkingSet::WssSv | WorkingSet::WssOr => 1,
+            _ => 2,
+        }),
+        ..few.clone()
+    })
+    .collect();
+    rules.push(Options {
+        update: Update::Jacobi,
+        ..few.clone()
+    });
+    rules.push(Options {
+        curvature: Curvature::Scalar,
+        ..few.clone()
+    });
+    rules.push(Options {
+        side: Side::Both,
+        ..few.clone()
+    });
+    rules.push(Options {
+        alpha: 0.1,
+        tile: 8,
+        ..few
+    });
+    rules
+}
+
+/// The supports of the columns in some order: exchanging columns changes neither f nor h. Rounding
+/// may decide whether an entry that ℓ1 puts at its kink is 0 or of its own size.
+fn pattern(x: &Array2<f64>) -> Vec<Vec<bool>> {
+    let mut columns: Vec<Vec<bool>> = (x.columns().into_iter())
+        .map(|column| column.iter().map(|&v: &f64| v.abs() > 1e-7).collect())
+        .collect();
+    columns.sort();
+    columns
+}
+
+/// F·`factor` and F itself end at the same X: bit for bit for powers of two, else on the same
+/// support with the scaled objective.
+fn equivariant<P: Penalty>(
+    c: &Array2<f64>,
+    penalty: impl Fn(f64) -> P,
+    x0: &Array2<f64>,
+    options: &Options,
+    wrong: &mut Vec<String>,
+) {
+    let quadratic = |factor: f64| Quadratic::new(c * factor, None, None).unwrap();
+    let expected = solve(&quadratic(1.0), &penalty(1.0), x0.clone(), options);
+    for exponent in [-60, 60] {
+        let factor = 2f64.powi(exponent);
+        let found = solve(&quadratic(factor), &penalty(factor), x0.clone(), options);
+        assert_eq!(found.x, expected.x, "2^{exponent}, {options:?}");
+        assert_eq!(found.objective, expected.objective * factor);
+        assert_eq!(found.status, expected.status);
+    }
+    let n = x0.nrows() as f64;
+    let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
+    for (factor, shift) in [(1e-8, 0.0), (1e8, 0.0), (1.0, 1e6 * norm / n)] {
+        if shift > 0.0 && options.curvature == Curvature::Scalar {
+            // The papers' bound of C_BB by its norm is one on C itself.
+            continue;
+        }
+        let matrix = c * factor + Array2::<f64>::eye(x0.nrows()) * shift;
+        let smooth = Quadratic::new(matrix, None, None).unwrap();
+        let found = solve(&smooth, &penalty(factor), x0.clone(), options);
+        let constant = 0.5 * shift * x0.ncols() as f64;
+        let size = norm * factor + constant;
+        let error = (found.objective - constant) - expected.objective * factor;
+        let same = pattern(&found.x) == pattern(&expected.x);
+        if !(error.abs() <= 1e-9 * size && same) {
+            wrong.push(format!(
+                "{} {factor:e}, {shift:e}, {:?} {:?} {:?} {:?}: error {:e}, same support: {same}, {:e}",
+                std::any::type_name::<P>(),
+                options.working_set,
+                options.update,
+                options.curvature,
+                options.side,
+                error / size,
+                (&found.x - &expected.x).iter().fold(0.0f64, |m, v| m.max(v.abs()))
+            ));
+        }
+    }
+}
+
+#[test]
+fn results_scale_with_f_and_ignore_multiples_of_the_identity() {
+    let (n, r) = (24, 4);
+    let wrong = &mut Vec::new();
+    for seed in 0..4 {
+        let c = matrix(n, seed);
+        for options in &rules() {
+            let random = start::random(n, r, seed);
+            equivariant(&c, |_| NoPenalty, &random, options, wrong);
+            equivariant(&c, |s| L0 { lambda: 2.0 * s }, &random, options, wrong);
+            equivariant(&c, |s| L1::new(2.0 * s), &random, options, wrong);
+            let weights = gauss(seed + 9, n, r).mapv(|v: f64| v.abs());
+            let entrywise = |s: f64| L1 {
+                weights: orthobcd::penalty::Weights::Entrywise(&weights * s),
+            };
+            equivariant(&c, entrywise, &random, options, wrong);
+            let parts = start::partition(n, r, seed);
+            equivariant(&c, |_| NonNegative, &parts, options, wrong);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_tiny_problem_is_solved_like_a_large_one() {
+    let a = gauss(0, 30, 8);
+    let c = -a.t().dot(&a);
+    let c = (&c + &c.t()) * 0.5;
+    let value = |factor: f64| {
+        let smooth = Quadratic::new(&c * factor, None, None).unwrap();
+        let penalty = L0 { lambda: factor };
+        let x0 = start::random(8, 3, 0);
+        solve(&smooth, &penalty, x0, &Options::default()).objective / factor
+    };
+    let expected = value(1.0);
+    for exponent in [-27, -7, 27] {
+        assert_eq!(value(2f64.powi(exponent)), expected);
+    }
+}
+
+#[test]
+fn mixed_signs_scale_with_f() {
+    let n = 8;
+    let signs: Vec<i8> = (0..n).map(|i| if i % 2 == 0 { 1 } else { -1 }).collect();
+    let signature = Signature::new(&signs).unwrap();
+    for seed in 0..4 {
+        let a = gauss(seed, 2 * n, n);
+        let c = a.t().dot(&a);
+        let c = (&c + &c.t()) * 0.5;
+        let x0 = random_j_orthogonal(&signature, 0.4, seed).unwrap();
+        for (update, side, working_set, adaptive) in [
+            (Update::GaussSeidel, Side::Rows, WorkingSet::Tiled, false),
+            (Update::GaussSeidel, Side::Both, WorkingSet::Tiled, false),
+            (Update::GaussSeidel, Side::Rows, WorkingSet::Random, false),
+            (Update::Jacobi, Side::Rows, WorkingSet::Tiled, true),
+        ] {
+            let options = Options {
+                update,
+                side,
+                working_set,
+                adaptive,
+                seed,
+                max_sweeps: Some(4),
+                ..Options::default()
+            };
+            for penalised in [false, true] {
+                let run = |factor: f64| {
+                    let smooth = Quadratic::new(&c * factor, None, None).unwrap();
+                    let l1 = L1::new(0.5 * factor);
+                    let threads = Threads::serial();
+                    let parts = (&smooth, &signature, x0.clone());
+                    fn end<P: Penalty>(
+                        (smooth, signature, x0): (&Quadratic, &Signature, Array2<f64>),
+                        penalty: &P,
+                        options: &Options,
+                        threads: &Threads,
+                    ) -> Solution {
+                        let problem = Problem {
+                            smooth,
+                            penalty,
+                            signature,
+                            components: x0.ncols(),
+                        };
+                        minimize(&problem, x0, options, threads, &mut Unwatched).unwrap()
+                    }
+                    if penalised {
+                        end(parts, &l1, &options, &threads)
+                    } else {
+                        end(parts, &NoPenalty, &options, &threads)
+                    }
+                };
+                let expected = run(1.0);
+                for exponent in [-60, 60] {
+                    let factor = 2f64.powi(exponent);
+                    let found = run(factor);
+                    assert_eq!(found.x, expected.x, "2^{exponent}, {options:?}");
+                    assert_eq!(found.objective, expected.objective * factor);
+                }
+                for factor in [1e-8, 1e8] {
+                    let found = run(factor);
+                    let error = found.objective - factor * expected.objective;
+                    assert!(error.abs() <= 1e-8 * factor * expected.objective.abs());
+                    assert_eq!(pattern(&found.x), pattern(&expected.x));
+                }
+            }
+        }
+    }
+}
+
+/// f = ½⟨X, CX⟩ that tells which rows were asked for and what moves them.
+struct Spy {
+    inner: Quadratic,
+    seen: Mutex<Vec<Seen>>,
+}
+
+/// A block and X when it was filled, and X after it.
+#[derive(Clone)]
+struct Seen {
+    rows: Vec<usize>,
+    x: Array2<f64>,
+    after: Array2<f64>,
+}
+
+struct SpyTracker<'a> {
+    inner: Box<dyn Tracker + 'a>,
+    spy: &'a Spy,
+    x: Array2<f64>,
+}
+
+impl Smooth for Spy {
+    fn rows(&self) -> usize {
+        self.inner.rows()
+    }
+
+    fn hessian_bounds(&self) -> (f64, f64) {
+        self.inner.hessian_bounds()
+    }
+
+    fn spectrum(&self) -> (f64, f64) {
+        self.inner.spectrum()
+    }
+
+    fn diagonal(&self) -> Vec<f64> {
+        self.inner.diagonal()
+    }
+
+    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        self.inner.apply(x, threads)
+    }
+
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
+        Box::new(SpyTracker {
+            inner: self.inner.tracker(x, threads),
+            spy: self,
+            x: x.to_owned(),
+        })
+    }
+}
+
+impl Tracker for SpyTracker<'_> {
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        self.inner.value(x)
+    }
+
+    fn fill(&mut self, block: &mut Block) {
+        self.inner.fill(block);
+        self.spy.seen.lock().unwrap().push(Seen {
+            rows: block.rows.clone(),
+            x: self.x.clone(),
+            after: self.x.clone(),
+        });
+    }
+
+    fn commit(&mut self, block: &Block, threads: &Threads) {
+        self.inner.commit(block, threads);
+        for &k in block.moved_rows() {
+            let new = block.row(k).to_vec();
+            self.x
+                .row_mut(block.rows[k])
+                .iter_mut()
+                .zip(new)
+                .for_each(|(x, v)| *x = v);
+        }
+        if let Some(seen) = self.spy.seen.lock().unwrap().last_mut() {
+            seen.after.assign(&self.x);
+        }
+    }
+
+    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
+        self.inner.commit_all(delta, threads);
+        self.x += &delta;
+    }
+
+    fn gradient_row(&self, row: usize, target: &mut [f64]) {
+        self.inner.gradient_row(row, target);
+    }
+
+    fn gradient(&self, threads: &Threads) -> Array2<f64> {
+        self.inner.gradient(threads)
+    }
+
+    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
+        self.inner.refresh(x, threads);
+        self.x.assign(&x);
+    }
+}
+
+fn spied<P: Penalty>(
+    c: Array2<f64>,
+    penalty: &P,
+    x0: Array2<f64>,
+    options: &Options,
+) -> (Spy, Vec<Seen>) {
+    let spy = Spy {
+        inner: Quadratic::new(c, None, None).unwrap(),
+        seen: Mutex::new(Vec::new()),
+    };
+    solve(&spy, penalty, x0, options);
+    let seen = spy.seen.lock().unwrap().clone();
+    (spy, seen)
+}
+
+/// Theorem 4.2(a) with the weight relative to the curvature of f, for every move of a solve:
+/// F(X) − F(X⁺) ≥ ακ/2 ‖V − I‖² ≥ ακ/2 ‖X⁺ − X‖².
+#[test]
+fn the_proximal_term_gives_the_decrease_that_it_promises() {
+    fn check<P: Penalty>(c: &Array2<f64>, penalty: &P, x0: Array2<f64>, seed: u64) -> usize {
+        let alpha = 0.2;
+        let options = Options {
+            working_set: WorkingSet::Random,
+            alpha,
+            max_sweeps: Some(2),
+            tol: 0.0,
+            seed,
+            ..Options::default()
+        };
+        let (spy, seen) = spied(c.clone(), penalty, x0, &options);
+        let threads = Threads::serial();
+        let value = |x: &Array2<f64>| spy.inner.value(x.view(), &threads) + penalty.value(x.view());
+        let (values, _) = linalg::symmetric_eigen(c.view());
+        let kappa = 0.5 * (values[values.len() - 1] - values[0]);
+        assert!((spy.spread() - kappa).abs() <= 1e-10 * kappa);
+        let mut moves = 0;
+        for step in &seen {
+            let moved = (&step.after - &step.x).iter().map(|v| v * v).sum::<f64>();
+            let decrease = value(&step.x) - value(&step.after);
+            assert!(
+                decrease >= 0.5 * alpha * kappa * moved - 1e-12 * kappa,
+                "{decrease:e} for {moved:e}"
+            );
+            moves += usize::from(moved > 0.0);
+        }
+        moves
+    }
+    let (n, r) = (10, 3);
+    let mut moves = 0;
+    for seed in 0..10 {
+        for factor in [1e-8, 1.0, 1e8] {
+            let c = matrix(n, seed) * factor;
+            let random = || start::random(n, r, seed);
+            moves += check(&c, &NoPenalty, random(), seed);
+            let l0 = L0 { lambda: factor };
+            moves += check(&c, &l0, random(), seed);
+            moves += check(&c, &L1::new(factor), random(), seed);
+            moves += check(&c, &NonNegative, start::partition(n, r, seed), seed);
+        }
+    }
+    assert!(moves > 1000, "{moves}");
+}
+
+/// The rows that the definitions choose: S from Γ and X alone, pairs in decreasing |S|, disjoint,
+/// the last row of an odd k from the next pair; none where rounding would decide.
+fn chosen(score: impl Fn(usize, usize) -> f64, n: usize, k: usize) -> Option<Vec<usize>> {
+    let mut pairs: Vec<(f64, usize, usize)> = (0..n)
+        .flat_map(|i| (i + 1..n).map(move |j| (i, j)))
+        .map(|(i, j)| (score(i, j), i, j))
+        .collect();
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut rows: Vec<usize> = Vec::new();
+    while rows.len() < k {
+        let free: Vec<(f64, usize, usize)> = (pairs.iter().copied())
+            .filter(|(_, i, j)| !rows.contains(i) && !rows.contains(j))
+            .collect();
+        let (best, i, j) = free[0];
+        if free
+            .get(1)
+            .is_some_and(|next| best - next.0 < 1e-9 * pairs[0].0)
+        {
+            return None;
+        }
+        if best < 1e-9 {
+            return None;
+        }
+        rows.push(i);
+        if rows.len() < k {
+            rows.push(j);
+        }
+    }
+    rows.sort_unstable();
+    Some(rows)
+}
+
+#[test]
+fn greedy_rules_choose_what_their_definitions_say() {
+    fn check<P: Penalty>(
+        (working_set, alpha): (WorkingSet, f64),
+        k: usize,
+        seed: u64,
+        penalty: &P,
+        subgradient: impl Fn(f64) -> f64,
+    ) -> usize {
+        let (n, r) = (9, 3);
+        let c = matrix(n, seed);
+        let options = Options {
+            working_set,
+            block_size: k,
+            scored_pairs: Some(usize::MAX),
+            alpha,
+            // The proximal term goes once a sweep settles.
+            max_sweeps: Some(if alpha > 0.0 { 1 } else { 12 }),
+            tol: 0.0,
+            seed,
+            ..Options::default()
+        };
+        let (spy, mut seen) = spied(c.clone(), penalty, start::random(n, r, seed), &options);
+        // Passes over all pairs have all rows.
+        seen.retain(|step| step.rows.len() == k);
+        let (values, _) = linalg::symmetric_eigen(c.view());
+        let lipschitz = values[n - 1];
+        let alpha = options.alpha * spy.spread();
+        let mut checked = 0;
+        for step in &seen {
+            let gamma = c.dot(&step.x) + step.x.mapv(&subgradient);
+            let skew = step.x.dot(&gamma.t()) - gamma.dot(&step.x.t());
+            let t =
+                (&gamma - &(&step.x * lipschitz)).dot(&step.x.t()) - Array2::<f64>::eye(n) * alpha;
+            let score = |i: usize, j: usize| {
+                if working_set == WorkingSet::WssSv {
+                    return skew[[i, j]].abs();
+                }
+                let block = ndarray::array![[t[[i, i]], t[[i, j]]], [t[[j, i]], t[[j, j]]]];
+                let (_, singular, _) = linalg::svd(block.view());
+                (singular.sum() + t[[i, i]] + t[[j, j]]).abs()
+            };
+            let mut rows = step.rows.clone();
+            rows.sort_unstable();
+            if let Some(expected) = chosen(score, n, k) {
+                assert_eq!(rows, expected, "{working_set:?}, k = {k}");
+                checked += 1;
+            }
+        }
+        checked
+    }
+    for working_set in [WorkingSet::WssSv, WorkingSet::WssOr] {
+        for k in 2..=5 {
+            let mut checked = 0;
+            for seed in 0..6 {
+                let rule = (working_set, if seed < 3 { 0.0 } else { 0.1 });
+                checked += check(rule, k, seed, &NoPenalty, |_| 0.0);
+                checked += check(rule, k, seed, &L0 { lambda: 0.3 }, |_| 0.0);
+                let sign = |v: f64| if v < 0.0 { -0.4 } else { 0.4 };
+                checked += check(rule, k, seed, &L1::new(0.4), sign);
+            }
+            assert!(checked > 30, "{checked}");
+        }
+    }
+}

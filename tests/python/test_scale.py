@@ -1,0 +1,64 @@
+"""Results do not depend on the unit of the data, and CONVERGED means that no pair is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+RULES: list[dict[str, Any]] = [
+    {},
+    {"working_set": "cyclic"},
+    {"working_set": "random"},
+    {"working_set": "wss-sv"},
+    {"working_set": "wss-or"},
+    {"working_set": "wss-sv", "scored_pairs": 10**6},
+    {"working_set": "random", "block_size": 4},
+    {"update": "jacobi"},
+    {"curvature": "scalar"},
+    {"side": "both"},
+]
+
+
+def gaussian(seed: int, m: int = 30, n: int = 8) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((m, n))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize(
+    "penalty", [ob.NoPenalty(), ob.L0(0.8), ob.L1(0.8), ob.NonNegative()], ids=str
+)
+def test_converged_leaves_no_pair(rule: dict[str, Any], penalty: Any) -> None:
+    solver = ob.OBCD(**rule)
+    for seed in range(3):
+        problem = ob.SparsePCAProblem(gaussian(seed), 3, penalty)
+        result = ob.solve(problem, solver=solver, seed=seed)
+        assert result.converged
+        certificate = ob.certify(problem, result.x)
+        assert certificate.block2_gap <= 1e-10 * certificate.magnitude
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_a_power_of_two_changes_no_bit(rule: dict[str, Any]) -> None:
+    solver = ob.OBCD(**rule)
+    a = gaussian(1)
+
+    def run(unit: float) -> ob.Result:
+        problem = ob.SparsePCAProblem(a * unit, 3, ob.L0(unit * unit))
+        return ob.solve(problem, x0="identity", solver=solver)
+
+    expected = run(1.0)
+    for unit in (2.0**-20, 2.0**20):
+        found = run(unit)
+        np.testing.assert_array_equal(found.x, expected.x)
+        assert found.objective == expected.objective * unit * unit
+
+
+def test_scored_pairs_is_checked() -> None:
+    with pytest.raises(ValueError, match="scored_pairs"):
+        ob.OBCD(scored_pairs=0)
+    with pytest.raises(TypeError, match="scored_pairs"):
+        ob.OBCD(scored_pairs=1.5)  # type: ignore[arg-type]
