@@ -580,8 +580,15 @@ fn work_is_limited_and_counted() {
     let x0 = start::random(n, 4, 1);
     let serial = Threads::serial();
     let mut last = f64::INFINITY;
-    for work in [10_000, 100_000, 1_000_000] {
-        let end = minimize(&problem, x0.clone(), &limited(work), &serial, &mut Unwatched).unwrap();
+    for work in [1, 5_000_000, 20_000_000] {
+        let end = minimize(
+            &problem,
+            x0.clone(),
+            &limited(work),
+            &serial,
+            &mut Unwatched,
+        )
+        .unwrap();
         assert_eq!(end.status, Status::MaxSweeps);
         assert!(end.objective < last, "more work, a lower end");
         last = end.objective;
