@@ -85,7 +85,7 @@ const RECORD_SHARE: u32 = 20;
 const PROBED_PAIRS: usize = 50;
 
 /// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
-const PAIR_WORK: (f64, f64) = (600.0, 150.0);
+const PAIR_WORK: (f64, f64) = (1500.0, 400.0);
 const VISIT_WORK: f64 = 2.0;
 
 /// Inner sweeps over the pairs of a block of k > 2 rows, at most.
