@@ -546,15 +546,20 @@ fn a_constant_objective_ends() {
     }
 }
 
-/// Numbers whose squares overflow: no panic, no endless loop, nothing that is not finite.
+/// The largest and smallest numbers that are accepted: no panic, no endless loop, nothing that is not finite.
 #[test]
-fn overflowing_data_end() {
+fn sizes_at_their_limits_end() {
     let c = Quadratic::from_data(data(20, 24, 3).view()).unwrap();
-    for scale in [1e-300, 1e150, 1e300] {
-        let smooth = Quadratic::new(c.matrix().to_owned() * scale, None, None).unwrap();
+    let c = c.matrix().to_owned();
+    let c = &c / c.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    for scale in [1e-120, 1e-119, 1e119, 1e120] {
+        let smooth = Quadratic::new(&c * scale, None, None).unwrap();
         let solution = found(&smooth, &NonNegative);
         assert!(solution.x.iter().all(|v| v.is_finite() && *v >= 0.0));
-        assert!(solution.feasibility <= 1e-12);
+        assert!(solution.objective.is_finite() && solution.feasibility <= 1e-12);
+    }
+    for scale in [1e-121, 1e121] {
+        assert!(Quadratic::new(&c * scale, None, None).is_err());
     }
 }
 

@@ -56,7 +56,8 @@ impl Logistic {
                 }
                 a.t().dot(&image)
             });
-            top.max(0.0)
+            // Not max: what has overflowed is NaN, and has to stay that.
+            if top < 0.0 { 0.0 } else { top }
         };
         let top = top_of(&weights);
         // ‖∇f_i(X) − ∇f_i(Y)‖² ≤ (1/16)‖a_i‖²‖b_i‖⁴‖a_iᵀ(X − Y)‖².

@@ -235,12 +235,11 @@ impl UltraE {
     /// Checks that an embedding and triples belong to this model.
     ///
     /// # Errors
-    /// If a shape or the layout of an array does not fit or an index is out of range.
+    /// If a shape does not fit or an index is out of range.
     pub fn check(&self, state: &Embedding, triples: &[Triple]) -> Result<()> {
         let n = self.space.dim();
         let memory = Relation::memory_length(&self.signature, self.options.update);
         if state.entities.ncols() != width(n)
-            || !state.entities.is_standard_layout()
             || state
                 .relations
                 .iter()
