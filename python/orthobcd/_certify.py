@@ -21,7 +21,7 @@ from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelP
 from .structural_probe import HyperbolicStructuralProbeProblem
 
 OPTIMALITY_TOLERANCE = 1e-10
-"""Gap to a known optimum, relative to `Certificate.magnitude`, at which a point counts as optimal."""
+"""Gap to a known optimum, relative to `Certificate.magnitude`, that counts as none."""
 
 
 @dataclass(frozen=True)

@@ -251,7 +251,7 @@ HyperbolicEigenvalueProblem or HyperbolicPCAProblem
             returned, error = _core.solve_stiefel(
                 smooth, penalty, r, start, project_x0, cast(OBCD, solver), *limited
             )
-    return _result(returned, error, seed)
+        return _result(returned, error, seed, line)
 
 
 def minimize_at_count(
@@ -333,10 +333,14 @@ def minimize_at_count(
             0,
             _watcher(callback, line),
         )
-    return None if answer is None else _result(*answer, 0)
+        return None if answer is None else _result(*answer, 0, line)
 
 
-def _result(returned: dict[str, Any], error: BaseException | None, seed: int) -> Result:
+def _result(
+    returned: dict[str, Any], error: BaseException | None, seed: int, line: Line | None
+) -> Result:
+    if line is not None:
+        line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
     returned["path"] = tuple(
         PathPoint(**{**point, "status": Status(point["status"])})
         for point in returned.pop("path", ())

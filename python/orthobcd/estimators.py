@@ -693,6 +693,6 @@ class NonnegativePCA(_OrthonormalPCA):
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"
-        work = None if self.solver is not None else self._work(data.shape[1])
+        work = None if self.solver is not None else self._work(n)
         with limited_work(work):
             return solve(problem, x0, solver=solver, **self._options(), **limits)

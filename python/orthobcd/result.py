@@ -15,11 +15,13 @@ class Status(enum.Enum):
     """Why a solve ended. Every status comes with the best feasible point found."""
 
     CONVERGED = "converged"
-    """No pair of what moves (rows, columns, or both) lowers F by more than the tolerance: a pass over
-    all of them, each solved globally with the exact curvature and without proximal term, found none
-    at the point that is returned. For a sum over data rows the pairs are those of the model with the
-    bound on the curvature; with ``curvature="accumulated"``, which has no such model, the best F
-    has fallen by at most the tolerance over three passes over the data."""
+    """No pair of what moves (rows, columns, or both) lowers F by more than the tolerance.
+
+    A pass over all of them, each solved globally with the exact curvature and without proximal
+    term, found none at the point that is returned. For a sum over data rows the pairs are those of
+    the model with the bound on the curvature; with ``curvature="accumulated"``, which has no such
+    model, the best F has fallen by at most the tolerance over three passes over the data.
+    """
     MAX_TIME = "max_time"
     """``max_time`` seconds have passed."""
     MAX_SWEEPS = "max_sweeps"

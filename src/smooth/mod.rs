@@ -6,7 +6,7 @@
 mod gram;
 mod quadratic;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
 use crate::block::Block;
 use crate::error::{Error, Result};
@@ -266,22 +266,25 @@ pub(crate) fn lanczos_bounds_while(
     use rand_distr::{Distribution, StandardNormal};
     let steps = steps.min(n);
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0x6c61_6e63);
-    let mut basis: Vec<Array2<f64>> = Vec::with_capacity(steps);
-    let mut v: Array2<f64> = Array2::from_shape_fn((n, 1), |_| StandardNormal.sample(&mut rng));
-    v /= v.iter().map(|t| t * t).sum::<f64>().sqrt();
+    // One vector a row, so that orthogonalising is a product with a matrix.
+    let mut basis = Array2::<f64>::zeros((steps, n));
+    let mut v = Array1::from_shape_fn(n, |_| StandardNormal.sample(&mut rng));
+    v /= v.dot(&v).sqrt();
     let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut residual = 0.0;
-    for _ in 0..steps {
-        basis.push(v.clone());
-        let mut w = apply(v.view())?;
-        alphas.push((&w * &v).sum());
+    for step in 0..steps {
+        basis.row_mut(step).assign(&v);
+        let image = apply(v.view().insert_axis(Axis(1)))?;
+        let mut w = image.column(0).to_owned();
+        alphas.push(w.dot(&v));
+        let found = basis.slice(s![..=step, ..]);
         for _ in 0..2 {
-            for u in &basis {
-                let overlap = (&w * u).sum();
-                w.scaled_add(-overlap, u);
+            let overlaps = found.dot(&w);
+            for (u, overlap) in found.outer_iter().zip(overlaps) {
+                w.scaled_add(-overlap, &u);
             }
         }
-        residual = w.iter().map(|t| t * t).sum::<f64>().sqrt();
+        residual = w.dot(&w).sqrt();
         let size = alphas.iter().fold(0.0f64, |m, a| m.max(a.abs()));
         if residual <= 1e-14 * size || alphas.len() == n {
             residual = 0.0;

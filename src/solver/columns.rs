@@ -277,7 +277,7 @@ impl<P: Penalty> State<'_, P> {
                 self.recession = self.recession.or(under_way.block.recession());
                 self.counts.visited += outcome.visited;
                 if looks {
-                    if outcome.largest > self.options.tol * self.magnitude {
+                    if outcome.largest > self.threshold() {
                         self.enter(Stage::Own);
                         self.turn.columns = true;
                         self.columns = Some(columns);

@@ -225,6 +225,7 @@ impl<P: Penalty> Problem<'_, P> {
 /// | `side` | rows | what moves |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
+/// | `verify` | true | look at all pairs before the solve has converged |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `max_work` | none | counted work, the same on every machine |
@@ -256,6 +257,9 @@ pub struct Options {
     pub rapidity_bound: Option<f64>,
     /// Whether the Jacobi update adapts its curvature.
     pub adaptive: bool,
+    /// Whether all pairs are looked at before the solve has converged. Without, [`Status::Converged`] says that
+    /// a sweep lowered F by no more than the tolerance: enough for a point on the way to another.
+    pub verify: bool,
     /// Time limit in seconds.
     pub max_time: Option<f64>,
     /// Limit on sweeps.
@@ -284,6 +288,7 @@ impl Default for Options {
             side: Side::Rows,
             rapidity_bound: None,
             adaptive: false,
+            verify: true,
             max_time: None,
             max_sweeps: None,
             max_work: None,
@@ -656,6 +661,11 @@ impl<'a, P: Penalty> State<'a, P> {
         }
     }
 
+    /// The decrease that counts as none: what is below the rounding of F never is one.
+    fn threshold(&self) -> f64 {
+        self.options.tol.max(f64::EPSILON) * self.magnitude
+    }
+
     fn out_of_time(&self) -> bool {
         let limit = self.options.max_time;
         limit.is_some_and(|limit| self.started.elapsed().as_secs_f64() >= limit)
@@ -781,7 +791,7 @@ impl<'a, P: Penalty> State<'a, P> {
                             return Status::Interrupted;
                         }
                     }
-                    let threshold = self.options.tol * self.magnitude;
+                    let threshold = self.threshold();
                     let moved = self.counts.updates > swept_updates;
                     swept_updates = self.counts.updates;
                     if self.conclude(decrease, moved, threshold) {
@@ -919,7 +929,7 @@ impl<'a, P: Penalty> State<'a, P> {
         self.recession = self.recession.or(self.block.recession());
         if self.verification.stage == verify::Stage::Look {
             self.counts.visited += outcome.visited;
-            if outcome.largest > self.options.tol * self.magnitude {
+            if outcome.largest > self.threshold() {
                 self.enter(verify::Stage::Clear);
             }
             return;

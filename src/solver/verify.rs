@@ -121,6 +121,9 @@ impl<P: Penalty> State<'_, P> {
                 if !self.turn.end_of_sweep(decrease, threshold) || self.polishes() {
                     return false;
                 }
+                if !self.options.verify {
+                    return true;
+                }
                 let proximal = self.alpha > 0.0;
                 self.alpha = 0.0;
                 let pairs = self.moves_column_pairs();

@@ -167,8 +167,11 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
         }
     }
     for mut column in x.axis_iter_mut(Axis(1)) {
-        let norm = column.dot(&column).sqrt();
-        if norm > 0.0 {
+        // In two steps: squares overflow before the entries do.
+        let largest = column.fold(0.0f64, |m, v| m.max(v.abs()));
+        if largest > 0.0 {
+            column.mapv_inplace(|v| v / largest);
+            let norm = column.dot(&column).sqrt();
             column.mapv_inplace(|v| v / norm);
         }
     }

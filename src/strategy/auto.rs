@@ -613,6 +613,7 @@ impl<P: Penalty> Shared<'_, P> {
             max_sweeps: sweeps,
             max_work: self.oracle.work_left(),
             tol: self.auto.options.tol.max(1e-7),
+            verify: false,
             target: None,
             ..self.auto.options.clone()
         };
@@ -896,6 +897,8 @@ pub(super) fn polish<P: Penalty>(
     let until = until.or(clock.limit());
     let mut best = from;
     let mut done = 0;
+    // Pairs that are looked at and not moved cost as much as a sweep: only once nothing else moves.
+    let mut verify = false;
     for _ in 0..ROUNDS {
         let before = best.objective;
         let descent = escape::descend(
@@ -914,6 +917,7 @@ pub(super) fn polish<P: Penalty>(
             max_time: until.map(|until| (until - clock.seconds()).max(0.0)),
             max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
             max_work: oracle.work_left(),
+            verify,
             ..options.clone()
         };
         let serial = Threads::serial();
@@ -931,8 +935,11 @@ pub(super) fn polish<P: Penalty>(
         }
         let size = oracle.magnitude(best.smooth, best.price);
         if before - best.objective <= options.tol * size {
-            best.settled = rest;
-            break;
+            if verify {
+                best.settled = rest;
+                break;
+            }
+            verify = true;
         }
     }
     best.seconds = clock.seconds();

@@ -271,6 +271,7 @@ pub fn follow_path<P: Penalty>(
                 options.tol.max(STAGE_TOLERANCE)
             },
             target: options.target.filter(|_| own),
+            verify: options.verify && index + 1 == stages.len(),
             max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
             max_sweeps: options.max_sweeps.map(|limit| limit.saturating_sub(sweeps)),
             max_work: options.max_work.map(|limit| limit.saturating_sub(spent)),

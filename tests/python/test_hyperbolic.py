@@ -211,7 +211,7 @@ def test_logistic_loss_descends():
         assert result.objective < 0.99 * result.history["objective"][0]
         assert result.feasibility <= 1e-12 * np.linalg.norm(result.x) ** 2
     with pytest.raises(ValueError, match="update"):
-        ob.solve(problem)
+        ob.solve(problem, solver=ob.JOBCD(update="gauss-seidel"))
 
 
 @pytest.mark.parametrize(
