@@ -268,7 +268,7 @@ pub(crate) fn lanczos_bounds_while(
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0x6c61_6e63);
     // One vector a row, so that orthogonalising is a product with a matrix.
     let mut basis = Array2::<f64>::zeros((steps, n));
-    let mut v = Array1::from_shape_fn(n, |_| StandardNormal.sample(&mut rng));
+    let mut v: Array1<f64> = Array1::from_shape_fn(n, |_| StandardNormal.sample(&mut rng));
     v /= v.dot(&v).sqrt();
     let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut residual = 0.0;
