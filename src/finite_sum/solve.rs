@@ -215,7 +215,7 @@ impl<'a, P: Penalty> Run<'a, P> {
     fn descend(&mut self, monitor: &mut dyn Monitor) -> Status {
         loop {
             let due = match self.options.look {
-                Some(look) => self.iterations % look as u64 == 0,
+                Some(look) => self.iterations.is_multiple_of(look as u64),
                 None => self.page.evaluations >= self.next_look,
             };
             if due && let Some(status) = self.look(monitor) {
@@ -231,7 +231,7 @@ impl<'a, P: Penalty> Run<'a, P> {
                 return Status::Unbounded;
             }
             self.iterations += 1;
-            if self.iterations % REPAIR_EVERY == 0 && P::SMOOTH {
+            if self.iterations.is_multiple_of(REPAIR_EVERY) && P::SMOOTH {
                 // The estimate stays an estimate at the point before: a repair is a step of rounding size.
                 self.x = repair_dense(&self.x, self.signature, self.k0.view());
             }

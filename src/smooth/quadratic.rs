@@ -46,13 +46,13 @@ impl Quadratic {
         metric: Option<Array2<f64>>,
     ) -> Result<Self> {
         check_symmetric("C", c.view())?;
-        if let Some(linear) = &linear {
-            if linear.nrows() != c.nrows() || linear.ncols() == 0 {
-                return Err(Error::invalid(
-                    "linear",
-                    format!("must have {} rows, got shape {:?}", c.nrows(), linear.dim()),
-                ));
-            }
+        if let Some(linear) = &linear
+            && (linear.nrows() != c.nrows() || linear.ncols() == 0)
+        {
+            return Err(Error::invalid(
+                "linear",
+                format!("must have {} rows, got shape {:?}", c.nrows(), linear.dim()),
+            ));
         }
         if let Some(metric) = &metric {
             check_symmetric("D", metric.view())?;

@@ -15,7 +15,7 @@ pub(crate) fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
 pub(crate) fn given(value: f64) -> f64 {
     if std::env::var_os("ORTHOBCD_TEST_ULP").is_none() {
         value
-    } else if value.to_bits() % 2 == 0 {
+    } else if value.to_bits().is_multiple_of(2) {
         value.next_up()
     } else {
         value.next_down()
