@@ -58,8 +58,8 @@ many features, in proportion with more, and whatever their number. Counted, so t
 gives the same bits on every machine."""
 
 COUNT_WORK = 3.0
-"""How many times that work a fit with a wanted number of nonzeros is given: where most rows are zero,
-pairs take a fifth of the time that is counted for them."""
+"""How many times that work a fit with a wanted number of nonzeros is given: where most rows are
+zero, pairs take a fifth of the time that is counted for them."""
 
 WORK_STAGES = 12
 """Stages of a path with a wanted number of nonzeros that share its work."""
