@@ -745,7 +745,7 @@ def report(seed: int, number: int) -> dict[str, Any]:
     except (ValueError, TypeError) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         first = re.split(r"\W", str(error), maxsplit=1)[0]
-        if case is None or not ARGUMENTS.fullmatch(first):
+        if not ARGUMENTS.fullmatch(first):
             place = f"{os.path.basename(where.filename)}:{where.lineno}"
             answer["failures"] = [("unnamed", f"{type(error).__name__}: {error} at {place}")]
         else:

@@ -235,6 +235,8 @@ pub struct PairOptions<'a> {
     pub alpha: f64,
     /// The column metric D, if it is not the identity.
     pub metric: Option<ArrayView2<'a, f64>>,
+    /// A pair moves only if F falls by more than this.
+    pub floor: f64,
 }
 
 /// One sweep over the pairs of a block.
@@ -459,7 +461,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let proximal = 0.5
             * self.options.alpha
             * (e[0][0] * e[0][0] + e[0][1] * e[0][1] + e[1][0] * e[1][0] + e[1][1] * e[1][1]);
-        if !(change + proximal < -TIE * size) {
+        if !(change + proximal < -(TIE * size).max(self.options.floor)) {
             return None;
         }
         self.commit_pair(simd, i, j);

@@ -166,7 +166,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let proximal = 0.5
             * self.options.alpha
             * (e[0][0] * e[0][0] + e[0][1] * e[0][1] + e[1][0] * e[1][0] + e[1][1] * e[1][1]);
-        if !(change + proximal < -TIE * size) || !change.is_finite() {
+        if !(change + proximal < -(TIE * size).max(self.options.floor)) || !change.is_finite() {
             return None;
         }
         self.commit_pair(simd, i, j);

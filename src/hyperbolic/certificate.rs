@@ -70,6 +70,7 @@ pub fn row_gap<P: Penalty>(
         curvature: crate::Curvature::Exact,
         alpha: 0.0,
         metric: problem.smooth.metric(),
+        floor: 0.0,
     };
     let mut tracker = problem.smooth.tracker(x, threads);
     let mut gap = Gap::default();

@@ -63,7 +63,8 @@ impl<P: Penalty> State<'_, P> {
         let options = PairOptions {
             curvature: self.options.curvature,
             alpha: self.alpha,
-            metric: None,
+            floor: self.floor(),
+            ..PairOptions::default()
         };
         let penalty = self.problem.penalty;
         let model = Majoriser {

@@ -661,6 +661,13 @@ impl<'a, P: Penalty> State<'a, P> {
         }
     }
 
+    /// Decreases of this size in all pairs would be lost in the rounding of F: moves that only shift rounding
+    /// about, between rows that are all but zero, say.
+    fn floor(&self) -> f64 {
+        let n = self.x.nrows() as f64;
+        f64::EPSILON * self.magnitude / (0.5 * n * (n - 1.0))
+    }
+
     /// The decrease that counts as none: what is below the rounding of F never is one.
     fn threshold(&self) -> f64 {
         self.options.tol.max(f64::EPSILON) * self.magnitude
@@ -956,6 +963,7 @@ impl<'a, P: Penalty> State<'a, P> {
             curvature: self.curvature(),
             alpha: self.alpha,
             metric: self.problem.smooth.metric(),
+            floor: self.floor(),
         };
         let small_block = !self.tiled() && self.block.len() > 2;
         let mut outcome = Outcome::default();
