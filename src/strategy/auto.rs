@@ -275,14 +275,19 @@ impl Candidate {
 fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     let (problem, manifold) = (oracle.problem, &oracle.manifold);
     let finite = |x: &Array2<f64>| x.iter().all(|v| v.is_finite());
-    let negative = |x: &Array2<f64>| {
-        matches!(problem.penalty.form(), Form::NonNegative) && x.iter().any(|&v| v < 0.0)
+    let nonnegative = matches!(problem.penalty.form(), Form::NonNegative);
+    let negative = |x: &Array2<f64>| nonnegative && x.iter().any(|&v| v < 0.0);
+    // Nonnegative orthonormal columns share no row; what full-gradient steps leave there is rounding.
+    let shared = |x: &Array2<f64>| {
+        let crowded =
+            |row: ndarray::ArrayView1<'_, f64>| row.iter().filter(|v| **v != 0.0).count() > 1;
+        nonnegative && x.outer_iter().any(crowded)
     };
     if !finite(&x) || manifold.refuses(&x, 2) {
         return None;
     }
     let definite = problem.signature.is_definite();
-    let x = if definite && negative(&x) {
+    let x = if definite && (negative(&x) || shared(&x)) {
         start::round_to_partition(x.view())
     } else {
         x
