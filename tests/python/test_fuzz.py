@@ -26,7 +26,8 @@ spec.loader.exec_module(fuzz)
 def test_small_cases_of_all_options_and_scales():
     answers = fuzz.run(range(250), seed=1, jobs=2, timeout=20.0)
     assert not [answer for answer in answers if answer["failures"]], fuzz.table(answers)
-    assert sum(answer["refused"] is not None for answer in answers) < 60
+    # Scales go beyond what the doors accept, but most cases run.
+    assert sum(answer["refused"] is not None for answer in answers) < 125
 
 
 @pytest.mark.timeout(600)  # for a process to start on a busy machine
