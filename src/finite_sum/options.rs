@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::pair::Recession;
 use crate::solver::{Record, Side, Status};
 
-/// Options of [`minimize_finite_sum`].
+/// Options of [`minimize_finite_sum`](super::minimize_finite_sum).
 ///
 /// | field | default | meaning |
 /// |---|---|---|

@@ -42,8 +42,9 @@ impl Monitor for Watch {
     }
 
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
-        if self.callback.is_none() {
-            return Control::Continue;
+        // A Ctrl-C that waits would be raised by whatever Python runs first.
+        if self.callback.is_some() && self.poll() == Control::Stop {
+            return Control::Stop;
         }
         Python::attach(|py| {
             let Some(callback) = &self.callback else {
@@ -65,12 +66,22 @@ impl Monitor for Watch {
                 Ok(true) => Control::Stop,
                 Ok(false) => Control::Continue,
                 Err(error) => {
-                    self.error = Some(error);
+                    if !pressed(py, &error) {
+                        self.error = Some(error);
+                    }
                     Control::Stop
                 }
             }
         })
     }
+}
+
+/// Whether a Ctrl-C came up in our own frame around the callback, the only one of the traceback then.
+fn pressed(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyKeyboardInterrupt>(py)
+        && error
+            .traceback(py)
+            .is_none_or(|trace| trace.getattr("tb_next").is_ok_and(|next| next.is_none()))
 }
 
 /// The name of the Python enum member's value.
