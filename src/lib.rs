@@ -5,7 +5,7 @@
 //! of X stay exactly orthonormal: sparse PCA (ℓ0, ℓ1), nonnegative PCA, anything smooth plus a
 //! separable penalty.
 //!
-//! * [`smooth`]: objectives f, and how they follow the rows that move
+//! * [`objective`]: objectives f, and how they follow the rows that move
 //! * [`penalty`]: separable penalties h and their exact pair solvers
 //! * [`pair`]: the 2×2 problem
 //! * [`block`](mod@block): exact pair sweeps inside a block of rows
@@ -20,7 +20,7 @@
 //!
 //! Input is checked where a solve, a certificate or an objective begins, and answered with an
 //! [`enum@Error`]. Inside ([`block`](mod@block), [`pair`], [`penalty`], [`working_set`] and the methods of the
-//! traits [`Smooth`], [`Tracker`](smooth::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
+//! traits [`Smooth`], [`Tracker`](objective::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
 //! get right: those parts index like slices.
 //!
 //! The crate needs no Python; the Python package is the feature `python`.
@@ -28,18 +28,21 @@
 #![deny(unsafe_code)]
 
 pub mod block;
+mod budget;
 pub mod certificate;
 mod error;
 mod factorization;
 pub mod finite_sum;
 pub mod hyperbolic;
 pub mod linalg;
+mod manifold;
+pub mod objective;
 pub mod pair;
 pub mod penalty;
+mod problem;
 mod rows;
 mod signature;
 mod simd;
-pub mod smooth;
 mod solver;
 pub mod start;
 pub mod strategy;
@@ -52,13 +55,14 @@ pub use block::Curvature;
 pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
+pub use manifold::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
+pub use objective::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
+pub use problem::Problem;
 pub use signature::Signature;
 pub use simd::instructions;
-pub use smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor,
-    Options, Problem, REPAIR_THRESHOLD, Record, Side, Solution, Status, Unwatched, Update,
-    constraint, drift, minimize, project_onto_pattern,
+    Options, Record, Side, Solution, Status, Unwatched, Update, minimize,
 };
 pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
 pub use threads::Threads;

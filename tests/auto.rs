@@ -449,7 +449,7 @@ impl orthobcd::Smooth for Quartic {
         &'a self,
         x: ndarray::ArrayView2<'_, f64>,
         _: &Threads,
-    ) -> Box<dyn orthobcd::smooth::Tracker + 'a> {
+    ) -> Box<dyn orthobcd::objective::Tracker + 'a> {
         Box::new(QuarticTracker {
             f: self,
             x: x.to_owned(),
@@ -457,7 +457,7 @@ impl orthobcd::Smooth for Quartic {
     }
 }
 
-impl orthobcd::smooth::Tracker for QuarticTracker<'_> {
+impl orthobcd::objective::Tracker for QuarticTracker<'_> {
     fn value(&self, x: ndarray::ArrayView2<'_, f64>) -> f64 {
         0.25 * (&x - &self.f.target).mapv(|v| v.powi(4)).sum()
     }

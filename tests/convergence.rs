@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use ndarray::{Array2, ArrayView2};
 use orthobcd::block::Block;
 use orthobcd::hyperbolic::{random_j_orthogonal, row_gap};
+use orthobcd::objective::Tracker;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
-use orthobcd::smooth::Tracker;
 use orthobcd::{
     Curvature, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status, Threads,
     Unwatched, Update, WorkingSet, certify, linalg, minimize, start,

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
 use orthobcd::block::Block;
+use orthobcd::objective::Tracker;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
-use orthobcd::smooth::Tracker;
 use orthobcd::working_set::{guaranteed_decrease, violation};
 use orthobcd::{
     Control, Data, GramQuadratic, Monitor, Options, Problem, Quadratic, Record, Signature, Smooth,

@@ -15,9 +15,9 @@
 
 use ndarray::{Array2, ArrayView2, Zip};
 
+use crate::manifold::signed;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
-use crate::solver::signed;
 
 /// Newton steps, at most; five to ten are usual.
 const NEWTON_STEPS: usize = 200;

@@ -20,10 +20,11 @@ use pulp::{Simd, WithSimd};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::hyperbolic;
+use crate::manifold::{drift, start_constraint};
+use crate::objective::{Tracker, require_quadratic};
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
-use crate::smooth::{Tracker, require_quadratic};
-use crate::solver::{Problem, drift, start_constraint};
+use crate::problem::Problem;
 use crate::threads::Threads;
 
 pub use criticality::criticality;

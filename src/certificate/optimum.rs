@@ -15,9 +15,9 @@
 
 use ndarray::Array2;
 
+use crate::objective::GoOn;
 use crate::penalty::{Form, Penalty, Weights};
-use crate::smooth::GoOn;
-use crate::solver::Problem;
+use crate::problem::Problem;
 use crate::threads::Threads;
 
 /// Columns of P computed at a time when its largest off-diagonal entry is sought.

@@ -2,9 +2,9 @@ use ndarray::{Array2, array};
 use proptest::prelude::*;
 
 use super::*;
+use crate::objective::{Quadratic, Smooth};
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::signature::Signature;
-use crate::smooth::{Quadratic, Smooth};
 use crate::start;
 
 fn quadratic(n: usize, r: usize, seed: u64, linear: bool) -> Quadratic {

@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::FiniteSum;
 use crate::error::{Error, Result};
-use crate::smooth::{check_data, lanczos_bounds};
+use crate::objective::{check_data, lanczos_bounds};
 
 /// Lanczos steps for the curvature.
 const LANCZOS_STEPS: usize = 40;

@@ -12,12 +12,11 @@ use super::{FiniteSum, FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
 use crate::error::{Error, Result};
 use crate::hyperbolic::j_matrix;
+use crate::manifold::{drift, repair_dense, start_constraint};
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
-use crate::solver::{
-    Control, DIVERGENCE, Monitor, Record, Side, Status, drift, repair_dense, start_constraint,
-};
+use crate::solver::{Control, DIVERGENCE, Monitor, Record, Side, Status};
 use crate::threads::Threads;
 use crate::tournament;
 

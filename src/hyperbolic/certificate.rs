@@ -7,10 +7,12 @@
 use ndarray::{Array2, ArrayView2};
 
 use crate::block::{Block, PairOptions};
+use crate::manifold::signed;
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
+use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::solver::{Problem, column_pairs_gap, signed};
+use crate::solver::column_pairs_gap;
 use crate::threads::Threads;
 
 /// The most one pair can lower the objective.

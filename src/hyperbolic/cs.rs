@@ -15,8 +15,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{Error, Result};
 use crate::linalg;
+use crate::manifold::{self, constraint};
 use crate::signature::Signature;
-use crate::solver::{self, constraint};
 
 /// The factors of a hyperbolic CS decomposition.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ pub(crate) fn sorted(signature: &Signature) -> Vec<usize> {
 }
 
 /// Distance ‖XᵀJX − J‖_F, relative to ‖X‖_F², up to which a matrix counts as J-orthogonal.
-pub(super) const J_ORTHOGONAL_TOLERANCE: f64 = solver::START_TOLERANCE;
+pub(super) const J_ORTHOGONAL_TOLERANCE: f64 = manifold::START_TOLERANCE;
 
 /// Decomposes a J-orthogonal matrix. With r = rank of the off-diagonal block the factors are
 /// unique up to signs and rotations of equal sines; the product is exact to a few ε‖X‖_F.

@@ -10,7 +10,8 @@ use super::{Returned, solution_dict, with_penalty};
 use crate::block::Curvature;
 use crate::hyperbolic;
 use crate::pair::Recession;
-use crate::solver::{Problem, Update};
+use crate::problem::Problem;
+use crate::solver::Update;
 use crate::{Options, Result, Side, Signature, Threads, minimize};
 
 /// `orthobcd.JOBCD`.

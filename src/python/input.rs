@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use super::{L0, L1, NoPenalty, NonNegative};
 use crate::block::Curvature;
+use crate::objective::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 use crate::penalty::Weights;
-use crate::smooth::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 use crate::solver::{Options, Side, Update};
 use crate::{Error, Result};
 

@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
-use crate::solver::{Problem, Solution};
+use crate::problem::Problem;
+use crate::solver::Solution;
 use crate::{Error, Options, Signature, Smooth, Threads, minimize, start};
 
 use hyperbolic::signature_or_stiefel;
@@ -197,9 +198,9 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add(
             "COEFFICIENTS",
-            (crate::smooth::SMALLEST, crate::smooth::LARGEST),
+            (crate::objective::SMALLEST, crate::objective::LARGEST),
         )?;
-        module.add("DATA", crate::smooth::DATA)
+        module.add("DATA", crate::objective::DATA)
     }
 
     /// Block coordinate descent on the Stiefel manifold.

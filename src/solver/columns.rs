@@ -3,14 +3,16 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::verify::Stage;
-use super::{Problem, Side, State, repair};
+use super::{Side, State};
 use crate::block::{Block, ColumnSweep, Outcome};
 use crate::error::{Error, Result};
 use crate::hyperbolic::{ColumnJacobi, Gap, trace_gap};
+use crate::manifold;
+use crate::objective::Smooth;
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
+use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::smooth::Smooth;
 use crate::threads::Threads;
 
 /// A side is visited every time unless its last sweep gained less than this share of the other's;
@@ -74,7 +76,7 @@ fn method<P: Penalty>(
     problem: &Problem<'_, P>,
     k: ArrayView2<'_, f64>,
 ) -> std::result::Result<(Method<P>, Vec<f64>), &'static str> {
-    let Some(signs) = repair::signs_of(k) else {
+    let Some(signs) = manifold::signs_of(k) else {
         return Err("moves only rows here: columns move only where XᵀJX is diag(±1)");
     };
     let smooth = problem.smooth;
@@ -404,7 +406,7 @@ pub(crate) fn column_pairs_gap<P: Penalty>(
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Option<Gap> {
-    let k = repair::start_constraint(x.view(), problem.signature);
+    let k = manifold::start_constraint(x.view(), problem.signature);
     let (how, signs) = method(problem, k.view()).ok()?;
     let penalty = match how {
         Method::Pairs(penalty) => penalty,

@@ -9,9 +9,10 @@
 use ndarray::Array2;
 use rand::seq::SliceRandom;
 
-use super::{Options, Problem, State};
+use super::{Options, State};
 use crate::block::{Majoriser, Matchings, PairOptions};
 use crate::penalty::Penalty;
+use crate::problem::Problem;
 use crate::rows::slice_of;
 use crate::tournament;
 

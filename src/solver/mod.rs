@@ -14,7 +14,9 @@
 
 mod columns;
 mod jacobi;
-mod repair;
+mod monitor;
+mod options;
+mod outcome;
 mod verify;
 
 use std::time::{Duration, Instant};
@@ -25,46 +27,19 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
+use crate::manifold::{self, REPAIR_THRESHOLD, project_onto_pattern};
+use crate::objective::Tracker;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
+use crate::problem::Problem;
 use crate::rows::change;
-use crate::signature::Signature;
-use crate::smooth::{Smooth, Tracker};
 use crate::threads::Threads;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 pub(crate) use columns::column_pairs_gap;
-pub use repair::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
-pub(crate) use repair::{START_TOLERANCE, repair_dense, signed, start_constraint};
-
-/// How pairs are updated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Update {
-    /// One block after the other, each with the current gradient.
-    #[default]
-    GaussSeidel,
-    /// All pairs of a random perfect matching at once, from one gradient, under a curvature bound
-    /// that is safe for all of them together.
-    Jacobi,
-}
-
-/// What moves: rows (X ← VX), columns (X ← XV), or both in turn.
-///
-/// Columns move where XᵀJX = diag(±1) and the objective says what that does: `½⟨X, CX⟩ + ⟨linear, X⟩`
-/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method, see
-/// [`hyperbolic`](crate::hyperbolic)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Side {
-    /// Rows, as in the papers.
-    #[default]
-    Rows,
-    /// Columns alone.
-    Columns,
-    /// Rows and columns, the side that gains little visited less often; rows alone where columns
-    /// cannot move. For square X and the objective of the J-Jacobi method a critical point of the
-    /// columns is one of the rows, so there columns alone move.
-    Both,
-}
+pub use monitor::{Control, Monitor, Unwatched};
+pub use options::{DEFAULT_TILE, Options, Side, Update};
+pub use outcome::{Record, Solution, Status};
 
 /// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
 /// count as diverging: the infimum is not attained, or not finite.
@@ -98,348 +73,8 @@ const SUPPORT_SHARE: f64 = 0.01;
 /// Sweeps over the nonzero rows between two full sweeps, at most.
 const SUPPORT_SWEEPS: usize = 100;
 
-/// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
-pub const DEFAULT_TILE: usize = 64;
-
 /// Seconds between looks at the monitor.
 const POLL: Duration = Duration::from_millis(40);
-
-/// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀.
-#[derive(Clone, Copy)]
-pub struct Problem<'a, P: Penalty> {
-    /// f.
-    pub smooth: &'a dyn Smooth,
-    /// h.
-    pub penalty: &'a P,
-    /// J.
-    pub signature: &'a Signature,
-    /// Number of columns r.
-    pub components: usize,
-}
-
-impl<P: Penalty> Problem<'_, P> {
-    /// Checks that the parts fit together.
-    ///
-    /// # Errors
-    /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions; or if the
-    /// environment variable `ORTHOBCD_SIMD` is wrong.
-    pub fn check(&self) -> Result<()> {
-        crate::simd::instructions()?;
-        let (n, r) = (self.smooth.rows(), self.components);
-        if n < 2 {
-            return Err(Error::invalid(
-                "smooth",
-                format!("must have at least 2 rows, got {n}"),
-            ));
-        }
-        if r == 0 || r > n {
-            return Err(Error::invalid(
-                "n_components",
-                format!("must be between 1 and n = {n}, got {r}"),
-            ));
-        }
-        if let Some(columns) = self.smooth.columns()
-            && columns != r
-        {
-            return Err(Error::invalid(
-                "n_components",
-                format!("must be {columns}, as the objective's data has; got {r}"),
-            ));
-        }
-        if self.signature.len() != n {
-            return Err(Error::invalid(
-                "signature",
-                format!("must have {n} entries, got {}", self.signature.len()),
-            ));
-        }
-        self.penalty.check(n, r)
-    }
-
-    /// Checks a start.
-    ///
-    /// # Errors
-    /// If it is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
-    pub(crate) fn check_start(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
-        let (n, r) = (self.smooth.rows(), self.components);
-        if x0.dim() != (n, r) {
-            return Err(Error::invalid(
-                "x0",
-                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
-            ));
-        }
-        if x0.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("x0", "must be finite"));
-        }
-        let outside = self.penalty.infeasibility(x0);
-        if outside > 0.0 {
-            return Err(Error::invalid(
-                "x0",
-                format!("must be feasible for the penalty, it is off by {outside:.3e}"),
-            ));
-        }
-        Ok(())
-    }
-
-    /// F at X; NaN for an X that is not n×r.
-    pub fn objective(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
-        if x.dim() != (self.smooth.rows(), self.components) {
-            return f64::NAN;
-        }
-        self.smooth.value(x, threads) + self.penalty.value(x)
-    }
-
-    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
-    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C.
-    pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
-        let diagonal = self.smooth.diagonal();
-        let trace: f64 = diagonal
-            .iter()
-            .enumerate()
-            .map(|(i, &c)| self.signature.sign(i) * c)
-            .sum();
-        let weight = match self.smooth.metric() {
-            None => k.diag().sum(),
-            Some(metric) => (&metric * &k).sum(),
-        };
-        0.5 * (trace / diagonal.len() as f64) * weight
-    }
-
-    /// The size of F that tolerances are relative to: |f − constant| + |h|, with
-    /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and does not change
-    /// with C + cJ.
-    pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
-        (smooth_value - constant).abs() + penalty_value.abs()
-    }
-}
-
-/// Options of a solve.
-///
-/// | field | default | meaning |
-/// |---|---|---|
-/// | `working_set` | tiled | which rows come next |
-/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled |
-/// | `tile` | [`DEFAULT_TILE`] | rows per tile |
-/// | `update` | Gauss–Seidel | or Jacobi |
-/// | `curvature` | exact | or the scalar bound |
-/// | `alpha` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
-/// | `side` | rows | what moves |
-/// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
-/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
-/// | `verify` | true | look at all pairs before the solve has converged |
-/// | `max_time` | none | seconds |
-/// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
-/// | `max_work` | none | counted work, the same on every machine |
-/// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
-/// | `tol` | 1e-10 | decrease, relative to the [magnitude](Problem::magnitude) of F, that is none, see [`Status::Converged`] |
-/// | `target` | none | stop when F reaches it |
-/// | `seed` | 0 | all random choices |
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Which rows come next.
-    pub working_set: WorkingSet,
-    /// Rows per block.
-    pub block_size: usize,
-    /// Rows per tile.
-    pub tile: usize,
-    /// Gauss–Seidel or Jacobi.
-    pub update: Update,
-    /// Exact or scalar curvature.
-    pub curvature: Curvature,
-    /// Proximal weight, relative to [`Smooth::spread`]: every accepted move lowers F by at least
-    /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
-    pub alpha: f64,
-    /// Pairs that a greedy rule scores before it chooses.
-    pub scored_pairs: Option<usize>,
-    /// What moves.
-    pub side: Side,
-    /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
-    /// reported as unbounded.
-    pub rapidity_bound: Option<f64>,
-    /// Whether the Jacobi update adapts its curvature.
-    pub adaptive: bool,
-    /// Whether all pairs are looked at before the solve has converged. Without, [`Status::Converged`] says that
-    /// a sweep lowered F by no more than the tolerance: enough for a point on the way to another.
-    pub verify: bool,
-    /// Time limit in seconds.
-    pub max_time: Option<f64>,
-    /// Limit on sweeps.
-    pub max_sweeps: Option<u64>,
-    /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
-    /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
-    pub max_work: Option<u64>,
-    /// Decrease that counts as none, relative to the [magnitude](Problem::magnitude) of F.
-    pub tol: f64,
-    /// Objective to stop at.
-    pub target: Option<f64>,
-    /// Seed of all random choices.
-    pub seed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            working_set: WorkingSet::default(),
-            block_size: 2,
-            tile: DEFAULT_TILE,
-            update: Update::default(),
-            curvature: Curvature::default(),
-            alpha: 1e-5,
-            scored_pairs: None,
-            side: Side::Rows,
-            rapidity_bound: None,
-            adaptive: false,
-            verify: true,
-            max_time: None,
-            max_sweeps: None,
-            max_work: None,
-            tol: 1e-10,
-            target: None,
-            seed: 0,
-        }
-    }
-}
-
-impl Options {
-    /// Checks the values against a problem with n rows.
-    ///
-    /// # Errors
-    /// If a value is out of range.
-    pub fn check(&self, n: usize) -> Result<()> {
-        let nonnegative = |name: &'static str, value: f64| {
-            if value.is_finite() && value >= 0.0 {
-                Ok(())
-            } else {
-                Err(Error::invalid(
-                    name,
-                    format!("must be finite and nonnegative, got {value}"),
-                ))
-            }
-        };
-        nonnegative("alpha", self.alpha)?;
-        nonnegative("tol", self.tol)?;
-        if let Some(seconds) = self.max_time {
-            nonnegative("max_time", seconds)?;
-        }
-        if let Some(bound) = self.rapidity_bound
-            && !(bound.is_finite() && bound > 0.0)
-        {
-            return Err(Error::invalid(
-                "rapidity_bound",
-                format!("must be finite and positive, got {bound}"),
-            ));
-        }
-        if self.scored_pairs == Some(0) {
-            return Err(Error::invalid("scored_pairs", "must be at least 1, got 0"));
-        }
-        if self.block_size < 2 || self.block_size > n {
-            return Err(Error::invalid(
-                "block_size",
-                format!("must be between 2 and n = {n}, got {}", self.block_size),
-            ));
-        }
-        if self.tile < 2 {
-            return Err(Error::invalid(
-                "tile",
-                format!("must be at least 2, got {}", self.tile),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Why a solve ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Status {
-    /// No pair is left that lowers F by more than the tolerance, `tol` times the
-    /// [magnitude](Problem::magnitude) of F: a pass over all pairs of what moves (rows, columns, or
-    /// both, see [`Side`]), each solved globally with the exact curvature and without proximal term,
-    /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`]) it is
-    /// a pass over them.
-    Converged,
-    /// The time limit.
-    MaxTime,
-    /// The sweep limit, or that on work.
-    MaxSweeps,
-    /// The monitor said stop.
-    Interrupted,
-    /// The target objective is reached.
-    Target,
-    /// The objective is unbounded below along one pair, see [`Solution::recession`].
-    Unbounded,
-    /// The iterates leave every bound, see [`DIVERGENCE`]: the infimum is not attained.
-    Diverged,
-}
-
-/// A row of the history.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Record {
-    /// Seconds since the start.
-    pub seconds: f64,
-    /// F.
-    pub objective: f64,
-    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
-    pub feasibility: f64,
-    /// Pairs visited.
-    pub iterations: u64,
-}
-
-/// What a solve returns: always the best feasible point.
-#[derive(Debug, Clone)]
-pub struct Solution {
-    /// X.
-    pub x: Array2<f64>,
-    /// F(X), fresh.
-    pub objective: f64,
-    /// f(X), fresh.
-    pub smooth_value: f64,
-    /// h(X), fresh.
-    pub penalty_value: f64,
-    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
-    pub feasibility: f64,
-    /// Why it ended.
-    pub status: Status,
-    /// Pairs visited.
-    pub iterations: u64,
-    /// `iterations` in units of n(n−1)/2.
-    pub sweeps: u64,
-    /// Pairs that moved.
-    pub updates: u64,
-    /// Wall-clock seconds.
-    pub seconds: f64,
-    /// Row 0 is the start, the last row the returned point; the objective never rises.
-    pub history: Vec<Record>,
-    /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].
-    pub recession: Option<Recession>,
-}
-
-/// Whether to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
-    /// Go on.
-    Continue,
-    /// Stop, with the status [`Status::Interrupted`].
-    Stop,
-}
-
-/// Watches a solve.
-pub trait Monitor {
-    /// Called every few hundredths of a second on the calling thread.
-    fn poll(&mut self) -> Control {
-        Control::Continue
-    }
-
-    /// Called for every row of the history, with the current point.
-    fn record(&mut self, _record: &Record, _x: ArrayView2<'_, f64>) -> Control {
-        Control::Continue
-    }
-}
-
-/// The monitor that lets a solve run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
-
-impl Monitor for Unwatched {}
 
 /// Minimises from a feasible start.
 ///
@@ -556,7 +191,7 @@ impl<'a, P: Penalty> State<'a, P> {
         let (n, r) = x0.dim();
         let started = Instant::now();
         let x = x0.as_standard_layout().into_owned();
-        let k0 = repair::start_constraint(x.view(), problem.signature);
+        let k0 = manifold::start_constraint(x.view(), problem.signature);
         let tracker = problem.smooth.tracker(x.view(), threads);
         let columns = columns::Columns::new(problem, k0.view(), options.side)?;
         let turn = columns::Turn::new(options.side, columns.as_ref(), n);
@@ -1011,7 +646,7 @@ impl<'a, P: Penalty> State<'a, P> {
         } else {
             norm(&self.x)
         };
-        let drift = repair::drift(self.x.view(), self.problem.signature, self.k0.view());
+        let drift = manifold::drift(self.x.view(), self.problem.signature, self.k0.view());
         let threshold = if definite {
             REPAIR_THRESHOLD
         } else {
@@ -1019,9 +654,9 @@ impl<'a, P: Penalty> State<'a, P> {
         };
         if drift > threshold * size.max(1.0) {
             let ceiling = self.history.last().map_or(self.objective, |r| r.objective);
-            let dense = !definite && P::SMOOTH && repair::signs_of(self.k0.view()).is_some();
+            let dense = !definite && P::SMOOTH && manifold::signs_of(self.k0.view()).is_some();
             let project = if dense {
-                repair::project_dense
+                manifold::project_dense
             } else {
                 project_onto_pattern
             };
@@ -1056,7 +691,7 @@ impl<'a, P: Penalty> State<'a, P> {
     }
 
     fn feasibility(&self) -> f64 {
-        repair::drift(self.x.view(), self.problem.signature, self.k0.view())
+        manifold::drift(self.x.view(), self.problem.signature, self.k0.view())
             + self.problem.penalty.infeasibility(self.x.view())
     }
 

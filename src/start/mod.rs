@@ -8,9 +8,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{Error, Result};
 use crate::linalg;
+use crate::manifold;
+use crate::objective::{GoOn, Smooth};
 use crate::signature::Signature;
-use crate::smooth::{GoOn, Smooth};
-use crate::solver;
 use crate::threads::Threads;
 
 /// Up to this n the spectral start decomposes C itself; beyond it, block power iterations are used.
@@ -179,7 +179,7 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
 
 /// Distance ‖X₀ᵀX₀ − I‖_F, relative to √r, up to which a given start counts as feasible; the
 /// difference is then corrected without touching its zeros.
-pub const START_TOLERANCE: f64 = solver::START_TOLERANCE;
+pub const START_TOLERANCE: f64 = manifold::START_TOLERANCE;
 
 /// A given start: checked, and corrected to rounding.
 ///
@@ -204,13 +204,13 @@ pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array
     }
     let signature = Signature::stiefel(x0.nrows());
     let eye = Array2::eye(r);
-    let gap = solver::drift(x0.view(), &signature, eye.view());
+    let gap = manifold::drift(x0.view(), &signature, eye.view());
     let negative = nonnegative && x0.iter().any(|&v| v < 0.0);
     if gap <= START_TOLERANCE * (r as f64).sqrt() && !negative {
-        return Ok(if gap <= solver::REPAIR_THRESHOLD {
+        return Ok(if gap <= manifold::REPAIR_THRESHOLD {
             x0.clone()
         } else {
-            solver::project_onto_pattern(x0, &signature, eye.view())
+            manifold::project_onto_pattern(x0, &signature, eye.view())
         });
     }
     if !project {

@@ -6,22 +6,21 @@ use ndarray::{Array2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::{Clock, Pace, Task};
-use super::geometry::{kicked, project_near_support, square, varimax_while};
 use super::oracle::Oracle;
 use super::path::{follow_path, strength, top_diagonal};
 use super::spectral::spectral;
 use super::{escape, forward, mixed, partition, smoothed, splitting, supports, workers};
+use crate::budget::{Clock, Pace, Task};
 use crate::certificate::known_optimum;
 use crate::error::{Error, Result};
 use crate::linalg;
+use crate::manifold::{drift, project_onto_pattern, start_constraint};
+use crate::manifold::{kicked, project_near_support, square, varimax_while};
+use crate::objective::{require_quadratic, value_while};
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
-use crate::smooth::{require_quadratic, value_while};
-use crate::solver::{
-    Control, Monitor, Options, Problem, Record, Solution, Status, drift, minimize_counting,
-    project_onto_pattern, start_constraint,
-};
+use crate::problem::Problem;
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status, minimize_counting};
 use crate::start;
 use crate::threads::Threads;
 

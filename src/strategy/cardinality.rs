@@ -19,15 +19,17 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::clock::{Clock, Task};
-use super::geometry::{project_on_support, symmetric};
 use super::oracle::Oracle;
 use super::{escape, workers};
+use crate::budget::{Clock, Task};
 use crate::error::{Error, Result};
+use crate::manifold::drift;
+use crate::manifold::{project_on_support, symmetric};
+use crate::objective::require_quadratic;
 use crate::penalty::{L0, Penalty};
+use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::smooth::require_quadratic;
-use crate::solver::{Control, Monitor, Options, Problem, Record, Solution, Status, drift};
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
 use crate::start::START_TOLERANCE;
 use crate::threads::Threads;
 

@@ -20,10 +20,10 @@
 
 use ndarray::{Array2, Zip};
 
-use super::clock::Pace;
-use super::geometry::{inner, square, symmetric};
 use super::oracle::{Oracle, soft};
+use crate::budget::Pace;
 use crate::certificate::inexact_conjugate_gradients;
+use crate::manifold::{inner, square, symmetric};
 use crate::penalty::{Form, Penalty, Weights};
 
 /// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.

@@ -14,8 +14,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::Pace;
 use super::oracle::Oracle;
+use crate::budget::Pace;
 use crate::penalty::Penalty;
 
 /// Rows that join in one step of a pace, and as how many joins a column that is emptied counts.

@@ -19,14 +19,15 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::auto::{Auto, Board, Candidate, GAIN, Watch, polish};
-use super::clock::{Clock, Task};
 use super::oracle::Oracle;
 use super::workers;
+use crate::budget::{Clock, Task};
 use crate::hyperbolic::random_j_orthogonal;
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
+use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::solver::{Options, Problem, Status, minimize};
+use crate::solver::{Options, Status, minimize};
 use crate::threads::Threads;
 
 /// Starts and rounds of kicks without a time limit, for small problems; in the proportion of n²r to

@@ -28,10 +28,8 @@
 
 mod auto;
 mod cardinality;
-mod clock;
 mod escape;
 mod forward;
-mod geometry;
 mod mixed;
 mod oracle;
 mod partition;
@@ -43,7 +41,7 @@ mod splitting;
 mod supports;
 mod workers;
 
+pub use crate::manifold::varimax;
 pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
 pub use cardinality::minimize_at_count;
-pub use geometry::varimax;
 pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use ndarray::{Array2, Zip};
 
-use super::clock::{Pace, Task};
-use super::geometry::{Manifold, inner, polar};
 use super::product::symmetric_product;
+use crate::budget::{Pace, Task};
+use crate::manifold::{Manifold, inner, polar};
+use crate::objective::{self, Smooth};
 use crate::penalty::{Form, Penalty, Weights};
-use crate::smooth::{self, Smooth};
-use crate::solver::Problem;
+use crate::problem::Problem;
 use crate::threads::Threads;
 
 /// What a multiply-add costs in single precision, with a sparse matrix or one of tall factors, and
@@ -66,7 +66,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         } else {
             0.0
         };
-        let (low, high) = smooth::metric_bounds(low - shift, high - shift, smooth.metric());
+        let (low, high) = objective::metric_bounds(low - shift, high - shift, smooth.metric());
         let mut lipschitz = high.max(-low);
         if !(lipschitz > 0.0) {
             lipschitz = if linear > 0.0 { linear } else { 1.0 };

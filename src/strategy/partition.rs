@@ -11,9 +11,9 @@ use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::Pace;
-use super::geometry::inner;
 use super::oracle::Oracle;
+use crate::budget::Pace;
+use crate::manifold::inner;
 use crate::penalty::Penalty;
 use crate::start;
 
@@ -333,11 +333,11 @@ pub(super) fn improve<P: Penalty>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{Clock, Task};
+    use crate::objective::Quadratic;
     use crate::penalty::NonNegative;
+    use crate::problem::Problem;
     use crate::signature::Signature;
-    use crate::smooth::Quadratic;
-    use crate::solver::Problem;
-    use crate::strategy::clock::{Clock, Task};
     use crate::strategy::supports;
     use std::time::Instant;
 

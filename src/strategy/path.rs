@@ -9,14 +9,15 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::clock::Clock;
 use super::workers;
+use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
+use crate::objective::{Smooth, require_quadratic};
 use crate::penalty::{Form, Penalty, Weights};
-use crate::smooth::{Smooth, require_quadratic};
+use crate::problem::Problem;
 use crate::solver::{
-    Control, Monitor, Options, Problem, Record, Solution, Status, minimize, minimize_counting,
+    Control, Monitor, Options, Record, Solution, Status, minimize, minimize_counting,
 };
 use crate::start;
 use crate::threads::Threads;

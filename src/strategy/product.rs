@@ -8,7 +8,7 @@
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
-use crate::smooth::GoOn;
+use crate::objective::GoOn;
 
 /// Columns of C per pass: the packed part of X stays in the first-level cache.
 const DEPTH: usize = 192;

@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use ndarray::{Array2, Zip};
 
-use super::clock::Pace;
-use super::geometry::{inner, kicked, square, tangent};
 use super::oracle::Oracle;
+use crate::budget::Pace;
+use crate::manifold::{inner, kicked, square, tangent};
 use crate::penalty::{Form, Penalty, Weights};
 
 /// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).

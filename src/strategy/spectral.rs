@@ -6,10 +6,10 @@
 
 use ndarray::{Array2, ArrayView2, s};
 
-use super::clock::Task;
-use super::geometry::polar;
+use crate::budget::Task;
 use crate::linalg;
-use crate::smooth::Smooth;
+use crate::manifold::polar;
+use crate::objective::Smooth;
 use crate::start;
 use crate::threads::Threads;
 

@@ -12,8 +12,8 @@ use ndarray::{Array2, s};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::Pace;
 use super::oracle::Oracle;
+use crate::budget::Pace;
 use crate::penalty::{Form, Penalty};
 
 /// Proposals per step of the pace, and between looks at the clock.

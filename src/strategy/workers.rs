@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::clock::Clock;
+use crate::budget::Clock;
 use crate::solver::Control;
 
 /// Pause between looks at the monitor.

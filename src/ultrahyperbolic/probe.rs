@@ -23,8 +23,8 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::error::{Error, Result};
 use crate::finite_sum::FiniteSum;
+use crate::objective::check_data;
 use crate::rows::{Rows, rows_of, slice_of};
-use crate::smooth::check_data;
 use crate::threads::{CHUNK_ROWS, Threads};
 use crate::tournament;
 

@@ -11,9 +11,9 @@ use crate::block::{Majoriser, Matchings, PairOptions};
 use crate::error::{Error, Result};
 use crate::hyperbolic::{HyperbolicCs, j_matrix, sorted};
 use crate::linalg::cayley;
+use crate::manifold::repair_dense;
 use crate::penalty::NoPenalty;
 use crate::signature::Signature;
-use crate::solver::repair_dense;
 use crate::threads::Threads;
 use crate::tournament;
 

@@ -66,7 +66,7 @@ pub(crate) fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f6
 
 /// `X ← ½X(3I − K XᵀJX)` until the drift stops falling: Newton's method for diagonal K = diag(±1),
 /// quadratically convergent, for X without zeros to keep. X itself where it does not converge.
-pub(super) fn project_dense(
+pub(crate) fn project_dense(
     x: &Array2<f64>,
     signature: &Signature,
     k: ArrayView2<'_, f64>,

@@ -7,12 +7,12 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::clock::Task;
+use super::repair::{drift, repair_dense, signed};
+use crate::budget::Task;
 use crate::certificate::conjugate_gradients;
 use crate::linalg;
+use crate::objective::GoOn;
 use crate::signature::Signature;
-use crate::smooth::GoOn;
-use crate::solver::{drift, repair_dense, signed};
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
@@ -27,7 +27,7 @@ const MIXED_FEASIBLE: f64 = 2e-14;
 const TALL: f64 = 2.5;
 
 /// ⟨A, B⟩.
-pub(super) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
+pub(crate) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
     match (a.as_slice(), b.as_slice()) {
         (Some(a), Some(b)) => {
             // Four running sums: the compiler may not reorder one.
@@ -51,17 +51,17 @@ pub(super) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
 }
 
 /// ‖A‖².
-pub(super) fn square(a: &Array2<f64>) -> f64 {
+pub(crate) fn square(a: &Array2<f64>) -> f64 {
     inner(a, a)
 }
 
 /// (A + Aᵀ)/2.
-pub(super) fn symmetric(a: &Array2<f64>) -> Array2<f64> {
+pub(crate) fn symmetric(a: &Array2<f64>) -> Array2<f64> {
     (a + &a.t()) * 0.5
 }
 
 /// The polar factor from the eigenvalues of XᵀX, one Newton–Schulz step for the rounding; O(nr²).
-pub(super) fn polar(x: &Array2<f64>) -> Array2<f64> {
+pub(crate) fn polar(x: &Array2<f64>) -> Array2<f64> {
     let (values, vectors) = linalg::symmetric_eigen(x.t().dot(x).view());
     let last = values.len() - 1;
     if !(values[0] > WELL_CONDITIONED * values[last]) {
@@ -76,7 +76,7 @@ pub(super) fn polar(x: &Array2<f64>) -> Array2<f64> {
 }
 
 /// Projection of a direction onto the tangent space at x.
-pub(super) fn tangent(x: &Array2<f64>, direction: &Array2<f64>) -> Array2<f64> {
+pub(crate) fn tangent(x: &Array2<f64>, direction: &Array2<f64>) -> Array2<f64> {
     direction - &x.dot(&symmetric(&x.t().dot(direction)))
 }
 
@@ -87,7 +87,7 @@ pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
 }
 
 /// [`varimax`], as far as it has come when `go_on` says no.
-pub(super) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
+pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
     const STEPS: usize = 60;
     const TOLERANCE: f64 = 1e-5;
     let n = loadings.nrows() as f64;
@@ -112,16 +112,16 @@ pub(super) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> A
 
 /// The matrices with XᵀJX = K, as the full-gradient methods see them.
 #[derive(Debug, Clone)]
-pub(super) struct Manifold<'a> {
-    pub(super) signature: &'a Signature,
-    pub(super) k: Array2<f64>,
+pub(crate) struct Manifold<'a> {
+    pub(crate) signature: &'a Signature,
+    pub(crate) k: Array2<f64>,
     /// Who pays, and says when it is too late.
     task: Option<&'a Task<'a>>,
 }
 
 impl<'a> Manifold<'a> {
     /// {XᵀX = I}, or whatever `signature` and K say.
-    pub(super) fn new(
+    pub(crate) fn new(
         signature: &'a Signature,
         k: Array2<f64>,
         task: Option<&'a Task<'a>>,
@@ -131,7 +131,7 @@ impl<'a> Manifold<'a> {
 
     /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
     /// not, they are paid for.
-    pub(super) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
+    pub(crate) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
         let Some(task) = self.task else {
             return false;
         };
@@ -141,7 +141,7 @@ impl<'a> Manifold<'a> {
     }
 
     /// JX, which spans the normal space {JXΛ : Λ = Λᵀ}.
-    pub(super) fn normals<'x>(&self, x: &'x Array2<f64>) -> Cow<'x, Array2<f64>> {
+    pub(crate) fn normals<'x>(&self, x: &'x Array2<f64>) -> Cow<'x, Array2<f64>> {
         if self.signature.is_definite() {
             Cow::Borrowed(x)
         } else {
@@ -150,7 +150,7 @@ impl<'a> Manifold<'a> {
     }
 
     /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
-    pub(super) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
+    pub(crate) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
         let lambda = symmetric(&self.normals(x).t().dot(gradient));
         if self.signature.is_definite() {
             return lambda;
@@ -166,7 +166,7 @@ impl<'a> Manifold<'a> {
 
     /// A nearby point with XᵀJX = K for K = diag(±1), whatever happens to the zeros; none if Newton's
     /// method does not reach it, or for one sign, where patterns do not fail for long.
-    pub(super) fn restore_dense(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+    pub(crate) fn restore_dense(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
         if self.signature.is_definite() {
             return None;
         }
@@ -178,7 +178,7 @@ impl<'a> Manifold<'a> {
     /// The nearby point with XᵀJX = K and the zeros of x, by at most a few Newton steps with few
     /// conjugate gradients each (unlike [`project_onto_pattern`](crate::project_onto_pattern), which
     /// may take long on a degenerate pattern); none if that does not reach it.
-    pub(super) fn restore(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+    pub(crate) fn restore(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
         const NEWTON: usize = 7;
         const GRADIENTS: usize = 40;
         const FAR: f64 = 0.7;
@@ -240,7 +240,7 @@ fn has_empty_column(x: &Array2<f64>) -> bool {
 
 /// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
 /// Newton's method on the pattern; none if that does not get there.
-pub(super) fn project_on_support(
+pub(crate) fn project_on_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
     support: &Array2<f64>,
@@ -281,7 +281,7 @@ fn alternate(
 /// Like [`project_on_support`], but entries of the support are given up where that has to be: of
 /// two columns that do not become orthogonal on their common rows, the smaller entry in each of
 /// these. None if a column has no entries, or loses them.
-pub(super) fn project_near_support(
+pub(crate) fn project_near_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
     support: &Array2<f64>,
@@ -322,7 +322,7 @@ pub(super) fn project_near_support(
 }
 
 /// x times a random rotation by angles of about `size`.
-pub(super) fn kicked(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
+pub(crate) fn kicked(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
     let r = x.ncols();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let gauss: Array2<f64> = Array2::from_shape_fn((r, r), |_| {

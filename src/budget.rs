@@ -5,14 +5,14 @@ use std::time::Instant;
 
 /// The clock of one solve, shared by all its workers.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     started: Instant,
     limit: Option<f64>,
     stop: AtomicBool,
 }
 
 impl Clock {
-    pub(super) fn new(started: Instant, limit: Option<f64>) -> Self {
+    pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
         Self {
             started,
             limit,
@@ -20,30 +20,30 @@ impl Clock {
         }
     }
 
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
-    pub(super) fn limit(&self) -> Option<f64> {
+    pub(crate) fn limit(&self) -> Option<f64> {
         self.limit
     }
 
     /// Seconds left, if there is a limit.
-    pub(super) fn left(&self) -> Option<f64> {
+    pub(crate) fn left(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.seconds()).max(0.0))
     }
 
     /// Asks every worker to return what it has.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether the time is up or the solve was stopped.
-    pub(super) fn expired(&self) -> bool {
+    pub(crate) fn expired(&self) -> bool {
         self.stopped() || self.limit.is_some_and(|limit| self.seconds() >= limit)
     }
 }
@@ -54,16 +54,16 @@ impl Clock {
 /// what a task returns depends neither on the machine's load nor on the number of threads. Every
 /// primitive says what it has cost. When the clock has expired, primitives return at once, with
 /// whatever they have: points are checked before they are accepted, see
-/// [`Candidate`](super::auto::Candidate).
+/// [`Candidate`](crate::strategy).
 #[derive(Debug)]
-pub(super) struct Task<'a> {
-    pub(super) clock: &'a Clock,
+pub(crate) struct Task<'a> {
+    pub(crate) clock: &'a Clock,
     spent: AtomicU64,
     budget: u64,
 }
 
 impl<'a> Task<'a> {
-    pub(super) fn new(clock: &'a Clock, budget: f64) -> Self {
+    pub(crate) fn new(clock: &'a Clock, budget: f64) -> Self {
         Self {
             clock,
             spent: AtomicU64::new(0),
@@ -72,7 +72,7 @@ impl<'a> Task<'a> {
     }
 
     /// Takes note of work that was done.
-    pub(super) fn spend(&self, work: f64) {
+    pub(crate) fn spend(&self, work: f64) {
         self.spent.fetch_add(work as u64, Ordering::Relaxed);
     }
 
@@ -81,18 +81,18 @@ impl<'a> Task<'a> {
     }
 
     /// Work that is left.
-    pub(super) fn left(&self) -> f64 {
+    pub(crate) fn left(&self) -> f64 {
         (self.budget as f64 - self.spent()).max(0.0)
     }
 
     /// Whether nothing that is still to come can be used.
-    pub(super) fn expired(&self) -> bool {
+    pub(crate) fn expired(&self) -> bool {
         self.clock.expired()
     }
 
     /// A pace from now until `until` (seconds of the clock), or without a time limit over `steps`, or
     /// until the task's work is done.
-    pub(super) fn pace(&self, until: Option<f64>, steps: usize) -> Pace<'_> {
+    pub(crate) fn pace(&self, until: Option<f64>, steps: usize) -> Pace<'_> {
         Pace {
             task: self,
             until: match self.clock.limit() {
@@ -115,8 +115,8 @@ impl<'a> Task<'a> {
 
 /// Progress of one method from 0 to 1.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace<'a> {
-    pub(super) task: &'a Task<'a>,
+pub(crate) struct Pace<'a> {
+    pub(crate) task: &'a Task<'a>,
     from: f64,
     until: f64,
     steps: usize,
@@ -124,7 +124,7 @@ pub(super) struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     /// Progress after `step` steps; 1 when the time is up or the work is done.
-    pub(super) fn progress(&self, step: usize) -> f64 {
+    pub(crate) fn progress(&self, step: usize) -> f64 {
         if self.task.expired() {
             return 1.0;
         }
@@ -137,7 +137,7 @@ impl<'a> Pace<'a> {
     }
 
     /// The part of this pace up to `share`.
-    pub(super) fn first(&self, share: f64) -> Pace<'a> {
+    pub(crate) fn first(&self, share: f64) -> Pace<'a> {
         Pace {
             until: self.from + share * (self.until - self.from),
             steps: (self.steps as f64 * share).ceil() as usize,
@@ -146,7 +146,7 @@ impl<'a> Pace<'a> {
     }
 
     /// From now, which is progress `from`, to progress `to`.
-    pub(super) fn part(&self, from: f64, to: f64) -> Pace<'a> {
+    pub(crate) fn part(&self, from: f64, to: f64) -> Pace<'a> {
         Pace {
             from: self.task.now(),
             until: self.from + to * (self.until - self.from),
@@ -156,7 +156,7 @@ impl<'a> Pace<'a> {
     }
 
     /// From now to the end, `share` of the steps.
-    pub(super) fn rest(&self, share: f64) -> Pace<'a> {
+    pub(crate) fn rest(&self, share: f64) -> Pace<'a> {
         Pace {
             from: self.task.now(),
             steps: (self.steps as f64 * share).ceil() as usize,

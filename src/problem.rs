@@ -1,0 +1,117 @@
+//! What is solved: f, h, J and the number of columns.
+
+use ndarray::ArrayView2;
+
+use crate::error::{Error, Result};
+use crate::objective::Smooth;
+use crate::penalty::Penalty;
+use crate::signature::Signature;
+use crate::threads::Threads;
+
+/// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀.
+#[derive(Clone, Copy)]
+pub struct Problem<'a, P: Penalty> {
+    /// f.
+    pub smooth: &'a dyn Smooth,
+    /// h.
+    pub penalty: &'a P,
+    /// J.
+    pub signature: &'a Signature,
+    /// Number of columns r.
+    pub components: usize,
+}
+
+impl<P: Penalty> Problem<'_, P> {
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions; or if the
+    /// environment variable `ORTHOBCD_SIMD` is wrong.
+    pub fn check(&self) -> Result<()> {
+        crate::simd::instructions()?;
+        let (n, r) = (self.smooth.rows(), self.components);
+        if n < 2 {
+            return Err(Error::invalid(
+                "smooth",
+                format!("must have at least 2 rows, got {n}"),
+            ));
+        }
+        if r == 0 || r > n {
+            return Err(Error::invalid(
+                "n_components",
+                format!("must be between 1 and n = {n}, got {r}"),
+            ));
+        }
+        if let Some(columns) = self.smooth.columns()
+            && columns != r
+        {
+            return Err(Error::invalid(
+                "n_components",
+                format!("must be {columns}, as the objective's data has; got {r}"),
+            ));
+        }
+        if self.signature.len() != n {
+            return Err(Error::invalid(
+                "signature",
+                format!("must have {n} entries, got {}", self.signature.len()),
+            ));
+        }
+        self.penalty.check(n, r)
+    }
+
+    /// Checks a start.
+    ///
+    /// # Errors
+    /// If it is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
+    pub(crate) fn check_start(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
+        let (n, r) = (self.smooth.rows(), self.components);
+        if x0.dim() != (n, r) {
+            return Err(Error::invalid(
+                "x0",
+                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
+            ));
+        }
+        if x0.iter().any(|v| !v.is_finite()) {
+            return Err(Error::invalid("x0", "must be finite"));
+        }
+        let outside = self.penalty.infeasibility(x0);
+        if outside > 0.0 {
+            return Err(Error::invalid(
+                "x0",
+                format!("must be feasible for the penalty, it is off by {outside:.3e}"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// F at X; NaN for an X that is not n×r.
+    pub fn objective(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
+        if x.dim() != (self.smooth.rows(), self.components) {
+            return f64::NAN;
+        }
+        self.smooth.value(x, threads) + self.penalty.value(x)
+    }
+
+    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
+    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C.
+    pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
+        let diagonal = self.smooth.diagonal();
+        let trace: f64 = diagonal
+            .iter()
+            .enumerate()
+            .map(|(i, &c)| self.signature.sign(i) * c)
+            .sum();
+        let weight = match self.smooth.metric() {
+            None => k.diag().sum(),
+            Some(metric) => (&metric * &k).sum(),
+        };
+        0.5 * (trace / diagonal.len() as f64) * weight
+    }
+
+    /// The size of F that tolerances are relative to: |f − constant| + |h|, with
+    /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and does not change
+    /// with C + cJ.
+    pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
+        (smooth_value - constant).abs() + penalty_value.abs()
+    }
+}

@@ -1,0 +1,172 @@
+//! How a solve goes about it.
+
+use crate::block::Curvature;
+use crate::error::{Error, Result};
+use crate::working_set::WorkingSet;
+
+/// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
+pub const DEFAULT_TILE: usize = 64;
+
+/// How pairs are updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Update {
+    /// One block after the other, each with the current gradient.
+    #[default]
+    GaussSeidel,
+    /// All pairs of a random perfect matching at once, from one gradient, under a curvature bound
+    /// that is safe for all of them together.
+    Jacobi,
+}
+
+/// What moves: rows (X ← VX), columns (X ← XV), or both in turn.
+///
+/// Columns move where XᵀJX = diag(±1) and the objective says what that does: `½⟨X, CX⟩ + ⟨linear, X⟩`
+/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method, see
+/// [`hyperbolic`](crate::hyperbolic)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Side {
+    /// Rows, as in the papers.
+    #[default]
+    Rows,
+    /// Columns alone.
+    Columns,
+    /// Rows and columns, the side that gains little visited less often; rows alone where columns
+    /// cannot move. For square X and the objective of the J-Jacobi method a critical point of the
+    /// columns is one of the rows, so there columns alone move.
+    Both,
+}
+
+/// Options of a solve.
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `working_set` | tiled | which rows come next |
+/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled |
+/// | `tile` | [`DEFAULT_TILE`] | rows per tile |
+/// | `update` | Gauss–Seidel | or Jacobi |
+/// | `curvature` | exact | or the scalar bound |
+/// | `alpha` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
+/// | `side` | rows | what moves |
+/// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
+/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
+/// | `verify` | true | look at all pairs before the solve has converged |
+/// | `max_time` | none | seconds |
+/// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
+/// | `max_work` | none | counted work, the same on every machine |
+/// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
+/// | `tol` | 1e-10 | decrease, relative to the [magnitude](Problem::magnitude) of F, that is none, see [`Status::Converged`] |
+/// | `target` | none | stop when F reaches it |
+/// | `seed` | 0 | all random choices |
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Which rows come next.
+    pub working_set: WorkingSet,
+    /// Rows per block.
+    pub block_size: usize,
+    /// Rows per tile.
+    pub tile: usize,
+    /// Gauss–Seidel or Jacobi.
+    pub update: Update,
+    /// Exact or scalar curvature.
+    pub curvature: Curvature,
+    /// Proximal weight, relative to [`Smooth::spread`]: every accepted move lowers F by at least
+    /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
+    pub alpha: f64,
+    /// Pairs that a greedy rule scores before it chooses.
+    pub scored_pairs: Option<usize>,
+    /// What moves.
+    pub side: Side,
+    /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
+    /// reported as unbounded.
+    pub rapidity_bound: Option<f64>,
+    /// Whether the Jacobi update adapts its curvature.
+    pub adaptive: bool,
+    /// Whether all pairs are looked at before the solve has converged. Without, [`Status::Converged`] says that
+    /// a sweep lowered F by no more than the tolerance: enough for a point on the way to another.
+    pub verify: bool,
+    /// Time limit in seconds.
+    pub max_time: Option<f64>,
+    /// Limit on sweeps.
+    pub max_sweeps: Option<u64>,
+    /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
+    /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
+    pub max_work: Option<u64>,
+    /// Decrease that counts as none, relative to the [magnitude](Problem::magnitude) of F.
+    pub tol: f64,
+    /// Objective to stop at.
+    pub target: Option<f64>,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            working_set: WorkingSet::default(),
+            block_size: 2,
+            tile: DEFAULT_TILE,
+            update: Update::default(),
+            curvature: Curvature::default(),
+            alpha: 1e-5,
+            scored_pairs: None,
+            side: Side::Rows,
+            rapidity_bound: None,
+            adaptive: false,
+            verify: true,
+            max_time: None,
+            max_sweeps: None,
+            max_work: None,
+            tol: 1e-10,
+            target: None,
+            seed: 0,
+        }
+    }
+}
+
+impl Options {
+    /// Checks the values against a problem with n rows.
+    ///
+    /// # Errors
+    /// If a value is out of range.
+    pub fn check(&self, n: usize) -> Result<()> {
+        let nonnegative = |name: &'static str, value: f64| {
+            if value.is_finite() && value >= 0.0 {
+                Ok(())
+            } else {
+                Err(Error::invalid(
+                    name,
+                    format!("must be finite and nonnegative, got {value}"),
+                ))
+            }
+        };
+        nonnegative("alpha", self.alpha)?;
+        nonnegative("tol", self.tol)?;
+        if let Some(seconds) = self.max_time {
+            nonnegative("max_time", seconds)?;
+        }
+        if let Some(bound) = self.rapidity_bound
+            && !(bound.is_finite() && bound > 0.0)
+        {
+            return Err(Error::invalid(
+                "rapidity_bound",
+                format!("must be finite and positive, got {bound}"),
+            ));
+        }
+        if self.scored_pairs == Some(0) {
+            return Err(Error::invalid("scored_pairs", "must be at least 1, got 0"));
+        }
+        if self.block_size < 2 || self.block_size > n {
+            return Err(Error::invalid(
+                "block_size",
+                format!("must be between 2 and n = {n}, got {}", self.block_size),
+            ));
+        }
+        if self.tile < 2 {
+            return Err(Error::invalid(
+                "tile",
+                format!("must be at least 2, got {}", self.tile),
+            ));
+        }
+        Ok(())
+    }
+}
