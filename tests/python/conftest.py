@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ORTHOBCD_DATA", ROOT.parent / "shared" / "data"))
+
+# Started in the background of a script, this process ignores Ctrl-C, and so would every child it tests that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class OffByAnUlp(np.random.Generator):
