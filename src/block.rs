@@ -9,6 +9,7 @@
 mod boost;
 mod columns;
 mod matching;
+mod proposal;
 
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
@@ -18,6 +19,7 @@ use crate::penalty::Penalty;
 
 pub(crate) use columns::ColumnSweep;
 pub(crate) use matching::{Majoriser, Matchings};
+use proposal::{Proposal, distance};
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -210,6 +212,10 @@ pub struct Outcome {
     pub change: f64,
     /// The largest decrease of one pair.
     pub largest: f64,
+    /// The global rows of that pair.
+    pub best: Option<(usize, usize)>,
+    /// Sum of dist(I, argmin)² over the pairs of equal sign, where they are only looked at.
+    pub distance: f64,
     /// Pairs visited, solved or skipped.
     pub visited: u64,
     /// Pairs that moved.
@@ -220,9 +226,22 @@ impl Outcome {
     /// Adds another outcome.
     pub fn absorb(&mut self, other: Self) {
         self.change += other.change;
-        self.largest = self.largest.max(other.largest);
+        if other.largest > self.largest {
+            (self.largest, self.best) = (other.largest, other.best);
+        }
+        self.distance += other.distance;
         self.visited += other.visited;
         self.updates += other.updates;
+    }
+
+    /// Adds the change of F by the move of one pair.
+    #[inline(always)]
+    fn add(&mut self, change: f64, pair: (usize, usize)) {
+        self.change += change;
+        self.updates += 1;
+        if -change > self.largest {
+            (self.largest, self.best) = (-change, Some(pair));
+        }
     }
 }
 
@@ -235,8 +254,6 @@ pub struct PairOptions<'a> {
     pub alpha: f64,
     /// The column metric D, if it is not the identity.
     pub metric: Option<ArrayView2<'a, f64>>,
-    /// A pair moves only if F falls by more than this.
-    pub floor: f64,
 }
 
 /// One sweep over the pairs of a block.
@@ -272,20 +289,18 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
                 if self.block.zero[i] && self.block.zero[j] {
                     continue;
                 }
-                let mixed = &self.block.mixed;
-                let moved = if mixed.opposite(self.block.rows[i], self.block.rows[j]) {
+                let pair = (self.block.rows[i], self.block.rows[j]);
+                let moved = if self.block.mixed.opposite(pair.0, pair.1) {
                     let moved = self.visit_boost(simd, i, j);
                     if self.block.mixed.recession.is_some() {
                         return outcome;
                     }
                     moved
                 } else {
-                    self.visit(simd, i, j)
+                    self.visit(simd, i, j, &mut outcome.distance)
                 };
                 if let Some(change) = moved {
-                    outcome.change += change;
-                    outcome.largest = outcome.largest.max(-change);
-                    outcome.updates += 1;
+                    outcome.add(change, pair);
                 }
             }
         }
@@ -380,9 +395,10 @@ fn add_two<S: Simd>(simd: S, target: &mut [f64], u: f64, x: &[f64], v: f64, y: &
 }
 
 impl<P: Penalty> Sweep<'_, '_, P> {
-    /// Solves the pair (i, j) of the block; returns the change of the objective if it moves.
+    /// Solves the pair (i, j) of the block; returns the change of the objective if it moves. Where it is
+    /// only looked at, its distance from the identity is added to `distances`.
     #[inline(always)]
-    fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
+    fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize, distances: &mut f64) -> Option<f64> {
         let block = &mut *self.block;
         let (b, r, stride) = (block.rows.len(), block.r, block.stride);
         let pair = (block.rows[i], block.rows[j]);
@@ -433,36 +449,21 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let v = best.turn.matrix();
         let e = best.turn.minus_identity();
         let (new_x, new_y) = block.step.split_at_mut(stride);
-        {
-            let x = &block.x[i * stride..(i + 1) * stride];
-            let y = &block.x[j * stride..(j + 1) * stride];
-            combine(simd, new_x, v[0][0], x, v[0][1], y);
-            combine(simd, new_y, v[1][0], x, v[1][1], y);
-        }
-        for &k in &self.scratch.vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
-        self.penalty.tidy(new_x);
-        self.penalty.tidy(new_y);
-        let (smooth, smooth_size) = model.change(e);
-        let (hx, hx_size) =
-            self.penalty
-                .change(pair.0, &block.x[i * stride..i * stride + r], &new_x[..r]);
-        let (hy, hy_size) =
-            self.penalty
-                .change(pair.1, &block.x[j * stride..j * stride + r], &new_y[..r]);
-        let change = smooth + (hx + hy);
-        let size = smooth_size + hx_size + hy_size;
-        let proximal = 0.5
-            * self.options.alpha
-            * (e[0][0] * e[0][0] + e[0][1] * e[0][1] + e[1][0] * e[1][0] + e[1][1] * e[1][1]);
-        if !(change + proximal < -(TIE * size).max(self.options.floor)) {
-            return None;
+        let x = &block.x[i * stride..(i + 1) * stride];
+        let y = &block.x[j * stride..(j + 1) * stride];
+        combine(simd, new_x, v[0][0], x, v[0][1], y);
+        combine(simd, new_y, v[1][0], x, v[1][1], y);
+        let proposal = Proposal {
+            rows: pair,
+            old: [&x[..r], &y[..r]],
+            new: [new_x, new_y],
+            e,
+            smooth: model.change(e),
+        };
+        let vanishing = &self.scratch.vanishing;
+        let change = proposal.settle(self.penalty, vanishing, self.options.alpha)?;
+        if block.frozen {
+            *distances += distance(simd, e, x, y);
         }
         self.commit_pair(simd, i, j);
         Some(change)

@@ -61,8 +61,9 @@ pub use problem::Problem;
 pub use signature::Signature;
 pub use simd::instructions;
 pub use solver::{
-    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor,
-    Options, Record, Side, Solution, Status, Unwatched, Update, minimize,
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Ledger, MIXED_REPAIR_THRESHOLD, Monitor,
+    Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, minimize,
+    minimize_by,
 };
 pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
 pub use threads::Threads;

@@ -40,7 +40,6 @@ fn sweep<P: Penalty>(block: &mut Block, penalty: &P, scratch: &mut Scratch) -> O
             curvature: Curvature::Exact,
             alpha: 1e-5,
             metric: None,
-            floor: 0.0,
         },
         scratch,
     })

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 
 use ndarray::{Array2, ArrayView2};
 use orthobcd::block::Block;
-use orthobcd::hyperbolic::{random_j_orthogonal, row_gap};
+use orthobcd::certificate::row_gap;
+use orthobcd::hyperbolic::random_j_orthogonal;
 use orthobcd::objective::Tracker;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::{

@@ -182,8 +182,8 @@ fn shapes_that_do_not_fit_are_answered() {
                 let wrong = Array2::eye(r + 1);
                 assert!(drift(x.view(), signature, wrong.view()).is_infinite());
                 assert_eq!(project_onto_pattern(&x, signature, wrong.view()), x);
-                hyperbolic::stationarity(x.view(), x.view(), signature);
-                assert!(hyperbolic::stationarity(x.view(), wrong.view(), signature).is_nan());
+                certificate::stationarity(x.view(), x.view(), signature);
+                assert!(certificate::stationarity(x.view(), wrong.view(), signature).is_nan());
                 assert!(
                     certificate::criticality(&NoPenalty, x.view(), wrong.view(), signature)
                         .is_nan()
@@ -267,16 +267,18 @@ fn solves_refuse_bad_starts() {
             assert!(solved.is_err(), "{x0}");
             assert!(x0.dim() == (4, 2) || problem.objective(x0.view(), &threads).is_nan());
             assert!(x0.dim() == (4, 2) || certify(problem, x0.view(), &threads).is_err());
-            let gap = hyperbolic::row_gap(problem, x0.view(), &threads);
+            let gap = certificate::row_gap(problem, x0.view(), &threads);
             assert!(x0.dim() == (4, 2) || gap.decrease.is_nan());
-            assert!(x0.dim() == (4, 2) || hyperbolic::column_gap(problem, &x0, &threads).is_none());
+            assert!(
+                x0.dim() == (4, 2) || certificate::column_gap(problem, &x0, &threads).is_none()
+            );
         }
     });
     for r in [0, 5] {
         with(&L0 { lambda: 1.0 }, &flat, r, |problem| {
             assert!(certificate::large_lambda_optimum(problem, &threads).is_none());
             assert!(
-                hyperbolic::row_gap(problem, nan.view(), &threads)
+                certificate::row_gap(problem, nan.view(), &threads)
                     .decrease
                     .is_nan()
             );

@@ -3,7 +3,8 @@
 mod common;
 
 use ndarray::{Array1, Array2, s};
-use orthobcd::hyperbolic::{column_gap, hyperbolic_cs, random_j_orthogonal, row_gap, stationarity};
+use orthobcd::certificate::{column_gap, row_gap, stationarity};
+use orthobcd::hyperbolic::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
     MIXED_REPAIR_THRESHOLD, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status,

@@ -2,9 +2,9 @@
 
 use pulp::Simd;
 
-use super::{Block, Sweep, dot, right_multiply, weighted};
+use super::{Block, Proposal, Sweep, dot, right_multiply, weighted};
 use crate::block::Curvature;
-use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2, TIE};
+use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 
@@ -147,28 +147,16 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let boost = best.boost;
         let (new_x, new_y) = block.step.split_at_mut(stride);
         boost.apply(x, y, new_x, new_y);
-        for &k in &self.scratch.vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
-        self.penalty.tidy(new_x);
-        self.penalty.tidy(new_y);
         let e = boost.minus_identity();
-        let (smooth, smooth_size) = smooth_change(&model, &light, boost, e);
-        let (hx, hx_size) = self.penalty.change(pair.0, &x[..r], &new_x[..r]);
-        let (hy, hy_size) = self.penalty.change(pair.1, &y[..r], &new_y[..r]);
-        let change = smooth + (hx + hy);
-        let size = smooth_size + hx_size + hy_size;
-        let proximal = 0.5
-            * self.options.alpha
-            * (e[0][0] * e[0][0] + e[0][1] * e[0][1] + e[1][0] * e[1][0] + e[1][1] * e[1][1]);
-        if !(change + proximal < -(TIE * size).max(self.options.floor)) || !change.is_finite() {
-            return None;
-        }
+        let proposal = Proposal {
+            rows: pair,
+            old: [&x[..r], &y[..r]],
+            new: [new_x, new_y],
+            e,
+            smooth: smooth_change(&model, &light, boost, e),
+        };
+        let vanishing = &self.scratch.vanishing;
+        let change = proposal.settle(self.penalty, vanishing, self.options.alpha)?;
         self.commit_pair(simd, i, j);
         Some(change)
     }

@@ -8,10 +8,8 @@
 use pulp::{Simd, WithSimd};
 
 use super::boost::smooth_change;
-use super::{Block, Outcome, dot};
-use crate::pair::{
-    CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2, TIE,
-};
+use super::{Block, Outcome, Proposal, combine, dot};
+use crate::pair::{CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2};
 use crate::penalty::Penalty;
 
 /// A pass over pairs of columns.
@@ -30,33 +28,24 @@ pub(crate) struct ColumnSweep<'a, P: Penalty> {
     pub(crate) pairs: &'a [(usize, usize)],
     /// Work space.
     pub(crate) scratch: &'a mut Scratch,
-    /// Whether pairs are only looked at: the best decrease and its pair are left here.
-    pub(crate) best: Option<(f64, (usize, usize))>,
-    /// Whether moves are made.
-    pub(crate) commit: bool,
 }
 
 impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
-    type Output = (Outcome, Option<(f64, (usize, usize))>);
+    type Output = Outcome;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) -> Self::Output {
+    fn with_simd<S: Simd>(mut self, simd: S) -> Outcome {
         let mut outcome = Outcome::default();
         for &(i, j) in self.pairs {
             outcome.visited += 1;
             if let Some(change) = self.visit(simd, i, j) {
-                outcome.change += change;
-                outcome.largest = outcome.largest.max(-change);
-                outcome.updates += 1;
-                if self.best.is_none_or(|(best, _)| change < best) {
-                    self.best = Some((change, (i, j)));
-                }
+                outcome.add(change, (i, j));
             }
             if self.block.mixed.recession.is_some() {
                 break;
             }
         }
-        (outcome, self.best)
+        outcome
     }
 }
 
@@ -82,7 +71,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
         let linear = gz(x, y);
         let (new_x, new_y) = block.step.split_at_mut(stride);
         // New columns into `step`, V, and the change of the smooth part.
-        let (matrix, e, smooth, smooth_size);
+        let (matrix, e, smooth);
         if block.mixed.opposite(pair.0, pair.1) {
             let cx = &block.gradient[i * stride..(i + 1) * stride];
             let cy = &block.gradient[j * stride..(j + 1) * stride];
@@ -147,7 +136,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             }
             e = best.boost.minus_identity();
             matrix = best.boost.matrix();
-            (smooth, smooth_size) = smooth_change(&model, &light, best.boost, e);
+            smooth = smooth_change(&model, &light, best.boost, e);
             best.boost.apply(x, y, new_x, new_y);
         } else {
             // Rotations leave ½⟨X, CX⟩ alone.
@@ -173,31 +162,19 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             }
             matrix = best.turn.matrix();
             e = best.turn.minus_identity();
-            (smooth, smooth_size) = model.change(e);
-            for (((nx, ny), &x), &y) in new_x.iter_mut().zip(new_y.iter_mut()).zip(x).zip(y) {
-                *nx = matrix[0][0] * x + matrix[0][1] * y + 0.0;
-                *ny = matrix[1][0] * x + matrix[1][1] * y + 0.0;
-            }
+            smooth = model.change(e);
+            combine(simd, new_x, matrix[0][0], x, matrix[0][1], y);
+            combine(simd, new_y, matrix[1][0], x, matrix[1][1], y);
         }
-        for &k in &self.scratch.vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
-        self.penalty.tidy(new_x);
-        self.penalty.tidy(new_y);
-        let (hx, hx_size) = self.penalty.change(pair.0, &x[..r], &new_x[..r]);
-        let (hy, hy_size) = self.penalty.change(pair.1, &y[..r], &new_y[..r]);
-        let change = smooth + (hx + hy);
-        let proximal = 0.5 * self.alpha * e.iter().flatten().map(|v| v * v).sum::<f64>();
-        let size = smooth_size + hx_size + hy_size;
-        if !(change + proximal < -TIE * size) || !change.is_finite() {
-            return None;
-        }
-        if self.commit {
+        let proposal = Proposal {
+            rows: pair,
+            old: [&x[..r], &y[..r]],
+            new: [&mut *new_x, &mut *new_y],
+            e,
+            smooth,
+        };
+        let change = proposal.settle(self.penalty, &self.scratch.vanishing, self.alpha)?;
+        if !block.frozen {
             block.x[i * stride..(i + 1) * stride].copy_from_slice(new_x);
             block.x[j * stride..(j + 1) * stride].copy_from_slice(new_y);
             let (head, tail) = block.gradient.split_at_mut(j * stride);

@@ -146,7 +146,6 @@ impl AccumulatedMoves {
                         curvature: Curvature::Exact,
                         alpha: size * (theta + 1.0 / (2.0 * angle)),
                         metric: None,
-                        floor: 0.0,
                     },
                     scratch: &mut self.scratch,
                 });

@@ -6,13 +6,15 @@
 //! (SPEC erratum 10). F is evaluated after the round all the same: should rounding or an estimated
 //! L let it rise, the round is taken back and L doubled.
 
-use ndarray::Array2;
 use rand::seq::SliceRandom;
 
-use super::{Options, State};
-use crate::block::{Majoriser, Matchings, PairOptions};
+use super::ledger::Ledger;
+use super::mover::{Mover, Step};
+use super::options::Options;
+use super::point::Point;
+use super::rows::{VISIT_WORK, pair_work};
+use crate::block::{Curvature, Majoriser, Matchings, Outcome, PairOptions};
 use crate::penalty::Penalty;
-use crate::problem::Problem;
 use crate::rows::slice_of;
 use crate::tournament;
 
@@ -27,101 +29,119 @@ const RAISE: f64 = 2.0;
 /// within these shares of the safe bound.
 const LEAST_SHARE: f64 = 1e-4;
 
-/// State of the Jacobi update.
+/// The mover of rows by matchings.
 pub(super) struct Jacobi {
     /// The curvature in use.
     bound: f64,
     /// A curvature that majorises f for certain.
     safe: f64,
     adaptive: bool,
+    curvature: Curvature,
+    alpha: f64,
     order: Vec<usize>,
     matchings: Matchings,
+    pair_work: f64,
 }
 
 impl Jacobi {
+    /// With the proximal weight `alpha` and a bound `upper` on the Hessian's eigenvalues.
     pub(super) fn new<P: Penalty>(
-        n: usize,
-        r: usize,
-        upper: f64,
-        problem: &Problem<'_, P>,
+        point: &Point<'_, P>,
         options: &Options,
+        alpha: f64,
+        upper: f64,
     ) -> Self {
+        let (dim, signature) = (point.x.dim(), point.problem.signature);
         Self {
             bound: upper,
             safe: upper,
             adaptive: options.adaptive,
-            order: (0..n).collect(),
-            matchings: Matchings::new((n, r), problem.signature, options.rapidity_bound),
+            curvature: options.curvature,
+            alpha,
+            order: (0..dim.0).collect(),
+            matchings: Matchings::new(dim, signature, options.rapidity_bound),
+            pair_work: pair_work(point.problem),
         }
     }
-}
 
-impl<P: Penalty> State<'_, P> {
-    /// One round. An odd row rests.
-    pub(super) fn jacobi_round(&mut self, jacobi: &mut Jacobi) {
-        jacobi.order.shuffle(&mut self.rng);
-        let gradient = self.tracker.gradient(self.threads);
-        let options = PairOptions {
-            curvature: self.options.curvature,
-            alpha: self.alpha,
-            floor: self.floor(),
-            ..PairOptions::default()
-        };
-        let penalty = self.problem.penalty;
-        let model = Majoriser {
-            anchor: self.x.view(),
-            gradient: gradient.view(),
-            curvature: jacobi.bound,
-        };
-        let pairs = tournament::matching(&jacobi.order, 0);
-        let matchings = &mut jacobi.matchings;
-        let outcome = matchings.solve(
-            self.x.view(),
-            &pairs,
-            &model,
-            penalty,
-            options,
-            self.threads,
-        );
-        self.recession = self.recession.or(matchings.recession());
-        self.counts.visited += outcome.visited;
-        if outcome.updates == 0 {
-            return;
-        }
-        let predicted = outcome.change;
-        let mut after = self.x.clone();
+    /// Moves to the end of a round if F falls enough there; learns from what it does.
+    fn judge<P: Penalty>(
+        &mut self,
+        outcome: Outcome,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) {
+        let penalty = point.problem.penalty;
+        let mut after = point.x.clone();
         let mut penalty_change = 0.0;
-        for (row, new) in matchings.moved() {
+        for (row, new) in self.matchings.moved() {
             let mut target = after.row_mut(row);
             penalty_change +=
                 penalty.row_value(row, new) - penalty.row_value(row, &slice_of(target.view()));
             target.iter_mut().zip(new).for_each(|(x, &new)| *x = new);
         }
-        let delta = &after - &self.x;
-        let smooth_before = self.tracker.value(self.x.view());
-        let before = std::mem::replace(&mut self.x, Array2::zeros((0, 0)));
-        self.tracker.commit_all(delta.view(), self.threads);
-        let change = self.tracker.value(after.view()) - smooth_before + penalty_change;
+        let delta = &after - &point.x;
+        let smooth_before = point.tracker.value(point.x.view());
+        point.tracker.commit_all(delta.view(), point.threads);
+        let change = point.tracker.value(after.view()) - smooth_before + penalty_change;
         // Under the safe bound F falls at least by what the model says; under a smaller one a fair
         // share of that is enough, and a good one lowers it further.
-        let fair = !jacobi.adaptive || change <= FAIR_SHARE * predicted;
+        let fair = !self.adaptive || change <= FAIR_SHARE * outcome.change;
         if change < 0.0 && fair {
-            self.x = after;
-            self.lower(change);
-            self.counts.updates += outcome.updates;
-            if jacobi.adaptive && change <= GOOD_SHARE * predicted {
-                jacobi.bound = (LOWER * jacobi.bound).max(LEAST_SHARE * jacobi.safe);
+            point.replace_tracked(after);
+            ledger.lower(change, outcome.updates);
+            if self.adaptive && change <= GOOD_SHARE * outcome.change {
+                self.bound = (LOWER * self.bound).max(LEAST_SHARE * self.safe);
             }
-        } else if jacobi.adaptive && jacobi.bound < jacobi.safe {
-            self.x = before;
-            self.tracker.refresh(self.x.view(), self.threads);
-            jacobi.bound = (RAISE * jacobi.bound).min(jacobi.safe);
-        } else {
-            self.x = before;
-            self.tracker.refresh(self.x.view(), self.threads);
-            let floor = f64::EPSILON * self.magnitude.max(f64::MIN_POSITIVE);
-            jacobi.bound += jacobi.bound.abs().max(self.alpha).max(floor);
-            jacobi.safe = jacobi.safe.max(jacobi.bound);
+            return;
         }
+        point.refresh();
+        if self.adaptive && self.bound < self.safe {
+            self.bound = (RAISE * self.bound).min(self.safe);
+        } else {
+            let floor = f64::EPSILON * ledger.magnitude.max(f64::MIN_POSITIVE);
+            self.bound += self.bound.abs().max(self.alpha).max(floor);
+            self.safe = self.safe.max(self.bound);
+        }
+    }
+}
+
+impl<P: Penalty> Mover<P> for Jacobi {
+    /// One round. An odd row rests.
+    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        self.order.shuffle(&mut point.rng);
+        let gradient = point.gradient();
+        let options = PairOptions {
+            curvature: self.curvature,
+            alpha: self.alpha,
+            ..PairOptions::default()
+        };
+        let model = Majoriser {
+            anchor: point.x.view(),
+            gradient: gradient.view(),
+            curvature: self.bound,
+        };
+        let pairs = tournament::matching(&self.order, 0);
+        let (x, penalty) = (point.x.view(), point.problem.penalty);
+        let outcome = self
+            .matchings
+            .solve(x, &pairs, &model, penalty, options, point.threads);
+        let work = self.pair_work + VISIT_WORK;
+        ledger.visit(outcome.visited, outcome.visited as f64 * work);
+        if let Some(recession) = self.matchings.recession() {
+            return Step::Unbounded(recession);
+        }
+        if outcome.updates > 0 {
+            self.judge(outcome, point, ledger);
+        }
+        if ledger.has_swept() {
+            Step::Pass
+        } else {
+            Step::Done
+        }
+    }
+
+    fn drop_proximal(&mut self) -> bool {
+        std::mem::take(&mut self.alpha) > 0.0
     }
 }

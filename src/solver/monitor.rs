@@ -1,8 +1,24 @@
-//! Who watches a solve.
+//! Who watches a solve, and when they are told.
+
+use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 
+use super::ledger::Ledger;
 use super::outcome::Record;
+use super::point::Point;
+use crate::penalty::Penalty;
+
+/// Time between looks at the monitor, and between records within a pass.
+const POLL: Duration = Duration::from_millis(40);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Part of the time that may go into the history and what the caller does with it.
+const RECORD_SHARE: u32 = 20;
+
+/// Up to this many records every pass makes one; then at most one in [`LONG_PAUSE`].
+const MANY_RECORDS: usize = 1000;
+const LONG_PAUSE: Duration = Duration::from_millis(10);
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,3 +47,87 @@ pub trait Monitor {
 pub struct Unwatched;
 
 impl Monitor for Unwatched {}
+
+/// The monitor of a solve and its clocks.
+pub(super) struct Watch<'m> {
+    monitor: &'m mut dyn Monitor,
+    polled: Instant,
+    recorded: Instant,
+    /// What the last record took.
+    cost: Duration,
+}
+
+impl<'m> Watch<'m> {
+    pub(super) fn new(monitor: &'m mut dyn Monitor) -> Self {
+        let now = Instant::now();
+        Self {
+            monitor,
+            polled: now,
+            recorded: now,
+            cost: Duration::ZERO,
+        }
+    }
+
+    /// Polls and records if it is time.
+    pub(super) fn look<P: Penalty>(
+        &mut self,
+        point: &Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Control {
+        let now = Instant::now();
+        if now.duration_since(self.polled) >= POLL {
+            self.polled = now;
+            if self.monitor.poll() == Control::Stop {
+                return Control::Stop;
+            }
+        }
+        self.record_after(PAUSE, point, ledger)
+    }
+
+    /// Records the end of a pass, unless passes end too often.
+    pub(super) fn pass<P: Penalty>(
+        &mut self,
+        point: &Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Control {
+        let many = ledger.history.len() >= MANY_RECORDS;
+        self.record_after(
+            if many { LONG_PAUSE } else { Duration::ZERO },
+            point,
+            ledger,
+        )
+    }
+
+    fn record_after<P: Penalty>(
+        &mut self,
+        pause: Duration,
+        point: &Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Control {
+        // What the caller does with a record counts: a callback that sleeps is called less often.
+        if self.recorded.elapsed() < pause.max(RECORD_SHARE * self.cost) {
+            return Control::Continue;
+        }
+        self.record(point, ledger)
+    }
+
+    pub(super) fn record<P: Penalty>(
+        &mut self,
+        point: &Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Control {
+        self.recorded = Instant::now();
+        // Fresh evaluations may differ from tracked values in the last digits; a report never rises.
+        let ceiling = ledger.history.last().map_or(f64::INFINITY, |r| r.objective);
+        let record = Record {
+            seconds: ledger.seconds(),
+            objective: ledger.objective.min(ceiling),
+            feasibility: point.feasibility(),
+            iterations: ledger.visited,
+        };
+        ledger.history.push(record);
+        let control = self.monitor.record(&record, point.x());
+        self.cost = self.recorded.elapsed();
+        control
+    }
+}

@@ -190,6 +190,16 @@ impl Schedule {
         self.tiles.ended
     }
 
+    /// Number of rows n.
+    pub fn rows(&self) -> usize {
+        self.n
+    }
+
+    /// Whether n(n−1)/2 visits are one to every pair, in order.
+    pub(crate) fn is_cyclic_over_pairs(&self) -> bool {
+        self.rule == WorkingSet::Cyclic && self.size == 2
+    }
+
     /// Number of rows that were nonzero when the tiled pass began.
     pub fn support(&self) -> usize {
         self.tiles.support

@@ -19,7 +19,6 @@
 
 use ndarray::{Array2, ArrayView2, s};
 
-use super::Gap;
 use crate::pair::{MAX_RAPIDITY, RECESSION_TOLERANCE, Recession};
 use crate::rows::Rows;
 use crate::threads::Threads;
@@ -30,7 +29,7 @@ const TILE: usize = 32;
 
 /// An entry b_ik is rounding, and its pair rests, if it is at most this times √|b_ii b_kk|, or times
 /// ‖C‖·‖x_i‖‖x_k‖ (what rounding of XᵀCX amounts to; on the kernel of C it is all there is).
-pub(super) const SKIP: f64 = f64::EPSILON;
+pub(crate) const SKIP: f64 = f64::EPSILON;
 
 /// Largest |tanh 2μ| of one move where b_ii + b_kk ± 2b_ik is zero up to rounding, so that the pair's
 /// minimum is at infinity.
@@ -211,52 +210,6 @@ impl ColumnJacobi {
             outcome,
         }
     }
-}
-
-/// The largest decrease of `½ Σ w_k b_kk` that one pair of columns can make, B = XᵀCX; infinite if f is
-/// unbounded below along a pair. `noise` is the square of what rounding is relative to, a column.
-pub(crate) fn trace_gap(
-    b: ArrayView2<'_, f64>,
-    signs: &[f64],
-    weights: &[f64],
-    noise: &[f64],
-) -> Gap {
-    let mut gap = Gap::default();
-    for i in 0..b.nrows() {
-        for k in i + 1..b.nrows() {
-            gap.pairs += 1;
-            let (bi, bk, mut o) = (b[[i, i]], b[[k, k]], b[[i, k]]);
-            if o.abs() <= SKIP * (bi * bk).abs().max(noise[i] * noise[k]).sqrt() {
-                o = 0.0;
-            }
-            let decrease = if signs[i] == signs[k] {
-                // The heavier column takes the smaller eigenvalue: ½(|Δw|·√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
-                let (heavier, delta) = (weights[i] - weights[k], 0.5 * (bi - bk));
-                let (turn, root) = (heavier * delta, delta.hypot(o));
-                if turn >= 0.0 {
-                    0.5 * (heavier.abs() * root + turn)
-                } else {
-                    0.5 * heavier.abs() * o * o / (root + delta.abs())
-                }
-            } else {
-                let (d, h) = (bi + bk, 2.0 * o);
-                let weight = weights[i] + weights[k];
-                let size = (bi.abs() + bk.abs() + h.abs()).max(noise[i] + noise[k]);
-                if weight == 0.0 || o == 0.0 {
-                    0.0
-                } else if d - h.abs() < -RECESSION_TOLERANCE * size {
-                    f64::INFINITY
-                } else {
-                    let root = ((d - h.abs()) * (d + h.abs())).max(0.0).sqrt();
-                    0.25 * weight * h * h / (d + root)
-                }
-            };
-            if decrease > gap.decrease {
-                (gap.decrease, gap.pair) = (decrease, Some((i, k)));
-            }
-        }
-    }
-    gap
 }
 
 /// Rows `rows` of `a` ← V · rows, for all moves.

@@ -1,0 +1,220 @@
+//! Stationarity under XᵀJX = K: the residual of the first-order condition, and what the best
+//! single pair can still gain.
+//!
+//! For square J-orthogonal X and smooth f the condition is G = JXGᵀXJ, equivalently XGᵀJ symmetric
+//! (JOBCD paper, Lemma 3.1). `dist(0, ∂f°) ≤ ½‖G − JXGᵀXJ‖` (SPEC erratum 19).
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
+use crate::manifold::{signed, start_constraint};
+use crate::pair::{RECESSION_TOLERANCE, Scratch};
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::signature::Signature;
+use crate::solver::{ColumnMethod, PairSweep, SKIP, column_method, curvature_size, trace_matrix};
+use crate::threads::Threads;
+
+/// The most one pair can lower the objective.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Gap {
+    /// The decrease, at least zero; infinite if a pair is unbounded below, NaN if X does not fit the
+    /// problem.
+    pub decrease: f64,
+    /// The pair of rows, or of columns.
+    pub pair: Option<(usize, usize)>,
+    /// Pairs looked at.
+    pub pairs: u64,
+}
+
+/// ‖G − J X Gᵀ X K‖_F for G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
+///
+/// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
+/// paper, `G = XGᵀX`). NaN for a gradient of another shape than X.
+pub fn stationarity(
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+    signature: &Signature,
+) -> f64 {
+    if gradient.dim() != x.dim() {
+        return f64::NAN;
+    }
+    let product = signed(x, signature).dot(&gradient.t()).dot(&x);
+    let sign = |k: usize| {
+        if signature.is_definite() {
+            signature.sign(0)
+        } else {
+            signature.sign(k)
+        }
+    };
+    product
+        .indexed_iter()
+        .map(|((i, k), &value)| (gradient[[i, k]] - value * sign(k)).powi(2))
+        .sum::<f64>()
+        .sqrt()
+}
+
+/// The largest decrease that any single pair of rows can make, every pair solved to global
+/// optimality without proximal term. O(n²(r + pair solve)), in parallel.
+pub fn row_gap<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> Gap {
+    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
+        return Gap {
+            decrease: f64::NAN,
+            ..Gap::default()
+        };
+    }
+    let survey = survey(problem, x, threads);
+    Gap {
+        decrease: survey.gap,
+        pair: survey.pair,
+        pairs: survey.pairs,
+    }
+}
+
+/// The largest decrease that any single pair of columns can make; `None` where columns do not move
+/// (a column metric other than the identity, or XᵀJX not diag(±1)) or X does not fit the problem.
+pub fn column_gap<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    threads: &Threads,
+) -> Option<Gap> {
+    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
+        return None;
+    }
+    let k = start_constraint(x.view(), problem.signature);
+    let (how, signs) = column_method(problem, k.view()).ok()?;
+    let penalty = match how {
+        ColumnMethod::Pairs(penalty) => penalty,
+        ColumnMethod::Trace(weights) => {
+            let b = trace_matrix(problem, x, threads);
+            let size = curvature_size(problem.smooth);
+            let noise: Vec<f64> = x.columns().into_iter().map(|c| size * c.dot(&c)).collect();
+            return Some(trace_gap(b.view(), &signs, &weights, &noise));
+        }
+    };
+    let mut sweep = PairSweep::new(problem, x, None, &signs, threads);
+    let outcome = sweep.advance(usize::MAX, &penalty, 0.0, true);
+    let recession = sweep.recession();
+    Some(Gap {
+        decrease: recession.map_or(outcome.largest, |_| f64::INFINITY),
+        pair: recession.map_or(outcome.best, |found| Some(found.pair)),
+        pairs: outcome.visited,
+    })
+}
+
+/// The largest decrease of `½ Σ w_k b_kk` that one pair of columns can make, B = XᵀCX; infinite if f is
+/// unbounded below along a pair. `noise` is the square of what rounding is relative to, a column.
+fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f64]) -> Gap {
+    let mut gap = Gap::default();
+    for i in 0..b.nrows() {
+        for k in i + 1..b.nrows() {
+            gap.pairs += 1;
+            let (bi, bk, mut o) = (b[[i, i]], b[[k, k]], b[[i, k]]);
+            if o.abs() <= SKIP * (bi * bk).abs().max(noise[i] * noise[k]).sqrt() {
+                o = 0.0;
+            }
+            let decrease = if signs[i] == signs[k] {
+                // The heavier column takes the smaller eigenvalue: ½(|Δw|·√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
+                let (heavier, delta) = (weights[i] - weights[k], 0.5 * (bi - bk));
+                let (turn, root) = (heavier * delta, delta.hypot(o));
+                if turn >= 0.0 {
+                    0.5 * (heavier.abs() * root + turn)
+                } else {
+                    0.5 * heavier.abs() * o * o / (root + delta.abs())
+                }
+            } else {
+                let (d, h) = (bi + bk, 2.0 * o);
+                let weight = weights[i] + weights[k];
+                let size = (bi.abs() + bk.abs() + h.abs()).max(noise[i] + noise[k]);
+                if weight == 0.0 || o == 0.0 {
+                    0.0
+                } else if d - h.abs() < -RECESSION_TOLERANCE * size {
+                    f64::INFINITY
+                } else {
+                    let root = ((d - h.abs()) * (d + h.abs())).max(0.0).sqrt();
+                    0.25 * weight * h * h / (d + root)
+                }
+            };
+            if decrease > gap.decrease {
+                (gap.decrease, gap.pair) = (decrease, Some((i, k)));
+            }
+        }
+    }
+    gap
+}
+
+/// Rows per group; pairs are visited group against group.
+const GROUP: usize = 32;
+
+/// What the pairs of rows could do.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Survey {
+    /// The largest decrease and its pair.
+    pub(super) gap: f64,
+    pub(super) pair: Option<(usize, usize)>,
+    /// Sum of dist(I, argmin)².
+    pub(super) distance: f64,
+    /// All pairs, and those of zero rows among them, which are not visited.
+    pub(super) pairs: u64,
+    pub(super) resting: u64,
+}
+
+/// Solves all pairs of rows and moves none: a sweep over groups that does not commit.
+pub(super) fn survey<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> Survey {
+    let (n, r) = x.dim();
+    let (active, zero): (Vec<usize>, Vec<usize>) =
+        (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
+    let groups: Vec<&[usize]> = active.chunks(GROUP).chain(zero.chunks(GROUP)).collect();
+    let options = PairOptions {
+        metric: problem.smooth.metric(),
+        ..PairOptions::default()
+    };
+    let serial = Threads::serial();
+    let parts = threads.map(active.len().div_ceil(GROUP), |first| {
+        let mut tracker = problem.smooth.tracker(x, &serial);
+        let mut scratch = Scratch::new(r);
+        let mut block = Block::new(r);
+        block.set_signature(problem.signature, None);
+        block.freeze(true);
+        let mut found = Outcome::default();
+        for second in first..groups.len() {
+            let (rest, pairs) = if first == second {
+                (&[][..], Pairs::All)
+            } else {
+                (groups[second], Pairs::Cross)
+            };
+            block.load(x, groups[first], rest);
+            tracker.fill(&mut block);
+            found.absorb(crate::simd::arch().dispatch(Sweep {
+                block: &mut block,
+                pairs,
+                penalty: problem.penalty,
+                options,
+                scratch: &mut scratch,
+            }));
+            if let Some(recession) = block.recession() {
+                (found.largest, found.best) = (f64::INFINITY, Some(recession.pair));
+                break;
+            }
+        }
+        found
+    });
+    let mut found = Outcome::default();
+    parts.into_iter().for_each(|part| found.absorb(part));
+    let count = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
+    Survey {
+        gap: found.largest,
+        pair: found.best.map(|(i, j)| (i.min(j), i.max(j))),
+        distance: found.distance,
+        pairs: count(n),
+        resting: count(zero.len()),
+    }
+}

@@ -1,0 +1,196 @@
+//! Pairs of columns: `X ← XV` for `½⟨X, CX⟩ + ⟨linear, X⟩` with any penalty that says what it is for Xᵀ.
+
+use ndarray::Array2;
+
+use super::columns::curvature_size;
+use super::ledger::Ledger;
+use super::mover::{Mover, Step};
+use super::point::Point;
+use super::rows::pair_work;
+use crate::block::{Block, ColumnSweep, Outcome};
+use crate::pair::{Recession, Scratch};
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::signature::Signature;
+use crate::threads::Threads;
+
+/// Entries of pairs of columns that are solved between two looks at the clock.
+const COLUMN_ENTRIES: usize = 1 << 19;
+
+/// The mover of columns by pairs.
+pub(super) struct ColumnPairs<P> {
+    penalty: P,
+    signs: Vec<f64>,
+    rapidity_bound: Option<f64>,
+    /// The proximal weight.
+    pub(super) alpha: f64,
+    /// Whether pairs are looked at and not moved.
+    pub(super) frozen: bool,
+    sweep: Option<PairSweep>,
+}
+
+impl<P> ColumnPairs<P> {
+    pub(super) fn new(penalty: P, signs: Vec<f64>, rapidity_bound: Option<f64>) -> Self {
+        Self {
+            penalty,
+            signs,
+            rapidity_bound,
+            alpha: 0.0,
+            frozen: false,
+            sweep: None,
+        }
+    }
+}
+
+/// A sweep over pairs of columns that is under way.
+pub(crate) struct PairSweep {
+    /// Xᵀ.
+    block: Block,
+    linear: Vec<f64>,
+    /// Size of C.
+    scale: f64,
+    pairs: Vec<(usize, usize)>,
+    /// Pairs that are done.
+    done: usize,
+}
+
+impl PairSweep {
+    /// A sweep from X, whose XᵀJX is diag(`signs`).
+    pub(crate) fn new<P: Penalty>(
+        problem: &Problem<'_, P>,
+        x: &Array2<f64>,
+        rapidity_bound: Option<f64>,
+        signs: &[f64],
+        threads: &Threads,
+    ) -> Self {
+        let r = x.ncols();
+        let (block, linear) = column_block(problem, x, rapidity_bound, signs, threads);
+        Self {
+            block,
+            linear,
+            scale: curvature_size(problem.smooth),
+            pairs: (0..r)
+                .flat_map(|i| (i + 1..r).map(move |j| (i, j)))
+                .collect(),
+            done: 0,
+        }
+    }
+
+    /// Solves up to `count` more pairs under the penalty of Xᵀ; `frozen`: they are looked at and not moved.
+    pub(crate) fn advance<P: Penalty>(
+        &mut self,
+        count: usize,
+        penalty: &P,
+        alpha: f64,
+        frozen: bool,
+    ) -> Outcome {
+        let from = self.done;
+        self.done = from.saturating_add(count).min(self.pairs.len());
+        self.block.freeze(frozen);
+        crate::simd::arch().dispatch(ColumnSweep {
+            scratch: &mut Scratch::new(self.block.columns()),
+            block: &mut self.block,
+            linear: &self.linear,
+            penalty,
+            scale: self.scale,
+            alpha,
+            pairs: &self.pairs[from..self.done],
+        })
+    }
+
+    /// A pair of columns along which F is unbounded below; the sweep stopped there.
+    pub(crate) fn recession(&self) -> Option<Recession> {
+        self.block.recession()
+    }
+
+    fn is_done(&self) -> bool {
+        self.done == self.pairs.len()
+    }
+
+    /// X.
+    fn x(&self) -> Array2<f64> {
+        let dim = (self.block.columns(), self.block.len());
+        Array2::from_shape_fn(dim, |(i, k)| self.block.row(k)[i])
+    }
+}
+
+/// Xᵀ with (CX)ᵀ beside it, and linearᵀ padded alike.
+fn column_block<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    rapidity_bound: Option<f64>,
+    signs: &[f64],
+    threads: &Threads,
+) -> (Block, Vec<f64>) {
+    let (n, r) = x.dim();
+    let signs: Vec<i8> = signs
+        .iter()
+        .map(|&s| if s > 0.0 { 1 } else { -1 })
+        .collect();
+    let mut block = Block::new(n);
+    if let Ok(signature) = Signature::new(&signs) {
+        block.set_signature(&signature, rapidity_bound);
+    }
+    let all: Vec<usize> = (0..r).collect();
+    block.load(x.t(), &all, &[]);
+    if signs.iter().any(|&s| s != signs[0]) {
+        let y = problem.smooth.apply(x.view(), threads);
+        for k in 0..r {
+            block
+                .gradient_row_mut(k)
+                .iter_mut()
+                .zip(y.column(k))
+                .for_each(|(t, &v)| *t = v);
+        }
+    }
+    let stride = block.stride();
+    let linear = problem.smooth.linear().map_or_else(Vec::new, |linear| {
+        let mut padded = vec![0.0; r * stride];
+        for (target, column) in padded.chunks_exact_mut(stride).zip(linear.columns()) {
+            target.iter_mut().zip(column).for_each(|(t, &v)| *t = v);
+        }
+        padded
+    });
+    (block, linear)
+}
+
+impl<P: Penalty> Mover<P> for ColumnPairs<P> {
+    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        let mut sweep = self.sweep.take().unwrap_or_else(|| {
+            let bound = self.rapidity_bound;
+            PairSweep::new(point.problem, &point.x, bound, &self.signs, point.threads)
+        });
+        let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
+        let outcome = sweep.advance(count, &self.penalty, self.alpha, self.frozen);
+        let work = outcome.visited as f64 * pair_work(point.problem);
+        ledger.visit(outcome.visited, work);
+        if let Some(recession) = sweep.recession() {
+            return Step::Unbounded(recession);
+        }
+        if self.frozen {
+            if outcome.largest > ledger.threshold() {
+                return Step::Found;
+            }
+        } else if outcome.updates > 0 {
+            point.replace(sweep.x());
+            ledger.lower(outcome.change, outcome.updates);
+        }
+        if point.diverges() {
+            return Step::Diverged;
+        }
+        if sweep.is_done() {
+            ledger.credit_sweep(sweep.pairs.len() as u64);
+            return Step::Pass;
+        }
+        self.sweep = Some(sweep);
+        Step::Within
+    }
+
+    fn begin(&mut self) {
+        self.sweep = None;
+    }
+
+    fn drop_proximal(&mut self) -> bool {
+        std::mem::take(&mut self.alpha) > 0.0
+    }
+}

@@ -1,0 +1,102 @@
+//! What a solve has reached and what it has cost.
+
+use std::time::Instant;
+
+use super::outcome::Record;
+use crate::pair::Recession;
+
+/// F, the counts, and the history of a solve.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(super) objective: f64,
+    pub(super) magnitude: f64,
+    tol: f64,
+    /// Pairs in a sweep.
+    pub(super) sweep: u64,
+    pub(super) visited: u64,
+    pub(super) updates: u64,
+    /// Pair visits by which sweeps of columns count for more than their pairs.
+    credit: u64,
+    /// Work done, see [`Options::max_work`](super::Options::max_work).
+    pub(super) work: f64,
+    /// What the pass under way has gained, and where it began.
+    gained: f64,
+    began: (u64, u64),
+    pub(super) recession: Option<Recession>,
+    pub(super) history: Vec<Record>,
+    pub(super) started: Instant,
+}
+
+impl Ledger {
+    /// For a solve of n rows that begins now.
+    pub(super) fn new(n: usize, tol: f64) -> Self {
+        let n = n as u64;
+        Self {
+            objective: f64::INFINITY,
+            magnitude: 0.0,
+            tol,
+            sweep: n * (n - 1) / 2,
+            visited: 0,
+            updates: 0,
+            credit: 0,
+            work: 0.0,
+            gained: 0.0,
+            began: (0, 0),
+            recession: None,
+            history: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// F at the point.
+    pub fn objective(&self) -> f64 {
+        self.objective
+    }
+
+    /// The decrease that counts as none, `tol` times the [magnitude](crate::Problem::magnitude) of F: what is
+    /// below the rounding of F never is one.
+    pub fn threshold(&self) -> f64 {
+        self.tol.max(f64::EPSILON) * self.magnitude
+    }
+
+    /// Takes note of pairs that were solved or proved to rest, and of what that cost in multiply-adds of a
+    /// matrix product.
+    pub fn visit(&mut self, pairs: u64, work: f64) {
+        self.visited += pairs;
+        self.work += work;
+    }
+
+    /// Takes over the change of F by accepted moves. What a pass gained is the sum of these: the difference of
+    /// two evaluations is lost in the rounding of a large constant.
+    pub(super) fn lower(&mut self, change: f64, updates: u64) {
+        self.objective += change;
+        self.gained += change;
+        self.updates += updates;
+    }
+
+    /// Counts a pass over `pairs` pairs as a sweep.
+    pub(super) fn credit_sweep(&mut self, pairs: u64) {
+        self.credit += self.sweep.saturating_sub(pairs);
+    }
+
+    /// Sweeps made.
+    pub(super) fn sweeps(&self) -> u64 {
+        (self.visited + self.credit) / self.sweep
+    }
+
+    /// Whether as many pairs were visited in this pass as there are.
+    pub(super) fn has_swept(&self) -> bool {
+        self.visited + self.credit >= self.began.0 + self.sweep
+    }
+
+    /// Ends the pass: what it gained, and whether anything moved.
+    pub(super) fn end_pass(&mut self) -> (f64, bool) {
+        let moved = self.updates > self.began.1;
+        self.began = (self.visited + self.credit, self.updates);
+        (-std::mem::take(&mut self.gained), moved)
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,220 @@
+//! The iterate, and what has to follow it.
+
+use ndarray::{Array2, ArrayView2};
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::ledger::Ledger;
+use super::{DIVERGENCE, MIXED_REPAIR_THRESHOLD};
+use crate::block::Block;
+use crate::manifold::{self, REPAIR_THRESHOLD, project_onto_pattern};
+use crate::objective::Tracker;
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::rows::change;
+use crate::threads::Threads;
+
+/// X, the XᵀJX it keeps, and f's follower.
+pub struct Point<'a, P: Penalty> {
+    pub(super) problem: &'a Problem<'a, P>,
+    pub(super) threads: &'a Threads,
+    pub(super) rng: Xoshiro256PlusPlus,
+    pub(super) x: Array2<f64>,
+    k0: Array2<f64>,
+    /// What f is all over the constraint, see [`Problem::constant`].
+    constant: f64,
+    pub(super) tracker: Box<dyn Tracker + 'a>,
+    /// Whether the tracker has followed moves since it was evaluated, and whether X moved without it.
+    updated: bool,
+    stale: bool,
+    /// Counts what invalidates copies of rows of X and of the gradient, except moves of blocks.
+    pub(super) version: u64,
+    /// The last point of a mixed signature that was not diverging.
+    good: Option<Array2<f64>>,
+    divergence: f64,
+}
+
+fn mean_square(x: &Array2<f64>) -> f64 {
+    x.iter().map(|v| v * v).sum::<f64>() / x.nrows() as f64
+}
+
+impl<'a, P: Penalty> Point<'a, P> {
+    pub(super) fn new(
+        problem: &'a Problem<'a, P>,
+        x0: Array2<f64>,
+        seed: u64,
+        threads: &'a Threads,
+    ) -> Self {
+        let x = x0.as_standard_layout().into_owned();
+        let k0 = manifold::start_constraint(x.view(), problem.signature);
+        Self {
+            problem,
+            threads,
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            tracker: problem.smooth.tracker(x.view(), threads),
+            constant: problem.constant(k0.view()),
+            k0,
+            updated: false,
+            stale: false,
+            version: 0,
+            good: (!problem.signature.is_definite()).then(|| x.clone()),
+            divergence: DIVERGENCE * mean_square(&x).max(1.0),
+            x,
+        }
+    }
+
+    /// X, n×r.
+    pub fn x(&self) -> ArrayView2<'_, f64> {
+        self.x.view()
+    }
+
+    pub(super) fn into_x(self) -> Array2<f64> {
+        self.x
+    }
+
+    /// What is minimised.
+    pub fn problem(&self) -> &'a Problem<'a, P> {
+        self.problem
+    }
+
+    /// The XᵀJX that is kept, r×r.
+    pub fn constraint(&self) -> ArrayView2<'_, f64> {
+        self.k0.view()
+    }
+
+    /// ∇f(X), n×r.
+    pub fn gradient(&mut self) -> Array2<f64> {
+        self.refresh_if_stale();
+        self.tracker.gradient(self.threads)
+    }
+
+    /// ‖XᵀJX − K‖_F plus the distance from the penalty's domain.
+    pub fn feasibility(&self) -> f64 {
+        manifold::drift(self.x.view(), self.problem.signature, self.k0.view())
+            + self.problem.penalty.infeasibility(self.x.view())
+    }
+
+    /// Moves to `x`, which has to keep XᵀJX, if F falls by more than its rounding; returns whether it does.
+    pub fn try_move(&mut self, x: Array2<f64>, ledger: &mut Ledger) -> bool {
+        let change = self.problem.objective(x.view(), self.threads) - ledger.objective;
+        if !(change < -f64::EPSILON * ledger.magnitude) {
+            return false;
+        }
+        self.replace(x);
+        ledger.lower(change, 1);
+        true
+    }
+
+    /// Moves to `x`; the tracker follows when it is needed.
+    pub(super) fn replace(&mut self, x: Array2<f64>) {
+        self.x = x;
+        self.stale = true;
+    }
+
+    /// Moves to `x`, which the tracker has been told.
+    pub(super) fn replace_tracked(&mut self, x: Array2<f64>) {
+        self.x = x;
+        self.updated = true;
+        self.version += 1;
+    }
+
+    /// Takes over the rows of a block that moved.
+    pub(super) fn commit(&mut self, block: &mut Block) {
+        for (k, &row) in block.rows.iter().enumerate() {
+            if block.has_moved(k) {
+                let target = self.x.row_mut(row);
+                target
+                    .into_iter()
+                    .zip(block.row(k))
+                    .for_each(|(x, &new)| *x = new);
+            }
+        }
+        block.collect_delta();
+        self.tracker.commit(block, self.threads);
+        self.updated = true;
+    }
+
+    /// Lets the objective follow moves that it was not told.
+    pub(super) fn refresh_if_stale(&mut self) {
+        if self.stale {
+            self.refresh();
+            self.version += 1;
+        }
+    }
+
+    /// Evaluates the tracker afresh, which removes the rounding of its updates.
+    pub(super) fn refresh(&mut self) {
+        self.tracker.refresh(self.x.view(), self.threads);
+        (self.stale, self.updated) = (false, false);
+    }
+
+    /// f and h at X.
+    pub(super) fn values(&self) -> (f64, f64) {
+        let x = self.x.view();
+        (self.tracker.value(x), self.problem.penalty.value(x))
+    }
+
+    /// Writes F and its magnitude into the ledger.
+    pub(super) fn evaluate(&self, ledger: &mut Ledger) {
+        let (smooth, penalty) = self.values();
+        ledger.objective = smooth + penalty;
+        ledger.magnitude = self.problem.magnitude(smooth, penalty, self.constant);
+    }
+
+    /// Evaluates everything afresh and repairs the drift of the constraint, if that does not raise what has been
+    /// reported.
+    pub(super) fn checkpoint(&mut self, ledger: &mut Ledger) {
+        if self.stale || self.updated {
+            self.refresh();
+        }
+        self.evaluate(ledger);
+        let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
+        let (signature, k0) = (self.problem.signature, self.k0.view());
+        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
+        let (threshold, size) = if signature.is_definite() {
+            (REPAIR_THRESHOLD, norm(&self.k0).sqrt())
+        } else {
+            (MIXED_REPAIR_THRESHOLD, norm(&self.x))
+        };
+        if manifold::drift(self.x.view(), signature, k0) <= threshold * size.max(1.0) {
+            return;
+        }
+        let ceiling = ledger
+            .history
+            .last()
+            .map_or(ledger.objective, |r| r.objective);
+        let dense = !signature.is_definite() && P::SMOOTH && manifold::signs_of(k0).is_some();
+        let project = if dense {
+            manifold::project_dense
+        } else {
+            project_onto_pattern
+        };
+        let mut repaired = project(&self.x, signature, k0);
+        for row in repaired.outer_iter_mut() {
+            change(row, |row| self.problem.penalty.tidy(row));
+        }
+        let tracker = self.problem.smooth.tracker(repaired.view(), self.threads);
+        let value = tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
+        if value <= ceiling {
+            self.tracker = tracker;
+            self.x = repaired;
+            self.version += 1;
+            self.evaluate(ledger);
+        }
+    }
+
+    /// Whether ‖X‖² has left every bound; X is the last good point then. Otherwise X is that point.
+    pub(super) fn diverges(&mut self) -> bool {
+        let Some(good) = &mut self.good else {
+            return false;
+        };
+        if mean_square(&self.x) <= self.divergence {
+            good.assign(&self.x);
+            return false;
+        }
+        self.x.assign(good);
+        // The tracker still belongs to the point that diverged.
+        self.stale = true;
+        true
+    }
+}

@@ -1,0 +1,395 @@
+//! Rows move: the working set chooses a block, its pairs are solved exactly, the block is committed.
+
+use ndarray::{Array2, ArrayView1, ArrayView2};
+
+use super::ledger::Ledger;
+use super::mover::{Mover, Step};
+use super::options::Options;
+use super::point::Point;
+use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
+use crate::objective::Tracker;
+use crate::pair::{Recession, Scratch};
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
+
+/// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
+const PAIR_WORK: (f64, f64) = (1500.0, 400.0);
+pub(super) const VISIT_WORK: f64 = 2.0;
+
+/// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
+/// unbounded below mostly is so along any of them.
+const PROBED_PAIRS: usize = 50;
+
+/// Inner sweeps over the pairs of a block of k > 2 rows, at most.
+const INNER_SWEEPS: usize = 50;
+
+/// Single pairs in a step: a look at the clock costs as much as a small one.
+const PAIRS_PER_STEP: usize = 8;
+
+/// Between two full sweeps of a sparse iterate, its nonzero rows are swept alone until such a sweep
+/// lowers F by less than this part of what the full one did, or [`SUPPORT_SWEEPS`] times.
+const SUPPORT_SHARE: f64 = 0.01;
+
+/// Sweeps over the nonzero rows between two full sweeps, at most.
+const SUPPORT_SWEEPS: usize = 100;
+
+/// Work of a pair: its solution, and its share of a block's curvature.
+pub(super) fn pair_work<P: Penalty>(problem: &Problem<'_, P>) -> f64 {
+    let smooth = problem.smooth;
+    let curvature = match smooth.dense() {
+        Some(_) => 1.0,
+        None => 0.5 * smooth.product_work() / smooth.rows() as f64,
+    };
+    PAIR_WORK.0 + PAIR_WORK.1 * problem.components as f64 + curvature
+}
+
+/// Sweeps over the nonzero rows since the last full one.
+#[derive(Default)]
+struct Support {
+    goal: f64,
+    sweeps: usize,
+    gained: f64,
+}
+
+/// The mover of rows by a working set.
+pub(super) struct Rows {
+    schedule: Schedule,
+    visit: Visit,
+    block: Block,
+    /// The version of the point that the block holds.
+    loaded: Option<u64>,
+    scratch: Scratch,
+    arch: pulp::Arch,
+    tiled: bool,
+    small_block: bool,
+    pairs_per_step: usize,
+    curvature: Curvature,
+    alpha: f64,
+    lipschitz: f64,
+    /// Whether pairs are looked at and not moved.
+    frozen: bool,
+    pair_work: f64,
+    support: Support,
+}
+
+impl Rows {
+    /// The rule that the options ask for; `alpha` is the proximal weight, `lipschitz` what WSS-OR majorises by.
+    pub(super) fn new<P: Penalty>(
+        point: &Point<'_, P>,
+        options: &Options,
+        alpha: f64,
+        lipschitz: f64,
+    ) -> Self {
+        let rule = options.working_set;
+        let single = options.block_size == 2;
+        let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
+        Self {
+            curvature: options.curvature,
+            alpha,
+            lipschitz,
+            small_block: rule != WorkingSet::Tiled && !single,
+            pairs_per_step: if single && chosen_freely {
+                PAIRS_PER_STEP
+            } else {
+                1
+            },
+            ..Self::with_rule(point, options, rule)
+        }
+    }
+
+    /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; `frozen`: nothing
+    /// moves.
+    pub(super) fn all_pairs<P: Penalty>(
+        point: &Point<'_, P>,
+        options: &Options,
+        frozen: bool,
+    ) -> Self {
+        let mut rows = Self::with_rule(point, options, WorkingSet::Tiled);
+        rows.frozen = frozen;
+        rows.block.freeze(frozen);
+        rows
+    }
+
+    fn with_rule<P: Penalty>(point: &Point<'_, P>, options: &Options, rule: WorkingSet) -> Self {
+        let (n, r) = point.x.dim();
+        let order = if point.tracker.keeps_lead() {
+            TileOrder::ByLead
+        } else {
+            TileOrder::RoundRobin
+        };
+        let mut block = Block::new(r);
+        block.set_signature(point.problem.signature, options.rapidity_bound);
+        Self {
+            schedule: Schedule::new(rule, n, options.block_size, options.tile, order)
+                .scoring(options.scored_pairs),
+            visit: Visit::default(),
+            block,
+            loaded: None,
+            scratch: Scratch::new(r),
+            arch: crate::simd::arch(),
+            tiled: rule == WorkingSet::Tiled,
+            small_block: false,
+            pairs_per_step: 1,
+            curvature: Curvature::Exact,
+            alpha: 0.0,
+            lipschitz: 0.0,
+            frozen: false,
+            pair_work: pair_work(point.problem),
+            support: Support::default(),
+        }
+    }
+
+    /// Looks for a pair of rows along which F is unbounded below, moving nothing: [`PROBED_PAIRS`] pairs of opposite
+    /// sign. They count as visited if one is found.
+    pub(super) fn probe<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Option<Recession> {
+        let (positive, negative): (Vec<usize>, Vec<usize>) =
+            (0..point.x.nrows()).partition(|&i| point.problem.signature.sign(i) > 0.0);
+        let (p, q) = (positive.len(), negative.len());
+        for k in 0..PROBED_PAIRS.min(p * q) {
+            let (a, b) = (k % p, (k % p + k / p) % q);
+            let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
+            self.block.load(point.x.view(), &[i], &[j]);
+            point.tracker.fill(&mut self.block);
+            self.sweep(Pairs::Cross, point.problem);
+            let found = self.block.recession();
+            if found.is_some() {
+                ledger.visit(k as u64 + 1, 0.0);
+                return found;
+            }
+        }
+        None
+    }
+
+    fn choose<P: Penalty>(&mut self, point: &mut Point<'_, P>) {
+        let mut scores = PointScores {
+            x: point.x.view(),
+            tracker: &*point.tracker,
+            penalty: point.problem.penalty,
+            rows: [Vec::new(), Vec::new()],
+            all: None,
+        };
+        self.schedule.next(
+            &mut self.visit,
+            point.x.view(),
+            &mut point.rng,
+            &mut scores,
+            self.lipschitz,
+            self.alpha,
+        );
+    }
+
+    /// Visits one block.
+    fn visit<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        self.choose(point);
+        let mut visited = self.visit.skipped;
+        if let Some(pairs) = self.visit.pairs {
+            let (lead, rest) = (&self.visit.lead, &self.visit.rest);
+            let rests =
+                |rows: &[usize]| (rows.iter()).all(|&i| point.x.row(i).iter().all(|&v| v == 0.0));
+            if pairs == Pairs::Cross && lead.len() == 1 && rests(lead) && rests(rest) {
+                visited += rest.len() as u64;
+            } else {
+                let outcome = self.solve(pairs, point, ledger);
+                visited += outcome.visited;
+                if let Some(recession) = self.block.recession() {
+                    ledger.visit(visited, 0.0);
+                    return Step::Unbounded(recession);
+                }
+                if self.frozen && outcome.largest > ledger.threshold() {
+                    ledger.visit(visited, 0.0);
+                    return Step::Found;
+                }
+            }
+        }
+        ledger.visit(visited, VISIT_WORK * visited as f64);
+        self.end_of_pass(ledger)
+    }
+
+    /// Solves the pairs of the chosen rows and commits what moved.
+    fn solve<P: Penalty>(
+        &mut self,
+        pairs: Pairs,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Outcome {
+        if self.visit.again && self.loaded == Some(point.version) {
+            self.block.rebase();
+        } else {
+            let (lead, rest) = (&self.visit.lead, &self.visit.rest);
+            self.block.load(point.x.view(), lead, rest);
+            point.tracker.fill(&mut self.block);
+            self.loaded = Some(point.version);
+        }
+        let outcome = self.sweep(pairs, point.problem);
+        // Pairs of zero rows are not solved.
+        let rows = self.block.len();
+        let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
+        let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
+        ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
+        if !self.frozen && outcome.updates > 0 {
+            point.commit(&mut self.block);
+            ledger.lower(outcome.change, outcome.updates);
+            self.support.gained -= outcome.change;
+        }
+        outcome
+    }
+
+    fn sweep<P: Penalty>(&mut self, pairs: Pairs, problem: &Problem<'_, P>) -> Outcome {
+        let options = PairOptions {
+            curvature: self.curvature,
+            alpha: self.alpha,
+            metric: problem.smooth.metric(),
+        };
+        let mut outcome = Outcome::default();
+        // A turn of all rows is orthogonal, so the rows have to be of one sign.
+        let (signs, rows) = (problem.signature, &self.block.rows);
+        let orthogonal =
+            signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
+        let small_block = self.small_block && rows.len() > 2;
+        if small_block && P::SMOOTH && orthogonal {
+            outcome = self.block.turn_all(options);
+            if options.curvature == Curvature::Scalar {
+                return outcome;
+            }
+        }
+        for _ in 0..if small_block { INNER_SWEEPS } else { 1 } {
+            let swept = self.arch.dispatch(Sweep {
+                block: &mut self.block,
+                pairs,
+                penalty: problem.penalty,
+                options,
+                scratch: &mut self.scratch,
+            });
+            outcome.absorb(swept);
+            if swept.updates == 0 {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Whether the last visit ended a pass.
+    fn end_of_pass(&mut self, ledger: &Ledger) -> Step {
+        if !self.tiled {
+            return if ledger.has_swept() {
+                Step::Pass
+            } else {
+                Step::Done
+            };
+        }
+        match self.schedule.ended() {
+            None => Step::Done,
+            Some(Pass::Full) => Step::Pass,
+            Some(Pass::Support) => {
+                let support = &mut self.support;
+                support.sweeps += 1;
+                let gained = std::mem::take(&mut support.gained);
+                if gained > support.goal && support.sweeps < SUPPORT_SWEEPS {
+                    self.schedule.restrict_to_support();
+                }
+                Step::Done
+            }
+        }
+    }
+}
+
+impl<P: Penalty> Mover<P> for Rows {
+    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        point.refresh_if_stale();
+        for _ in 1..self.pairs_per_step {
+            let step = self.visit(point, ledger);
+            if step != Step::Done {
+                return step;
+            }
+        }
+        self.visit(point, ledger)
+    }
+
+    fn begin(&mut self) {
+        self.loaded = None;
+    }
+
+    fn again(&mut self, decrease: f64, threshold: f64) {
+        if self.tiled && 2 * self.schedule.support() < self.schedule.rows() {
+            self.support = Support {
+                goal: (SUPPORT_SHARE * decrease).max(threshold),
+                ..Support::default()
+            };
+            self.schedule.restrict_to_support();
+        }
+    }
+
+    fn drop_proximal(&mut self) -> bool {
+        std::mem::take(&mut self.alpha) > 0.0
+    }
+
+    fn is_exhaustive(&self) -> bool {
+        let all = self.tiled || self.schedule.is_cyclic_over_pairs();
+        all && self.curvature == Curvature::Exact
+    }
+}
+
+/// Scores of pairs at the current point, for the greedy rules.
+struct PointScores<'a, P: Penalty> {
+    x: ArrayView2<'a, f64>,
+    tracker: &'a dyn Tracker,
+    penalty: &'a P,
+    rows: [Vec<f64>; 2],
+    /// All rows of Γ, where all pairs are scored.
+    all: Option<Array2<f64>>,
+}
+
+impl<P: Penalty> PointScores<'_, P> {
+    /// Row `row` of Γ.
+    fn subgradient(&self, row: usize, target: &mut [f64]) {
+        self.tracker.gradient_row(row, target);
+        for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {
+            *t += self.penalty.slope(row, k, v);
+        }
+    }
+}
+
+impl<P: Penalty> Scores for PointScores<'_, P> {
+    fn expect_all(&mut self) {
+        let mut all = Array2::zeros(self.x.dim());
+        for (row, mut target) in all.outer_iter_mut().enumerate() {
+            if let Some(target) = target.as_slice_mut() {
+                self.subgradient(row, target);
+            }
+        }
+        self.all = Some(all);
+    }
+
+    fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
+        let mut rows = std::mem::take(&mut self.rows);
+        for (target, row) in rows.iter_mut().zip([i, j]) {
+            target.resize(self.x.ncols(), 0.0);
+            match &self.all {
+                Some(all) => target
+                    .iter_mut()
+                    .zip(all.row(row))
+                    .for_each(|(t, &g)| *t = g),
+                None => self.subgradient(row, target),
+            }
+        }
+        self.rows = rows;
+        let (xi, xj) = (self.x.row(i), self.x.row(j));
+        let dot = |g: &[f64], x: ArrayView1<'_, f64>| -> f64 {
+            g.iter().zip(x).map(|(g, x)| g * x).sum()
+        };
+        (
+            [
+                dot(&self.rows[0], xi),
+                dot(&self.rows[0], xj),
+                dot(&self.rows[1], xi),
+                dot(&self.rows[1], xj),
+            ],
+            [xi.dot(&xi), xi.dot(&xj), xj.dot(&xj)],
+        )
+    }
+}
