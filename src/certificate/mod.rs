@@ -247,7 +247,7 @@ fn survey_groups<P: Penalty>(
     scratch: &mut Scratch,
 ) -> Survey {
     block.load(x, lead, rest);
-    tracker.fill(block);
+    tracker.fill(block.model());
     crate::simd::arch().dispatch(Visit {
         block,
         inside: rest.is_empty(),

@@ -83,7 +83,7 @@ pub fn row_gap<P: Penalty>(
     for i in 0..n {
         for j in i + 1..n {
             block.load(x, &[i], &[j]);
-            tracker.fill(&mut block);
+            tracker.fill(block.model());
             let outcome = arch.dispatch(crate::block::Sweep {
                 block: &mut block,
                 pairs: crate::block::Pairs::Cross,

@@ -481,7 +481,7 @@ impl<'a, P: Penalty> State<'a, P> {
             let (a, b) = (k % p, (k % p + k / p) % q);
             let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
             self.block.load(self.x.view(), &[i], &[j]);
-            self.tracker.fill(&mut self.block);
+            self.tracker.fill(self.block.model());
             self.sweep_block(Pairs::Cross);
             if let Some(recession) = self.block.recession() {
                 self.recession = Some(recession);
@@ -559,7 +559,7 @@ impl<'a, P: Penalty> State<'a, P> {
             self.block.rebase();
         } else {
             self.block.load(self.x.view(), lead, rest);
-            self.tracker.fill(&mut self.block);
+            self.tracker.fill(self.block.model());
             self.block_current = true;
         }
         let outcome = self.sweep_block(pairs);
@@ -586,8 +586,7 @@ impl<'a, P: Penalty> State<'a, P> {
                         .for_each(|(x, &new)| *x = new);
                 }
             }
-            self.block.collect_delta();
-            self.tracker.commit(&self.block, self.threads);
+            self.tracker.commit(self.block.moved(), self.threads);
             self.lower(outcome.change);
         }
         self.counts.absorb(outcome);
