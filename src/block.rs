@@ -14,6 +14,7 @@ mod proposal;
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
+use crate::objective::{BlockModel, Moved};
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
 
@@ -143,11 +144,6 @@ impl Block {
         &self.x[k * self.stride..k * self.stride + self.r]
     }
 
-    /// Row `k` of the block as it was loaded.
-    pub fn old_row(&self, k: usize) -> &[f64] {
-        &self.old[k * self.stride..k * self.stride + self.r]
-    }
-
     /// Whether row `k` has moved since it was loaded.
     pub fn has_moved(&self, k: usize) -> bool {
         self.moved[k]
@@ -174,8 +170,20 @@ impl Block {
         &mut self.curvature
     }
 
-    /// Collects which rows moved and by how much, for [`Block::moved_rows`] and [`Block::delta`].
-    pub fn collect_delta(&mut self) {
+    /// What the objective fills: gradient rows and curvature of the rows that were loaded.
+    pub fn model(&mut self) -> BlockModel<'_> {
+        BlockModel {
+            rows: &self.rows,
+            lead: self.lead,
+            columns: self.r,
+            stride: self.stride,
+            gradient: &mut self.gradient,
+            curvature: &mut self.curvature,
+        }
+    }
+
+    /// What the objective follows: the rows that moved since they were loaded.
+    pub fn moved(&mut self) -> Moved<'_> {
         self.delta_rows.clear();
         self.delta.clear();
         let stride = self.stride;
@@ -185,23 +193,22 @@ impl Block {
             let (new, old) = (&self.x[range.clone()], &self.old[range]);
             self.delta.extend(new.iter().zip(old).map(|(n, o)| n - o));
         }
+        Moved {
+            rows: &self.rows,
+            lead: self.lead,
+            columns: self.r,
+            stride: self.stride,
+            x: &self.x,
+            gradient: &self.gradient,
+            positions: &self.delta_rows,
+            delta: &self.delta,
+        }
     }
 
     /// Makes the rows as they are now those from which moves are counted.
     pub fn rebase(&mut self) {
         self.old.copy_from_slice(&self.x);
         self.moved.fill(false);
-    }
-
-    /// Positions in the block of the rows that moved.
-    pub fn moved_rows(&self) -> &[usize] {
-        &self.delta_rows
-    }
-
-    /// ΔX of the rows that moved, in the order of [`Block::moved_rows`].
-    pub fn delta(&self) -> ArrayView2<'_, f64> {
-        ArrayView2::from_shape((self.delta_rows.len(), self.r), &self.delta)
-            .expect("r entries for every row that moved")
     }
 }
 

@@ -64,7 +64,7 @@ fn allocations<P: Penalty>(penalty: &P, x: &Array2<f64>) -> usize {
             *c = if k % (n + 1) == 0 { -1.0 } else { 0.0 };
         }
         let outcome = sweep(&mut block, penalty, &mut scratch);
-        block.collect_delta();
+        block.moved();
         assert!(outcome.updates > 0, "the sweep must have something to do");
         counted = ALLOCATIONS.with(Cell::get) - before;
     }

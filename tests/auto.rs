@@ -3,6 +3,7 @@
 mod common;
 
 use ndarray::{Array1, Array2, array};
+use orthobcd::objective::{BlockModel, Moved};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::{
     Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Status, Threads,
@@ -462,20 +463,20 @@ impl orthobcd::objective::Tracker for QuarticTracker<'_> {
         0.25 * (&x - &self.f.target).mapv(|v| v.powi(4)).sum()
     }
 
-    fn fill(&mut self, block: &mut orthobcd::block::Block) {
-        let rows = block.rows.clone();
+    fn fill(&mut self, mut model: BlockModel<'_>) {
+        let rows = model.rows;
         for (k, &row) in rows.iter().enumerate() {
             for l in 0..rows.len() {
-                block.curvature_mut()[k * rows.len() + l] = if k == l { 48.0 } else { 0.0 };
+                model.curvature[k * rows.len() + l] = if k == l { 48.0 } else { 0.0 };
             }
-            self.gradient_row(row, block.gradient_row_mut(k));
+            self.gradient_row(row, model.gradient_row(k));
         }
     }
 
-    fn commit(&mut self, block: &orthobcd::block::Block, _: &Threads) {
-        for &k in block.moved_rows() {
-            let row = ndarray::ArrayView1::from(block.row(k));
-            self.x.row_mut(block.rows[k]).assign(&row);
+    fn commit(&mut self, moved: Moved<'_>, _: &Threads) {
+        for k in 0..moved.len() {
+            let row = ndarray::ArrayView1::from(moved.x(k));
+            self.x.row_mut(moved.row(k)).assign(&row);
         }
     }
 

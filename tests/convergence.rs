@@ -5,10 +5,9 @@
 use std::sync::Mutex;
 
 use ndarray::{Array2, ArrayView2};
-use orthobcd::block::Block;
 use orthobcd::certificate::row_gap;
 use orthobcd::hyperbolic::random_j_orthogonal;
-use orthobcd::objective::Tracker;
+use orthobcd::objective::{BlockModel, Moved, Tracker};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::{
     Curvature, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status, Threads,
@@ -478,24 +477,23 @@ impl Tracker for SpyTracker<'_> {
         self.inner.value(x)
     }
 
-    fn fill(&mut self, block: &mut Block) {
-        self.inner.fill(block);
+    fn fill(&mut self, model: BlockModel<'_>) {
         self.spy.seen.lock().unwrap().push(Seen {
-            rows: block.rows.clone(),
+            rows: model.rows.to_vec(),
             x: self.x.clone(),
             after: self.x.clone(),
         });
+        self.inner.fill(model);
     }
 
-    fn commit(&mut self, block: &Block, threads: &Threads) {
-        self.inner.commit(block, threads);
-        for &k in block.moved_rows() {
-            let new = block.row(k).to_vec();
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
+        self.inner.commit(moved, threads);
+        for k in 0..moved.len() {
             self.x
-                .row_mut(block.rows[k])
+                .row_mut(moved.row(k))
                 .iter_mut()
-                .zip(new)
-                .for_each(|(x, v)| *x = v);
+                .zip(moved.x(k))
+                .for_each(|(x, &v)| *x = v);
         }
         if let Some(seen) = self.spy.seen.lock().unwrap().last_mut() {
             seen.after.assign(&self.x);

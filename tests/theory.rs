@@ -8,8 +8,7 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
-use orthobcd::block::Block;
-use orthobcd::objective::Tracker;
+use orthobcd::objective::{BlockModel, Moved, Tracker};
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
@@ -553,18 +552,19 @@ impl<P: Penalty> Tracker for WitnessTracker<'_, P> {
         self.inner.value(x)
     }
 
-    fn fill(&mut self, block: &mut Block) {
-        self.inner.fill(block);
+    fn fill(&mut self, model: BlockModel<'_>) {
+        self.inner.fill(model);
     }
 
-    fn commit(&mut self, block: &Block, threads: &Threads) {
-        self.inner.commit(block, threads);
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
+        self.inner.commit(moved, threads);
         let Self { x, w, gram, .. } = self;
-        for &k in block.moved_rows() {
-            let i = block.rows[k];
-            let new = ArrayView1::from(block.row(k));
+        for (k, step) in moved.delta().outer_iter().enumerate() {
+            let i = moved.row(k);
+            let new = ArrayView1::from(moved.x(k));
             let mut old = x.row_mut(i);
-            assert_eq!(old.as_slice().unwrap(), block.old_row(k), "row {i}");
+            let delta = &new - &old;
+            assert_eq!(delta, step, "row {i}");
             assert!(!self.witness.nonnegative || new.iter().all(|&v| v >= 0.0));
             let value =
                 |row: ArrayView1<'_, f64>| self.witness.penalty.value(row.insert_axis(Axis(0)));
@@ -573,7 +573,6 @@ impl<P: Penalty> Tracker for WitnessTracker<'_, P> {
                 row.scaled_add(n, &new);
                 row.scaled_add(-o, &old);
             }
-            let delta = &new - &old;
             for (mut row, &a) in w.outer_iter_mut().zip(self.witness.a.column(i)) {
                 row.scaled_add(a, &delta);
             }

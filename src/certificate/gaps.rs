@@ -192,7 +192,7 @@ pub(super) fn survey<P: Penalty>(
                 (groups[second], Pairs::Cross)
             };
             block.load(x, groups[first], rest);
-            tracker.fill(&mut block);
+            tracker.fill(block.model());
             found.absorb(crate::simd::arch().dispatch(Sweep {
                 block: &mut block,
                 pairs,

@@ -17,10 +17,9 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::{
-    GoOn, LARGEST, SMALLEST, SPREAD_STEPS, Smooth, Tracker, check_data, check_means, half_spread,
-    lanczos_bounds, lanczos_bounds_while, largest,
+    BlockModel, GoOn, LARGEST, Moved, SMALLEST, SPREAD_STEPS, Smooth, Tracker, check_data,
+    check_means, half_spread, lanczos_bounds, lanczos_bounds_while, largest,
 };
-use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -608,13 +607,11 @@ impl Tracker for GramTracker<'_> {
         0.5 * self.objective.scale * square
     }
 
-    fn fill(&mut self, block: &mut Block) {
+    fn fill(&mut self, mut model: BlockModel<'_>) {
         let objective = self.objective;
         let scale = objective.scale;
-        let b = block.len();
-        let lead = block.lead;
-        let r = block.columns();
-        let rows = std::mem::take(&mut block.rows);
+        let (rows, lead, r) = (model.rows, model.lead, model.columns());
+        let b = rows.len();
         let (lead_rows, rest) = rows.split_at(lead);
         let same = self.lead.rows == lead_rows;
 
@@ -649,7 +646,6 @@ impl Tracker for GramTracker<'_> {
                 )
             }
         };
-        let curvature = block.curvature_mut();
         for k in 0..b {
             for l in 0..b {
                 let product = match (k < lead, l < lead) {
@@ -658,14 +654,15 @@ impl Tracker for GramTracker<'_> {
                     (false, true) => cross[(k - lead) * lead + l],
                     (false, false) => inner[(k - lead) * (b - lead) + (l - lead)],
                 };
-                curvature[k * b + l] = scale * product + objective.center_entry(rows[k], rows[l]);
+                model.curvature[k * b + l] =
+                    scale * product + objective.center_entry(rows[k], rows[l]);
             }
         }
 
         // Gradient.
         let keep = same && self.lead.fresh;
         for (k, &row) in rows.iter().enumerate() {
-            let target = block.gradient_row_mut(k);
+            let target = model.gradient_row(k);
             if k < lead && keep {
                 target.copy_from_slice(&self.lead.gradient[k * r..(k + 1) * r]);
             } else {
@@ -676,14 +673,12 @@ impl Tracker for GramTracker<'_> {
             self.lead.rows.clear();
             self.lead.rows.extend_from_slice(lead_rows);
         }
-        block.rows = rows;
-        self.keep_lead_gradient(block);
+        self.keep_lead_gradient((lead, r), model.gradient, model.stride);
     }
 
-    fn commit(&mut self, block: &Block, _threads: &Threads) {
-        let (moved, delta) = (block.moved_rows(), block.delta());
-        for (&k, step) in moved.iter().zip(delta.outer_iter()) {
-            let row = block.rows[k];
+    fn commit(&mut self, moved: Moved<'_>, _threads: &Threads) {
+        for (k, step) in moved.delta().outer_iter().enumerate() {
+            let row = moved.row(k);
             match &self.objective.data {
                 Data::Dense(at) => {
                     for (mut w, &value) in self.w.view_mut().outer_iter_mut().zip(at.row(row)) {
@@ -703,7 +698,7 @@ impl Tracker for GramTracker<'_> {
             }
         }
         // The block kept the gradient of its own rows exact.
-        self.keep_lead_gradient(block);
+        self.keep_lead_gradient((moved.lead, moved.columns), moved.gradient, moved.stride);
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, _threads: &Threads) {
@@ -740,11 +735,10 @@ impl Tracker for GramTracker<'_> {
 }
 
 impl GramTracker<'_> {
-    fn keep_lead_gradient(&mut self, block: &Block) {
-        let (lead, r) = (block.lead, block.columns());
-        self.lead.gradient.resize(lead * r, 0.0);
-        for k in 0..lead {
-            self.lead.gradient[k * r..(k + 1) * r].copy_from_slice(block.gradient_row(k));
+    fn keep_lead_gradient(&mut self, (lead, r): (usize, usize), rows: &[f64], stride: usize) {
+        self.lead.gradient.clear();
+        for row in rows.chunks_exact(stride).take(lead) {
+            self.lead.gradient.extend_from_slice(&row[..r]);
         }
         self.lead.fresh = true;
     }

@@ -1,20 +1,21 @@
 //! Smooth objectives f and how they follow the rows that move.
 //!
 //! A [`Smooth`] objective is data; its [`Tracker`] is what must stay up to date as rows of X change (C X, A X):
-//! it fills a [`Block`] with gradient rows and curvature, and is told what moved.
+//! it fills a [`BlockModel`] with gradient rows and curvature, and is told what [moved](Moved).
 
 mod gram;
 mod quadratic;
+mod tracker;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
-use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::threads::Threads;
 
 pub use gram::{Data, GramQuadratic, SparseColumns};
 pub use quadratic::Quadratic;
 pub(crate) use quadratic::metric_bounds;
+pub use tracker::{BlockModel, Moved, Tracker};
 
 /// Asked on the way, from any thread, whether to go on.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -215,35 +216,6 @@ fn half_spread((low, high): (f64, f64), metric: Option<ArrayView2<'_, f64>>) -> 
 
 /// Lanczos steps for [`Smooth::spread`]: a weight needs few digits, and the set-up of a solve little time.
 const SPREAD_STEPS: usize = 12;
-
-/// The incremental side of a [`Smooth`] objective during one solve.
-pub trait Tracker: Send {
-    /// Whether consecutive blocks with the same lead rows are cheaper to fill.
-    fn keeps_lead(&self) -> bool {
-        false
-    }
-
-    /// f at the current X.
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64;
-
-    /// Fills gradient rows and curvature of a loaded block.
-    fn fill(&mut self, block: &mut Block);
-
-    /// Takes over the rows of the block that moved.
-    fn commit(&mut self, block: &Block, threads: &Threads);
-
-    /// Takes over a change of all rows.
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads);
-
-    /// One row of ∇f at the current X.
-    fn gradient_row(&self, row: usize, target: &mut [f64]);
-
-    /// ∇f at the current X.
-    fn gradient(&self, threads: &Threads) -> Array2<f64>;
-
-    /// Evaluates everything afresh at `x`, which removes the rounding of the updates.
-    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads);
-}
 
 /// Bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with
 /// full reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual

@@ -9,10 +9,9 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::{
-    GoOn, LARGEST, SPREAD_STEPS, Smooth, Tracker, check_coefficients, check_data, half_spread,
-    lanczos_bounds, lanczos_bounds_while, largest,
+    BlockModel, GoOn, LARGEST, Moved, SPREAD_STEPS, Smooth, Tracker, check_coefficients,
+    check_data, half_spread, lanczos_bounds, lanczos_bounds_while, largest,
 };
-use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -285,20 +284,16 @@ impl Tracker for QuadraticTracker<'_> {
         0.5 * quadratic + linear
     }
 
-    fn fill(&mut self, block: &mut Block) {
-        let rows = std::mem::take(&mut block.rows);
-        let b = rows.len();
+    fn fill(&mut self, mut model: BlockModel<'_>) {
+        let (rows, b) = (model.rows, model.rows.len());
         for (k, &row) in rows.iter().enumerate() {
             let c = self.objective.c.row(row);
-            for (target, &column) in block.curvature_mut()[k * b..(k + 1) * b]
-                .iter_mut()
-                .zip(&rows)
-            {
+            let curvature = &mut model.curvature[k * b..(k + 1) * b];
+            for (target, &column) in curvature.iter_mut().zip(rows) {
                 *target = c[column];
             }
-            self.gradient_row(row, block.gradient_row_mut(k));
+            self.gradient_row(row, model.gradient_row(k));
         }
-        block.rows = rows;
     }
 
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
@@ -318,8 +313,8 @@ impl Tracker for QuadraticTracker<'_> {
         }
     }
 
-    fn commit(&mut self, block: &Block, threads: &Threads) {
-        let (moved, delta) = (block.moved_rows(), block.delta());
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
+        let delta = moved.delta();
         let (n, r) = self.y.dim();
         let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
         let c = &self.objective.c;
@@ -328,8 +323,8 @@ impl Tracker for QuadraticTracker<'_> {
             let dense = moved.len() <= 4 && nonzero * 2 > delta.len();
             threads.for_chunks(y, CHUNK_ROWS * r, n * nonzero, |piece, target| {
                 let from = piece * CHUNK_ROWS;
-                for (step, &k) in delta.outer_iter().zip(moved) {
-                    let row = &c.row_slice(block.rows[k])[from..from + target.len() / r];
+                for (k, step) in delta.outer_iter().enumerate() {
+                    let row = &c.row_slice(moved.row(k))[from..from + target.len() / r];
                     if dense {
                         for (y, &c) in target.chunks_exact_mut(r).zip(row) {
                             for (y, &d) in y.iter_mut().zip(step) {
@@ -353,8 +348,8 @@ impl Tracker for QuadraticTracker<'_> {
         if self.panel.dim() != (moved.len(), n) {
             self.panel = Array2::zeros((moved.len(), n));
         }
-        for (mut target, &k) in self.panel.outer_iter_mut().zip(moved) {
-            target.assign(&c.row(block.rows[k]));
+        for (k, mut target) in self.panel.outer_iter_mut().enumerate() {
+            target.assign(&c.row(moved.row(k)));
         }
         let panel = self.panel.view();
         threads.for_chunks(y, CHUNK_ROWS * r, n * delta.len(), |piece, target| {

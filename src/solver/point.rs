@@ -129,8 +129,7 @@ impl<'a, P: Penalty> Point<'a, P> {
                     .for_each(|(x, &new)| *x = new);
             }
         }
-        block.collect_delta();
-        self.tracker.commit(block, self.threads);
+        self.tracker.commit(block.moved(), self.threads);
         self.updated = true;
     }
 

@@ -154,7 +154,7 @@ impl Rows {
             let (a, b) = (k % p, (k % p + k / p) % q);
             let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
             self.block.load(point.x.view(), &[i], &[j]);
-            point.tracker.fill(&mut self.block);
+            point.tracker.fill(self.block.model());
             self.sweep(Pairs::Cross, point.problem);
             let found = self.block.recession();
             if found.is_some() {
@@ -222,7 +222,7 @@ impl Rows {
         } else {
             let (lead, rest) = (&self.visit.lead, &self.visit.rest);
             self.block.load(point.x.view(), lead, rest);
-            point.tracker.fill(&mut self.block);
+            point.tracker.fill(self.block.model());
             self.loaded = Some(point.version);
         }
         let outcome = self.sweep(pairs, point.problem);
