@@ -6,8 +6,8 @@ use ndarray::{Array1, Array2, s};
 use orthobcd::hyperbolic::{column_gap, hyperbolic_cs, random_j_orthogonal, row_gap, stationarity};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
-    MIXED_REPAIR_THRESHOLD, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status,
-    Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
+    MIXED_REPAIR_THRESHOLD, Objective, Options, Problem, Quadratic, Side, Signature, Solution,
+    Status, Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -54,7 +54,7 @@ fn infimum(m: &Array2<f64>, signature: &Signature) -> f64 {
 }
 
 fn solve<P: Penalty>(
-    smooth: &dyn Smooth,
+    smooth: &dyn Objective,
     penalty: &P,
     signature: &Signature,
     x0: &Array2<f64>,

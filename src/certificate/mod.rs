@@ -21,7 +21,7 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::hyperbolic;
 use crate::manifold::{drift, start_constraint};
-use crate::objective::{Tracker, require_quadratic};
+use crate::objective::{QuadraticForm, Tracker};
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -110,7 +110,7 @@ pub fn certify<P: Penalty>(
     threads: &Threads,
 ) -> Result<Certificate> {
     problem.check()?;
-    require_quadratic(problem.smooth)?;
+    let form = problem.quadratic()?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
         return Err(Error::invalid(
@@ -157,7 +157,7 @@ pub fn certify<P: Penalty>(
     if signature.is_definite() {
         let (active, zero): (Vec<usize>, Vec<usize>) =
             (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
-        let found = survey(problem, x.view(), &active, &zero, threads);
+        let found = survey((problem, form), x.view(), &active, &zero, threads);
         let count = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
         certificate.pairs = count(n);
         certificate.block2_gap = found.gap;
@@ -200,7 +200,7 @@ impl Survey {
 
 /// Visits all pairs with at least one nonzero row.
 fn survey<P: Penalty>(
-    problem: &Problem<'_, P>,
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     x: ArrayView2<'_, f64>,
     active: &[usize],
     zero: &[usize],
@@ -210,7 +210,7 @@ fn survey<P: Penalty>(
     let leads = active.len().div_ceil(GROUP);
     let serial = Threads::serial();
     let parts = threads.map(leads, |first| {
-        let mut tracker = problem.smooth.tracker(x, &serial);
+        let mut tracker = form.tracker(x, &serial);
         let mut block = Block::new(x.ncols());
         let mut scratch = Scratch::new(x.ncols());
         let mut found = Survey::default();
@@ -221,7 +221,7 @@ fn survey<P: Penalty>(
                 groups[second]
             };
             found.absorb(survey_groups(
-                problem,
+                (problem.penalty, form.metric()),
                 x,
                 groups[first],
                 rest,
@@ -238,7 +238,7 @@ fn survey<P: Penalty>(
 }
 
 fn survey_groups<P: Penalty>(
-    problem: &Problem<'_, P>,
+    (penalty, metric): (&P, Option<ArrayView2<'_, f64>>),
     x: ArrayView2<'_, f64>,
     lead: &[usize],
     rest: &[usize],
@@ -251,8 +251,8 @@ fn survey_groups<P: Penalty>(
     crate::simd::arch().dispatch(Visit {
         block,
         inside: rest.is_empty(),
-        penalty: problem.penalty,
-        metric: problem.smooth.metric(),
+        penalty,
+        metric,
         scratch,
     })
 }

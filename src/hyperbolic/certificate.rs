@@ -19,7 +19,7 @@ use crate::threads::Threads;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gap {
     /// The decrease, at least zero; infinite if a pair is unbounded below, NaN if X does not fit the
-    /// problem.
+    /// problem or f is not quadratic.
     pub decrease: f64,
     /// The pair of rows, or of columns.
     pub pair: Option<(usize, usize)>,
@@ -61,20 +61,23 @@ pub fn row_gap<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Gap {
-    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
-        return Gap {
-            decrease: f64::NAN,
-            ..Gap::default()
-        };
-    }
+    let form = match problem.smooth.quadratic() {
+        Some(form) if fits(problem, x) => form,
+        _ => {
+            return Gap {
+                decrease: f64::NAN,
+                ..Gap::default()
+            };
+        }
+    };
     let n = x.nrows();
     let options = PairOptions {
         curvature: crate::Curvature::Exact,
         alpha: 0.0,
-        metric: problem.smooth.metric(),
+        metric: form.metric(),
         floor: 0.0,
     };
-    let mut tracker = problem.smooth.tracker(x, threads);
+    let mut tracker = form.tracker(x, threads);
     let mut gap = Gap::default();
     let mut scratch = Scratch::new(x.ncols());
     let mut block = Block::new(x.ncols());
@@ -113,8 +116,12 @@ pub fn column_gap<P: Penalty>(
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Option<Gap> {
-    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
-        return None;
-    }
-    column_pairs_gap(problem, x, threads)
+    let form = problem.smooth.quadratic()?;
+    fits(problem, x.view())
+        .then(|| column_pairs_gap((problem, form), x, threads))
+        .flatten()
+}
+
+fn fits<P: Penalty>(problem: &Problem<'_, P>, x: ArrayView2<'_, f64>) -> bool {
+    problem.check().is_ok() && x.dim() == (problem.smooth.rows(), problem.components)
 }

@@ -8,7 +8,7 @@ use crate::block::{Block, ColumnSweep, Outcome};
 use crate::error::{Error, Result};
 use crate::hyperbolic::{ColumnJacobi, Gap, trace_gap};
 use crate::manifold;
-use crate::objective::Smooth;
+use crate::objective::QuadraticForm;
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -73,26 +73,18 @@ fn all_pairs(r: usize) -> Vec<(usize, usize)> {
 
 /// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
 fn method<P: Penalty>(
-    problem: &Problem<'_, P>,
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     k: ArrayView2<'_, f64>,
 ) -> std::result::Result<(Method<P>, Vec<f64>), &'static str> {
     let Some(signs) = manifold::signs_of(k) else {
         return Err("moves only rows here: columns move only where XᵀJX is diag(±1)");
     };
-    let smooth = problem.smooth;
-    if P::SMOOTH && smooth.linear().is_none() {
-        let weights = match smooth.metric() {
-            None => Some(vec![1.0; problem.components]),
-            Some(metric) => metric
-                .indexed_iter()
-                .all(|((i, j), &v)| if i == j { v >= 0.0 } else { v == 0.0 })
-                .then(|| metric.diag().to_vec()),
-        };
-        if let Some(weights) = weights {
-            return Ok((Method::Trace(weights), signs));
-        }
+    if P::SMOOTH
+        && let Some(weights) = form.trace_weights(problem.components)
+    {
+        return Ok((Method::Trace(weights), signs));
     }
-    if smooth.metric().is_some() {
+    if form.metric().is_some() {
         return Err(
             "moves only rows here: columns move with D = I, or without a penalty and linear term \
              for a diagonal D ≥ 0",
@@ -107,7 +99,7 @@ fn method<P: Penalty>(
 impl<P: Penalty> Columns<P> {
     /// The column side if `side` asks for it and the problem allows it.
     pub(super) fn new(
-        problem: &Problem<'_, P>,
+        problem: (&Problem<'_, P>, &dyn QuadraticForm),
         k: ArrayView2<'_, f64>,
         side: Side,
     ) -> Result<Option<Self>> {
@@ -219,11 +211,11 @@ impl<P: Penalty> State<'_, P> {
                 let mut jacobi = columns.sweep.take().unwrap_or_else(|| {
                     ColumnJacobi::new(
                         self.x.view(),
-                        trace_matrix(self.problem, &self.x, self.threads),
+                        trace_matrix(self.form, &self.x, self.threads),
                         columns.signs.clone(),
                         weights.clone(),
                         self.options.rapidity_bound,
-                        size_of(self.problem.smooth),
+                        size_of(self.form),
                     )
                 });
                 let round = jacobi.step(self.threads);
@@ -251,7 +243,7 @@ impl<P: Penalty> State<'_, P> {
                 let mut under_way = columns.pairs.take().unwrap_or_else(|| {
                     let bound = self.options.rapidity_bound;
                     let (block, linear) =
-                        column_block(self.problem, &self.x, bound, &columns.signs, self.threads);
+                        column_block(self.form, &self.x, bound, &columns.signs, self.threads);
                     let pairs = all_pairs(self.x.ncols());
                     PairSweep {
                         block,
@@ -269,7 +261,7 @@ impl<P: Penalty> State<'_, P> {
                     block: &mut under_way.block,
                     linear: &under_way.linear,
                     penalty,
-                    scale: size_of(self.problem.smooth),
+                    scale: size_of(self.form),
                     alpha: self.alpha,
                     pairs: &under_way.pairs[from..under_way.done],
                     scratch: &mut scratch,
@@ -345,23 +337,19 @@ impl<P: Penalty> State<'_, P> {
 }
 
 /// XᵀCX.
-fn trace_matrix<P: Penalty>(
-    problem: &Problem<'_, P>,
-    x: &Array2<f64>,
-    threads: &Threads,
-) -> Array2<f64> {
-    let b = x.t().dot(&problem.smooth.apply(x.view(), threads));
+fn trace_matrix(form: &dyn QuadraticForm, x: &Array2<f64>, threads: &Threads) -> Array2<f64> {
+    let b = x.t().dot(&form.apply(x.view(), threads));
     (&b + &b.t()) * 0.5
 }
 
 /// The largest diagonal entry of C in magnitude.
-fn size_of(smooth: &dyn Smooth) -> f64 {
-    smooth.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
+fn size_of(form: &dyn QuadraticForm) -> f64 {
+    form.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
 }
 
 /// Xᵀ with (CX)ᵀ beside it, and linearᵀ padded alike.
-fn column_block<P: Penalty>(
-    problem: &Problem<'_, P>,
+fn column_block(
+    form: &dyn QuadraticForm,
     x: &Array2<f64>,
     rapidity_bound: Option<f64>,
     signs: &[f64],
@@ -379,7 +367,7 @@ fn column_block<P: Penalty>(
     let all: Vec<usize> = (0..r).collect();
     block.load(x.t(), &all, &[]);
     if signs.iter().any(|&s| s != signs[0]) {
-        let y = problem.smooth.apply(x.view(), threads);
+        let y = form.apply(x.view(), threads);
         for k in 0..r {
             block
                 .gradient_row_mut(k)
@@ -389,7 +377,7 @@ fn column_block<P: Penalty>(
         }
     }
     let stride = block.stride();
-    let linear = problem.smooth.linear().map_or_else(Vec::new, |linear| {
+    let linear = form.linear().map_or_else(Vec::new, |linear| {
         let mut padded = vec![0.0; r * stride];
         for (target, column) in padded.chunks_exact_mut(stride).zip(linear.columns()) {
             target.iter_mut().zip(column).for_each(|(t, &v)| *t = v);
@@ -402,28 +390,28 @@ fn column_block<P: Penalty>(
 /// The largest decrease that a pair of columns can make; see
 /// [`hyperbolic::column_gap`](crate::hyperbolic::column_gap).
 pub(crate) fn column_pairs_gap<P: Penalty>(
-    problem: &Problem<'_, P>,
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Option<Gap> {
     let k = manifold::start_constraint(x.view(), problem.signature);
-    let (how, signs) = method(problem, k.view()).ok()?;
+    let (how, signs) = method((problem, form), k.view()).ok()?;
     let penalty = match how {
         Method::Pairs(penalty) => penalty,
         Method::Trace(weights) => {
-            let b = trace_matrix(problem, x, threads);
-            let size = size_of(problem.smooth);
+            let b = trace_matrix(form, x, threads);
+            let size = size_of(form);
             let noise: Vec<f64> = x.columns().into_iter().map(|c| size * c.dot(&c)).collect();
             return Some(trace_gap(b.view(), &signs, &weights, &noise));
         }
     };
-    let (mut block, linear) = column_block(problem, x, None, &signs, threads);
+    let (mut block, linear) = column_block(form, x, None, &signs, threads);
     let mut scratch = Scratch::new(x.nrows());
     let (outcome, best): (Outcome, _) = crate::simd::arch().dispatch(ColumnSweep {
         block: &mut block,
         linear: &linear,
         penalty: &penalty,
-        scale: size_of(problem.smooth),
+        scale: size_of(form),
         alpha: 0.0,
         pairs: &all_pairs(x.ncols()),
         scratch: &mut scratch,

@@ -28,7 +28,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
 use crate::manifold::{self, REPAIR_THRESHOLD, project_onto_pattern};
-use crate::objective::Tracker;
+use crate::objective::{QuadraticForm, Tracker};
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -130,7 +130,8 @@ pub(crate) fn minimize_counting<P: Penalty>(
             "must be random, cyclic or tiled for a mixed signature",
         ));
     }
-    let mut state = State::new(problem, x0, options, threads)?;
+    let form = problem.quadratic()?;
+    let mut state = State::new((problem, form), x0, options, threads)?;
     let solution = state.run(monitor);
     Ok((solution, state.work))
 }
@@ -138,6 +139,7 @@ pub(crate) fn minimize_counting<P: Penalty>(
 /// Everything that changes during a solve.
 struct State<'a, P: Penalty> {
     problem: &'a Problem<'a, P>,
+    form: &'a dyn QuadraticForm,
     options: &'a Options,
     threads: &'a Threads,
     x: Array2<f64>,
@@ -183,7 +185,7 @@ struct State<'a, P: Penalty> {
 
 impl<'a, P: Penalty> State<'a, P> {
     fn new(
-        problem: &'a Problem<'a, P>,
+        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
         x0: Array2<f64>,
         options: &'a Options,
         threads: &'a Threads,
@@ -192,8 +194,8 @@ impl<'a, P: Penalty> State<'a, P> {
         let started = Instant::now();
         let x = x0.as_standard_layout().into_owned();
         let k0 = manifold::start_constraint(x.view(), problem.signature);
-        let tracker = problem.smooth.tracker(x.view(), threads);
-        let columns = columns::Columns::new(problem, k0.view(), options.side)?;
+        let tracker = form.tracker(x.view(), threads);
+        let columns = columns::Columns::new((problem, form), k0.view(), options.side)?;
         let turn = columns::Turn::new(options.side, columns.as_ref(), n);
         let mut block = Block::new(r);
         block.set_signature(problem.signature, options.rapidity_bound);
@@ -205,6 +207,7 @@ impl<'a, P: Penalty> State<'a, P> {
         };
         let mut state = Self {
             problem,
+            form,
             options,
             threads,
             tracker,
@@ -266,16 +269,15 @@ impl<'a, P: Penalty> State<'a, P> {
 
     /// What the spectrum of the Hessian says: left until there is time for a step.
     fn prepare(&mut self) {
-        let smooth = self.problem.smooth;
         if self.options.alpha > 0.0 {
-            self.alpha = self.options.alpha * smooth.spread();
+            self.alpha = self.options.alpha * self.form.spread();
         }
         if self.options.working_set == WorkingSet::WssOr {
             self.lipschitz = self.majoriser();
         }
         if self.options.update == Update::Jacobi {
             let upper = if self.options.adaptive {
-                smooth.hessian_bounds().1
+                self.form.hessian_bounds().1
             } else {
                 self.majoriser()
             };
@@ -288,11 +290,10 @@ impl<'a, P: Penalty> State<'a, P> {
     /// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
     /// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
     fn majoriser(&self) -> f64 {
-        let smooth = self.problem.smooth;
-        if self.problem.signature.is_definite() && smooth.metric().is_none() {
-            smooth.spectrum().1
+        if self.problem.signature.is_definite() && self.form.metric().is_none() {
+            self.form.bounds().1
         } else {
-            smooth.hessian_bounds().1
+            self.form.hessian_bounds().1
         }
     }
 
@@ -460,10 +461,9 @@ impl<'a, P: Penalty> State<'a, P> {
 
     /// Work of a pair: its solution, and its share of a block's curvature.
     fn pair_work(&self) -> f64 {
-        let smooth = self.problem.smooth;
-        let curvature = match smooth.dense() {
+        let curvature = match self.form.dense() {
             Some(_) => 1.0,
-            None => 0.5 * smooth.product_work() / smooth.rows() as f64,
+            None => 0.5 * self.form.product_work() / self.x.nrows() as f64,
         };
         PAIR_WORK.0 + PAIR_WORK.1 * self.problem.components as f64 + curvature
     }
@@ -596,7 +596,7 @@ impl<'a, P: Penalty> State<'a, P> {
         let options = PairOptions {
             curvature: self.curvature(),
             alpha: self.alpha,
-            metric: self.problem.smooth.metric(),
+            metric: self.form.metric(),
             floor: self.floor(),
         };
         let small_block = !self.tiled() && self.block.len() > 2;
@@ -663,7 +663,7 @@ impl<'a, P: Penalty> State<'a, P> {
             for row in repaired.outer_iter_mut() {
                 change(row, |row| self.problem.penalty.tidy(row));
             }
-            let mut tracker = self.problem.smooth.tracker(repaired.view(), self.threads);
+            let mut tracker = self.form.tracker(repaired.view(), self.threads);
             let value =
                 tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
             if value <= ceiling {
