@@ -20,7 +20,7 @@
 //!
 //! Input is checked where a solve, a certificate or an objective begins, and answered with an
 //! [`enum@Error`]. Inside ([`block`](mod@block), [`pair`], [`penalty`], [`working_set`] and the methods of the
-//! traits [`Smooth`], [`Tracker`](objective::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
+//! traits [`Objective`], [`QuadraticForm`], [`Tracker`](objective::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
 //! get right: those parts index like slices.
 //!
 //! The crate needs no Python; the Python package is the feature `python`.
@@ -56,7 +56,9 @@ pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub use manifold::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
-pub use objective::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
+pub use objective::{
+    Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
+};
 pub use problem::Problem;
 pub use signature::Signature;
 pub use simd::instructions;

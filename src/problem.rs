@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use crate::error::{Error, Result};
-use crate::objective::Smooth;
+use crate::objective::{Objective, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::threads::Threads;
@@ -12,7 +12,7 @@ use crate::threads::Threads;
 #[derive(Clone, Copy)]
 pub struct Problem<'a, P: Penalty> {
     /// f.
-    pub smooth: &'a dyn Smooth,
+    pub smooth: &'a dyn Objective,
     /// h.
     pub penalty: &'a P,
     /// J.
@@ -21,7 +21,7 @@ pub struct Problem<'a, P: Penalty> {
     pub components: usize,
 }
 
-impl<P: Penalty> Problem<'_, P> {
+impl<'a, P: Penalty> Problem<'a, P> {
     /// Checks that the parts fit together.
     ///
     /// # Errors
@@ -59,6 +59,19 @@ impl<P: Penalty> Problem<'_, P> {
         self.penalty.check(n, r)
     }
 
+    /// f as the quadratic form that it has to be here.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(crate) fn quadratic(&self) -> Result<&'a dyn QuadraticForm> {
+        self.smooth.quadratic().ok_or_else(|| {
+            Error::invalid(
+                "smooth",
+                "must be quadratic, and say so by Objective::quadratic",
+            )
+        })
+    }
+
     /// Checks a start.
     ///
     /// # Errors
@@ -93,15 +106,19 @@ impl<P: Penalty> Problem<'_, P> {
     }
 
     /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
-    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C.
+    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C. 0 for an f
+    /// that is not quadratic.
     pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
-        let diagonal = self.smooth.diagonal();
+        let Some(form) = self.smooth.quadratic() else {
+            return 0.0;
+        };
+        let diagonal = form.diagonal();
         let trace: f64 = diagonal
             .iter()
             .enumerate()
             .map(|(i, &c)| self.signature.sign(i) * c)
             .sum();
-        let weight = match self.smooth.metric() {
+        let weight = match form.metric() {
             None => k.diag().sum(),
             Some(metric) => (&metric * &k).sum(),
         };

@@ -30,11 +30,17 @@ impl Rows {
         self.0.as_slice_mut().expect(STANDARD)
     }
 
+    /// All entries, row by row.
+    #[inline(always)]
+    pub(crate) fn entries(&self) -> &[f64] {
+        self.0.as_slice().expect(STANDARD)
+    }
+
     /// Row `i`.
     #[inline(always)]
     pub(crate) fn row_slice(&self, i: usize) -> &[f64] {
         let columns = self.0.ncols();
-        &self.0.as_slice().expect(STANDARD)[i * columns..(i + 1) * columns]
+        &self.entries()[i * columns..(i + 1) * columns]
     }
 
     /// Row `i`.

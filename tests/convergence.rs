@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use ndarray::{Array2, ArrayView2};
 use orthobcd::certificate::row_gap;
 use orthobcd::hyperbolic::random_j_orthogonal;
-use orthobcd::objective::{BlockModel, Moved, Tracker};
+use orthobcd::objective::{BlockModel, GoOn, Moved, Spectrum, Tracker};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::{
-    Curvature, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status, Threads,
-    Unwatched, Update, WorkingSet, certify, linalg, minimize, start,
+    Curvature, Objective, Options, Problem, Quadratic, QuadraticForm, Side, Signature, Solution,
+    Status, Threads, Unwatched, Update, WorkingSet, certify, linalg, minimize, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -34,7 +34,7 @@ fn matrix(n: usize, seed: u64) -> Array2<f64> {
 }
 
 fn solve<P: Penalty>(
-    smooth: &dyn Smooth,
+    smooth: &dyn Objective,
     penalty: &P,
     x0: Array2<f64>,
     options: &Options,
@@ -442,25 +442,26 @@ struct SpyTracker<'a> {
     x: Array2<f64>,
 }
 
-impl Smooth for Spy {
-    fn rows(&self) -> usize {
-        self.inner.rows()
+impl QuadraticForm for Spy {
+    fn order(&self) -> usize {
+        self.inner.order()
     }
 
-    fn hessian_bounds(&self) -> (f64, f64) {
-        self.inner.hessian_bounds()
-    }
-
-    fn spectrum(&self) -> (f64, f64) {
-        self.inner.spectrum()
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        self.inner.apply_while(x, threads, go_on)
     }
 
     fn diagonal(&self) -> Vec<f64> {
         self.inner.diagonal()
     }
 
-    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
-        self.inner.apply(x, threads)
+    fn cache(&self) -> &Spectrum {
+        self.inner.cache()
     }
 
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {

@@ -6,10 +6,10 @@ use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Weights};
 use orthobcd::strategy::{minimize_at_count, top_diagonal, varimax};
 use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Transform};
 use orthobcd::{
-    Auto, Data, Factor, GramQuadratic, Options, Problem, Quadratic, Signature, Smooth,
-    SparseColumns, Threads, Unwatched, basis_factorization, certificate, certify,
-    connecting_factorization, constraint, drift, hyperbolic, linalg, minimize, minimize_auto,
-    project_onto_pattern, start,
+    Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic,
+    QuadraticForm, Signature, SparseColumns, Threads, Unwatched, basis_factorization, certificate,
+    certify, connecting_factorization, constraint, drift, hyperbolic, linalg, minimize,
+    minimize_auto, project_onto_pattern, start,
 };
 
 fn matrix(n: usize, r: usize, seed: u64) -> Array2<f64> {
@@ -68,12 +68,12 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
             "A {size}"
         );
         assert!(
-            Data::dense(linear.mapv(|v| v * size).view()).is_err(),
+            DenseColumns::new(linear.mapv(|v| v * size).view()).is_err(),
             "A {size}"
         );
-        let raw = Data::Dense(linear.mapv(|v| v * size));
-        assert!(GramQuadratic::new(raw, 1.0, None).is_err(), "A {size}");
-        let data = Data::dense(linear.view()).unwrap();
+        let raw = DenseColumns::from_transposed(linear.mapv(|v| v * size));
+        assert!(raw.is_err(), "A {size}");
+        let data = DenseColumns::new(linear.view()).unwrap();
         assert!(
             GramQuadratic::new(data, size, None).is_err(),
             "scale {size}"
@@ -121,7 +121,7 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         assert!(value.is_finite() && (value != 0.0) == (size != 0.0));
     }
     for size in [0.0, 1e-49, 1.0, 1e49] {
-        let data = Data::dense(linear.mapv(|v| v * size).view()).unwrap();
+        let data = DenseColumns::new(linear.mapv(|v| v * size).view()).unwrap();
         let smooth = GramQuadratic::new(data, -1.0, None).unwrap();
         let value = smooth.value(matrix(2, 2, 0).view(), &Threads::serial());
         assert!(value.is_finite() && (value != 0.0) == (size != 0.0));
@@ -420,9 +420,12 @@ fn large_means_cancel_nothing() {
     let mean = a.mean_axis(ndarray::Axis(0)).unwrap();
     let exact = centred(&a);
     // The means are rounded to 1e-8, which counts twice over: 1e-16.
-    let sparse = Data::Sparse(SparseColumns::new(m, starts, indices, values).unwrap());
-    for data in [Data::dense(a.view()).unwrap(), sparse] {
-        let smooth = GramQuadratic::new(data, -1.0, Some(mean.clone())).unwrap();
+    let dense = DenseColumns::new(a.view()).unwrap();
+    let sparse = SparseColumns::new(m, starts, indices, values).unwrap();
+    for smooth in [
+        GramQuadratic::new(dense, -1.0, Some(mean.clone())).unwrap(),
+        GramQuadratic::new(sparse, -1.0, Some(mean)).unwrap(),
+    ] {
         let c = -exact.t().dot(&exact);
         let size = c.diag().iter().fold(0.0f64, |s, v| s.max(v.abs()));
         for (k, value) in smooth.diagonal().iter().enumerate() {

@@ -7,8 +7,8 @@ use orthobcd::certificate::{column_gap, row_gap, stationarity};
 use orthobcd::hyperbolic::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use orthobcd::{
-    MIXED_REPAIR_THRESHOLD, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status,
-    Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
+    MIXED_REPAIR_THRESHOLD, Objective, Options, Problem, Quadratic, Side, Signature, Solution,
+    Status, Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -55,7 +55,7 @@ fn infimum(m: &Array2<f64>, signature: &Signature) -> f64 {
 }
 
 fn solve<P: Penalty>(
-    smooth: &dyn Smooth,
+    smooth: &dyn Objective,
     penalty: &P,
     signature: &Signature,
     x0: &Array2<f64>,

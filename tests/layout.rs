@@ -7,8 +7,8 @@ use orthobcd::ultrahyperbolic::{
     Transform, UltraE,
 };
 use orthobcd::{
-    Auto, Data, GramQuadratic, Options, Problem, Quadratic, Signature, Smooth, SparseColumns,
-    Threads, Unwatched, Update, WorkingSet, certify, minimize, minimize_auto, start,
+    Auto, Data, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic, Signature,
+    SparseColumns, Threads, Unwatched, Update, WorkingSet, certify, minimize, minimize_auto, start,
 };
 
 /// The same matrix in other layouts: by columns, both axes reversed, every second entry of a larger one.
@@ -47,7 +47,7 @@ fn csc(a: &Array2<f64>) -> SparseColumns {
 }
 
 /// Where every update ends from x0, what the default solver finds, and what the certificate says.
-fn answers<P: Penalty>(smooth: &dyn Smooth, penalty: &P, x0: &Array2<f64>) -> Vec<Array2<f64>> {
+fn answers<P: Penalty>(smooth: &dyn Objective, penalty: &P, x0: &Array2<f64>) -> Vec<Array2<f64>> {
     let signature = Signature::stiefel(x0.nrows());
     let problem = Problem {
         smooth,
@@ -118,17 +118,24 @@ fn data_and_means() {
     let mut reversed = mean.slice(s![..;-1]).to_owned();
     reversed.invert_axis(Axis(0));
     let x0 = start::random(n, r, 5);
-    let run = |data: Data, mean: &Array1<f64>, x0: &Array2<f64>| {
+    fn run(data: impl Data + 'static, mean: &Array1<f64>, x0: &Array2<f64>) -> Vec<Array2<f64>> {
         let smooth = GramQuadratic::new(data, -1.0, Some(mean.clone())).unwrap();
         answers(&smooth, &NoPenalty, x0)
-    };
-    let dense = run(Data::dense(a.view()).unwrap(), &mean, &x0);
-    let stored = run(Data::Dense(a.t().to_owned()), &mean, &x0);
-    let sparse = run(Data::Sparse(csc(&a)), &mean, &x0);
+    }
+    let dense = run(DenseColumns::new(a.view()).unwrap(), &mean, &x0);
+    let stored = run(
+        DenseColumns::from_transposed(a.t().to_owned()).unwrap(),
+        &mean,
+        &x0,
+    );
+    let sparse = run(csc(&a), &mean, &x0);
     assert_eq!(stored, dense);
     for (a, x0) in layouts(&a).iter().zip(&layouts(&x0)) {
-        assert_eq!(run(Data::dense(a.view()).unwrap(), &reversed, x0), dense);
-        assert_eq!(run(Data::Sparse(csc(a)), &reversed, x0), sparse);
+        assert_eq!(
+            run(DenseColumns::new(a.view()).unwrap(), &reversed, x0),
+            dense
+        );
+        assert_eq!(run(csc(a), &reversed, x0), sparse);
     }
 }
 

@@ -8,14 +8,15 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
-use orthobcd::objective::{BlockModel, Moved, Tracker};
+use orthobcd::objective::{BlockModel, GoOn, Moved, Spectrum, Tracker};
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::working_set::{guaranteed_decrease, violation};
 use orthobcd::{
-    Control, Data, GramQuadratic, Monitor, Options, Problem, Quadratic, Record, Signature, Smooth,
-    Solution, Threads, Unwatched, Update, WorkingSet, linalg, minimize, start,
+    Control, DenseColumns, GramQuadratic, Monitor, Objective, Options, Problem, Quadratic,
+    QuadraticForm, Record, Signature, Solution, Threads, Unwatched, Update, WorkingSet, linalg,
+    minimize, start,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -359,7 +360,7 @@ struct Auditor<'a, P: Penalty> {
 
 impl<'a, P: Penalty> Auditor<'a, P> {
     fn new(problem: &'a Problem<'a, P>, nonnegative: bool) -> Self {
-        let (low, high) = problem.smooth.hessian_bounds();
+        let (low, high) = problem.smooth.quadratic().unwrap().hessian_bounds();
         Self {
             curvature: high.max(-low),
             problem,
@@ -392,7 +393,7 @@ impl<P: Penalty> Monitor for Auditor<'_, P> {
 }
 
 fn audit<P: Penalty>(
-    smooth: &dyn Smooth,
+    smooth: &dyn Objective,
     penalty: &P,
     x0: Array2<f64>,
     options: &Options,
@@ -471,7 +472,12 @@ fn a_million_updates_do_not_drift() {
         false,
     );
     assert!(solution.iterations >= 1_000_000 && solution.updates > 100_000);
-    let gram = GramQuadratic::new(Data::dense(a.slice(s![..50, ..])).unwrap(), -1.0, None).unwrap();
+    let gram = GramQuadratic::new(
+        DenseColumns::new(a.slice(s![..50, ..])).unwrap(),
+        -1.0,
+        None,
+    )
+    .unwrap();
     let solution = audit(&gram, &NoPenalty, x0, &million(WorkingSet::Tiled), false);
     assert!(solution.iterations >= 1_000_000 && solution.updates > 100_000);
     let parts = start::partition(n, r, 0);
@@ -514,21 +520,26 @@ impl<P: Penalty> WitnessTracker<'_, P> {
     }
 }
 
-impl<P: Penalty> Smooth for Witness<'_, P> {
-    fn rows(&self) -> usize {
-        self.smooth.rows()
+impl<P: Penalty> QuadraticForm for Witness<'_, P> {
+    fn order(&self) -> usize {
+        self.smooth.order()
     }
 
-    fn hessian_bounds(&self) -> (f64, f64) {
-        self.smooth.hessian_bounds()
+    fn apply_while(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        self.smooth.apply_while(x, threads, go_on)
     }
 
     fn diagonal(&self) -> Vec<f64> {
         self.smooth.diagonal()
     }
 
-    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
-        self.smooth.apply(x, threads)
+    fn cache(&self) -> &Spectrum {
+        self.smooth.cache()
     }
 
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
@@ -623,7 +634,7 @@ fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool
     let n = x0.nrows();
     let a = gauss(&mut Xoshiro256PlusPlus::seed_from_u64(9), 25, n);
     let witness = Witness {
-        smooth: GramQuadratic::new(Data::dense(a.view()).unwrap(), -1.0, None).unwrap(),
+        smooth: GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap(),
         a,
         penalty,
         nonnegative,

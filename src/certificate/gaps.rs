@@ -8,6 +8,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
 use crate::manifold::{signed, start_constraint};
+use crate::objective::QuadraticForm;
 use crate::pair::{RECESSION_TOLERANCE, Scratch};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -19,7 +20,7 @@ use crate::threads::Threads;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gap {
     /// The decrease, at least zero; infinite if a pair is unbounded below, NaN if X does not fit the
-    /// problem.
+    /// problem or f is not quadratic.
     pub decrease: f64,
     /// The pair of rows, or of columns.
     pub pair: Option<(usize, usize)>,
@@ -61,13 +62,16 @@ pub fn row_gap<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Gap {
-    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
-        return Gap {
-            decrease: f64::NAN,
-            ..Gap::default()
-        };
-    }
-    let survey = survey(problem, x, threads);
+    let form = match problem.smooth.quadratic() {
+        Some(form) if fits(problem, x) => form,
+        _ => {
+            return Gap {
+                decrease: f64::NAN,
+                ..Gap::default()
+            };
+        }
+    };
+    let survey = survey((problem, form), x, threads);
     Gap {
         decrease: survey.gap,
         pair: survey.pair,
@@ -82,21 +86,22 @@ pub fn column_gap<P: Penalty>(
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Option<Gap> {
-    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
-        return None;
-    }
+    let form = problem
+        .smooth
+        .quadratic()
+        .filter(|_| fits(problem, x.view()))?;
     let k = start_constraint(x.view(), problem.signature);
-    let (how, signs) = column_method(problem, k.view()).ok()?;
+    let (how, signs) = column_method((problem, form), k.view()).ok()?;
     let penalty = match how {
         ColumnMethod::Pairs(penalty) => penalty,
         ColumnMethod::Trace(weights) => {
-            let b = trace_matrix(problem, x, threads);
-            let size = curvature_size(problem.smooth);
+            let b = trace_matrix(form, x, threads);
+            let size = curvature_size(form);
             let noise: Vec<f64> = x.columns().into_iter().map(|c| size * c.dot(&c)).collect();
             return Some(trace_gap(b.view(), &signs, &weights, &noise));
         }
     };
-    let mut sweep = PairSweep::new(problem, x, None, &signs, threads);
+    let mut sweep = PairSweep::new(form, x, None, &signs, threads);
     let outcome = sweep.advance(usize::MAX, &penalty, 0.0, true);
     let recession = sweep.recession();
     Some(Gap {
@@ -104,6 +109,10 @@ pub fn column_gap<P: Penalty>(
         pair: recession.map_or(outcome.best, |found| Some(found.pair)),
         pairs: outcome.visited,
     })
+}
+
+fn fits<P: Penalty>(problem: &Problem<'_, P>, x: ArrayView2<'_, f64>) -> bool {
+    problem.check().is_ok() && x.dim() == (problem.smooth.rows(), problem.components)
 }
 
 /// The largest decrease of `½ Σ w_k b_kk` that one pair of columns can make, B = XᵀCX; infinite if f is
@@ -165,7 +174,7 @@ pub(super) struct Survey {
 
 /// Solves all pairs of rows and moves none: a sweep over groups that does not commit.
 pub(super) fn survey<P: Penalty>(
-    problem: &Problem<'_, P>,
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Survey {
@@ -174,12 +183,12 @@ pub(super) fn survey<P: Penalty>(
         (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
     let groups: Vec<&[usize]> = active.chunks(GROUP).chain(zero.chunks(GROUP)).collect();
     let options = PairOptions {
-        metric: problem.smooth.metric(),
+        metric: form.metric(),
         ..PairOptions::default()
     };
     let serial = Threads::serial();
     let parts = threads.map(active.len().div_ceil(GROUP), |first| {
-        let mut tracker = problem.smooth.tracker(x, &serial);
+        let mut tracker = form.tracker(x, &serial);
         let mut scratch = Scratch::new(r);
         let mut block = Block::new(r);
         block.set_signature(problem.signature, None);

@@ -19,7 +19,6 @@ use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::manifold::{drift, start_constraint};
-use crate::objective::require_quadratic;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
@@ -103,7 +102,7 @@ pub fn certify<P: Penalty>(
     threads: &Threads,
 ) -> Result<Certificate> {
     problem.check()?;
-    require_quadratic(problem.smooth)?;
+    let form = problem.quadratic()?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
         return Err(Error::invalid(
@@ -147,7 +146,7 @@ pub fn certify<P: Penalty>(
         proved_pairs: 0,
         optimum: None,
     };
-    let rows = survey(problem, x.view(), threads);
+    let rows = survey((problem, form), x.view(), threads);
     (certificate.block2_gap, certificate.block2_pair) = (rows.gap, rows.pair);
     (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.resting);
     if signature.is_definite() {

@@ -15,7 +15,7 @@
 
 use ndarray::Array2;
 
-use crate::objective::GoOn;
+use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::{Form, Penalty, Weights};
 use crate::problem::Problem;
 use crate::threads::Threads;
@@ -49,12 +49,9 @@ fn large_lambda_optimum_while<P: Penalty>(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    let smooth = problem.smooth;
-    if problem.check().is_err()
-        || !smooth.is_quadratic()
-        || smooth.metric().is_some()
-        || smooth.linear().is_some()
-    {
+    problem.check().ok()?;
+    let form = problem.smooth.quadratic()?;
+    if !form.is_trace_form() {
         return None;
     }
     let (lambda, counts) = match problem.penalty.form() {
@@ -65,17 +62,17 @@ fn large_lambda_optimum_while<P: Penalty>(
     if !(lambda > 0.0) {
         return None;
     }
-    let (n, r) = (smooth.rows(), problem.components);
-    let diagonal = smooth.diagonal();
+    let (n, r) = (form.order(), problem.components);
+    let diagonal = form.diagonal();
     let top = top_rows(&diagonal, r);
     let value = lambda * r as f64 + 0.5 * top.iter().map(|&i| diagonal[i]).sum::<f64>();
     // The columns of the chosen rows refute most cases cheaply: the proof never tolerates more
     // than 2λ (ℓ0) or λ (ℓ1).
     let most = if counts { 2.0 * lambda } else { lambda };
-    if largest_off_diagonal(problem, &top, threads, go_on)? > most {
+    if largest_off_diagonal(form, &top, threads, go_on)? > most {
         return None;
     }
-    let (low, high) = smooth.spectrum_while(go_on)?;
+    let (low, high) = form.spectrum(go_on)?;
     let limit = if counts {
         most
     } else {
@@ -98,7 +95,7 @@ fn large_lambda_optimum_while<P: Penalty>(
     let rows: Vec<usize> = (0..n).collect();
     rows.chunks(PANEL)
         .all(|rows| {
-            largest_off_diagonal(problem, rows, threads, go_on).is_some_and(|found| found <= limit)
+            largest_off_diagonal(form, rows, threads, go_on).is_some_and(|found| found <= limit)
         })
         .then_some(value)
 }
@@ -110,7 +107,7 @@ pub(crate) const EXACT_SPECTRUM: usize = 1024;
 /// smooth problem half the sum of the r smallest eigenvalues of C (no linear term, no column
 /// metric), or the polar factor's value when C is a multiple of the identity (Procrustes).
 ///
-/// None too if `go_on` says no on the way, or the objective does not say that it is quadratic. Looks
+/// None too if `go_on` says no on the way, or the objective is not quadratic. Looks
 /// only at spectra of up to `rows` rows: a decomposition cannot be given up.
 pub(crate) fn known_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
@@ -121,39 +118,35 @@ pub(crate) fn known_optimum<P: Penalty>(
     if !matches!(problem.penalty.form(), Form::Zero) {
         return large_lambda_optimum_while(problem, threads, go_on);
     }
-    let smooth = problem.smooth;
-    if !smooth.is_quadratic() {
-        return None;
-    }
-    let c = smooth.dense()?;
-    if let Some(linear) = smooth.linear() {
+    let form = problem.smooth.quadratic()?;
+    let c = form.dense()?;
+    if let Some(linear) = form.linear() {
         let multiple = c[[0, 0]];
         let scalar = c
             .indexed_iter()
             .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
         return scalar.then(|| {
-            let columns = smooth
+            let columns = form
                 .metric()
                 .map_or(problem.components as f64, |d| d.diag().sum());
             let (_, singular, _) = crate::linalg::svd(linear);
             0.5 * multiple * columns - singular.sum()
         });
     }
-    (smooth.metric().is_none() && c.nrows() <= rows).then(|| {
+    (form.is_trace_form() && c.nrows() <= rows).then(|| {
         let (values, _) = crate::linalg::symmetric_eigen(c);
         0.5 * values.iter().take(problem.components).sum::<f64>()
     })
 }
 
 /// max |C_ij| over i in `rows` and j ≠ i; None if `go_on` says no.
-fn largest_off_diagonal<P: Penalty>(
-    problem: &Problem<'_, P>,
+fn largest_off_diagonal(
+    form: &dyn QuadraticForm,
     rows: &[usize],
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    let n = problem.smooth.rows();
-    if let Some(c) = problem.smooth.dense() {
+    if let Some(c) = form.dense() {
         let largest = |i: usize| {
             let row = c.row(i);
             let others = row.iter().enumerate().filter(|&(j, _)| j != i);
@@ -162,11 +155,11 @@ fn largest_off_diagonal<P: Penalty>(
         let found = rows.iter().fold(0.0f64, |m, &i| m.max(largest(i)));
         return go_on().then_some(found);
     }
-    let mut units = Array2::zeros((n, rows.len()));
+    let mut units = Array2::zeros((form.order(), rows.len()));
     for (k, &row) in rows.iter().enumerate() {
         units[[row, k]] = 1.0;
     }
-    let mut columns = problem.smooth.apply_while(units.view(), threads, go_on)?;
+    let mut columns = form.apply_while(units.view(), threads, go_on)?;
     for (k, &row) in rows.iter().enumerate() {
         columns[[row, k]] = 0.0;
     }

@@ -2,7 +2,7 @@ use ndarray::{Array2, array};
 use proptest::prelude::*;
 
 use super::*;
-use crate::objective::{Quadratic, Smooth};
+use crate::objective::{Objective, Quadratic};
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::signature::Signature;
 use crate::start;

@@ -1,20 +1,28 @@
-//! Smooth objectives f and how they follow the rows that move.
+//! Objectives f, by what they can do.
 //!
-//! A [`Smooth`] objective is data; its [`Tracker`] is what must stay up to date as rows of X change (C X, A X):
-//! it fills a [`BlockModel`] with gradient rows and curvature, and is told what [moved](Moved).
+//! Every [`Objective`] has a value and a gradient. A [`QuadraticForm`] `½⟨X, C X D⟩ + ⟨linear, X⟩` is solved exactly pair by
+//! pair: its [`Tracker`] keeps what must stay up to date as rows of X change (C X, A X), fills a [`BlockModel`] with
+//! gradient rows and curvature, and is told what [moved](Moved). [`Columns`] of C are to be had at every n.
 
+mod columns;
+mod data;
 mod gram;
 mod quadratic;
+mod spectrum;
 mod tracker;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use crate::error::{Error, Result};
 use crate::threads::Threads;
 
-pub use gram::{Data, GramQuadratic, SparseColumns};
+pub use columns::{Column, Columns};
+pub use data::{Data, DenseColumns, Inner, Products, SparseColumns};
+pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;
-pub(crate) use quadratic::metric_bounds;
+pub use spectrum::Spectrum;
+pub(crate) use spectrum::{lanczos_bounds, metric_bounds};
+use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 
 /// Asked on the way, from any thread, whether to go on.
@@ -82,9 +90,8 @@ pub(crate) fn check_coefficients(name: &'static str, size: f64) -> Result<()> {
     check_size(name, size, (SMALLEST, LARGEST))
 }
 
-/// A smooth function f of an n×r matrix whose change, when only the rows B move by E Z, is at most
-/// (for quadratics: exactly) `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ.
-pub trait Smooth: Send + Sync {
+/// A smooth function f of an n×r matrix.
+pub trait Objective: Send + Sync {
     /// Number of rows n.
     fn rows(&self) -> usize;
 
@@ -93,44 +100,46 @@ pub trait Smooth: Send + Sync {
         None
     }
 
-    /// The column metric D, if it is not the identity.
-    fn metric(&self) -> Option<ArrayView2<'_, f64>> {
+    /// f(x), and ∇f(x) into `gradient` (n×r).
+    fn value_and_gradient(
+        &self,
+        x: ArrayView2<'_, f64>,
+        gradient: ArrayViewMut2<'_, f64>,
+        threads: &Threads,
+    ) -> f64;
+
+    /// f(x).
+    fn value(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
+        self.value_and_gradient(x, Array2::zeros(x.dim()).view_mut(), threads)
+    }
+
+    /// ∇f(x), n×r.
+    fn gradient(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        let mut gradient = Array2::zeros(x.dim());
+        self.value_and_gradient(x, gradient.view_mut(), threads);
+        gradient
+    }
+
+    /// A Lipschitz constant of ∇f in the Frobenius norm, if one is known.
+    fn lipschitz(&self) -> Option<f64> {
         None
     }
 
-    /// Bounds (lower ≤ 0, upper ≥ 0) on the eigenvalues of the Hessian D ⊗ C. The largest of their
-    /// magnitudes is L_f; the upper one majorises f.
-    fn hessian_bounds(&self) -> (f64, f64);
-
-    /// Bounds on the smallest and largest eigenvalue of the row curvature C, of whatever sign. By
-    /// default [`hessian_bounds`](Smooth::hessian_bounds), which are that for D = I.
-    fn spectrum(&self) -> (f64, f64) {
-        self.hessian_bounds()
-    }
-
-    /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
-    /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
-    fn spread(&self) -> f64 {
-        half_spread(self.spectrum(), self.metric())
-    }
-
-    /// Diagonal of the row curvature C.
-    fn diagonal(&self) -> Vec<f64>;
-
-    /// C itself, if it is stored.
-    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+    /// f as a quadratic form, if it is one. Only such an objective is searched, certified or followed along a
+    /// path.
+    fn quadratic(&self) -> Option<&dyn QuadraticForm> {
         None
     }
+}
 
-    /// The row operator: C X.
-    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64>;
-
-    /// Whether f(X) = `½⟨X, C X D⟩ + ⟨linear, X⟩` with C, D and linear as the methods here give them. Only
-    /// an objective that says so is searched, certified or followed along a path: these take f to be
-    /// this formula, not only majorised by it.
-    fn is_quadratic(&self) -> bool {
-        false
-    }
+/// f(X) = `½⟨X, C X D⟩ + ⟨linear, X⟩` with symmetric C (n×n) and D (r×r, the identity unless given).
+///
+/// When only the rows B move by E Z, f changes by `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ. The
+/// order n, a product, the diagonal and a place for the spectrum are enough; value and gradient follow
+/// from them, and the type is an [`Objective`] by them.
+pub trait QuadraticForm: Objective {
+    /// Order n of C.
+    fn order(&self) -> usize;
 
     /// C X, given up (None) if `go_on` says no on the way: looked at often enough that this takes a few
     /// hundredths of a second.
@@ -139,18 +148,17 @@ pub trait Smooth: Send + Sync {
         x: ArrayView2<'_, f64>,
         threads: &Threads,
         go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
-        go_on().then(|| self.apply(x, threads))
-    }
+    ) -> Option<Array2<f64>>;
 
-    /// [`spectrum`](Smooth::spectrum), given up (None) if `go_on` says no on the way.
-    fn spectrum_while(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
-        go_on().then(|| self.spectrum())
-    }
+    /// Diagonal of C.
+    fn diagonal(&self) -> Vec<f64>;
 
-    /// Multiply-adds of C x for one column x.
-    fn product_work(&self) -> f64 {
-        (self.rows() as f64).powi(2)
+    /// Where the spectrum of C is kept once it has been computed.
+    fn cache(&self) -> &Spectrum;
+
+    /// The column metric D, if it is not the identity.
+    fn metric(&self) -> Option<ArrayView2<'_, f64>> {
+        None
     }
 
     /// The linear term, if there is one.
@@ -158,122 +166,127 @@ pub trait Smooth: Send + Sync {
         None
     }
 
-    /// What must stay up to date, evaluated at `x`.
-    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a>;
+    /// C itself, if it is stored.
+    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+        None
+    }
 
-    /// f(x).
+    /// Column `j` of C, n entries.
+    fn column(&self, j: usize, target: &mut [f64]) {
+        let mut unit = Array2::zeros((self.order(), 1));
+        unit[[j, 0]] = 1.0;
+        let image = self.apply(unit.view(), &Threads::serial());
+        target.iter_mut().zip(&image).for_each(|(t, &v)| *t = v);
+    }
+
+    /// Multiply-adds of C x for one column x.
+    fn product_work(&self) -> f64 {
+        (self.order() as f64).powi(2)
+    }
+
+    /// What must stay up to date, evaluated at `x`: by default Y = C X, which costs a column of C for each row
+    /// of a block.
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
+        Box::new(ImageTracker::new(self, x, threads))
+    }
+
+    /// C X.
+    fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
+        let product = self.apply_while(x, threads, &|| true);
+        product.unwrap_or_else(|| Array2::from_elem(x.dim(), f64::NAN))
+    }
+
+    /// Bounds on the smallest and largest eigenvalue of C, of whatever sign; given up (None) if `go_on` says no
+    /// on the way.
+    fn spectrum(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
+        let serial = Threads::serial();
+        self.cache()
+            .bounds(self.order(), |v| self.apply_while(v, &serial, go_on))
+    }
+
+    /// [`spectrum`](Self::spectrum), never given up.
+    fn bounds(&self) -> (f64, f64) {
+        self.spectrum(&|| true).unwrap_or((f64::NAN, f64::NAN))
+    }
+
+    /// Bounds (lower ≤ 0, upper ≥ 0) on the eigenvalues of the Hessian D ⊗ C. The largest of their
+    /// magnitudes is L_f; the upper one majorises f.
+    fn hessian_bounds(&self) -> (f64, f64) {
+        let (low, high) = self.bounds();
+        metric_bounds(low, high, self.metric())
+    }
+
+    /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
+    /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
+    fn spread(&self) -> f64 {
+        let serial = Threads::serial();
+        let apply = |v: ArrayView2<'_, f64>| self.apply(v, &serial);
+        self.cache().spread(self.order(), apply, self.metric())
+    }
+
+    /// The diagonal of D if f = ½ tr(D XᵀCX) for a diagonal D ⪰ 0 and r columns.
+    fn trace_weights(&self, r: usize) -> Option<Vec<f64>> {
+        match (self.linear(), self.metric()) {
+            (Some(_), _) => None,
+            (None, None) => Some(vec![1.0; r]),
+            (None, Some(metric)) => metric
+                .indexed_iter()
+                .all(|((i, j), &v)| if i == j { v >= 0.0 } else { v == 0.0 })
+                .then(|| metric.diag().to_vec()),
+        }
+    }
+
+    /// Whether f = ½ tr(XᵀCX): the columns of X count alike and only through C.
+    fn is_trace_form(&self) -> bool {
+        self.linear().is_none() && self.metric().is_none()
+    }
+}
+
+impl<Q: QuadraticForm> Objective for Q {
+    fn rows(&self) -> usize {
+        self.order()
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.linear().or(self.metric()).map(|fixed| fixed.ncols())
+    }
+
     fn value(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
         self.tracker(x, threads).value(x)
     }
 
-    /// ∇f(x), n×r.
-    fn gradient(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
-        let mut gradient = self.apply(x, threads);
-        if let Some(metric) = self.metric() {
-            gradient = gradient.dot(&metric);
-        }
-        if let Some(linear) = self.linear() {
-            gradient += &linear;
-        }
-        gradient
+    fn value_and_gradient(
+        &self,
+        x: ArrayView2<'_, f64>,
+        mut gradient: ArrayViewMut2<'_, f64>,
+        threads: &Threads,
+    ) -> f64 {
+        let tracker = self.tracker(x, threads);
+        gradient.assign(&tracker.gradient(threads));
+        tracker.value(x)
+    }
+
+    fn lipschitz(&self) -> Option<f64> {
+        let (low, high) = self.hessian_bounds();
+        Some(high.max(-low))
+    }
+
+    fn quadratic(&self) -> Option<&dyn QuadraticForm> {
+        Some(self)
     }
 }
 
 /// f(X) of a quadratic from one product, None if that was given up.
 pub(crate) fn value_while(
-    smooth: &dyn Smooth,
+    form: &dyn QuadraticForm,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    let mut image = smooth.apply_while(x, threads, go_on)?;
-    if let Some(metric) = smooth.metric() {
+    let mut image = form.apply_while(x, threads, go_on)?;
+    if let Some(metric) = form.metric() {
         image = image.dot(&metric);
     }
     let dot = |a: ArrayView2<'_, f64>| a.iter().zip(x).map(|(a, x)| a * x).sum::<f64>();
-    Some(0.5 * dot(image.view()) + smooth.linear().map_or(0.0, dot))
-}
-
-/// Refuses an objective that does not say that it is quadratic.
-pub(crate) fn require_quadratic(smooth: &dyn Smooth) -> Result<()> {
-    if smooth.is_quadratic() {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        "smooth",
-        "must be quadratic, and say so by Smooth::is_quadratic; minimize takes others",
-    ))
-}
-
-/// ½(high − low)‖D‖.
-fn half_spread((low, high): (f64, f64), metric: Option<ArrayView2<'_, f64>>) -> f64 {
-    let metric = metric.map_or(1.0, |metric| {
-        let (values, _) = crate::linalg::symmetric_eigen(metric);
-        values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
-    });
-    0.5 * (high - low) * metric
-}
-
-/// Lanczos steps for [`Smooth::spread`]: a weight needs few digits, and the set-up of a solve little time.
-const SPREAD_STEPS: usize = 12;
-
-/// Bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with
-/// full reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual
-/// (Zhou and Li, Linear Algebra Appl. 435, 2011). Exact when `steps` reaches n.
-pub(crate) fn lanczos_bounds(
-    n: usize,
-    steps: usize,
-    apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
-) -> (f64, f64) {
-    lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
-}
-
-/// [`lanczos_bounds`], None if `apply` gives up.
-pub(crate) fn lanczos_bounds_while(
-    n: usize,
-    steps: usize,
-    apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
-) -> Option<(f64, f64)> {
-    use rand::SeedableRng;
-    use rand_distr::{Distribution, StandardNormal};
-    let steps = steps.min(n);
-    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0x6c61_6e63);
-    // One vector a row, so that orthogonalising is a product with a matrix.
-    let mut basis = Array2::<f64>::zeros((steps, n));
-    let mut v: Array1<f64> = Array1::from_shape_fn(n, |_| StandardNormal.sample(&mut rng));
-    v /= v.dot(&v).sqrt();
-    let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-    let mut residual = 0.0;
-    for step in 0..steps {
-        basis.row_mut(step).assign(&v);
-        let image = apply(v.view().insert_axis(Axis(1)))?;
-        let mut w = image.column(0).to_owned();
-        alphas.push(w.dot(&v));
-        let found = basis.slice(s![..=step, ..]);
-        for _ in 0..2 {
-            let overlaps = found.dot(&w);
-            for (u, overlap) in found.outer_iter().zip(overlaps) {
-                w.scaled_add(-overlap, &u);
-            }
-        }
-        residual = w.dot(&w).sqrt();
-        let size = alphas.iter().fold(0.0f64, |m, a| m.max(a.abs()));
-        if residual <= 1e-14 * size || alphas.len() == n {
-            residual = 0.0;
-            break;
-        }
-        betas.push(residual);
-        v = w / residual;
-    }
-    let k = alphas.len();
-    let mut t = Array2::zeros((k, k));
-    for i in 0..k {
-        t[[i, i]] = alphas[i];
-        if i + 1 < k {
-            t[[i, i + 1]] = betas[i];
-            t[[i + 1, i]] = betas[i];
-        }
-    }
-    let (values, _) = crate::linalg::symmetric_eigen(t.view());
-    Some((values[0] - residual, values[k - 1] + residual))
+    Some(0.5 * dot(image.view()) + form.linear().map_or(0.0, dot))
 }

@@ -1,10 +1,17 @@
-//! The incremental side of an objective: what follows the rows that move.
+//! The incremental side of a quadratic form: what follows the rows that move.
+//!
+//! [`ImageTracker`] serves every form: it keeps Y = C X. A block costs |B|² reads of C (and |B| columns of a C that is
+//! not stored), a commit one product of n×|B| with |B|×r. When few entries of ΔX are nonzero (sparse iterates),
+//! only those columns of Y are touched.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView1, ArrayView2, s};
 
-use crate::threads::Threads;
+use super::{GoOn, QuadraticForm};
+use crate::rows::{Rows, rows_of};
+use crate::threads::{CHUNK_ROWS, Threads};
 
-/// What must stay up to date of an objective f during one solve (C X, A X).
+/// What must stay up to date of a [`QuadraticForm`] during one solve (C X, A X).
 pub trait Tracker: Send {
     /// Whether consecutive blocks with the same lead rows are cheaper to fill.
     fn keeps_lead(&self) -> bool {
@@ -102,5 +109,197 @@ impl<'a> Moved<'a> {
     pub fn delta(&self) -> ArrayView2<'a, f64> {
         ArrayView2::from_shape((self.len(), self.columns), self.delta)
             .expect("r entries for every row that moved")
+    }
+}
+
+/// `y += a · x`, in row pieces of fixed size, as long as `go_on` says so.
+pub(super) fn multiply_add(
+    a: ArrayView2<'_, f64>,
+    x: ArrayView2<'_, f64>,
+    y: &mut Rows,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) {
+    let r = y.ncols();
+    let work = a.len() * r;
+    threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+        if !go_on() {
+            return;
+        }
+        let from = piece * CHUNK_ROWS;
+        let mut target = rows_of(target, r);
+        let a = a.slice(s![from..from + target.nrows(), ..]);
+        general_mat_mul(1.0, &a, &x, 1.0, &mut target);
+    });
+}
+
+/// Keeps Y = C X.
+pub(super) struct ImageTracker<'a, Q: QuadraticForm + ?Sized> {
+    form: &'a Q,
+    linear: Option<ArrayView2<'a, f64>>,
+    metric: Option<ArrayView2<'a, f64>>,
+    lines: Lines<'a>,
+    y: Rows,
+    panel: Array2<f64>,
+}
+
+/// Columns of C, rows by symmetry.
+enum Lines<'a> {
+    /// C by rows.
+    Stored(&'a [f64]),
+    /// Those of the rows of X filled last.
+    Filled(Vec<usize>, Rows),
+}
+
+impl Lines<'_> {
+    /// Column `row`, which is that of position `k` in what was filled last.
+    #[inline(always)]
+    fn line(&self, row: usize, k: usize, n: usize) -> &[f64] {
+        match self {
+            Self::Stored(c) => &c[row * n..][..n],
+            Self::Filled(_, columns) => columns.row_slice(k),
+        }
+    }
+}
+
+impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
+    pub(super) fn new(form: &'a Q, x: ArrayView2<'_, f64>, threads: &Threads) -> Self {
+        Self {
+            form,
+            linear: form.linear(),
+            metric: form.metric(),
+            lines: match form.dense().and_then(|c| c.to_slice()) {
+                Some(c) => Lines::Stored(c),
+                None => Lines::Filled(Vec::new(), Rows::zeros((0, form.order()))),
+            },
+            y: Rows::from(form.apply(x, threads)),
+            panel: Array2::zeros((0, 0)),
+        }
+    }
+}
+
+/// Share of nonzero entries of ΔX below which single entries are applied one by one.
+const SPARSE_STEP: f64 = 0.25;
+
+impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let quadratic = match &self.metric {
+            None => (&x * &*self.y).sum(),
+            Some(metric) => (&x.dot(metric) * &*self.y).sum(),
+        };
+        let linear = self.linear.map_or(0.0, |linear| (&x * &linear).sum());
+        0.5 * quadratic + linear
+    }
+
+    fn fill(&mut self, mut model: BlockModel<'_>) {
+        let (rows, b) = (model.rows, model.rows.len());
+        let n = self.y.nrows();
+        if let Lines::Filled(filled, columns) = &mut self.lines
+            && *filled != rows
+        {
+            rows.clone_into(filled);
+            *columns = Rows::zeros((b, n));
+            for (k, &row) in rows.iter().enumerate() {
+                self.form.column(row, columns.row_slice_mut(k));
+            }
+        }
+        for (k, &row) in rows.iter().enumerate() {
+            let c = self.lines.line(row, k, n);
+            let curvature = &mut model.curvature[k * b..(k + 1) * b];
+            for (target, &column) in curvature.iter_mut().zip(rows) {
+                *target = c[column];
+            }
+            self.gradient_row(row, model.gradient_row(k));
+        }
+    }
+
+    fn gradient_row(&self, row: usize, target: &mut [f64]) {
+        let y = self.y.row(row);
+        match &self.metric {
+            None => target.iter_mut().zip(y).for_each(|(t, &y)| *t = y),
+            Some(metric) => target
+                .iter_mut()
+                .zip(metric.outer_iter())
+                .for_each(|(t, d)| *t = d.dot(&y)),
+        }
+        if let Some(linear) = &self.linear {
+            target
+                .iter_mut()
+                .zip(linear.row(row))
+                .for_each(|(t, &l)| *t += l);
+        }
+    }
+
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
+        let delta = moved.delta();
+        let (n, r) = self.y.dim();
+        let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
+        let lines = &self.lines;
+        let line = |k: usize| lines.line(moved.row(k), moved.positions[k], n);
+        let y = self.y.entries_mut();
+        if (nonzero as f64) < SPARSE_STEP * delta.len() as f64 || moved.len() <= 4 {
+            let dense = moved.len() <= 4 && nonzero * 2 > delta.len();
+            threads.for_chunks(y, CHUNK_ROWS * r, n * nonzero, |piece, target| {
+                let from = piece * CHUNK_ROWS;
+                for (k, step) in delta.outer_iter().enumerate() {
+                    let row = &line(k)[from..from + target.len() / r];
+                    if dense {
+                        for (y, &c) in target.chunks_exact_mut(r).zip(row) {
+                            for (y, &d) in y.iter_mut().zip(step) {
+                                *y += c * d;
+                            }
+                        }
+                    } else {
+                        for (column, &d) in step.iter().enumerate() {
+                            if d != 0.0 {
+                                for (y, &c) in target.chunks_exact_mut(r).zip(row) {
+                                    y[column] += c * d;
+                                }
+                            }
+                        }
+                    }
+                }
+            });
+            return;
+        }
+        // Gather the rows of C (columns, by symmetry) once, then one product per piece.
+        if self.panel.dim() != (moved.len(), n) {
+            self.panel = Array2::zeros((moved.len(), n));
+        }
+        for (k, mut target) in self.panel.outer_iter_mut().enumerate() {
+            target.assign(&ArrayView1::from(line(k)));
+        }
+        let panel = self.panel.view();
+        threads.for_chunks(y, CHUNK_ROWS * r, n * delta.len(), |piece, target| {
+            let from = piece * CHUNK_ROWS;
+            let mut target = rows_of(target, r);
+            let columns = panel.slice(s![.., from..from + target.nrows()]);
+            general_mat_mul(1.0, &columns.t(), &delta, 1.0, &mut target);
+        });
+    }
+
+    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
+        match self.form.dense() {
+            Some(c) => multiply_add(c, delta, &mut self.y, threads, &|| true),
+            None => self
+                .y
+                .view_mut()
+                .zip_mut_with(&self.form.apply(delta, threads), |y, d| *y += d),
+        }
+    }
+
+    fn gradient(&self, _threads: &Threads) -> Array2<f64> {
+        let mut gradient = match &self.metric {
+            None => Array2::clone(&self.y),
+            Some(metric) => self.y.dot(metric),
+        };
+        if let Some(linear) = &self.linear {
+            gradient += linear;
+        }
+        gradient
+    }
+
+    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
+        self.y = Rows::from(self.form.apply(x, threads));
     }
 }

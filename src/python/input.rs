@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::{L0, L1, NoPenalty, NonNegative};
 use crate::block::Curvature;
-use crate::objective::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
+use crate::objective::{DenseColumns, GramQuadratic, Quadratic, QuadraticForm, SparseColumns};
 use crate::penalty::Weights;
 use crate::solver::{Options, Side, Update};
 use crate::{Error, Result};
@@ -75,7 +75,7 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
-    pub(super) fn build(&self) -> Result<Box<dyn Smooth>> {
+    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm>> {
         Ok(match self {
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array().to_owned(),
@@ -83,22 +83,23 @@ impl AnySmooth<'_> {
                 metric.as_ref().map(|a| a.as_array().to_owned()),
             )?),
             Self::Gram { data, scale, mean } => {
-                let data = match data {
-                    AnyData::Dense(a) => Data::dense(a.as_array())?,
+                let mean: Option<Array1<f64>> = mean.as_ref().map(|m| m.as_array().to_owned());
+                Box::new(match data {
+                    AnyData::Dense(a) => {
+                        GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?
+                    }
                     AnyData::Sparse {
                         starts,
                         indices,
                         values,
                         shape,
-                    } => Data::Sparse(SparseColumns::new(
-                        shape.0,
-                        starts.collect()?,
-                        indices.collect()?,
-                        values.as_array().to_vec(),
-                    )?),
-                };
-                let mean: Option<Array1<f64>> = mean.as_ref().map(|m| m.as_array().to_owned());
-                Box::new(GramQuadratic::new(data, *scale, mean)?)
+                    } => {
+                        let (starts, indices) = (starts.collect()?, indices.collect()?);
+                        let values = values.as_array().to_vec();
+                        let data = SparseColumns::new(shape.0, starts, indices, values)?;
+                        GramQuadratic::new(data, *scale, mean)?
+                    }
+                })
             }
         })
     }

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::problem::Problem;
 use crate::solver::Solution;
-use crate::{Error, Options, Signature, Smooth, Threads, minimize, start};
+use crate::{Error, Options, QuadraticForm, Signature, Threads, minimize, start};
 
 use hyperbolic::signature_or_stiefel;
 use input::{AnyPenalty, AnySmooth, SolverOptions};
@@ -45,7 +45,7 @@ pub(crate) use with_penalty;
 
 /// A problem on the Stiefel manifold as Python describes it.
 struct Instance {
-    smooth: Box<dyn Smooth>,
+    smooth: Box<dyn QuadraticForm>,
     penalty: AnyPenalty,
     components: usize,
     signature: Signature,
@@ -63,7 +63,7 @@ impl Instance {
         let threads = Threads::new(n_threads)?;
         let smooth = smooth.build()?;
         Ok(Self {
-            signature: signature_or_stiefel(signature, smooth.rows())?,
+            signature: signature_or_stiefel(signature, smooth.order())?,
             smooth,
             penalty,
             components,
@@ -104,14 +104,14 @@ enum StartPoint<'py> {
 impl StartPoint<'_> {
     fn point(
         &self,
-        smooth: &dyn crate::Smooth,
+        smooth: &dyn QuadraticForm,
         r: usize,
         nonnegative: bool,
         project: bool,
         seed: u64,
         threads: &Threads,
     ) -> Result<Array2<f64>, Error> {
-        let n = smooth.rows();
+        let n = smooth.order();
         match self {
             Self::Given(x0) => start::given(&x0.as_array().to_owned(), nonnegative, project),
             Self::Named(name) => {

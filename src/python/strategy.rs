@@ -137,7 +137,7 @@ pub(super) fn solve_at_count<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Option<Returned<'py>>> {
     let smooth = smooth.build()?;
-    let signature = Signature::stiefel(smooth.rows());
+    let signature = Signature::stiefel(smooth.order());
     let penalty = L0 { lambda: lam };
     let x0 = x0.as_array().to_owned();
     let mut watch = Watch::new(callback);

@@ -8,9 +8,9 @@ use super::mover::{Mover, Step};
 use super::point::Point;
 use super::rows::pair_work;
 use crate::block::{Block, ColumnSweep, Outcome};
+use crate::objective::QuadraticForm;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
-use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
@@ -56,19 +56,19 @@ pub(crate) struct PairSweep {
 
 impl PairSweep {
     /// A sweep from X, whose XᵀJX is diag(`signs`).
-    pub(crate) fn new<P: Penalty>(
-        problem: &Problem<'_, P>,
+    pub(crate) fn new(
+        form: &dyn QuadraticForm,
         x: &Array2<f64>,
         rapidity_bound: Option<f64>,
         signs: &[f64],
         threads: &Threads,
     ) -> Self {
         let r = x.ncols();
-        let (block, linear) = column_block(problem, x, rapidity_bound, signs, threads);
+        let (block, linear) = column_block(form, x, rapidity_bound, signs, threads);
         Self {
             block,
             linear,
-            scale: curvature_size(problem.smooth),
+            scale: curvature_size(form),
             pairs: (0..r)
                 .flat_map(|i| (i + 1..r).map(move |j| (i, j)))
                 .collect(),
@@ -115,8 +115,8 @@ impl PairSweep {
 }
 
 /// Xᵀ with (CX)ᵀ beside it, and linearᵀ padded alike.
-fn column_block<P: Penalty>(
-    problem: &Problem<'_, P>,
+fn column_block(
+    form: &dyn QuadraticForm,
     x: &Array2<f64>,
     rapidity_bound: Option<f64>,
     signs: &[f64],
@@ -134,7 +134,7 @@ fn column_block<P: Penalty>(
     let all: Vec<usize> = (0..r).collect();
     block.load(x.t(), &all, &[]);
     if signs.iter().any(|&s| s != signs[0]) {
-        let y = problem.smooth.apply(x.view(), threads);
+        let y = form.apply(x.view(), threads);
         for k in 0..r {
             block
                 .gradient_row_mut(k)
@@ -144,7 +144,7 @@ fn column_block<P: Penalty>(
         }
     }
     let stride = block.stride();
-    let linear = problem.smooth.linear().map_or_else(Vec::new, |linear| {
+    let linear = form.linear().map_or_else(Vec::new, |linear| {
         let mut padded = vec![0.0; r * stride];
         for (target, column) in padded.chunks_exact_mut(stride).zip(linear.columns()) {
             target.iter_mut().zip(column).for_each(|(t, &v)| *t = v);
@@ -158,11 +158,11 @@ impl<P: Penalty> Mover<P> for ColumnPairs<P> {
     fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
         let mut sweep = self.sweep.take().unwrap_or_else(|| {
             let bound = self.rapidity_bound;
-            PairSweep::new(point.problem, &point.x, bound, &self.signs, point.threads)
+            PairSweep::new(point.form, &point.x, bound, &self.signs, point.threads)
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
         let outcome = sweep.advance(count, &self.penalty, self.alpha, self.frozen);
-        let work = outcome.visited as f64 * pair_work(point.problem);
+        let work = outcome.visited as f64 * pair_work(point);
         ledger.visit(outcome.visited, work);
         if let Some(recession) = sweep.recession() {
             return Step::Unbounded(recession);

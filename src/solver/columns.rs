@@ -11,7 +11,7 @@ use super::point::Point;
 use super::rows::pair_work;
 use crate::error::{Error, Result};
 use crate::manifold;
-use crate::objective::Smooth;
+use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
@@ -35,26 +35,18 @@ pub(crate) enum ColumnMethod<P> {
 
 /// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
 pub(crate) fn column_method<P: Penalty>(
-    problem: &Problem<'_, P>,
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     k: ArrayView2<'_, f64>,
 ) -> std::result::Result<(ColumnMethod<P>, Vec<f64>), &'static str> {
     let Some(signs) = manifold::signs_of(k) else {
         return Err("moves only rows here: columns move only where XᵀJX is diag(±1)");
     };
-    let smooth = problem.smooth;
-    if P::SMOOTH && smooth.linear().is_none() {
-        let weights = match smooth.metric() {
-            None => Some(vec![1.0; problem.components]),
-            Some(metric) => metric
-                .indexed_iter()
-                .all(|((i, j), &v)| if i == j { v >= 0.0 } else { v == 0.0 })
-                .then(|| metric.diag().to_vec()),
-        };
-        if let Some(weights) = weights {
-            return Ok((ColumnMethod::Trace(weights), signs));
-        }
+    if P::SMOOTH
+        && let Some(weights) = form.trace_weights(problem.components)
+    {
+        return Ok((ColumnMethod::Trace(weights), signs));
     }
-    if smooth.metric().is_some() {
+    if form.metric().is_some() {
         return Err(
             "moves only rows here: columns move with D = I, or without a penalty and linear term \
              for a diagonal D ≥ 0",
@@ -73,17 +65,13 @@ pub(super) enum Columns<P: Penalty> {
 }
 
 impl<P: Penalty> Columns<P> {
-    /// The mover if the options ask for it and the problem, whose XᵀJX is to stay `k`, allows it.
-    pub(super) fn new(
-        problem: &Problem<'_, P>,
-        k: ArrayView2<'_, f64>,
-        options: &Options,
-    ) -> Result<Option<Self>> {
+    /// The mover if the options ask for it and the problem allows it.
+    pub(super) fn new(point: &Point<'_, P>, options: &Options) -> Result<Option<Self>> {
         let side = options.side;
         if side == Side::Rows {
             return Ok(None);
         }
-        let (method, signs) = match column_method(problem, k) {
+        let (method, signs) = match column_method((point.problem, point.form), point.constraint()) {
             Ok(found) => found,
             Err(_) if side == Side::Both => return Ok(None),
             Err(reason) => return Err(Error::invalid("side", reason)),
@@ -155,18 +143,15 @@ impl<P: Penalty> Mover<P> for Trace {
             self.off = 0.0;
             ColumnJacobi::new(
                 point.x.view(),
-                trace_matrix(point.problem, &point.x, point.threads),
+                trace_matrix(point.form, &point.x, point.threads),
                 self.signs.clone(),
                 self.weights.clone(),
                 self.rapidity_bound,
-                curvature_size(point.problem.smooth),
+                curvature_size(point.form),
             )
         });
         let round = jacobi.step(point.threads);
-        ledger.visit(
-            round.visited,
-            round.visited as f64 * pair_work(point.problem),
-        );
+        ledger.visit(round.visited, round.visited as f64 * pair_work(point));
         if round.updates > 0 {
             point.replace(jacobi.x());
             ledger.lower(round.change, round.updates);
@@ -198,16 +183,16 @@ impl<P: Penalty> Mover<P> for Trace {
 }
 
 /// XᵀCX.
-pub(crate) fn trace_matrix<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(crate) fn trace_matrix(
+    form: &dyn QuadraticForm,
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Array2<f64> {
-    let b = x.t().dot(&problem.smooth.apply(x.view(), threads));
+    let b = x.t().dot(&form.apply(x.view(), threads));
     (&b + &b.t()) * 0.5
 }
 
 /// The largest diagonal entry of C in magnitude.
-pub(crate) fn curvature_size(smooth: &dyn Smooth) -> f64 {
-    smooth.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
+pub(crate) fn curvature_size(form: &dyn QuadraticForm) -> f64 {
+    form.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
 }

@@ -22,7 +22,6 @@ use super::point::Point;
 use super::rows::Rows;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::problem::Problem;
 use crate::working_set::WorkingSet;
 
 /// A side is visited every time unless its last sweep gained less than this share of the other's;
@@ -69,12 +68,12 @@ impl<P: Penalty> Own<'_, P> {
 
 /// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
 /// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
-fn majoriser<P: Penalty>(problem: &Problem<'_, P>) -> f64 {
-    let smooth = problem.smooth;
-    if problem.signature.is_definite() && smooth.metric().is_none() {
-        smooth.spectrum().1
+fn majoriser<P: Penalty>(point: &Point<'_, P>) -> f64 {
+    let form = point.form;
+    if point.problem.signature.is_definite() && form.metric().is_none() {
+        form.bounds().1
     } else {
-        smooth.hessian_bounds().1
+        form.hessian_bounds().1
     }
 }
 
@@ -85,9 +84,8 @@ impl<'m, P: Penalty> Course<'m, P> {
         options: &'m Options,
         mut columns: Option<Columns<P>>,
     ) -> Self {
-        let smooth = point.problem.smooth;
         let alpha = if options.alpha > 0.0 {
-            options.alpha * smooth.spread()
+            options.alpha * point.form.spread()
         } else {
             0.0
         };
@@ -96,14 +94,14 @@ impl<'m, P: Penalty> Course<'m, P> {
         }
         let own = if options.update == Update::Jacobi {
             let upper = if options.adaptive {
-                smooth.hessian_bounds().1
+                point.form.hessian_bounds().1
             } else {
-                majoriser(point.problem)
+                majoriser(point)
             };
             Own::Jacobi(Jacobi::new(point, options, alpha, upper))
         } else {
             let lipschitz = if options.working_set == WorkingSet::WssOr {
-                majoriser(point.problem)
+                majoriser(point)
             } else {
                 0.0
             };

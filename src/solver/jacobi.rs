@@ -60,7 +60,7 @@ impl Jacobi {
             alpha,
             order: (0..dim.0).collect(),
             matchings: Matchings::new(dim, signature, options.rapidity_bound),
-            pair_work: pair_work(point.problem),
+            pair_work: pair_work(point),
         }
     }
 

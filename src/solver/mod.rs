@@ -105,7 +105,7 @@ pub(crate) fn minimize_counting<P: Penalty>(
 ) -> Result<(Solution, f64)> {
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = Ledger::new(problem.smooth.rows(), options.tol);
-    let columns = Columns::new(problem, point.constraint(), options)?;
+    let columns = Columns::new(&point, options)?;
     let status = descend(&mut point, &mut ledger, options, monitor, |point| {
         Course::new(point, options, columns)
     });
@@ -152,7 +152,7 @@ fn start<'a, P: Penalty>(
             "must be random, cyclic or tiled for a mixed signature",
         ));
     }
-    Ok(Point::new(problem, x0, options.seed, threads))
+    Point::new(problem, x0, options.seed, threads)
 }
 
 /// The loop. What the spectrum of f says is left until there is time for a step: `begin` is called then.

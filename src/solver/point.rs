@@ -7,8 +7,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::ledger::Ledger;
 use super::{DIVERGENCE, MIXED_REPAIR_THRESHOLD};
 use crate::block::Block;
+use crate::error::Result;
 use crate::manifold::{self, REPAIR_THRESHOLD, project_onto_pattern};
-use crate::objective::Tracker;
+use crate::objective::{QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::rows::change;
@@ -17,6 +18,8 @@ use crate::threads::Threads;
 /// X, the XᵀJX it keeps, and f's follower.
 pub struct Point<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
+    /// f.
+    pub(super) form: &'a dyn QuadraticForm,
     pub(super) threads: &'a Threads,
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
@@ -44,14 +47,16 @@ impl<'a, P: Penalty> Point<'a, P> {
         x0: Array2<f64>,
         seed: u64,
         threads: &'a Threads,
-    ) -> Self {
+    ) -> Result<Self> {
+        let form = problem.quadratic()?;
         let x = x0.as_standard_layout().into_owned();
         let k0 = manifold::start_constraint(x.view(), problem.signature);
-        Self {
+        Ok(Self {
             problem,
+            form,
             threads,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
-            tracker: problem.smooth.tracker(x.view(), threads),
+            tracker: form.tracker(x.view(), threads),
             constant: problem.constant(k0.view()),
             k0,
             updated: false,
@@ -60,7 +65,7 @@ impl<'a, P: Penalty> Point<'a, P> {
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             divergence: DIVERGENCE * mean_square(&x).max(1.0),
             x,
-        }
+        })
     }
 
     /// X, n×r.
@@ -192,7 +197,7 @@ impl<'a, P: Penalty> Point<'a, P> {
         for row in repaired.outer_iter_mut() {
             change(row, |row| self.problem.penalty.tidy(row));
         }
-        let tracker = self.problem.smooth.tracker(repaired.view(), self.threads);
+        let tracker = self.form.tracker(repaired.view(), self.threads);
         let value = tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
         if value <= ceiling {
             self.tracker = tracker;

@@ -10,7 +10,6 @@ use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
 use crate::objective::Tracker;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
-use crate::problem::Problem;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 /// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
@@ -35,13 +34,13 @@ const SUPPORT_SHARE: f64 = 0.01;
 const SUPPORT_SWEEPS: usize = 100;
 
 /// Work of a pair: its solution, and its share of a block's curvature.
-pub(super) fn pair_work<P: Penalty>(problem: &Problem<'_, P>) -> f64 {
-    let smooth = problem.smooth;
-    let curvature = match smooth.dense() {
+pub(super) fn pair_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
+    let form = point.form;
+    let curvature = match form.dense() {
         Some(_) => 1.0,
-        None => 0.5 * smooth.product_work() / smooth.rows() as f64,
+        None => 0.5 * form.product_work() / form.order() as f64,
     };
-    PAIR_WORK.0 + PAIR_WORK.1 * problem.components as f64 + curvature
+    PAIR_WORK.0 + PAIR_WORK.1 * point.problem.components as f64 + curvature
 }
 
 /// Sweeps over the nonzero rows since the last full one.
@@ -135,7 +134,7 @@ impl Rows {
             alpha: 0.0,
             lipschitz: 0.0,
             frozen: false,
-            pair_work: pair_work(point.problem),
+            pair_work: pair_work(point),
             support: Support::default(),
         }
     }
@@ -155,7 +154,7 @@ impl Rows {
             let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
             self.block.load(point.x.view(), &[i], &[j]);
             point.tracker.fill(self.block.model());
-            self.sweep(Pairs::Cross, point.problem);
+            self.sweep(Pairs::Cross, point);
             let found = self.block.recession();
             if found.is_some() {
                 ledger.visit(k as u64 + 1, 0.0);
@@ -225,7 +224,7 @@ impl Rows {
             point.tracker.fill(self.block.model());
             self.loaded = Some(point.version);
         }
-        let outcome = self.sweep(pairs, point.problem);
+        let outcome = self.sweep(pairs, point);
         // Pairs of zero rows are not solved.
         let rows = self.block.len();
         let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
@@ -239,11 +238,12 @@ impl Rows {
         outcome
     }
 
-    fn sweep<P: Penalty>(&mut self, pairs: Pairs, problem: &Problem<'_, P>) -> Outcome {
+    fn sweep<P: Penalty>(&mut self, pairs: Pairs, point: &Point<'_, P>) -> Outcome {
+        let problem = point.problem;
         let options = PairOptions {
             curvature: self.curvature,
             alpha: self.alpha,
-            metric: problem.smooth.metric(),
+            metric: point.form.metric(),
         };
         let mut outcome = Outcome::default();
         // A turn of all rows is orthogonal, so the rows have to be of one sign.

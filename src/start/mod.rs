@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::manifold;
-use crate::objective::{GoOn, Smooth};
+use crate::objective::{GoOn, QuadraticForm};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
@@ -68,28 +68,28 @@ pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
 /// The minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
 /// eigenvalues of C. An objective that is only linear gives its exact minimiser, the polar factor
 /// of −linear. It has min(n, r) columns.
-pub fn spectral(smooth: &dyn Smooth, r: usize, threads: &Threads) -> Array2<f64> {
-    spectral_while(smooth, r, threads, &|| true).unwrap_or_else(|| identity(smooth.rows(), r))
+pub fn spectral(form: &dyn QuadraticForm, r: usize, threads: &Threads) -> Array2<f64> {
+    spectral_while(form, r, threads, &|| true).unwrap_or_else(|| identity(form.order(), r))
 }
 
 /// The same, given up (None) if `go_on` says no on the way.
 pub(crate) fn spectral_while(
-    smooth: &dyn Smooth,
+    form: &dyn QuadraticForm,
     r: usize,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
-    let n = smooth.rows();
+    let n = form.order();
     let r = r.min(n);
-    let (low, high) = smooth.spectrum_while(go_on)?;
+    let (low, high) = form.spectrum(go_on)?;
     if low == 0.0 && high == 0.0 {
-        return Some(match smooth.linear() {
+        return Some(match form.linear() {
             Some(linear) => linalg::polar_factor((-&linear).view()),
             None => identity(n, r),
         });
     }
     if n <= DENSE_SPECTRUM {
-        let c = smooth.apply_while(Array2::eye(n).view(), threads, go_on)?;
+        let c = form.apply_while(Array2::eye(n).view(), threads, go_on)?;
         let (_, vectors) = linalg::symmetric_eigen(c.view());
         return Some(vectors.slice(s![.., ..r]).to_owned());
     }
@@ -99,10 +99,10 @@ pub(crate) fn spectral_while(
     let mut basis = random(n, width, 0x7370_6563);
     let mut previous = f64::NEG_INFINITY;
     let mut vectors = basis.clone();
-    let each = width as f64 * (smooth.product_work() + TALL * (n * width) as f64);
+    let each = width as f64 * (form.product_work() + TALL * (n * width) as f64);
     let iterations = ((POWER_WORK / each) as usize).clamp(LEAST_ITERATIONS, POWER_ITERATIONS);
     for _ in 0..iterations {
-        let mut image = smooth.apply_while(basis.view(), threads, go_on)?;
+        let mut image = form.apply_while(basis.view(), threads, go_on)?;
         image.mapv_inplace(|v| -v);
         image.scaled_add(shift, &basis);
         let small = basis.t().dot(&image);

@@ -6,6 +6,7 @@ use ndarray::{Array2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::path::{follow_path, strength, top_diagonal};
 use super::spectral::spectral;
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::linalg;
 use crate::manifold::{drift, project_onto_pattern, start_constraint};
 use crate::manifold::{kicked, project_near_support, square, varimax_while};
-use crate::objective::{require_quadratic, value_while};
+use crate::objective::{QuadraticForm, value_while};
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
 use crate::problem::Problem;
@@ -227,7 +228,7 @@ impl Candidate {
         let problem = oracle.problem;
         let (x, feasibility) = feasible(oracle, x)?;
         let go_on = || !oracle.task.expired();
-        let smooth = value_while(problem.smooth, x.view(), &oracle.serial, &go_on)?;
+        let smooth = value_while(oracle.form, x.view(), &oracle.serial, &go_on)?;
         let price = problem.penalty.value(x.view());
         let objective = smooth + price;
         objective.is_finite().then(|| Self {
@@ -318,7 +319,7 @@ pub(super) fn decorrelated(seed: u64, index: u64) -> u64 {
 }
 
 /// What is found out once, before the starts.
-struct Setup {
+struct Setup<'a> {
     /// Rotated spectral solution.
     rotated: Array2<f64>,
     /// Whether the penalty is small beside f at the rotated spectral solution: a solution is then
@@ -328,7 +329,7 @@ struct Setup {
     /// are then better than splitting, else the reverse.
     flat: bool,
     spectral: Array2<f64>,
-    covariance: Option<Array2<f64>>,
+    covariance: Option<Covariance<'a>>,
     given: Option<Array2<f64>>,
     optimum: Option<f64>,
 }
@@ -339,7 +340,7 @@ struct Shared<'a, P: Penalty> {
     oracle: Oracle<'a, P>,
     auto: &'a Auto,
     clock: &'a Clock,
-    setup: &'a Setup,
+    setup: &'a Setup<'a>,
 }
 
 /// Stops a descent when the clock does.
@@ -372,8 +373,8 @@ pub fn minimize_auto<P: Penalty>(
 ) -> Result<AutoSolution> {
     let started = Instant::now();
     problem.check()?;
-    require_quadratic(problem.smooth)?;
-    auto.options.check(problem.smooth.rows())?;
+    let form = problem.quadratic()?;
+    auto.options.check(form.order())?;
     let mixed = !problem.signature.is_definite();
     if !mixed && problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must not be all -1 for Auto"));
@@ -396,26 +397,29 @@ pub fn minimize_auto<P: Penalty>(
         if mixed {
             Array2::eye(n).slice_move(s![.., ..r])
         } else {
-            first_point(problem, auto.options.seed)
+            first_point((problem, form), auto.options.seed)
         }
     });
     let mut board = Board::new(problem, auto, &clock, first.clone(), monitor);
     if board.status.is_none() && auto.options.max_sweeps != Some(0) {
         if mixed {
-            mixed::search(&mut board, problem, auto, &clock, &first, threads);
+            mixed::search(&mut board, (problem, form), auto, &clock, &first, threads);
         } else {
-            board.solve(x0, threads);
+            board.solve(form, x0, threads);
         }
     }
     Ok(board.finish())
 }
 
 /// A cheap feasible point: row 0 of the history.
-fn first_point<P: Penalty>(problem: &Problem<'_, P>, seed: u64) -> Array2<f64> {
+fn first_point<P: Penalty>(
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
+    seed: u64,
+) -> Array2<f64> {
     let (n, r) = (problem.smooth.rows(), problem.components);
     match problem.penalty.form() {
         Form::NonNegative => start::partition(n, r, seed),
-        _ => top_diagonal(problem.smooth, r),
+        _ => top_diagonal(form, r),
     }
 }
 
@@ -457,6 +461,20 @@ impl<P: Penalty> Shared<'_, P> {
         decorrelated(self.auto.options.seed, index)
     }
 
+    /// P, if all its columns are at hand.
+    fn whole(&self) -> Option<&Covariance<'_>> {
+        self.setup.covariance.as_ref().filter(|p| p.is_whole())
+    }
+
+    /// Whether a strategy has the columns of C that it needs.
+    fn can(&self, strategy: Strategy) -> bool {
+        match strategy {
+            Strategy::Supports => self.whole().is_some(),
+            Strategy::Forward => self.setup.covariance.is_some(),
+            _ => true,
+        }
+    }
+
     /// The strategies that fit the problem, best first.
     fn plan(&self) -> Vec<Strategy> {
         use Strategy::*;
@@ -482,9 +500,7 @@ impl<P: Penalty> Shared<'_, P> {
             Form::NonNegative => vec![Supports, Partition, Splitting, Supports],
             Form::Other => vec![Spectral, Varimax, Dense, Dense],
         };
-        if self.setup.covariance.is_none() {
-            plan.retain(|s| !matches!(s, Supports | Forward));
-        }
+        plan.retain(|&s| self.can(s));
         plan
     }
 
@@ -540,14 +556,13 @@ impl<P: Penalty> Shared<'_, P> {
         seed: u64,
         pace: Pace<'_>,
     ) -> Option<Array2<f64>> {
-        if let (Form::NonNegative, Some(p)) = (self.problem.penalty.form(), &self.setup.covariance)
-        {
+        if let (Form::NonNegative, Some(p)) = (self.problem.penalty.form(), self.whole()) {
             // The splitting finds the groups, alternation and single rows find their places.
             let (x, _) = splitting::anneal(&self.oracle, x, beta, pace.first(0.5));
             let grouped = start::round_to_partition(x.view());
             let settled = partition::improve(
                 &self.oracle,
-                self.setup.covariance.as_ref(),
+                Some(p),
                 &grouped,
                 seed,
                 pace.rest(1.0).first(0.5),
@@ -673,9 +688,9 @@ impl<P: Penalty> Shared<'_, P> {
                 let ended = smoothed::reheat(&self.oracle, rotated, seed, pace.first(0.85));
                 Some(self.sharpened(ended, until))
             }
-            Strategy::Supports => self.setup.covariance.as_ref().map(|p| {
+            Strategy::Supports => self.whole().map(|p| {
                 let x = match index {
-                    _ if !nonnegative && !repeated => top_diagonal(self.problem.smooth, r),
+                    _ if !nonnegative && !repeated => top_diagonal(self.oracle.form, r),
                     _ => rotated,
                 };
                 let pace = self.oracle.pace(until, SUPPORT_STEPS);
@@ -695,7 +710,7 @@ impl<P: Penalty> Shared<'_, P> {
                     solution.x
                 })
             }
-            Strategy::Spectral => match self.problem.smooth.linear() {
+            Strategy::Spectral => match self.oracle.form.linear() {
                 // Exact when the quadratic part is constant on the manifold (Procrustes).
                 Some(linear) => Some(linalg::polar_factor((-&linear).view())),
                 None => Some(self.setup.spectral.clone()),
@@ -740,9 +755,7 @@ impl<P: Penalty> Shared<'_, P> {
             Form::NonNegative => vec![Partition, Supports, Splitting],
             Form::Zero | Form::Other => vec![Dense],
         };
-        if self.setup.covariance.is_none() {
-            ways.retain(|s| !matches!(s, Supports | Forward));
-        }
+        ways.retain(|&s| self.can(s));
         ways
     }
 
@@ -850,16 +863,15 @@ impl<P: Penalty> Shared<'_, P> {
 
 /// The spectral solution and what follows from it; None if the time is up, or a number is not finite.
 fn prepare<'a, P: Penalty>(
-    problem: &'a Problem<'a, P>,
+    (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
     given: Option<Array2<f64>>,
     threads: &Threads,
     task: &'a Task<'a>,
-) -> Option<(Oracle<'a, P>, Setup)> {
-    let smooth = problem.smooth;
+) -> Option<(Oracle<'a, P>, Setup<'a>)> {
     let r = problem.components;
     let go_on = || !task.expired();
-    let (spectral, spectrum) = spectral(smooth, r, threads, task)?;
-    let oracle = Oracle::new(problem, Array2::eye(r), spectrum, task);
+    let (spectral, spectrum) = spectral(form, r, threads, task)?;
+    let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, task);
     if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
         return None;
     }
@@ -868,14 +880,14 @@ fn prepare<'a, P: Penalty>(
         turn_positive(&mut rotated);
     }
     let covariance = match problem.penalty.form() {
-        Form::Count(_) | Form::NonNegative => supports::covariance(&oracle),
+        Form::Count(_) | Form::NonNegative => Covariance::new(&oracle),
         _ => None,
     };
     let (value, _) = oracle.value_and_gradient(&rotated);
     let curvature = oracle.diagonal().iter().sum::<f64>().abs();
     let optimum = known_optimum(problem, threads, KNOWN_ROWS, &go_on);
     // The pair sweeps need it as well, and cannot give it up.
-    smooth.spectrum_while(&go_on)?;
+    form.spectrum(&go_on)?;
     let setup = Setup {
         dense: problem.penalty.value(rotated.view()) < value.abs(),
         flat: curvature > FLAT * oracle.lipschitz * oracle.rows() as f64,
@@ -1108,14 +1120,14 @@ impl<'a, P: Penalty> Board<'a, P> {
             }));
     }
 
-    fn solve(&mut self, x0: Option<Array2<f64>>, threads: &Threads) {
+    fn solve(&mut self, form: &dyn QuadraticForm, x0: Option<Array2<f64>>, threads: &Threads) {
         let (problem, auto, clock) = (self.problem, self.auto, self.clock);
         let preparation = Task::new(clock, f64::INFINITY);
         let prepared = workers::run(
             1,
             1,
             clock,
-            |_| prepare(problem, x0.clone(), threads, &preparation),
+            |_| prepare((problem, form), x0.clone(), threads, &preparation),
             |_| self.watch(None),
         );
         let Some((oracle, setup)) = prepared.into_iter().flatten().flatten().next() else {

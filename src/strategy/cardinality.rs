@@ -25,7 +25,6 @@ use crate::budget::{Clock, Task};
 use crate::error::{Error, Result};
 use crate::manifold::drift;
 use crate::manifold::{project_on_support, symmetric};
-use crate::objective::require_quadratic;
 use crate::penalty::{L0, Penalty};
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -98,8 +97,8 @@ pub fn minimize_at_count(
 ) -> Result<Option<Solution>> {
     let started = Instant::now();
     problem.check()?;
-    require_quadratic(problem.smooth)?;
-    let (n, r) = (problem.smooth.rows(), problem.components);
+    let form = problem.quadratic()?;
+    let (n, r) = (form.order(), problem.components);
     options.check(n)?;
     if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must be all +1"));
@@ -140,9 +139,9 @@ pub fn minimize_at_count(
         &clock,
         |_| {
             let go_on = || !task.expired();
-            let spectrum = problem.smooth.spectrum_while(&go_on)?;
+            let spectrum = form.spectrum(&go_on)?;
             let search = Search {
-                oracle: Oracle::new(&unpriced, Array2::eye(r), spectrum, &task),
+                oracle: Oracle::new((&unpriced, form), Array2::eye(r), spectrum, &task),
                 constant,
                 price,
                 tolerance: options.tol,

@@ -14,6 +14,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::covariance::Covariance;
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::penalty::Penalty;
@@ -57,8 +58,7 @@ struct Column {
 
 /// Everything that does not change.
 struct Grower<'a> {
-    p: &'a Array2<f64>,
-    diagonal: Vec<f64>,
+    p: &'a Covariance<'a>,
     price: f64,
     /// Makes P + shift·I positive semidefinite.
     shift: f64,
@@ -83,11 +83,10 @@ impl Grower<'_> {
         }
         self.pace
             .task
-            .spend((s * (s * (iterations + 2) + self.p.ncols())) as f64);
+            .spend((s * (s * (iterations + 2) + self.p.order())) as f64);
         let mut local = Vec::with_capacity(s * s);
         for &i in &column.rows {
-            let row = self.p.row(i);
-            local.extend(column.rows.iter().map(|&j| row[j]));
+            self.p.gather(i, &column.rows, &mut local);
         }
         let mut next = vec![0.0; s];
         for _ in 0..iterations {
@@ -118,13 +117,9 @@ impl Grower<'_> {
         }
         column.refined = s;
         column.image.clear();
-        column.image.resize(self.p.ncols(), 0.0);
+        column.image.resize(self.p.order(), 0.0);
         for (&i, &v) in column.rows.iter().zip(&column.vector) {
-            column
-                .image
-                .iter_mut()
-                .zip(self.p.row(i))
-                .for_each(|(t, &p)| *t += v * p);
+            self.p.add(i, v, &mut column.image);
         }
         column.value = column
             .rows
@@ -135,24 +130,27 @@ impl Grower<'_> {
     }
 
     fn seeded(&self, row: usize) -> Column {
+        self.pace.task.spend(self.p.first_use());
+        let mut image = vec![0.0; self.p.order()];
+        self.p.add(row, 1.0, &mut image);
         Column {
             rows: vec![row],
             vector: vec![1.0],
-            image: self.p.row(row).to_vec(),
-            value: self.diagonal[row],
+            image,
+            value: self.p.diagonal()[row],
             refined: 1,
         }
     }
 
     /// The free row whose joining lowers the cost most, and what the value would at least be.
     fn best_join(&self, column: &Column, free: &[bool]) -> Option<(usize, f64)> {
-        self.pace.task.spend((SCAN * self.p.ncols()) as f64);
+        self.pace.task.spend((SCAN * self.p.order()) as f64);
         let mu = column.value;
         let (mut best, mut largest) = (None, mu + 2.0 * self.price);
         for (j, ((&b, &d), &free)) in column
             .image
             .iter()
-            .zip(&self.diagonal)
+            .zip(self.p.diagonal())
             .zip(free)
             .enumerate()
         {
@@ -168,17 +166,15 @@ impl Grower<'_> {
     /// Row j joins; `top` is what the value then is at least.
     fn join(&mut self, column: &mut Column, j: usize, top: f64) {
         // Eigenvector of [[mu, b], [b, d]]: (top − d, b).
-        let (along, b) = (top - self.diagonal[j], column.image[j]);
+        let (along, b) = (top - self.p.diagonal()[j], column.image[j]);
         let length = along.hypot(b).max(f64::MIN_POSITIVE);
         let (along, across) = (along / length, b / length);
         column.vector.iter_mut().for_each(|v| *v *= along);
         column.rows.push(j);
         column.vector.push(across);
-        column
-            .image
-            .iter_mut()
-            .zip(self.p.row(j))
-            .for_each(|(t, &p)| *t = along * *t + across * p);
+        self.pace.task.spend(self.p.first_use());
+        column.image.iter_mut().for_each(|t| *t *= along);
+        self.p.add(j, across, &mut column.image);
         column.value = top;
         self.joins += 1;
         if column.rows.len() >= column.refined + (column.refined / GROWTH).max(1) {
@@ -229,15 +225,16 @@ impl Grower<'_> {
         while column.rows.len() > 1 && !self.pace.task.expired() {
             self.pace
                 .task
-                .spend((self.p.ncols() + SCAN * column.rows.len()) as f64);
+                .spend((self.p.order() + SCAN * column.rows.len()) as f64);
             let loss = |k: usize| {
                 let (i, v) = (column.rows[k], column.vector[k]);
                 let rest = 1.0 - v * v;
                 if rest < 1e-9 {
                     return f64::INFINITY;
                 }
-                let left =
-                    (column.value - 2.0 * v * column.image[i] + v * v * self.diagonal[i]) / rest;
+                let left = (column.value - 2.0 * v * column.image[i]
+                    + v * v * self.p.diagonal()[i])
+                    / rest;
                 0.5 * (column.value - left) - self.price
             };
             let worst = (0..column.rows.len())
@@ -250,13 +247,11 @@ impl Grower<'_> {
             free[i] = true;
             let rest = (1.0 - v * v).sqrt();
             column.vector.iter_mut().for_each(|v| *v /= rest);
-            column.value = (column.value - 2.0 * v * column.image[i] + v * v * self.diagonal[i])
+            column.value = (column.value - 2.0 * v * column.image[i]
+                + v * v * self.p.diagonal()[i])
                 / (1.0 - v * v);
-            column
-                .image
-                .iter_mut()
-                .zip(self.p.row(i))
-                .for_each(|(t, &p)| *t = (*t - v * p) / rest);
+            self.p.add(i, -v, &mut column.image);
+            column.image.iter_mut().for_each(|t| *t /= rest);
             changed = true;
         }
         if changed {
@@ -341,7 +336,7 @@ fn columns_of(grower: &Grower<'_>, x: &Array2<f64>) -> Vec<Column> {
 
 /// All components, grown at the same time from the rows of largest diagonal and then completed.
 fn together(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
-    let mut free = vec![true; grower.diagonal.len()];
+    let mut free = vec![true; grower.p.diagonal().len()];
     let mut columns: Vec<Column> = by_diagonal(grower)
         .into_iter()
         .take(r)
@@ -356,7 +351,7 @@ fn together(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
 
 /// All components completed, in order; and the free rows.
 fn completed(grower: &mut Grower<'_>, mut columns: Vec<Column>) -> (Vec<Column>, Vec<bool>) {
-    let mut free = vec![true; grower.diagonal.len()];
+    let mut free = vec![true; grower.p.diagonal().len()];
     for column in &columns {
         column.rows.iter().for_each(|&i| free[i] = false);
     }
@@ -368,14 +363,14 @@ fn completed(grower: &mut Grower<'_>, mut columns: Vec<Column>) -> (Vec<Column>,
 
 /// The rows, those of largest diagonal first.
 fn by_diagonal(grower: &Grower<'_>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..grower.diagonal.len()).collect();
-    order.sort_by(|&a, &b| grower.diagonal[b].total_cmp(&grower.diagonal[a]));
+    let mut order: Vec<usize> = (0..grower.p.diagonal().len()).collect();
+    order.sort_by(|&a, &b| grower.p.diagonal()[b].total_cmp(&grower.p.diagonal()[a]));
     order
 }
 
 /// One component after the other, each on the rows that are left.
 fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
-    let n = grower.diagonal.len();
+    let n = grower.p.diagonal().len();
     let mut free = vec![true; n];
     let order = by_diagonal(grower);
     let mut columns: Vec<Column> = Vec::with_capacity(r);
@@ -409,7 +404,7 @@ fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
 /// worse than `x`.
 pub(super) fn improve<P: Penalty>(
     oracle: &Oracle<'_, P>,
-    p: &Array2<f64>,
+    p: &Covariance<'_>,
     x: Option<&Array2<f64>>,
     price: f64,
     seed: u64,
@@ -419,7 +414,6 @@ pub(super) fn improve<P: Penalty>(
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut grower = Grower {
         p,
-        diagonal: p.diag().to_vec(),
         price,
         shift: oracle.convexity,
         joins: 0,

@@ -23,6 +23,7 @@ use super::oracle::Oracle;
 use super::workers;
 use crate::budget::{Clock, Task};
 use crate::hyperbolic::random_j_orthogonal;
+use crate::objective::QuadraticForm;
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
 use crate::problem::Problem;
@@ -68,7 +69,7 @@ struct Search<'a, P: Penalty> {
 /// Minimises over all starts; `board` holds the given one.
 pub(super) fn search<P: Penalty>(
     board: &mut Board<'_, P>,
-    problem: &Problem<'_, P>,
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     auto: &Auto,
     clock: &Clock,
     x0: &Array2<f64>,
@@ -83,7 +84,7 @@ pub(super) fn search<P: Penalty>(
         1,
         1,
         clock,
-        |_| problem.smooth.spectrum_while(&go_on),
+        |_| form.spectrum(&go_on),
         |_| board.watch(None),
     );
     let Some(spectrum) = spectrum.into_iter().flatten().flatten().next() else {
@@ -91,7 +92,7 @@ pub(super) fn search<P: Penalty>(
     };
     let search = Search {
         problem,
-        oracle: Oracle::new(problem, k, spectrum, &preparation),
+        oracle: Oracle::new((problem, form), k, spectrum, &preparation),
         auto,
         clock,
         x0,

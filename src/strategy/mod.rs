@@ -28,6 +28,7 @@
 
 mod auto;
 mod cardinality;
+mod covariance;
 mod escape;
 mod forward;
 mod mixed;

@@ -12,7 +12,7 @@ use ndarray::{Array2, Zip};
 use super::product::symmetric_product;
 use crate::budget::{Pace, Task};
 use crate::manifold::{Manifold, inner, polar};
-use crate::objective::{self, Smooth};
+use crate::objective::{self, QuadraticForm};
 use crate::penalty::{Form, Penalty, Weights};
 use crate::problem::Problem;
 use crate::threads::Threads;
@@ -31,6 +31,8 @@ const DECOMPOSITION: f64 = 60.0;
 /// Value, gradient and proximal map of a problem, evaluated on one thread for one task.
 pub(super) struct Oracle<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
+    /// f.
+    pub(super) form: &'a dyn QuadraticForm,
     /// Where X lives.
     pub(super) manifold: Manifold<'a>,
     pub(super) task: &'a Task<'a>,
@@ -52,13 +54,12 @@ pub(super) struct Oracle<'a, P: Penalty> {
 impl<'a, P: Penalty> Oracle<'a, P> {
     /// `spectrum`: (about) the extreme eigenvalues of C; K: the value of XᵀJX.
     pub(super) fn new(
-        problem: &'a Problem<'a, P>,
+        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
         k: Array2<f64>,
         (low, high): (f64, f64),
         task: &'a Task<'a>,
     ) -> Self {
-        let smooth = problem.smooth;
-        let linear = smooth
+        let linear = form
             .linear()
             .map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
         let shift = if problem.signature.is_definite() {
@@ -66,17 +67,17 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         } else {
             0.0
         };
-        let (low, high) = objective::metric_bounds(low - shift, high - shift, smooth.metric());
+        let (low, high) = objective::metric_bounds(low - shift, high - shift, form.metric());
         let mut lipschitz = high.max(-low);
         if !(lipschitz > 0.0) {
             lipschitz = if linear > 0.0 { linear } else { 1.0 };
         }
-        let weight = match smooth.metric() {
+        let weight = match form.metric() {
             None => k.diag().sum(),
             Some(metric) => (&metric * &k).sum(),
         };
-        let n = smooth.rows();
-        let single = plain(smooth).map(|c| {
+        let n = form.order();
+        let single = plain(form).map(|c| {
             let mut single: Vec<f32> = c.iter().map(|&v| (v / lipschitz) as f32).collect();
             for (i, v) in single.iter_mut().step_by(n + 1).enumerate() {
                 *v = ((c[i * (n + 1)] - shift) / lipschitz) as f32;
@@ -87,6 +88,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             single,
             mean: problem.constant(k.view()),
             problem,
+            form,
             manifold: Manifold::new(problem.signature, k, Some(task)),
             task,
             lipschitz,
@@ -105,6 +107,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     {
         Oracle {
             problem: self.problem,
+            form: self.form,
             manifold: Manifold::new(self.manifold.signature, self.manifold.k.clone(), Some(task)),
             task,
             lipschitz: self.lipschitz,
@@ -118,7 +121,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     }
 
     pub(super) fn rows(&self) -> usize {
-        self.problem.smooth.rows()
+        self.form.order()
     }
 
     pub(super) fn columns(&self) -> usize {
@@ -132,8 +135,8 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// What a product C X costs.
     pub(super) fn product_work(&self) -> f64 {
-        let each = self.problem.smooth.product_work() * self.columns() as f64;
-        match self.problem.smooth.dense() {
+        let each = self.form.product_work() * self.columns() as f64;
+        match self.form.dense() {
             Some(_) => each,
             None => SCATTERED * each,
         }
@@ -158,20 +161,20 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     pub(super) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         self.task.spend(self.product_work() + self.step_work());
         let go_on = || !self.task.expired();
-        let smooth = self.problem.smooth;
-        let image = match plain(smooth) {
+        let form = self.form;
+        let image = match plain(form) {
             Some(c) => Some(symmetric_product(c, x.view(), &go_on)),
-            None => smooth.apply_while(x.view(), &self.serial, &go_on),
+            None => form.apply_while(x.view(), &self.serial, &go_on),
         };
         let Some(mut gradient) = image.filter(|_| go_on()) else {
             return (f64::NAN, Array2::zeros(x.dim()));
         };
         gradient.scaled_add(-self.shift, x);
-        if let Some(metric) = smooth.metric() {
+        if let Some(metric) = form.metric() {
             gradient = gradient.dot(&metric);
         }
         let value = 0.5 * inner(&gradient, x);
-        match smooth.linear() {
+        match form.linear() {
             None => (value, gradient),
             Some(linear) => {
                 gradient += &linear;
@@ -223,18 +226,13 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// Diagonal of C − cI.
     pub(super) fn diagonal(&self) -> Vec<f64> {
-        let diagonal = self.problem.smooth.diagonal();
+        let diagonal = self.form.diagonal();
         diagonal.into_iter().map(|v| v - self.shift).collect()
     }
 
     /// c, by which C is shifted.
     pub(super) fn shift(&self) -> f64 {
         self.shift
-    }
-
-    /// Whether f = ½⟨X, C X⟩, so that columns of disjoint support are independent.
-    pub(super) fn is_plain_quadratic(&self) -> bool {
-        self.problem.smooth.linear().is_none() && self.problem.smooth.metric().is_none()
     }
 
     /// The proximal map of `step · h`, entry by entry.
@@ -272,9 +270,8 @@ pub(super) fn soft(value: f64, threshold: f64) -> f64 {
 }
 
 /// C by rows, if f = ½⟨X, C X⟩ with a stored C.
-fn plain(smooth: &dyn Smooth) -> Option<&[f64]> {
-    match (smooth.dense(), smooth.linear(), smooth.metric()) {
-        (Some(c), None, None) => c.to_slice(),
-        _ => None,
-    }
+fn plain(form: &dyn QuadraticForm) -> Option<&[f64]> {
+    form.dense()
+        .filter(|_| form.is_trace_form())
+        .and_then(|c| c.to_slice())
 }

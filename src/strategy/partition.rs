@@ -11,10 +11,12 @@ use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::covariance::Covariance;
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::manifold::inner;
 use crate::penalty::Penalty;
+use crate::rows::change;
 use crate::start;
 
 /// Relative gain of a power step below which the columns have settled.
@@ -57,8 +59,7 @@ struct Point {
 
 struct Alternation<'a, 'b, P: Penalty> {
     oracle: &'a Oracle<'b, P>,
-    /// cI − C, if it is stored.
-    covariance: Option<&'a Array2<f64>>,
+    covariance: Option<&'a Covariance<'a>>,
     /// Its diagonal.
     diagonal: Vec<f64>,
     pace: Pace<'a>,
@@ -78,12 +79,12 @@ impl<P: Penalty> Alternation<'_, '_, P> {
     fn point(&self, x: Array2<f64>) -> Point {
         let owner = owners(&x);
         let (value, gradient) = match self.covariance {
-            Some(p) => {
+            Some(p) if p.is_whole() => {
                 self.pay(&x, PASSES);
-                self.pace.task.spend(p.len() as f64);
+                self.pace.task.spend((p.order() * p.order()) as f64);
                 sparse_value_and_gradient(p, &x, &owner)
             }
-            None => self.oracle.value_and_gradient(&x),
+            _ => self.oracle.value_and_gradient(&x),
         };
         Point {
             x,
@@ -176,7 +177,12 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         }
         let chosen = rows[rng.random_range(0..rows.len())];
         let pulled = match self.covariance {
-            Some(p) => p.column(chosen).to_owned(),
+            Some(p) => {
+                self.pace.task.spend(p.first_use());
+                let mut pulled = Array1::zeros(n);
+                change(pulled.view_mut(), |pulled| p.add(chosen, 1.0, pulled));
+                pulled
+            }
             None => {
                 let mut unit = Array2::zeros((n, r));
                 unit[[chosen, split]] = 1.0;
@@ -233,14 +239,14 @@ fn owners(x: &Array2<f64>) -> Vec<usize> {
 
 /// f = −½⟨X, P X⟩ and its gradient for at most one entry a row: n² products of numbers, not n² r.
 fn sparse_value_and_gradient(
-    p: &Array2<f64>,
+    p: &Covariance<'_>,
     x: &Array2<f64>,
     owner: &[usize],
 ) -> (f64, Array2<f64>) {
     let mut gradient = Array2::<f64>::zeros((x.ncols(), x.nrows()));
     for (i, &k) in owner.iter().enumerate() {
         if x[[i, k]] != 0.0 {
-            gradient.row_mut(k).scaled_add(-x[[i, k]], &p.row(i));
+            change(gradient.row_mut(k), |row| p.add(i, -x[[i, k]], row));
         }
     }
     let gradient = gradient.reversed_axes().as_standard_layout().into_owned();
@@ -294,7 +300,7 @@ fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
 /// Alternation from x, then perturbed and repeated while there is time; x has one owner per row.
 pub(super) fn improve<P: Penalty>(
     oracle: &Oracle<'_, P>,
-    covariance: Option<&Array2<f64>>,
+    covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
     seed: u64,
     pace: Pace<'_>,
@@ -338,7 +344,6 @@ mod tests {
     use crate::penalty::NonNegative;
     use crate::problem::Problem;
     use crate::signature::Signature;
-    use crate::strategy::supports;
     use std::time::Instant;
 
     /// C of three groups of rows that vary together.
@@ -352,7 +357,7 @@ mod tests {
     fn with_oracle(
         p: &Array2<f64>,
         bounds: (f64, f64),
-        test: impl Fn(&Oracle<'_, NonNegative>, &Array2<f64>),
+        test: impl Fn(&Oracle<'_, NonNegative>, &Covariance<'_>),
     ) {
         let smooth = Quadratic::new(-p, None, None).unwrap();
         let signature = Signature::stiefel(p.nrows());
@@ -364,8 +369,8 @@ mod tests {
         };
         let clock = Clock::new(Instant::now(), None);
         let task = Task::new(&clock, 1e9);
-        let oracle = Oracle::new(&problem, Array2::eye(3), bounds, &task);
-        test(&oracle, &supports::covariance(&oracle).unwrap());
+        let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &task);
+        test(&oracle, &Covariance::new(&oracle).unwrap());
     }
 
     #[test]
@@ -388,10 +393,12 @@ mod tests {
     fn value_and_gradient_of_a_partition() {
         let p = -three_groups();
         let x = start::partition(12, 3, 1);
-        let (value, gradient) = sparse_value_and_gradient(&p, &x, &owners(&x));
-        let expected = -p.dot(&x);
-        assert!((&gradient - &expected).iter().all(|v| v.abs() < 1e-15));
-        assert!((value - 0.5 * inner(&expected, &x)).abs() < 1e-15);
+        with_oracle(&p, (-1.1, 0.0), |_, covariance| {
+            let (value, gradient) = sparse_value_and_gradient(covariance, &x, &owners(&x));
+            let expected = -p.dot(&x);
+            assert!((&gradient - &expected).iter().all(|v| v.abs() < 1e-15));
+            assert!((value - 0.5 * inner(&expected, &x)).abs() < 1e-15);
+        });
     }
 
     /// Two groups in one column and one group in two: no single row wants to move, a dissolved and a

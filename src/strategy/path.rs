@@ -13,7 +13,7 @@ use super::workers;
 use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
-use crate::objective::{Smooth, require_quadratic};
+use crate::objective::QuadraticForm;
 use crate::penalty::{Form, Penalty, Weights};
 use crate::problem::Problem;
 use crate::solver::{
@@ -54,10 +54,10 @@ pub struct PathSolution {
 
 /// The r rows with the largest −C_ii as signed unit vectors: optimal for large λ. Columns beyond the
 /// n-th are zero.
-pub fn top_diagonal(smooth: &dyn Smooth, r: usize) -> Array2<f64> {
-    let mut x = Array2::zeros((smooth.rows(), r));
-    for (k, i) in top_rows(&smooth.diagonal(), r).into_iter().enumerate() {
-        let downhill = smooth
+pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
+    let mut x = Array2::zeros((form.order(), r));
+    for (k, i) in top_rows(&form.diagonal(), r).into_iter().enumerate() {
+        let downhill = form
             .linear()
             .is_some_and(|l| l.get([i, k]).is_some_and(|&l| l > 0.0));
         x[[i, k]] = if downhill { -1.0 } else { 1.0 };
@@ -77,15 +77,14 @@ pub(super) fn strength<P: Penalty>(penalty: &P) -> Option<f64> {
 
 /// The default stages: from the largest λ at which anything can change, by `ratio`, to the
 /// problem's own. `high` is (a bound on) the largest eigenvalue of C.
-fn default_stages<P: Penalty>(problem: &Problem<'_, P>, ratio: f64, high: f64) -> Vec<f64> {
-    let Some(lambda) = strength(problem.penalty) else {
+fn default_stages<P: Penalty>(penalty: &P, diagonal: &[f64], ratio: f64, high: f64) -> Vec<f64> {
+    let Some(lambda) = strength(penalty) else {
         return Vec::new();
     };
-    let mean_weight = match problem.penalty.form() {
+    let mean_weight = match penalty.form() {
         Form::Absolute(Weights::Entrywise(w)) => w.mean().unwrap_or(1.0).max(f64::MIN_POSITIVE),
         _ => 1.0,
     };
-    let diagonal = problem.smooth.diagonal();
     let mut sizes: Vec<f64> = diagonal.iter().map(|&v| (high - v).max(0.0)).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     // Two rows gain at most ½√(P₁₁P₂₂) from sharing a column, P = high·I − C.
@@ -158,8 +157,8 @@ pub fn follow_path<P: Penalty>(
 ) -> Result<PathSolution> {
     let started = Instant::now();
     problem.check()?;
-    require_quadratic(problem.smooth)?;
-    options.check(problem.smooth.rows())?;
+    let form = problem.quadratic()?;
+    options.check(form.order())?;
     if !(ratio > 0.0 && ratio < 1.0) {
         return Err(Error::invalid(
             "ratio",
@@ -186,12 +185,12 @@ pub fn follow_path<P: Penalty>(
         &clock,
         |_| {
             let high = match stages {
-                None => problem.smooth.spectrum_while(&go_on)?.1,
+                None => form.spectrum(&go_on)?.1,
                 Some(_) => 0.0,
             };
             let spectral = match &x0 {
                 None if rising => Some(start::spectral_while(
-                    problem.smooth,
+                    form,
                     problem.components,
                     threads,
                     &go_on,
@@ -208,8 +207,9 @@ pub fn follow_path<P: Penalty>(
     );
     let prepared = prepared.into_iter().flatten().flatten().next();
     let (high, spectral) = prepared.clone().unwrap_or((0.0, None));
+    let diagonal = form.diagonal();
     let mut stages = match stages {
-        None => default_stages(problem, ratio, high),
+        None => default_stages(problem.penalty, &diagonal, ratio, high),
         Some([]) => return Err(Error::invalid("lams", "must not be empty")),
         Some(stages) => stages.to_vec(),
     };
@@ -232,10 +232,10 @@ pub fn follow_path<P: Penalty>(
         Some(x0) => x0,
         None => match spectral {
             Some(x) => x,
-            None => top_diagonal(problem.smooth, problem.components),
+            None => top_diagonal(form, problem.components),
         },
     };
-    let trace: f64 = 0.5 * problem.smooth.diagonal().iter().sum::<f64>();
+    let trace: f64 = 0.5 * diagonal.iter().sum::<f64>();
     let mut path: Vec<PathPoint> = Vec::with_capacity(stages.len());
     let mut answer: Option<Solution> = None;
     let (mut iterations, mut updates, mut sweeps, mut spent) = (0, 0, 0, 0);
@@ -316,7 +316,7 @@ pub fn follow_path<P: Penalty>(
             ended = Some(status);
         }
     }
-    let n = problem.smooth.rows() as u64;
+    let n = form.order() as u64;
     let pairs = n * (n - 1) / 2;
     let mut solution = match answer {
         Some(solution) => solution,

@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2, s};
 use crate::budget::Task;
 use crate::linalg;
 use crate::manifold::polar;
-use crate::objective::Smooth;
+use crate::objective::QuadraticForm;
 use crate::start;
 use crate::threads::Threads;
 
@@ -32,20 +32,20 @@ const EQUAL: f64 = 1e-13;
 
 /// X, and about the extreme eigenvalues of C; None if the time is up.
 pub(super) fn spectral(
-    smooth: &dyn Smooth,
+    form: &dyn QuadraticForm,
     r: usize,
     threads: &Threads,
     task: &Task<'_>,
 ) -> Option<(Array2<f64>, (f64, f64))> {
-    let n = smooth.rows();
+    let n = form.order();
     let go_on = || !task.expired();
     let width = (r + MORE).min(n);
     if n <= DENSE || 2 * width > n {
-        let c = smooth.apply_while(Array2::eye(n).view(), threads, &go_on)?;
+        let c = form.apply_while(Array2::eye(n).view(), threads, &go_on)?;
         let (values, vectors) = linalg::symmetric_eigen(c.view());
         let (low, high) = (values[0], values[n - 1]);
         let x = vectors.slice(s![.., ..r]).to_owned();
-        return Some((settled(smooth, x, low, high), (low, high)));
+        return Some((settled(form, x, low, high), (low, high)));
     }
     let blocks = (COLUMNS / width)
         .min(ENTRIES / (n * width))
@@ -60,7 +60,7 @@ pub(super) fn spectral(
         let mut invariant = false;
         loop {
             let last = basis[basis.len() - 1].view();
-            let image = smooth.apply_while(last, threads, &go_on)?;
+            let image = form.apply_while(last, threads, &go_on)?;
             products += 1;
             images.push(image.clone());
             if basis.len() == blocks {
@@ -92,18 +92,18 @@ pub(super) fn spectral(
         }
         if invariant || products >= PRODUCTS {
             let x = polar(&x.slice(s![.., ..r]).to_owned());
-            return Some((settled(smooth, x, low, high), (low, high)));
+            return Some((settled(form, x, low, high), (low, high)));
         }
         block = polar(&x);
     }
 }
 
 /// X, or what is better where all eigenvalues are equal: the minimiser of the linear term.
-fn settled(smooth: &dyn Smooth, x: Array2<f64>, low: f64, high: f64) -> Array2<f64> {
+fn settled(form: &dyn QuadraticForm, x: Array2<f64>, low: f64, high: f64) -> Array2<f64> {
     if high - low > EQUAL * high.abs().max(low.abs()) {
         return x;
     }
-    match smooth.linear() {
+    match form.linear() {
         Some(linear) => linalg::polar_factor((-&linear).view()),
         None => start::identity(x.nrows(), x.ncols()),
     }

@@ -8,10 +8,11 @@
 //! proposal costs O(1) and an accepted one two updates of length n. Proposals are accepted by the
 //! Metropolis rule while the temperature falls geometrically; at the end only improvements are.
 
-use ndarray::{Array2, s};
+use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::covariance::Covariance;
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::penalty::{Form, Penalty};
@@ -22,9 +23,6 @@ const LOOK: usize = 256;
 
 /// Accepted moves, per row, between fresh evaluations of the images.
 const REFRESH: usize = 64;
-
-/// Largest n for which the matrix P is formed when the objective does not store it.
-const DENSE_ROWS: usize = 4096;
 
 /// Change of a greedy move, relative to the largest diagonal entry, that is rounding; relative gain of
 /// a greedy round that is the last.
@@ -41,44 +39,9 @@ pub(super) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
 /// The same for a point whose groups are right already.
 pub(super) const COOL: (f64, f64) = (0.15, 0.015);
 
-/// P = cI − C as one matrix, with the c of the oracle, if it can be had.
-pub(super) fn covariance<P: Penalty>(oracle: &Oracle<'_, P>) -> Option<Array2<f64>> {
-    if !oracle.is_plain_quadratic() {
-        return None;
-    }
-    let n = oracle.rows();
-    let mut p = match oracle.problem.smooth.dense() {
-        Some(c) => -&c,
-        None if n <= DENSE_ROWS => formed(oracle)?,
-        None => return None,
-    };
-    p.diag_mut().mapv_inplace(|v| v + oracle.shift());
-    Some(p)
-}
-
-/// −C by products with unit vectors, some columns at a time.
-fn formed<P: Penalty>(oracle: &Oracle<'_, P>) -> Option<Array2<f64>> {
-    const PANEL: usize = 64;
-    let n = oracle.rows();
-    let go_on = || !oracle.task.expired();
-    let mut p = Array2::zeros((n, n));
-    for from in (0..n).step_by(PANEL) {
-        let width = PANEL.min(n - from);
-        let mut units = Array2::zeros((n, width));
-        for k in 0..width {
-            units[[from + k, k]] = 1.0;
-        }
-        let smooth = oracle.problem.smooth;
-        let columns = smooth.apply_while(units.view(), &oracle.serial, &go_on)?;
-        p.slice_mut(s![.., from..from + width]).assign(&-columns);
-    }
-    Some(p)
-}
-
 /// Owners, vectors and images.
 struct State<'a> {
-    p: &'a Array2<f64>,
-    diagonal: Vec<f64>,
+    p: &'a Covariance<'a>,
     n: usize,
     r: usize,
     price: f64,
@@ -106,16 +69,15 @@ struct Move {
 }
 
 impl<'a> State<'a> {
-    fn new(p: &'a Array2<f64>, x: &Array2<f64>, price: f64, nonnegative: bool) -> Self {
+    fn new(p: &'a Covariance<'a>, x: &Array2<f64>, price: f64, nonnegative: bool) -> Self {
         let (n, r) = x.dim();
         let mut state = Self {
             p,
-            diagonal: p.diag().to_vec(),
             n,
             r,
             price,
             nonnegative,
-            least: ROUNDING * p.diag().iter().fold(0.0f64, |m, v| m.max(v.abs())),
+            least: ROUNDING * p.diagonal().iter().fold(0.0f64, |m, v| m.max(v.abs())),
             owner: vec![r; n],
             u: vec![0.0; n],
             image: vec![0.0; n * r],
@@ -144,7 +106,7 @@ impl<'a> State<'a> {
             if state.size[k] == 0 {
                 let candidate = (0..n)
                     .filter(|&i| state.owner[i] == r || state.size[state.owner[i]] > 1)
-                    .max_by(|&a, &b| p[[a, a]].total_cmp(&p[[b, b]]));
+                    .max_by(|&a, &b| p.diagonal()[a].total_cmp(&p.diagonal()[b]));
                 if let Some(i) = candidate {
                     if state.owner[i] < r {
                         state.size[state.owner[i]] -= 1;
@@ -175,12 +137,8 @@ impl<'a> State<'a> {
             if k < r {
                 self.u[i] /= self.norm2[k].sqrt();
                 if self.u[i] != 0.0 {
-                    let factor = self.u[i];
-                    let row = self.p.row(i);
-                    self.image[k * n..(k + 1) * n]
-                        .iter_mut()
-                        .zip(row)
-                        .for_each(|(t, &p)| *t += factor * p);
+                    let image = &mut self.image[k * n..(k + 1) * n];
+                    self.p.add(i, self.u[i], image);
                 }
             }
         }
@@ -211,7 +169,7 @@ impl<'a> State<'a> {
     fn propose(&self, i: usize, to: usize) -> Option<Move> {
         let (n, r) = (self.n, self.r);
         let from = self.owner[i];
-        let d = self.diagonal[i];
+        let d = self.p.diagonal()[i];
         let mut change = 0.0;
         // Column `from` without the row: vᵀPv, ‖v‖², (P v)_i of what is left.
         let (mut quotient, mut norm2, mut cross) = (0.0, 1.0, 0.0);
@@ -265,17 +223,13 @@ impl<'a> State<'a> {
     fn accept(&mut self, step: &Move) {
         let (n, r, i) = (self.n, self.r, step.row);
         self.work += 4 * n;
-        let d = self.diagonal[i];
-        let p = self.p.row(i);
+        let d = self.p.diagonal()[i];
         let mut shift = |k: usize, entry: f64, sign: f64| {
             let image = &mut self.image[k * n..(k + 1) * n];
             self.quotient[k] += sign * 2.0 * entry * image[i] + entry * entry * d;
             self.norm2[k] += sign * entry * entry;
             if entry != 0.0 {
-                image
-                    .iter_mut()
-                    .zip(p)
-                    .for_each(|(t, &p)| *t += sign * entry * p);
+                self.p.add(i, sign * entry, image);
             }
         };
         if step.from < r && step.from == step.to {
@@ -285,7 +239,7 @@ impl<'a> State<'a> {
             let image = &mut self.image[step.to * n..(step.to + 1) * n];
             self.quotient[step.to] += 2.0 * delta * image[i] + delta * delta * d;
             self.norm2[step.to] += step.entry * step.entry - old * old;
-            image.iter_mut().zip(p).for_each(|(t, &p)| *t += delta * p);
+            self.p.add(i, delta, image);
         } else {
             if step.from < r {
                 shift(step.from, self.u[i], -1.0);
@@ -372,7 +326,7 @@ impl<'a> State<'a> {
 /// Anneals from `x`; returns a feasible point with disjoint supports.
 pub(super) fn anneal<P: Penalty>(
     oracle: &Oracle<'_, P>,
-    p: &Array2<f64>,
+    p: &Covariance<'_>,
     x: &Array2<f64>,
     temperature: (f64, f64),
     seed: u64,

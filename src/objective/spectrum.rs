@@ -1,0 +1,167 @@
+//! Bounds on the spectrum of a symmetric matrix that is known by its products.
+
+use std::sync::OnceLock;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+
+use crate::linalg::symmetric_eigen;
+
+/// Lanczos steps for the bounds of a spectrum that is not computed.
+const STEPS: usize = 40;
+
+/// Up to this n the spectrum is computed, for a matrix of any sign.
+const EXACT: usize = 256;
+
+/// Lanczos steps for the spread: a weight needs few digits, and the set-up of a solve little time.
+const SPREAD_STEPS: usize = 12;
+
+/// What is known of the spectrum of the C of a [`QuadraticForm`](super::QuadraticForm), computed when first asked
+/// for.
+#[derive(Debug, Clone)]
+pub struct Spectrum {
+    exact: usize,
+    range: (f64, f64),
+    bounds: OnceLock<(f64, f64)>,
+    spread: OnceLock<f64>,
+}
+
+/// Of a matrix of any sign.
+impl Default for Spectrum {
+    fn default() -> Self {
+        Self {
+            exact: EXACT,
+            range: (f64::NEG_INFINITY, f64::INFINITY),
+            bounds: OnceLock::new(),
+            spread: OnceLock::new(),
+        }
+    }
+}
+
+impl Spectrum {
+    /// Of `scale` times a positive semidefinite matrix.
+    pub(super) fn semidefinite(scale: f64) -> Self {
+        let range = if scale < 0.0 {
+            (f64::NEG_INFINITY, 0.0)
+        } else {
+            (0.0, f64::INFINITY)
+        };
+        Self {
+            exact: 0,
+            range,
+            ..Self::default()
+        }
+    }
+
+    /// Bounds on the smallest and largest eigenvalue of an n×n matrix; None if `apply`, its product, gives up.
+    pub(super) fn bounds(
+        &self,
+        n: usize,
+        apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
+    ) -> Option<(f64, f64)> {
+        if let Some(known) = self.bounds.get() {
+            return Some(*known);
+        }
+        let steps = if n <= self.exact { n } else { STEPS };
+        let (low, high) = lanczos_bounds_while(n, steps, apply)?;
+        let inside = |v: f64| v.max(self.range.0).min(self.range.1);
+        Some(*self.bounds.get_or_init(|| (inside(low), inside(high))))
+    }
+
+    /// ½(λ_max − λ_min)‖D‖ by a few steps.
+    pub(super) fn spread(
+        &self,
+        n: usize,
+        apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
+        metric: Option<ArrayView2<'_, f64>>,
+    ) -> f64 {
+        *self.spread.get_or_init(|| {
+            let (low, high) = lanczos_bounds(n, SPREAD_STEPS, apply);
+            let metric = metric.map_or(1.0, |metric| {
+                let (values, _) = symmetric_eigen(metric);
+                values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+            });
+            0.5 * (high - low) * metric
+        })
+    }
+}
+
+/// Bounds (lower ≤ 0, upper ≥ 0) on the spectrum of D ⊗ C from those of C.
+pub(crate) fn metric_bounds(
+    low: f64,
+    high: f64,
+    metric: Option<ArrayView2<'_, f64>>,
+) -> (f64, f64) {
+    let (d_low, d_high) = match metric {
+        None => (1.0, 1.0),
+        Some(metric) => {
+            let (values, _) = symmetric_eigen(metric);
+            (values[0], values[values.len() - 1])
+        }
+    };
+    let products = [low * d_low, low * d_high, high * d_low, high * d_high];
+    (
+        products.iter().fold(0.0f64, |m, &v| m.min(v)),
+        products.iter().fold(0.0f64, |m, &v| m.max(v)),
+    )
+}
+
+/// Bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with
+/// full reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual
+/// (Zhou and Li, Linear Algebra Appl. 435, 2011). Exact when `steps` reaches n.
+pub(crate) fn lanczos_bounds(
+    n: usize,
+    steps: usize,
+    apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
+) -> (f64, f64) {
+    lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
+}
+
+/// [`lanczos_bounds`], None if `apply` gives up.
+fn lanczos_bounds_while(
+    n: usize,
+    steps: usize,
+    apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
+) -> Option<(f64, f64)> {
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, StandardNormal};
+    let steps = steps.min(n);
+    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0x6c61_6e63);
+    // One vector a row, so that orthogonalising is a product with a matrix.
+    let mut basis = Array2::<f64>::zeros((steps, n));
+    let mut v: Array1<f64> = Array1::from_shape_fn(n, |_| StandardNormal.sample(&mut rng));
+    v /= v.dot(&v).sqrt();
+    let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut residual = 0.0;
+    for step in 0..steps {
+        basis.row_mut(step).assign(&v);
+        let image = apply(v.view().insert_axis(Axis(1)))?;
+        let mut w = image.column(0).to_owned();
+        alphas.push(w.dot(&v));
+        let found = basis.slice(s![..=step, ..]);
+        for _ in 0..2 {
+            let overlaps = found.dot(&w);
+            for (u, overlap) in found.outer_iter().zip(overlaps) {
+                w.scaled_add(-overlap, &u);
+            }
+        }
+        residual = w.dot(&w).sqrt();
+        let size = alphas.iter().fold(0.0f64, |m, a| m.max(a.abs()));
+        if residual <= 1e-14 * size || alphas.len() == n {
+            residual = 0.0;
+            break;
+        }
+        betas.push(residual);
+        v = w / residual;
+    }
+    let k = alphas.len();
+    let mut t = Array2::zeros((k, k));
+    for i in 0..k {
+        t[[i, i]] = alphas[i];
+        if i + 1 < k {
+            t[[i, i + 1]] = betas[i];
+            t[[i + 1, i]] = betas[i];
+        }
+    }
+    let (values, _) = symmetric_eigen(t.view());
+    Some((values[0] - residual, values[k - 1] + residual))
+}

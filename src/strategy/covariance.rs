@@ -1,0 +1,147 @@
+//! P = cI − C of a plain quadratic, by columns: what the methods on disjoint supports work with.
+
+use super::oracle::Oracle;
+use crate::objective::Columns;
+use crate::penalty::Penalty;
+
+/// Memory for columns of a C that is not stored: all of them up to n = 4096.
+const MEMORY: usize = 8 * 4096 * 4096;
+
+/// P = cI − C with the c of an oracle.
+pub(super) struct Covariance<'a> {
+    columns: Columns<'a>,
+    diagonal: Vec<f64>,
+    /// Work of a column that is not at hand.
+    missing: f64,
+}
+
+impl<'a> Covariance<'a> {
+    /// None if f is not ½ tr(XᵀCX), or the time is up.
+    pub(super) fn new<P: Penalty>(oracle: &Oracle<'a, P>) -> Option<Self> {
+        Self::within(oracle, MEMORY)
+    }
+
+    /// The same in so many bytes.
+    pub(super) fn within<P: Penalty>(oracle: &Oracle<'a, P>, bytes: usize) -> Option<Self> {
+        let form = oracle.form;
+        let go_on = || !oracle.task.expired();
+        if !form.is_trace_form() {
+            return None;
+        }
+        let columns = Columns::new(form, bytes, &go_on)?;
+        let diagonal = columns.diagonal();
+        Some(Self {
+            diagonal: diagonal.iter().map(|v| -v + oracle.shift()).collect(),
+            missing: if columns.is_whole() {
+                0.0
+            } else {
+                form.product_work()
+            },
+            columns,
+        })
+    }
+
+    /// n.
+    pub(super) fn order(&self) -> usize {
+        self.diagonal.len()
+    }
+
+    /// Diagonal of P.
+    pub(super) fn diagonal(&self) -> &[f64] {
+        &self.diagonal
+    }
+
+    /// Whether all columns are at hand, so that methods that ask for any of them at any time are no slower for it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.columns.is_whole()
+    }
+
+    /// Work of the first use of a column, beside what is done with it. (Whether it is the first is left
+    /// open: work must not depend on what other threads have asked for.)
+    pub(super) fn first_use(&self) -> f64 {
+        self.missing
+    }
+
+    /// P_ij for the j in `rows`, appended to `target`.
+    pub(super) fn gather(&self, i: usize, rows: &[usize], target: &mut Vec<f64>) {
+        let column = self.columns.column(i);
+        let entry = |&j: &usize| if i == j { self.diagonal[j] } else { -column[j] };
+        target.extend(rows.iter().map(entry));
+    }
+
+    /// `target += factor · P_j`.
+    pub(super) fn add(&self, j: usize, factor: f64, target: &mut [f64]) {
+        let own = target[j];
+        let column = self.columns.column(j);
+        target
+            .iter_mut()
+            .zip(&*column)
+            .for_each(|(t, &c)| *t -= factor * c);
+        target[j] = own + factor * self.diagonal[j];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Clock, Task};
+    use crate::objective::{DenseColumns, GramQuadratic, Quadratic, QuadraticForm};
+    use crate::penalty::L0;
+    use crate::problem::Problem;
+    use crate::signature::Signature;
+    use crate::start;
+    use crate::strategy::forward;
+    use ndarray::Array2;
+    use std::time::Instant;
+
+    /// Forward selection with the columns of f in so many bytes, and whether all of them were at hand.
+    fn selected(form: &dyn QuadraticForm, bytes: usize) -> (Array2<f64>, bool) {
+        let (r, lambda) = (2, 0.05);
+        let signature = Signature::stiefel(form.order());
+        let problem = Problem {
+            smooth: form,
+            penalty: &L0 { lambda },
+            signature: &signature,
+            components: r,
+        };
+        let clock = Clock::new(Instant::now(), None);
+        let task = Task::new(&clock, 1e9);
+        let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &task);
+        let covariance = Covariance::within(&oracle, bytes).unwrap();
+        let pace = oracle.pace(None, 1);
+        let x = forward::improve(&oracle, &covariance, None, lambda, 0, pace);
+        (x, covariance.is_whole())
+    }
+
+    #[test]
+    fn columns_that_are_computed_select_what_a_stored_matrix_does() {
+        let a = start::random(60, 25, 1).reversed_axes() * 1.2;
+        let data = DenseColumns::new(a.view()).unwrap();
+        let gram = GramQuadratic::new(data, -1.0, None).unwrap();
+        let stored = Quadratic::from_data(a.view()).unwrap();
+        let (expected, whole) = selected(&stored, 0);
+        assert!(whole && expected.iter().filter(|&&v| v != 0.0).count() > 4);
+        for (bytes, all) in [(0, false), (5 * 60 * 8, false), (60 * 60 * 8, true)] {
+            let (x, whole) = selected(&gram, bytes);
+            assert_eq!(whole, all);
+            assert!((&x - &expected).iter().all(|v| v.abs() < 1e-12), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn forward_selection_needs_no_stored_matrix() {
+        let n = 5000;
+        let mut a = start::random(n, 12, 1).reversed_axes();
+        // Six features that vary together.
+        for i in 0..12 {
+            for k in 0..6 {
+                a[[i, 700 * k]] += if i % 2 == 0 { 0.2 } else { -0.2 };
+            }
+        }
+        let data = DenseColumns::new(a.view()).unwrap();
+        let gram = GramQuadratic::new(data, -1.0, None).unwrap();
+        let (x, whole) = selected(&gram, MEMORY);
+        assert!(!whole);
+        assert!((0..6).all(|k| x.row(700 * k).iter().any(|&v| v != 0.0)));
+    }
+}
