@@ -14,7 +14,7 @@ use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 
 pub(crate) use columns::ColumnSweep;
 pub(crate) use matching::{Majoriser, Matchings};
@@ -415,7 +415,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             },
         };
         let (rotation, reflection) = searched.branches();
-        let best = self.penalty.circle(
+        let best = P::Kernel::circle(
+            self.penalty,
             simd,
             &CirclePair {
                 rows: pair,
@@ -439,16 +440,9 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             combine(simd, new_x, v[0][0], x, v[0][1], y);
             combine(simd, new_y, v[1][0], x, v[1][1], y);
         }
-        for &k in &self.scratch.vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
-        self.penalty.tidy(new_x);
-        self.penalty.tidy(new_y);
+        self.scratch.settle(new_x, new_y);
+        self.penalty.tidy(&mut new_x[..r]);
+        self.penalty.tidy(&mut new_y[..r]);
         let (smooth, smooth_size) = model.change(e);
         let (hx, hx_size) =
             self.penalty

@@ -5,7 +5,7 @@ use pulp::Simd;
 use super::{Block, Sweep, dot, right_multiply, weighted};
 use crate::block::Curvature;
 use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2, TIE};
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 use crate::signature::Signature;
 
 /// What a block has to know about a mixed signature.
@@ -122,7 +122,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             Curvature::Exact => light,
             Curvature::Scalar => light.scalar(model.s.spectral_norm() * model.m.spectral_norm()),
         };
-        let best = self.penalty.hyperbola(
+        let best = P::Kernel::hyperbola(
+            self.penalty,
             &HyperbolaPair::new(
                 pair,
                 &x[..r],
@@ -147,16 +148,9 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let boost = best.boost;
         let (new_x, new_y) = block.step.split_at_mut(stride);
         boost.apply(x, y, new_x, new_y);
-        for &k in &self.scratch.vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
-        self.penalty.tidy(new_x);
-        self.penalty.tidy(new_y);
+        self.scratch.settle(new_x, new_y);
+        self.penalty.tidy(&mut new_x[..r]);
+        self.penalty.tidy(&mut new_y[..r]);
         let e = boost.minus_identity();
         let (smooth, smooth_size) = smooth_change(&model, &light, boost, e);
         let (hx, hx_size) = self.penalty.change(pair.0, &x[..r], &new_x[..r]);

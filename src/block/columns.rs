@@ -12,7 +12,7 @@ use super::{Block, Outcome, dot};
 use crate::pair::{
     CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2, TIE,
 };
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 
 /// A pass over pairs of columns.
 pub(crate) struct ColumnSweep<'a, P: Penalty> {
@@ -129,7 +129,8 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 ],
                 alpha: self.alpha,
             };
-            let best = self.penalty.hyperbola(
+            let best = P::Kernel::hyperbola(
+                self.penalty,
                 &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, block.mixed.rapidity_bound),
                 self.scratch,
             );
@@ -157,7 +158,8 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 ..PairModel::default()
             };
             let (rotation, reflection) = model.branches();
-            let best = self.penalty.circle(
+            let best = P::Kernel::circle(
+                self.penalty,
                 simd,
                 &CirclePair {
                     rows: pair,
@@ -179,16 +181,9 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 *ny = matrix[1][0] * x + matrix[1][1] * y + 0.0;
             }
         }
-        for &k in &self.scratch.vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
-        self.penalty.tidy(new_x);
-        self.penalty.tidy(new_y);
+        self.scratch.settle(new_x, new_y);
+        self.penalty.tidy(&mut new_x[..r]);
+        self.penalty.tidy(&mut new_y[..r]);
         let (hx, hx_size) = self.penalty.change(pair.0, &x[..r], &new_x[..r]);
         let (hy, hy_size) = self.penalty.change(pair.1, &y[..r], &new_y[..r]);
         let change = smooth + (hx + hy);

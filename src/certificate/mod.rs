@@ -23,7 +23,7 @@ use crate::hyperbolic;
 use crate::manifold::{drift, start_constraint};
 use crate::objective::{Tracker, require_quadratic};
 use crate::pair::{CirclePair, PairModel, Scratch, Sym2, TIE};
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -369,7 +369,8 @@ fn solve_pair<S: Simd, P: Penalty>(
     };
     let (rotation, reflection) = model.branches();
     let rows = (block.rows[i], block.rows[j]);
-    let best = penalty.circle(
+    let best = P::Kernel::circle(
+        penalty,
         simd,
         &CirclePair {
             rows,
@@ -391,14 +392,7 @@ fn solve_pair<S: Simd, P: Penalty>(
         new_x.push(v[0][0] * x + v[0][1] * y);
         new_y.push(v[1][0] * x + v[1][1] * y);
     }
-    for &k in &scratch.vanishing {
-        let k = k as usize;
-        if new_x[k].abs() < new_y[k].abs() {
-            new_x[k] = 0.0;
-        } else {
-            new_y[k] = 0.0;
-        }
-    }
+    scratch.settle(new_x, new_y);
     penalty.tidy(new_x);
     penalty.tidy(new_y);
     let (smooth, smooth_size) = model.change(e);
