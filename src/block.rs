@@ -16,7 +16,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::objective::{BlockModel, Moved};
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 
 pub(crate) use columns::ColumnSweep;
 pub(crate) use matching::{Majoriser, Matchings};
@@ -438,7 +438,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             },
         };
         let (rotation, reflection) = searched.branches();
-        let best = self.penalty.circle(
+        let best = P::Kernel::circle(
+            self.penalty,
             simd,
             &CirclePair {
                 rows: pair,
@@ -467,8 +468,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             e,
             smooth: model.change(e),
         };
-        let vanishing = &self.scratch.vanishing;
-        let change = proposal.settle(self.penalty, vanishing, self.options.alpha)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.options.alpha)?;
         if block.frozen {
             *distances += distance(simd, e, x, y);
         }

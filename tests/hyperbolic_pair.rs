@@ -5,10 +5,13 @@ mod common;
 
 use ndarray::Array2;
 use orthobcd::pair::{
-    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
+    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, Piece, RECESSION_TOLERANCE, SIGNS,
     Scratch, Sym2,
 };
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::penalty::{
+    Exact, L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights,
+    solve_on_hyperbola,
+};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -170,7 +173,7 @@ impl Instance {
 
     fn solve<P: Penalty>(&self, penalty: &P, scratch: &mut Scratch) -> BestBoost {
         let pair = HyperbolaPair::new((0, 1), &self.x, &self.y, &self.light(), None);
-        penalty.hyperbola(&pair, scratch)
+        solve_on_hyperbola(penalty, &pair, scratch)
     }
 
     /// The instance whose F at V is this one's F at DV, D = diag(signs), up to a constant, the proximal
@@ -249,11 +252,13 @@ impl Instance {
 struct Plain<P>(P);
 
 impl<P: Penalty> Penalty for Plain<P> {
+    type Kernel = Exact;
+
     fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
         self.0.entry(row, column, value)
     }
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.slope(row, column, value)
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
+        self.0.piece(row, column, value)
     }
     fn levels(&self) -> &[f64] {
         self.0.levels()
@@ -491,10 +496,10 @@ fn rapidity_bound_is_kept_and_best_within_it() {
         let light = case.light();
         let pair = HyperbolaPair::new((0, 1), &case.x, &case.y, &light, Some(bound));
         let l1 = L1::new(0.7);
-        let best = l1.hyperbola(&pair, &mut scratch);
+        let best = solve_on_hyperbola(&l1, &pair, &mut scratch);
         assert!(best.unbounded.is_none());
         assert!(best.boost.rapidity().abs() <= bound * (1.0 + 1e-12));
-        let generic = Plain(l1.clone()).hyperbola(&pair, &mut scratch);
+        let generic = solve_on_hyperbola(&Plain(l1.clone()), &pair, &mut scratch);
         let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1
             + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
         assert!(

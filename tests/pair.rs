@@ -11,9 +11,11 @@ mod common;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
-use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
-use orthobcd::penalty::solve_on_circle;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::pair::{Best, CirclePair, PairModel, Piece, Scratch, Sym2, Trig};
+use orthobcd::penalty::{
+    Exact, L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights,
+    solve_on_circle,
+};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -469,12 +471,14 @@ fn nonnegative_against_grid() {
 struct Generic<P: Penalty>(P);
 
 impl<P: Penalty> Penalty for Generic<P> {
+    type Kernel = Exact;
+
     fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
         self.0.entry(row, column, value)
     }
 
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.slope(row, column, value)
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
+        self.0.piece(row, column, value)
     }
 
     fn levels(&self) -> &[f64] {

@@ -5,7 +5,7 @@ use pulp::Simd;
 use super::{Block, Proposal, Sweep, dot, right_multiply, weighted};
 use crate::block::Curvature;
 use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2};
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 use crate::signature::Signature;
 
 /// What a block has to know about a mixed signature.
@@ -122,7 +122,8 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             Curvature::Exact => light,
             Curvature::Scalar => light.scalar(model.s.spectral_norm() * model.m.spectral_norm()),
         };
-        let best = self.penalty.hyperbola(
+        let best = P::Kernel::hyperbola(
+            self.penalty,
             &HyperbolaPair::new(
                 pair,
                 &x[..r],
@@ -155,8 +156,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             e,
             smooth: smooth_change(&model, &light, boost, e),
         };
-        let vanishing = &self.scratch.vanishing;
-        let change = proposal.settle(self.penalty, vanishing, self.options.alpha)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.options.alpha)?;
         self.commit_pair(simd, i, j);
         Some(change)
     }

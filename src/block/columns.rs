@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use super::boost::smooth_change;
 use super::{Block, Outcome, Proposal, combine, dot};
 use crate::pair::{CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2};
-use crate::penalty::Penalty;
+use crate::penalty::{Kernel, Penalty};
 
 /// A pass over pairs of columns.
 pub(crate) struct ColumnSweep<'a, P: Penalty> {
@@ -118,7 +118,8 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 ],
                 alpha: self.alpha,
             };
-            let best = self.penalty.hyperbola(
+            let best = P::Kernel::hyperbola(
+                self.penalty,
                 &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, block.mixed.rapidity_bound),
                 self.scratch,
             );
@@ -146,7 +147,8 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 ..PairModel::default()
             };
             let (rotation, reflection) = model.branches();
-            let best = self.penalty.circle(
+            let best = P::Kernel::circle(
+                self.penalty,
                 simd,
                 &CirclePair {
                     rows: pair,
@@ -173,7 +175,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             e,
             smooth,
         };
-        let change = proposal.settle(self.penalty, &self.scratch.vanishing, self.alpha)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.alpha)?;
         if !block.frozen {
             block.x[i * stride..(i + 1) * stride].copy_from_slice(new_x);
             block.x[j * stride..(j + 1) * stride].copy_from_slice(new_y);

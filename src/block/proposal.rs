@@ -1,7 +1,7 @@
-//! The end of every pair solve: entries that vanish become zeros, the rows feasible, and F must fall.
+//! The end of every pair solve: entries that are known become exact, the rows feasible, and F must fall.
 
 use super::dot;
-use crate::pair::{LANES, TIE};
+use crate::pair::{LANES, Scratch, TIE};
 use crate::penalty::Penalty;
 use pulp::Simd;
 
@@ -25,23 +25,17 @@ impl Proposal<'_> {
     pub(super) fn settle<P: Penalty>(
         self,
         penalty: &P,
-        vanishing: &[u32],
+        scratch: &Scratch,
         alpha: f64,
     ) -> Option<f64> {
         let [new_x, new_y] = self.new;
-        for &k in vanishing {
-            let k = k as usize;
-            if new_x[k].abs() < new_y[k].abs() {
-                new_x[k] = 0.0;
-            } else {
-                new_y[k] = 0.0;
-            }
-        }
+        scratch.settle(new_x, new_y);
+        let [x, y] = self.old;
+        let (new_x, new_y) = (&mut new_x[..x.len()], &mut new_y[..y.len()]);
         penalty.tidy(new_x);
         penalty.tidy(new_y);
-        let [x, y] = self.old;
-        let (hx, hx_size) = penalty.change(self.rows.0, x, &new_x[..x.len()]);
-        let (hy, hy_size) = penalty.change(self.rows.1, y, &new_y[..y.len()]);
+        let (hx, hx_size) = penalty.change(self.rows.0, x, new_x);
+        let (hy, hy_size) = penalty.change(self.rows.1, y, new_y);
         let change = self.smooth.0 + (hx + hy);
         let size = self.smooth.1 + hx_size + hy_size;
         let proximal = 0.5 * alpha * squares(self.e);

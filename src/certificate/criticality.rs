@@ -25,39 +25,6 @@ const NEWTON_STEPS: usize = 200;
 /// Norm of the gradient in Λ, relative to ‖∇f‖, at which the minimum is taken as found.
 const STATIONARITY: f64 = 1e-13;
 
-/// The limiting subdifferential of one entry's price, as an interval.
-///
-/// Known from the price and its slope on both sides: infinite where the price jumps up.
-pub(crate) fn subdifferential<P: Penalty>(
-    penalty: &P,
-    row: usize,
-    column: usize,
-    value: f64,
-) -> (f64, f64) {
-    let right = penalty.slope(row, column, value);
-    if !penalty.levels().contains(&value) {
-        return (right, right);
-    }
-    let here = penalty.entry(row, column, value);
-    let side = |neighbour: f64, slope: f64| {
-        let rise = penalty.entry(row, column, neighbour) - here;
-        !(rise <= 2.0 * slope.abs() * (neighbour - value).abs() + f64::MIN_POSITIVE)
-    };
-    let (below, above) = (value.next_down(), value.next_up());
-    let left = penalty.slope(row, column, below);
-    let low = if side(below, left) {
-        f64::NEG_INFINITY
-    } else {
-        left
-    };
-    let high = if side(above, right) {
-        f64::INFINITY
-    } else {
-        right
-    };
-    (low, high)
-}
-
 /// dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X); NaN for a gradient of another shape.
 pub fn criticality<P: Penalty>(
     penalty: &P,
@@ -75,7 +42,7 @@ pub fn criticality<P: Penalty>(
         .and(&mut high)
         .and(&x)
         .for_each(|(i, k), low, high, &value| {
-            (*low, *high) = subdifferential(penalty, i, k, value);
+            (*low, *high) = penalty.subdifferential(i, k, value);
         });
     if signature.is_definite() {
         nearest_residual(x, gradient, low.view(), high.view())

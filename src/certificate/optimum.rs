@@ -16,7 +16,7 @@
 use ndarray::Array2;
 
 use crate::objective::{GoOn, QuadraticForm};
-use crate::penalty::{Form, Penalty, Weights};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -54,11 +54,9 @@ fn large_lambda_optimum_while<P: Penalty>(
     if !form.is_trace_form() {
         return None;
     }
-    let (lambda, counts) = match problem.penalty.form() {
-        Form::Count(lambda) => (lambda, true),
-        Form::Absolute(Weights::Scalar(lambda)) => (*lambda, false),
-        _ => return None,
-    };
+    let count = problem.penalty.count();
+    let counts = count.is_some();
+    let lambda = count.or(problem.penalty.absolute())?;
     if !(lambda > 0.0) {
         return None;
     }
@@ -115,7 +113,7 @@ pub(crate) fn known_optimum<P: Penalty>(
     rows: usize,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    if !matches!(problem.penalty.form(), Form::Zero) {
+    if !P::SMOOTH {
         return large_lambda_optimum_while(problem, threads, go_on);
     }
     let form = problem.smooth.quadratic()?;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::objective::{Objective, Quadratic};
-use crate::penalty::{L0, L1, NoPenalty, NonNegative};
+use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use crate::signature::Signature;
 use crate::start;
 
@@ -152,7 +152,9 @@ fn criticality_at_kinks_agrees_with_projected_gradient() {
 
 #[test]
 fn subdifferentials_are_the_textbook_ones() {
-    use super::criticality::subdifferential as at;
+    fn at<P: Penalty>(penalty: &P, row: usize, column: usize, value: f64) -> (f64, f64) {
+        penalty.subdifferential(row, column, value)
+    }
     let all = (f64::NEG_INFINITY, f64::INFINITY);
     assert_eq!(at(&L1::new(2.0), 0, 0, 0.0), (-2.0, 2.0));
     assert_eq!(at(&L1::new(2.0), 0, 0, -0.3), (-2.0, -2.0));

@@ -88,11 +88,13 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Whether ψ plus a penalty growing like `slope`·u falls without bound.
+    /// Whether ψ plus a penalty growing like `slope`·u + `curvature`·u² falls without bound.
     #[inline(always)]
-    pub fn falls(&self, slope: f64) -> bool {
-        self.quadratic < 0.0
-            || (self.quadratic == 0.0
+    pub(crate) fn falls(&self, slope: f64, curvature: f64) -> bool {
+        let quadratic = self.quadratic + curvature;
+        let rounding = RECESSION_TOLERANCE * (self.quadratic.abs() + curvature.abs());
+        quadratic < -rounding
+            || (quadratic.abs() <= rounding
                 && self.linear + slope < -RECESSION_TOLERANCE * (self.linear_size + slope.abs()))
     }
 }
@@ -267,9 +269,9 @@ impl<'a> HyperbolaPair<'a> {
             return None;
         }
         let tails = &self.branches[branch].tails;
-        if tails[0].falls(slopes[0]) {
+        if tails[0].falls(slopes[0], 0.0) {
             Some(true)
-        } else if tails[1].falls(slopes[1]) {
+        } else if tails[1].falls(slopes[1], 0.0) {
             Some(false)
         } else {
             None

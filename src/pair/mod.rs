@@ -14,6 +14,7 @@
 mod boost;
 mod breakpoints;
 mod circle;
+mod curve;
 mod hyperbola;
 
 pub use boost::{
@@ -23,6 +24,8 @@ pub use boost::{
 pub use breakpoints::Breakpoints;
 pub(crate) use breakpoints::LANES;
 pub use circle::{Minima, Trig};
+pub use curve::Piece;
+pub(crate) use curve::{Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola};
 pub use hyperbola::{BoostMinima, Hyp, MAX_RAPIDITY, full_range};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
@@ -253,6 +256,10 @@ pub struct Scratch {
     pub vanishing: Vec<u32>,
     /// Breakpoints and arcs.
     pub breakpoints: Breakpoints,
+    /// Other entries that are exact there: column, whether of the second row, value.
+    pub(crate) pinned: Vec<(usize, bool, f64)>,
+    /// Entries and the levels they cross.
+    pub(crate) crossings: Crossings,
     /// On the hyperbola: (u at which an entry vanishes, column).
     pub order: Vec<(f64, u32)>,
     /// On the hyperbola: jumps of the coefficients of u and 1/u there, by column.
@@ -266,8 +273,30 @@ impl Scratch {
         Self {
             vanishing: Vec::with_capacity(capacity),
             breakpoints: Breakpoints::with_capacity(capacity),
-            order: Vec::new(),
-            jumps: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// Forgets the last pair.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.vanishing.clear();
+        self.pinned.clear();
+    }
+
+    /// Gives the entries of the new rows that the chosen breakpoint determines their exact values.
+    #[inline(always)]
+    pub fn settle(&self, x: &mut [f64], y: &mut [f64]) {
+        for &k in &self.vanishing {
+            let k = k as usize;
+            if x[k].abs() < y[k].abs() {
+                x[k] = 0.0;
+            } else {
+                y[k] = 0.0;
+            }
+        }
+        for &(k, second, value) in &self.pinned {
+            (if second { &mut *y } else { &mut *x })[k] = value;
         }
     }
 }

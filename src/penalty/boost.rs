@@ -10,13 +10,12 @@
 //!   over the sorted points, h = A u + B/u on every arc, which is again a [`Hyp`].
 //! * X ≥ 0: the feasible u of a component are one interval, [max u_k, ∞) or (0, min u_k].
 
-use super::Penalty;
 use crate::pair::{BestBoost, Hyp, HyperbolaPair, SAME_BREAKPOINT, Scratch};
 
 /// No penalty: the minima of the four components.
 #[inline(always)]
 pub(super) fn none(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-    scratch.vanishing.clear();
+    scratch.clear();
     let mut best = BestBoost::IDENTITY;
     for (k, branch) in pair.branches.iter().enumerate() {
         if let Some(upwards) = pair.recession(k, [0.0; 2]) {
@@ -95,7 +94,7 @@ fn mark_vanishing(scratch: &mut Scratch, at: usize) {
 /// λ‖X‖₀.
 #[inline(always)]
 pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-    scratch.vanishing.clear();
+    scratch.clear();
     for (k, branch) in pair.branches.iter().enumerate() {
         if let Some(upwards) = pair.recession(k, [0.0; 2]) {
             return BestBoost::unbounded(branch.signs, upwards);
@@ -140,7 +139,7 @@ pub(super) fn l1(
     pair: &HyperbolaPair<'_>,
     scratch: &mut Scratch,
 ) -> BestBoost {
-    scratch.vanishing.clear();
+    scratch.clear();
     scratch.jumps.clear();
     // h = A u + B/u: left of all breakpoints, and the total slopes of both tails.
     let (mut a, mut b, mut identity) = (0.0, 0.0, 0.0);
@@ -231,7 +230,7 @@ pub(super) fn l1(
 /// X ≥ 0, from a feasible pair of rows.
 #[inline(always)]
 pub(super) fn nonnegative(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-    scratch.vanishing.clear();
+    scratch.clear();
     sort_points(pair, scratch);
     let (range_lo, range_hi) = pair.range;
     // (+, +) wants u z₊ ≥ |z₋|/u; (+, −) wants z₋/u ≥ u z₊, and (−, +) its mirror image.
@@ -259,7 +258,7 @@ pub(super) fn nonnegative(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> Be
         }
         let branch = &pair.branches[k];
         let tail = &branch.tails[usize::from(!upwards)];
-        if !pair.bounded && tail.falls(0.0) {
+        if !pair.bounded && tail.falls(0.0, 0.0) {
             return BestBoost::unbounded(branch.signs, upwards);
         }
         let (mut lo, mut hi) = pair.range;
@@ -289,136 +288,4 @@ pub(super) fn nonnegative(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> Be
         mark_vanishing(scratch, at);
     }
     best
-}
-
-/// Any piecewise linear penalty, straight from its definition: every arc between crossings of a
-/// level is solved on every component. O(r²) per pair, exact, and the yardstick of the kernels above.
-pub(super) fn piecewise<P: Penalty>(
-    penalty: &P,
-    pair: &HyperbolaPair<'_>,
-    scratch: &mut Scratch,
-) -> BestBoost {
-    scratch.vanishing.clear();
-    let (i, j) = pair.rows;
-    let (lo, hi) = pair.range;
-    let identity = penalty.row_value(i, pair.x) + penalty.row_value(j, pair.y);
-    let mut best = BestBoost::IDENTITY;
-    let mut chosen: Vec<u32> = Vec::new();
-    for (b, branch) in pair.branches.iter().enumerate() {
-        let [first, second] = branch.signs;
-        // Entries are s·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
-        let columns: Vec<[(f64, f64); 2]> = pair
-            .x
-            .iter()
-            .zip(pair.y)
-            .map(|(&x, &y)| {
-                let (p, m) = (0.5 * (x + y), 0.5 * (x - y));
-                [(first * p, first * m), (second * p, -second * m)]
-            })
-            .collect();
-        // (u, column, level is zero)
-        let mut points: Vec<(f64, usize, bool)> = Vec::new();
-        for (k, column) in columns.iter().enumerate() {
-            for &(alpha, beta) in column {
-                for &level in penalty.levels() {
-                    for u in crossings(alpha, beta, level) {
-                        if u > lo && u < hi {
-                            points.push((u, k, level == 0.0));
-                        }
-                    }
-                }
-            }
-        }
-        points.sort_unstable_by(|l, r| l.0.total_cmp(&r.0));
-        for &(u, ..) in &points {
-            let vanishing: Vec<u32> = points
-                .iter()
-                .filter(|p| p.2 && same(u, p.0))
-                .map(|p| p.1 as u32)
-                .collect();
-            let mut value = pair.relative(b, u) - identity;
-            for (k, column) in columns.iter().enumerate() {
-                let mut e = column.map(|(alpha, beta)| alpha * u + beta / u);
-                if vanishing.contains(&(k as u32)) {
-                    e[usize::from(e[1].abs() < e[0].abs())] = 0.0;
-                }
-                value += penalty.entry(i, k, e[0]) + penalty.entry(j, k, e[1]);
-            }
-            if value < best.value {
-                best.offer(value, u, branch.signs, Some(0));
-                chosen = vanishing;
-            }
-        }
-        let mut ends: Vec<f64> = Vec::with_capacity(points.len() + 2);
-        ends.push(lo);
-        ends.extend(points.iter().map(|p| p.0));
-        ends.push(hi);
-        for (m, piece) in ends.windows(2).enumerate() {
-            let (from, to) = (piece[0], piece[1]);
-            let middle = (from * to).sqrt();
-            let (mut plus, mut minus, mut offset) = (0.0, 0.0, 0.0);
-            for (k, column) in columns.iter().enumerate() {
-                for (&(alpha, beta), row) in column.iter().zip([i, j]) {
-                    let e = alpha * middle + beta / middle;
-                    let slope = penalty.slope(row, k, e);
-                    plus += slope * alpha;
-                    minus += slope * beta;
-                    offset += penalty.entry(row, k, e) - slope * e;
-                }
-            }
-            if !offset.is_finite() {
-                continue;
-            }
-            if !pair.bounded {
-                let tails = &branch.tails;
-                if m + 2 == ends.len() && tails[0].falls(plus) {
-                    return BestBoost::unbounded(branch.signs, true);
-                }
-                if m == 0 && tails[1].falls(minus) {
-                    return BestBoost::unbounded(branch.signs, false);
-                }
-            }
-            let f = Hyp {
-                a_plus: branch.f.a_plus + plus,
-                a_minus: branch.f.a_minus + minus,
-                ..branch.f
-            };
-            let base = pair.branches[0].f.value(1.0) + identity - offset;
-            let mut offer = |u: f64| {
-                let value = f.value(u) - base;
-                if value < best.value {
-                    best.offer(value, u, branch.signs, None);
-                    chosen.clear();
-                }
-            };
-            for &u in f.minima(from, to).points() {
-                offer(u);
-            }
-            if pair.bounded && m == 0 {
-                offer(lo);
-            }
-            if pair.bounded && m + 2 == ends.len() {
-                offer(hi);
-            }
-        }
-    }
-    scratch.vanishing.extend_from_slice(&chosen);
-    best
-}
-
-/// Positive solutions u of `α u + β/u = level`.
-fn crossings(alpha: f64, beta: f64, level: f64) -> impl Iterator<Item = f64> {
-    // α u² − level·u + β = 0, in the form that does not cancel.
-    let half = 0.5 * level;
-    let square = half * half - alpha * beta;
-    let mut roots = [f64::NAN; 2];
-    if level == 0.0 {
-        if alpha != 0.0 && beta / alpha < 0.0 {
-            roots[0] = (-beta / alpha).sqrt();
-        }
-    } else if square >= 0.0 {
-        let sum = half + half.signum() * square.sqrt();
-        roots = [sum / alpha, beta / sum];
-    }
-    roots.into_iter().filter(|u| *u > 0.0 && u.is_finite())
 }

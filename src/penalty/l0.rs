@@ -5,11 +5,14 @@
 //! columns with one zero entry keep it), every distinct slope, and the unpenalised minimum.
 //! O(r) plus a sort that finds columns of equal slope.
 
+use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
 use super::l1::quarter_period;
-use super::{Form, Penalty};
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig};
+use super::{Kernel, Penalty};
+use crate::pair::{
+    Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
+};
 
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,14 +22,16 @@ pub struct L0 {
 }
 
 impl Penalty for L0 {
+    type Kernel = Self;
+
     #[inline(always)]
     fn entry(&self, _row: usize, _column: usize, value: f64) -> f64 {
         if value == 0.0 { 0.0 } else { self.lambda }
     }
 
     #[inline(always)]
-    fn slope(&self, _row: usize, _column: usize, _value: f64) -> f64 {
-        0.0
+    fn piece(&self, _row: usize, _column: usize, _value: f64) -> Piece {
+        [self.lambda, 0.0, 0.0]
     }
 
     fn levels(&self) -> &[f64] {
@@ -46,8 +51,56 @@ impl Penalty for L0 {
         super::check_weight(self.lambda)
     }
 
-    fn form(&self) -> Form<'_> {
-        Form::Count(self.lambda)
+    fn transposed(&self) -> Option<Self> {
+        Some(*self)
+    }
+
+    #[inline(always)]
+    fn proximal(&self, _row: usize, _column: usize, value: f64, step: f64) -> f64 {
+        let threshold = 2.0 * self.lambda * step;
+        if value * value <= threshold {
+            0.0
+        } else {
+            value
+        }
+    }
+
+    /// Keeps the pattern: an entry that is not zero may become any other.
+    #[inline(always)]
+    fn proximal_near(&self, _: usize, _: usize, x: f64, value: f64, _: f64) -> (f64, f64) {
+        if x == 0.0 { (0.0, 0.0) } else { (value, 1.0) }
+    }
+
+    /// `x²/(x² + ε²)` in place of the count.
+    fn smoothed(
+        &self,
+        x: ArrayView2<'_, f64>,
+        epsilon: f64,
+        mut gradient: ArrayViewMut2<'_, f64>,
+    ) -> f64 {
+        let squared = epsilon * epsilon;
+        let mut sum = 0.0;
+        Zip::from(&mut gradient).and(x).for_each(|g, &x| {
+            let inverse = 1.0 / (x * x + squared);
+            let rest = squared * inverse;
+            sum += 1.0 - rest;
+            *g += 2.0 * self.lambda * x * rest * inverse;
+        });
+        self.lambda * sum
+    }
+
+    /// Also for λ = 0.
+    fn sparsifies(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn count(&self) -> Option<f64> {
+        Some(self.lambda)
+    }
+
+    fn strength(&self) -> Option<f64> {
+        Some(self.lambda)
     }
 
     fn scaled(&self, factor: f64) -> Option<Self> {
@@ -55,19 +108,22 @@ impl Penalty for L0 {
             lambda: factor * self.lambda,
         })
     }
+}
 
+impl Kernel<Self> for L0 {
     #[inline(always)]
-    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        super::boost::l0(self.lambda, pair, scratch)
-    }
-
-    fn transposed(&self) -> Option<Self> {
-        Some(*self)
+    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::l0(penalty.lambda, pair, scratch)
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-        scratch.vanishing.clear();
+    fn circle<S: Simd>(
+        penalty: &Self,
+        simd: S,
+        pair: &CirclePair<'_>,
+        scratch: &mut Scratch,
+    ) -> Best {
+        scratch.clear();
         let (mut full, mut single) = (0usize, 0usize);
         for (&x, &y) in pair.x.iter().zip(pair.y) {
             let (x, y) = (x != 0.0, y != 0.0);
@@ -90,7 +146,7 @@ impl Penalty for L0 {
             let mut m = 1;
             while m <= full {
                 let group = scratch.breakpoints.group(m, SAME_BREAKPOINT);
-                let price = self.lambda * (single as f64 - group as f64);
+                let price = penalty.lambda * (single as f64 - group as f64);
                 let direction = scratch.breakpoints.direction(m);
                 for (f, reflect) in branches {
                     offer_quadrants(&mut best, &f, base, direction, price, reflect, Some(m));
@@ -100,7 +156,7 @@ impl Penalty for L0 {
         }
 
         // Everywhere else: `single` more nonzeros.
-        let price = self.lambda * single as f64;
+        let price = penalty.lambda * single as f64;
         for (f, reflect) in branches {
             if f.lower_bound() - base + price < best.value {
                 let (c, s) = f.global_minimum();

@@ -9,13 +9,13 @@
 //! lowered by the largest curvature times width²/8, comes below it; the derivatives at both ends
 //! then settle most of the arcs that are left, and the few others are solved for their minima.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
-use super::{Form, Penalty};
+use super::{Kernel, Penalty};
 use crate::error::{Error, Result};
 use crate::pair::{
-    Best, BestBoost, Breakpoints, CirclePair, HyperbolaPair, SAME_BREAKPOINT, Scratch, Trig,
+    Best, BestBoost, Breakpoints, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
 };
 
 /// Weights of the ℓ1 norm.
@@ -52,15 +52,17 @@ impl L1 {
 }
 
 impl Penalty for L1 {
+    type Kernel = Self;
+
     #[inline(always)]
     fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
         self.weight(row, column) * value.abs()
     }
 
     #[inline(always)]
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
         let weight = self.weight(row, column);
-        if value < 0.0 { -weight } else { weight }
+        [0.0, if value < 0.0 { -weight } else { weight }, 0.0]
     }
 
     fn levels(&self) -> &[f64] {
@@ -111,8 +113,85 @@ impl Penalty for L1 {
         }
     }
 
-    fn form(&self) -> Form<'_> {
-        Form::Absolute(&self.weights)
+    fn transposed(&self) -> Option<Self> {
+        Some(match &self.weights {
+            Weights::Scalar(lambda) => Self::new(*lambda),
+            Weights::Entrywise(weights) => Self {
+                weights: Weights::Entrywise(weights.t().as_standard_layout().into_owned()),
+            },
+        })
+    }
+
+    #[inline(always)]
+    fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
+        let threshold = self.weight(row, column) * step;
+        if value > threshold {
+            value - threshold
+        } else if value < -threshold {
+            value + threshold
+        } else {
+            0.0
+        }
+    }
+
+    #[inline(always)]
+    fn proximal_near(
+        &self,
+        row: usize,
+        column: usize,
+        _: f64,
+        value: f64,
+        step: f64,
+    ) -> (f64, f64) {
+        let u = self.proximal(row, column, value, step);
+        (u, if u == 0.0 { 0.0 } else { 1.0 })
+    }
+
+    /// `√(x² + ε²) − ε` in place of |x|.
+    fn smoothed(
+        &self,
+        x: ArrayView2<'_, f64>,
+        epsilon: f64,
+        mut gradient: ArrayViewMut2<'_, f64>,
+    ) -> f64 {
+        let squared = epsilon * epsilon;
+        let mut sum = 0.0;
+        match &self.weights {
+            Weights::Scalar(lambda) => {
+                Zip::from(&mut gradient).and(x).for_each(|g, &x| {
+                    let root = (x * x + squared).sqrt();
+                    sum += root - epsilon;
+                    *g += lambda * x / root;
+                });
+                lambda * sum
+            }
+            Weights::Entrywise(weights) => {
+                let gradient = Zip::from(&mut gradient).and(x).and(weights);
+                gradient.for_each(|g, &x, &w| {
+                    let root = (x * x + squared).sqrt();
+                    sum += w * (root - epsilon);
+                    *g += w * x / root;
+                });
+                sum
+            }
+        }
+    }
+
+    /// Also for zero weights.
+    fn sparsifies(&self) -> bool {
+        true
+    }
+
+    fn absolute(&self) -> Option<f64> {
+        match &self.weights {
+            Weights::Scalar(lambda) => Some(*lambda),
+            Weights::Entrywise(_) => None,
+        }
+    }
+
+    /// 1 for entrywise weights: a path runs through multiples of them.
+    fn strength(&self) -> Option<f64> {
+        self.absolute().or(Some(1.0))
     }
 
     fn scaled(&self, factor: f64) -> Option<Self> {
@@ -124,9 +203,18 @@ impl Penalty for L1 {
         })
     }
 
-    #[inline(always)]
-    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+    fn largest_strength(&self, gain: f64) -> f64 {
         match &self.weights {
+            Weights::Scalar(_) => gain,
+            Weights::Entrywise(w) => gain / w.mean().unwrap_or(1.0).max(f64::MIN_POSITIVE),
+        }
+    }
+}
+
+impl Kernel<Self> for L1 {
+    #[inline(always)]
+    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        match &penalty.weights {
             Weights::Scalar(lambda) => super::boost::l1(|_| (*lambda, *lambda), pair, scratch),
             Weights::Entrywise(weights) => {
                 let (i, j) = pair.rows;
@@ -135,19 +223,15 @@ impl Penalty for L1 {
         }
     }
 
-    fn transposed(&self) -> Option<Self> {
-        Some(match &self.weights {
-            Weights::Scalar(lambda) => Self::new(*lambda),
-            Weights::Entrywise(weights) => Self {
-                weights: Weights::Entrywise(weights.t().as_standard_layout().into_owned()),
-            },
-        })
-    }
-
     #[inline(always)]
-    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-        scratch.vanishing.clear();
-        match &self.weights {
+    fn circle<S: Simd>(
+        penalty: &Self,
+        simd: S,
+        pair: &CirclePair<'_>,
+        scratch: &mut Scratch,
+    ) -> Best {
+        scratch.clear();
+        match &penalty.weights {
             Weights::Scalar(lambda) => {
                 let start = quarter_period(simd, *lambda, pair, &mut scratch.breakpoints);
                 search::<S, true>(simd, pair, scratch, start)

@@ -1,43 +1,34 @@
 //! Separable penalties h(X) = Σ h_ij(X_ij) and their exact pair solvers.
 //!
-//! A new penalty says what one entry costs, where its formula changes ([`Penalty::levels`]) and
-//! the slope in between; the default [`Penalty::circle`] then solves the pair problem globally, by
-//! visiting every arc between breakpoints. The built-in penalties override it with faster kernels
-//! (and are tested against it).
+//! A new penalty says which [quadratic](Penalty::piece) one entry costs and at which
+//! [levels](Penalty::levels) that changes; the pair solver [`Exact`] then is global, and everything else
+//! that the methods ask a penalty for is derived from the pieces. The built-in penalties have faster
+//! kernels (and are tested against it) and closed forms.
 
 mod boost;
+mod derived;
+mod exact;
 mod l0;
 mod l1;
 mod none;
 mod nonnegative;
-mod piecewise;
+mod piecewise_quadratic;
+mod sum;
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, ArrayViewMut2};
 
 use pulp::{Simd, WithSimd};
 
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, ROW_MULTIPLE, Scratch};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
+pub use exact::Exact;
+pub(crate) use exact::Kernel;
 pub use l0::L0;
 pub use l1::{L1, Weights};
 pub use none::NoPenalty;
 pub use nonnegative::NonNegative;
-
-/// What a penalty is, for the methods that use more than pairs (starts, paths, closed forms).
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum Form<'a> {
-    /// h = 0.
-    Zero,
-    /// h = λ‖X‖₀.
-    Count(f64),
-    /// h = Σ weight_ij |X_ij|.
-    Absolute(&'a Weights),
-    /// X ≥ 0.
-    NonNegative,
-    /// Anything else: only pairs are used.
-    Other,
-}
+pub use piecewise_quadratic::PiecewiseQuadratic;
+pub use sum::Sum;
 
 /// Checks one weight of a penalty.
 fn check_weight(weight: f64) -> crate::Result<()> {
@@ -53,22 +44,36 @@ fn check_weight(weight: f64) -> crate::Result<()> {
     ))
 }
 
-/// A separable penalty, linear between finitely many levels of an entry.
+/// A separable penalty, quadratic between finitely many levels of an entry.
 ///
-/// h must be lower semicontinuous; it may be discontinuous at level 0 only, and infinite (a
-/// constraint) on whole pieces.
+/// h must be lower semicontinuous; it may jump at every level, and be infinite (a constraint) on whole
+/// pieces: then [`tidy`](Self::tidy) and [`infeasibility`](Self::infeasibility) are to be written as well.
+/// Rows and columns are indices into X.
 pub trait Penalty: Clone + Send + Sync {
+    /// The pair solver: [`Exact`] for every penalty of one's own.
+    type Kernel: Kernel<Self>;
+
     /// Whether h is identically zero.
     const SMOOTH: bool = false;
 
-    /// Price of one entry.
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64;
+    /// (a, b, c) of the price `a + b x + ½ c x²` just right of `value`, which may be −∞; a is +∞ and b and c
+    /// are 0 where the price is infinite.
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece;
+
+    /// The values of an entry at which the piece changes, ascending.
+    fn levels(&self) -> &[f64];
+
+    /// Price of one entry. By default that of its piece, at a level the lower one of its two pieces.
+    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
+        derived::entry(self, row, column, value)
+    }
 
     /// Slope of the price just right of `value`.
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64;
-
-    /// The values of an entry at which the formula changes, ascending.
-    fn levels(&self) -> &[f64];
+    #[inline(always)]
+    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
+        let [_, b, c] = self.piece(row, column, value);
+        b + c * value
+    }
 
     /// Price of one row.
     #[inline(always)]
@@ -92,52 +97,6 @@ pub trait Penalty: Clone + Send + Sync {
         (delta, magnitude)
     }
 
-    /// The global minimum of smooth part plus penalty over rotations and reflections, relative to
-    /// the identity; the columns with a vanishing entry are left in `scratch.vanishing`.
-    #[inline(always)]
-    fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-        piecewise::circle(self, pair, scratch)
-    }
-
-    /// The same over the four components of the hyperbola, for rows of opposite sign; or a direction
-    /// along which the pair is unbounded below.
-    #[inline(always)]
-    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        boost::piecewise(self, pair, scratch)
-    }
-
-    /// The penalty of Xᵀ, which column moves need; `None` (the default) if there is none.
-    fn transposed(&self) -> Option<Self> {
-        None
-    }
-
-    /// Makes rows exactly feasible after a move that is feasible up to rounding.
-    #[inline(always)]
-    fn tidy(&self, _row: &mut [f64]) {}
-
-    /// Distance of X from the penalty's domain (zero for a finite penalty).
-    fn infeasibility(&self, _x: ArrayView2<'_, f64>) -> f64 {
-        0.0
-    }
-
-    /// What the penalty is, if it is one that the starts and closed forms know.
-    fn form(&self) -> Form<'_> {
-        Form::Other
-    }
-
-    /// The penalty `factor · h`, for a path over its strength; none where that makes no sense.
-    fn scaled(&self, _factor: f64) -> Option<Self> {
-        None
-    }
-
-    /// Checks that the penalty fits an n×r matrix.
-    ///
-    /// # Errors
-    /// If entrywise data has another shape.
-    fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
-        Ok(())
-    }
-
     /// The value of h at X.
     fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
         x.outer_iter()
@@ -149,6 +108,100 @@ pub trait Penalty: Clone + Send + Sync {
                     .sum::<f64>()
             })
             .sum()
+    }
+
+    /// The penalty of Xᵀ, which column moves need; `None` (the default) if there is none.
+    fn transposed(&self) -> Option<Self> {
+        None
+    }
+
+    /// Makes a row exactly feasible after a move that is feasible up to rounding.
+    #[inline(always)]
+    fn tidy(&self, _row: &mut [f64]) {}
+
+    /// Distance of X from the penalty's domain (zero for a finite penalty).
+    fn infeasibility(&self, _x: ArrayView2<'_, f64>) -> f64 {
+        0.0
+    }
+
+    /// Checks that the penalty fits an n×r matrix.
+    ///
+    /// # Errors
+    /// If entrywise data has another shape.
+    fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
+        Ok(())
+    }
+
+    /// The limiting subdifferential of the price of an entry, as an interval: infinite where it jumps up.
+    fn subdifferential(&self, row: usize, column: usize, value: f64) -> (f64, f64) {
+        derived::subdifferential(self, row, column, value)
+    }
+
+    /// The proximal map: a global minimum u of `h(u) + (u − value)²/(2·step)`.
+    fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
+        derived::proximal(self, row, column, value, step)
+    }
+
+    /// The proximal map of h near the entry `x`, and its derivative: where h jumps up on both sides of x,
+    /// x stays.
+    fn proximal_near(
+        &self,
+        row: usize,
+        column: usize,
+        x: f64,
+        value: f64,
+        step: f64,
+    ) -> (f64, f64) {
+        derived::proximal_near(self, row, column, x, value, step)
+    }
+
+    /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value. By
+    /// default the Moreau envelope of every entry.
+    fn smoothed(
+        &self,
+        x: ArrayView2<'_, f64>,
+        epsilon: f64,
+        gradient: ArrayViewMut2<'_, f64>,
+    ) -> f64 {
+        derived::smoothed(self, x, epsilon, gradient)
+    }
+
+    /// Whether h draws entries to zero: zero minimises it plus any linear function that is small enough.
+    fn sparsifies(&self) -> bool {
+        let (low, high) = self.subdifferential(0, 0, 0.0);
+        low < 0.0 && high > 0.0
+    }
+
+    /// λ if h = λ‖X‖₀.
+    #[inline(always)]
+    fn count(&self) -> Option<f64> {
+        None
+    }
+
+    /// λ if h = λ‖X‖₁.
+    fn absolute(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether h is the constraint X ≥ 0.
+    #[inline(always)]
+    fn nonnegative(&self) -> bool {
+        false
+    }
+
+    /// The factor λ of h that a path over its strength runs through; `None` where there is no path.
+    fn strength(&self) -> Option<f64> {
+        None
+    }
+
+    /// The penalty `factor · h`, if it has a [`strength`](Self::strength).
+    fn scaled(&self, _factor: f64) -> Option<Self> {
+        None
+    }
+
+    /// The strength above which sharing a column does not pay, if that gains two rows at most `gain`.
+    fn largest_strength(&self, gain: f64) -> f64 {
+        gain
     }
 }
 
@@ -170,7 +223,7 @@ pub fn solve_on_circle<P: Penalty>(
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) -> Best {
-            self.penalty.circle(simd, &self.pair, self.scratch)
+            P::Kernel::circle(self.penalty, simd, &self.pair, self.scratch)
         }
     }
 
@@ -189,4 +242,13 @@ pub fn solve_on_circle<P: Penalty>(
         },
         scratch,
     })
+}
+
+/// Solves one pair problem of two rows of opposite sign.
+pub fn solve_on_hyperbola<P: Penalty>(
+    penalty: &P,
+    pair: &HyperbolaPair<'_>,
+    scratch: &mut Scratch,
+) -> BestBoost {
+    P::Kernel::hyperbola(penalty, pair, scratch)
 }

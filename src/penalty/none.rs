@@ -1,15 +1,18 @@
 //! No penalty: the pair problem is the global minimum of the smooth part on both branches.
 
+use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Simd;
 
-use super::{Form, Penalty};
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch};
+use super::{Kernel, Penalty};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// h = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NoPenalty;
 
 impl Penalty for NoPenalty {
+    type Kernel = Self;
+
     const SMOOTH: bool = true;
 
     #[inline(always)]
@@ -18,8 +21,8 @@ impl Penalty for NoPenalty {
     }
 
     #[inline(always)]
-    fn slope(&self, _row: usize, _column: usize, _value: f64) -> f64 {
-        0.0
+    fn piece(&self, _row: usize, _column: usize, _value: f64) -> Piece {
+        [0.0; 3]
     }
 
     fn levels(&self) -> &[f64] {
@@ -31,22 +34,34 @@ impl Penalty for NoPenalty {
         (0.0, 0.0)
     }
 
-    fn form(&self) -> Form<'_> {
-        Form::Zero
-    }
-
-    #[inline(always)]
-    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        super::boost::none(pair, scratch)
-    }
-
     fn transposed(&self) -> Option<Self> {
         Some(*self)
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-        scratch.vanishing.clear();
+    fn proximal(&self, _row: usize, _column: usize, value: f64, _step: f64) -> f64 {
+        value
+    }
+
+    #[inline(always)]
+    fn proximal_near(&self, _: usize, _: usize, _: f64, value: f64, _: f64) -> (f64, f64) {
+        (value, 1.0)
+    }
+
+    fn smoothed(&self, _: ArrayView2<'_, f64>, _: f64, _: ArrayViewMut2<'_, f64>) -> f64 {
+        0.0
+    }
+}
+
+impl Kernel<Self> for NoPenalty {
+    #[inline(always)]
+    fn hyperbola(_: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::none(pair, scratch)
+    }
+
+    #[inline(always)]
+    fn circle<S: Simd>(_: &Self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+        scratch.clear();
         let mut best = Best::IDENTITY;
         let (c, s) = pair.rotation.global_minimum();
         best.offer(pair.rotation.change(c, s), c, s, false, None);

@@ -4,26 +4,28 @@
 //! reflection to θ − ω. So θ runs over [ω_max − π/2, ω_min] and [ω_max, ω_min + π/2]. Candidates:
 //! the ends, where entries vanish, and the local minima of the smooth part inside. O(r), no sort.
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, ArrayViewMut2};
 
 use pulp::Simd;
 
-use super::{Form, Penalty};
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Scratch, Trig};
+use super::{Kernel, Penalty};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch, Trig};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NonNegative;
 
 impl Penalty for NonNegative {
+    type Kernel = Self;
+
     #[inline(always)]
     fn entry(&self, _row: usize, _column: usize, value: f64) -> f64 {
         if value < 0.0 { f64::INFINITY } else { 0.0 }
     }
 
     #[inline(always)]
-    fn slope(&self, _row: usize, _column: usize, _value: f64) -> f64 {
-        0.0
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
+        [self.entry(row, column, value), 0.0, 0.0]
     }
 
     fn levels(&self) -> &[f64] {
@@ -51,22 +53,44 @@ impl Penalty for NonNegative {
         0.0
     }
 
-    fn form(&self) -> Form<'_> {
-        Form::NonNegative
-    }
-
-    #[inline(always)]
-    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        super::boost::nonnegative(pair, scratch)
-    }
-
     fn transposed(&self) -> Option<Self> {
         Some(*self)
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(&self, _simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-        scratch.vanishing.clear();
+    fn proximal(&self, _row: usize, _column: usize, value: f64, _step: f64) -> f64 {
+        if value > 0.0 { value } else { 0.0 }
+    }
+
+    #[inline(always)]
+    fn proximal_near(&self, _: usize, _: usize, _: f64, value: f64, _: f64) -> (f64, f64) {
+        if value > 0.0 {
+            (value, 1.0)
+        } else {
+            (0.0, 0.0)
+        }
+    }
+
+    /// Not smoothed: what is left of a constraint is for the caller to restore.
+    fn smoothed(&self, _: ArrayView2<'_, f64>, _: f64, _: ArrayViewMut2<'_, f64>) -> f64 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn nonnegative(&self) -> bool {
+        true
+    }
+}
+
+impl Kernel<Self> for NonNegative {
+    #[inline(always)]
+    fn hyperbola(_: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::nonnegative(pair, scratch)
+    }
+
+    #[inline(always)]
+    fn circle<S: Simd>(_: &Self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+        scratch.clear();
         // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
         let mut low: Option<(f64, f64)> = None;
         let mut high = (0.0, 0.0);

@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::covariance::Covariance;
 use super::oracle::Oracle;
-use super::path::{follow_path, strength, top_diagonal};
+use super::path::{follow_path, top_diagonal};
 use super::spectral::spectral;
 use super::{escape, forward, mixed, partition, smoothed, splitting, supports, workers};
 use crate::budget::{Clock, Pace, Task};
@@ -19,7 +19,7 @@ use crate::manifold::{drift, project_onto_pattern, start_constraint};
 use crate::manifold::{kicked, project_near_support, square, varimax_while};
 use crate::objective::{QuadraticForm, value_while};
 use crate::pair::Recession;
-use crate::penalty::{Form, Penalty};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status, minimize_counting};
 use crate::start;
@@ -275,7 +275,7 @@ impl Candidate {
 fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     let (problem, manifold) = (oracle.problem, &oracle.manifold);
     let finite = |x: &Array2<f64>| x.iter().all(|v| v.is_finite());
-    let nonnegative = matches!(problem.penalty.form(), Form::NonNegative);
+    let nonnegative = problem.penalty.nonnegative();
     let negative = |x: &Array2<f64>| nonnegative && x.iter().any(|&v| v < 0.0);
     // Nonnegative orthonormal columns share no row; what full-gradient steps leave there is rounding.
     let shared = |x: &Array2<f64>| {
@@ -386,9 +386,6 @@ pub fn minimize_auto<P: Penalty>(
         ));
     }
     let (n, r) = (problem.smooth.rows(), problem.components);
-    if let Some(x0) = &x0 {
-        problem.check_start(x0.view())?;
-    }
     if auto.starts == Some(0) {
         return Err(Error::invalid("n_starts", "must be at least 1, got 0"));
     }
@@ -400,6 +397,7 @@ pub fn minimize_auto<P: Penalty>(
             first_point((problem, form), auto.options.seed)
         }
     });
+    problem.check_start(first.view())?;
     let mut board = Board::new(problem, auto, &clock, first.clone(), monitor);
     if board.status.is_none() && auto.options.max_sweeps != Some(0) {
         if mixed {
@@ -417,9 +415,10 @@ fn first_point<P: Penalty>(
     seed: u64,
 ) -> Array2<f64> {
     let (n, r) = (problem.smooth.rows(), problem.components);
-    match problem.penalty.form() {
-        Form::NonNegative => start::partition(n, r, seed),
-        _ => top_diagonal(form, r),
+    if problem.penalty.nonnegative() {
+        start::partition(n, r, seed)
+    } else {
+        top_diagonal(form, r)
     }
 }
 
@@ -478,48 +477,61 @@ impl<P: Penalty> Shared<'_, P> {
     /// The strategies that fit the problem, best first.
     fn plan(&self) -> Vec<Strategy> {
         use Strategy::*;
-        let dense = self.setup.dense;
-        let mut plan = match self.problem.penalty.form() {
-            Form::Zero => vec![Spectral, Smoothed, Dense, Dense],
-            Form::Count(_) if dense && self.setup.flat => {
-                vec![Smoothed, Splitting, Supports, Smoothed]
+        let (dense, flat) = (self.setup.dense, self.setup.flat);
+        let penalty = self.problem.penalty;
+        let mut plan = if penalty.count().is_some() {
+            match (dense, flat) {
+                (true, true) => vec![Smoothed, Splitting, Supports, Smoothed],
+                (true, false) => vec![Splitting, Smoothed, Supports, Smoothed],
+                (false, true) => vec![
+                    Supports, Forward, Splitting, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
+                ],
+                (false, false) => vec![
+                    Supports, Splitting, Splitting, Path, Forward, Smoothed, Sparse, Supports,
+                    Sparse, Varimax,
+                ],
             }
-            Form::Count(_) if dense => vec![Splitting, Smoothed, Supports, Smoothed],
-            Form::Count(_) if self.setup.flat => vec![
-                Supports, Forward, Splitting, Path, Smoothed, Sparse, Supports, Sparse, Varimax,
-            ],
-            Form::Count(_) => vec![
-                Supports, Splitting, Splitting, Path, Forward, Smoothed, Sparse, Supports, Sparse,
-                Varimax,
-            ],
-            Form::Absolute(_) if dense && self.setup.flat => {
-                vec![Smoothed, Reheated, Smoothed, Splitting, Path]
+        } else if penalty.nonnegative() {
+            vec![Supports, Partition, Splitting, Supports]
+        } else if P::SMOOTH {
+            vec![Spectral, Smoothed, Dense, Dense]
+        } else if !penalty.sparsifies() {
+            vec![Spectral, Varimax, Dense, Dense]
+        } else {
+            match (dense, flat) {
+                (true, true) => vec![Smoothed, Reheated, Smoothed, Splitting, Path],
+                (true, false) => vec![Smoothed, Reheated, Splitting, Path],
+                _ => vec![Smoothed, Splitting, Path, Sparse, Smoothed, Varimax, Sparse],
             }
-            Form::Absolute(_) if dense => vec![Smoothed, Reheated, Splitting, Path],
-            Form::Absolute(_) => vec![Smoothed, Splitting, Path, Sparse, Smoothed, Varimax, Sparse],
-            Form::NonNegative => vec![Supports, Partition, Splitting, Supports],
-            Form::Other => vec![Spectral, Varimax, Dense, Dense],
         };
+        if penalty.strength().is_none() {
+            plan.retain(|s| !matches!(s, Path | Sparse));
+        }
         plan.retain(|&s| self.can(s));
         plan
     }
 
     /// A feasible point from a dense orthonormal X and a copy Y that says which entries are zero.
     fn settle(&self, x: &Array2<f64>, y: &Array2<f64>) -> Option<Array2<f64>> {
-        match self.problem.penalty.form() {
-            Form::NonNegative => Some(start::round_to_partition(y.view())),
-            Form::Zero | Form::Other => Some(x.clone()),
-            _ => project_near_support(&self.oracle.manifold, x, y),
+        if self.problem.penalty.nonnegative() {
+            Some(start::round_to_partition(y.view()))
+        } else if self.problem.penalty.sparsifies() {
+            project_near_support(&self.oracle.manifold, x, y)
+        } else {
+            Some(x.clone())
         }
     }
 
     /// The best feasible point from a dense X, over several thresholds.
     fn threshold(&self, x: &Array2<f64>, epsilon: f64) -> Array2<f64> {
         let mut best = (f64::INFINITY, x.clone());
-        let factors: &[f64] = match self.problem.penalty.form() {
-            Form::Count(_) => &[0.0, 1.0, 2.0, 3.0, 4.5, 6.0],
-            Form::Absolute(_) => &[0.0, 1.0, 3.0, 10.0, 30.0],
-            _ => &[0.0],
+        let penalty = self.problem.penalty;
+        let factors: &[f64] = if penalty.count().is_some() {
+            &[0.0, 1.0, 2.0, 3.0, 4.5, 6.0]
+        } else if penalty.sparsifies() {
+            &[0.0, 1.0, 3.0, 10.0, 30.0]
+        } else {
+            &[0.0]
         };
         for factor in factors {
             if self.oracle.task.expired() {
@@ -556,7 +568,7 @@ impl<P: Penalty> Shared<'_, P> {
         seed: u64,
         pace: Pace<'_>,
     ) -> Option<Array2<f64>> {
-        if let (Form::NonNegative, Some(p)) = (self.problem.penalty.form(), self.whole()) {
+        if let (true, Some(p)) = (self.problem.penalty.nonnegative(), self.whole()) {
             // The splitting finds the groups, alternation and single rows find their places.
             let (x, _) = splitting::anneal(&self.oracle, x, beta, pace.first(0.5));
             let grouped = start::round_to_partition(x.view());
@@ -579,22 +591,25 @@ impl<P: Penalty> Shared<'_, P> {
             return Some(if better { annealed } else { settled });
         }
         let (x, y) = splitting::anneal(&self.oracle, x, beta, pace.first(0.85));
-        let nonnegative = matches!(self.problem.penalty.form(), Form::NonNegative);
+        let nonnegative = self.problem.penalty.nonnegative();
         let y = if nonnegative { x.clone() } else { y };
         self.settle(&x, &y).map(|x| self.tangent(x, pace.rest(0.2)))
     }
 
     /// How the smoothing of a fresh descent from x falls.
     fn schedule(&self, x: &Array2<f64>, pace: Pace<'_>) -> smoothed::Schedule {
-        match self.problem.penalty.form() {
-            Form::Count(_) => smoothed::COUNT,
-            Form::Absolute(_) => smoothed::absolute(&self.oracle, x, pace),
+        let penalty = self.problem.penalty;
+        if penalty.count().is_some() {
+            smoothed::COUNT
+        } else if penalty.sparsifies() {
+            smoothed::absolute(&self.oracle, x, pace)
+        } else {
             // Smooth already.
-            _ => smoothed::Schedule {
+            smoothed::Schedule {
                 stages: 1,
                 early: 0,
                 ..smoothed::BRIEF
-            },
+            }
         }
     }
 
@@ -662,7 +677,7 @@ impl<P: Penalty> Shared<'_, P> {
         let until = seconds.map(|s| self.clock.seconds() + s);
         let seed = self.seed(index as u64 + 1);
         let name = strategy.to_string();
-        let nonnegative = matches!(self.problem.penalty.form(), Form::NonNegative);
+        let nonnegative = self.problem.penalty.nonnegative();
         let mut rotated = self.setup.rotated.clone();
         if repeated && !nonnegative {
             rotated = kicked(&rotated, 0.1, seed);
@@ -696,8 +711,8 @@ impl<P: Penalty> Shared<'_, P> {
                 let pace = self.oracle.pace(until, SUPPORT_STEPS);
                 supports::anneal(&self.oracle, p, &x, supports::TEMPERATURE, seed, pace)
             }),
-            Strategy::Forward => match (self.problem.penalty.form(), &self.setup.covariance) {
-                (Form::Count(lambda), Some(p)) => {
+            Strategy::Forward => match (self.problem.penalty.count(), &self.setup.covariance) {
+                (Some(lambda), Some(p)) => {
                     let pace = self.oracle.pace(until, SUPPORT_STEPS);
                     Some(forward::improve(&self.oracle, p, None, lambda, seed, pace))
                 }
@@ -747,14 +762,22 @@ impl<P: Penalty> Shared<'_, P> {
     /// Ways to perturb that fit the problem.
     fn perturbations(&self) -> Vec<Strategy> {
         use Strategy::*;
-        let mut ways = match self.problem.penalty.form() {
-            Form::Count(_) if self.setup.dense => vec![Splitting, Splitting, Smoothed],
-            Form::Count(_) => vec![Supports, Forward, Splitting, Path, Smoothed],
-            Form::Absolute(_) if self.setup.dense => vec![Reheated, Smoothed, Splitting, Path],
-            Form::Absolute(_) => vec![Smoothed, Path, Splitting, Reheated],
-            Form::NonNegative => vec![Partition, Supports, Splitting],
-            Form::Zero | Form::Other => vec![Dense],
+        let penalty = self.problem.penalty;
+        let mut ways = if penalty.nonnegative() {
+            vec![Partition, Supports, Splitting]
+        } else if !penalty.sparsifies() {
+            vec![Dense]
+        } else {
+            match (penalty.count().is_some(), self.setup.dense) {
+                (true, true) => vec![Splitting, Splitting, Smoothed],
+                (true, false) => vec![Supports, Forward, Splitting, Path, Smoothed],
+                (false, true) => vec![Reheated, Smoothed, Splitting, Path],
+                (false, false) => vec![Smoothed, Path, Splitting, Reheated],
+            }
         };
+        if penalty.strength().is_none() {
+            ways.retain(|s| *s != Path);
+        }
         ways.retain(|&s| self.can(s));
         ways
     }
@@ -788,11 +811,11 @@ impl<P: Penalty> Shared<'_, P> {
             }
             (Strategy::Forward, Some(p)) => {
                 let pace = self.oracle.pace(until, SUPPORT_STEPS);
-                match self.problem.penalty.form() {
-                    Form::Count(lambda) => {
+                match self.problem.penalty.count() {
+                    Some(lambda) => {
                         forward::improve(&self.oracle, p, Some(base), lambda, seed, pace)
                     }
-                    _ => base.clone(),
+                    None => base.clone(),
                 }
             }
             (Strategy::Partition, _) => {
@@ -820,9 +843,9 @@ impl<P: Penalty> Shared<'_, P> {
                     self.race(schedule, None, seed, pace.first(0.8))
                 } else {
                     let from = kicked(base, 0.04 * draw, seed);
-                    let near = match self.problem.penalty.form() {
-                        Form::Count(_) => smoothed::COUNT,
-                        _ => smoothed::BRIEF,
+                    let near = match self.problem.penalty.count() {
+                        Some(_) => smoothed::COUNT,
+                        None => smoothed::BRIEF,
                     };
                     let schedule = smoothed::Schedule {
                         first: near.first * draw,
@@ -839,7 +862,7 @@ impl<P: Penalty> Shared<'_, P> {
                 self.sharpened(ended, until)
             }
             (Strategy::Path, _) => {
-                let lambda = strength(self.problem.penalty).unwrap_or(1.0);
+                let lambda = self.problem.penalty.strength().unwrap_or(1.0);
                 let raise = 1.5 * 3f64.powf(draw);
                 let stages = [lambda * raise, lambda * raise.sqrt(), lambda];
                 match self.path_from(Some(base.clone()), Some(&stages), until, None) {
@@ -876,12 +899,14 @@ fn prepare<'a, P: Penalty>(
         return None;
     }
     let mut rotated = varimax_while(spectral.view(), &go_on);
-    if matches!(problem.penalty.form(), Form::NonNegative) {
+    if problem.penalty.nonnegative() {
         turn_positive(&mut rotated);
     }
-    let covariance = match problem.penalty.form() {
-        Form::Count(_) | Form::NonNegative => Covariance::new(&oracle),
-        _ => None,
+    let disjoint = problem.penalty.count().is_some() || problem.penalty.nonnegative();
+    let covariance = if disjoint {
+        Covariance::new(&oracle)
+    } else {
+        None
     };
     let (value, _) = oracle.value_and_gradient(&rotated);
     let curvature = oracle.diagonal().iter().sum::<f64>().abs();
@@ -1162,18 +1187,17 @@ impl<'a, P: Penalty> Board<'a, P> {
         }
         // One round for a dense solution: for ℓ1 one slow descent is better than several quick ones, for
         // ℓ0 what comes out is best improved by splitting again.
-        let once = matches!(problem.penalty.form(), Form::Absolute(_) | Form::Count(_))
-            && setup.dense
-            && auto.starts.is_none()
-            && clock.limit().is_some();
+        let counts = problem.penalty.count().is_some();
+        let sparsifies = problem.penalty.sparsifies();
+        let once = sparsifies && setup.dense && auto.starts.is_none() && clock.limit().is_some();
         let room = clock.left().map(|left| {
             let each = STARTS_SHARE * left / START_SECONDS;
             // One core tries two kinds of start as well, but where half the time is too short; more
             // cores always try three for ℓ1.
-            let least = match problem.penalty.form() {
-                Form::Absolute(_) if workers == 1 => 1,
-                Form::Absolute(_) if once => 3,
-                Form::Count(_) if once => 1,
+            let least = match sparsifies && !counts {
+                true if workers == 1 => 1,
+                true if once => 3,
+                false if once => 1,
                 _ => 2,
             };
             let fitting = workers * if once { 1 } else { each as usize };
@@ -1211,9 +1235,10 @@ impl<'a, P: Penalty> Board<'a, P> {
         };
         let seconds = clock.left().map(|left| {
             let each = share * left / rounds as f64;
-            match problem.penalty.form() {
-                Form::Count(_) if rounds == 1 => each.min(START_SECONDS.max(FIRST_SHARE * left)),
-                _ => each,
+            if counts && rounds == 1 {
+                each.min(START_SECONDS.max(FIRST_SHARE * left))
+            } else {
+                each
             }
         });
         let sweeps = auto.options.max_sweeps;

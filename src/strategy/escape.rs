@@ -20,11 +20,11 @@
 
 use ndarray::{Array2, Zip};
 
-use super::oracle::{Oracle, soft};
+use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::certificate::inexact_conjugate_gradients;
 use crate::manifold::{inner, square, symmetric};
-use crate::penalty::{Form, Penalty, Weights};
+use crate::penalty::Penalty;
 
 /// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
 pub(super) const STALL: f64 = 1e-12;
@@ -52,46 +52,6 @@ pub(super) struct Descent {
     pub(super) stalled: bool,
 }
 
-/// prox_{th} with the pattern rule of ℓ0, and its derivative (0 or 1).
-fn proximal<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    x: &Array2<f64>,
-    target: &mut Array2<f64>,
-    weight: &mut Array2<f64>,
-    t: f64,
-) {
-    weight.fill(1.0);
-    let shrink = |v: &mut f64, w: &mut f64, threshold: f64| {
-        *v = soft(*v, threshold);
-        if *v == 0.0 {
-            *w = 0.0;
-        }
-    };
-    match oracle.problem.penalty.form() {
-        Form::Zero | Form::Other => {}
-        Form::Count(_) => Zip::from(target).and(weight).and(x).for_each(|v, w, &x| {
-            if x == 0.0 {
-                (*v, *w) = (0.0, 0.0);
-            }
-        }),
-        Form::Absolute(Weights::Scalar(lambda)) => {
-            let threshold = lambda * t;
-            Zip::from(target)
-                .and(weight)
-                .for_each(|v, w| shrink(v, w, threshold));
-        }
-        Form::Absolute(Weights::Entrywise(weights)) => Zip::from(target)
-            .and(weight)
-            .and(weights)
-            .for_each(|v, w, &entry| shrink(v, w, entry * t)),
-        Form::NonNegative => Zip::from(target).and(weight).for_each(|v, w| {
-            if !(*v > 0.0) {
-                (*v, *w) = (0.0, 0.0);
-            }
-        }),
-    }
-}
-
 /// The step D and the multiplier Λ (kept from one call to the next as a warm start).
 fn tangent_step<P: Penalty>(
     oracle: &Oracle<'_, P>,
@@ -116,7 +76,11 @@ fn tangent_step<P: Penalty>(
             .and(gradient)
             .and(x)
             .for_each(|v, &g, &x| *v = x + t * (*v - g));
-        proximal(oracle, x, &mut target, weight, t);
+        let penalty = oracle.problem.penalty;
+        Zip::indexed(&mut target)
+            .and(&mut *weight)
+            .and(x)
+            .for_each(|(i, k), v, w, &x| (*v, *w) = penalty.proximal_near(i, k, x, *v, t));
         target -= x;
         let mut error = symmetric(&normals.t().dot(&target));
         error.mapv_inplace(|v| -v);
@@ -182,7 +146,7 @@ fn retract<P: Penalty>(
 ) -> Option<Array2<f64>> {
     let mut moved = x.clone();
     moved.scaled_add(length, step);
-    let nonnegative = matches!(oracle.problem.penalty.form(), Form::NonNegative);
+    let nonnegative = oracle.problem.penalty.nonnegative();
     for _ in 0..3 {
         if nonnegative {
             moved.mapv_inplace(|v| if v > NEGLIGIBLE { v } else { 0.0 });
@@ -229,7 +193,7 @@ pub(super) fn descend<P: Penalty>(
     };
     let mut steps = 0;
     let mut idle = 0;
-    let mut stalled = matches!(penalty.form(), Form::Other);
+    let mut stalled = false;
     while !stalled && steps < limit && pace.progress(steps) < 1.0 {
         let direction = tangent_step(oracle, &x, &gradient, t, &mut lambda);
         let norm2 = square(&direction);

@@ -25,7 +25,7 @@ use crate::budget::{Clock, Task};
 use crate::hyperbolic::random_j_orthogonal;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
-use crate::penalty::{Form, Penalty};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{Options, Status, minimize};
@@ -190,11 +190,8 @@ impl<P: Penalty> Search<'_, P> {
 
     fn start(&self, index: u64) -> Array2<f64> {
         let seed = self.seed(index);
-        let permuted = match self.problem.penalty.form() {
-            Form::NonNegative => true,
-            Form::Count(_) => index % 2 == 1,
-            _ => false,
-        };
+        let penalty = self.problem.penalty;
+        let permuted = penalty.nonnegative() || (penalty.count().is_some() && index % 2 == 1);
         if index == 0 {
             return self.x0.clone();
         }
@@ -227,7 +224,7 @@ impl<P: Penalty> Search<'_, P> {
     fn kicked(&self, x: &Array2<f64>, seed: u64) -> Array2<f64> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut x = x.clone();
-        let exchange = matches!(self.problem.penalty.form(), Form::NonNegative);
+        let exchange = self.problem.penalty.nonnegative();
         for _ in 0..rng.random_range(1..=3) {
             let side = if rng.random::<bool>() {
                 self.columns.as_ref()

@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array2, Zip};
+use ndarray::Array2;
 
 use super::product::symmetric_product;
 use crate::budget::{Pace, Task};
 use crate::manifold::{Manifold, inner, polar};
 use crate::objective::{self, QuadraticForm};
-use crate::penalty::{Form, Penalty, Weights};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -237,35 +237,12 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// The proximal map of `step · h`, entry by entry.
     pub(super) fn proximal(&self, mut x: Array2<f64>, step: f64) -> Array2<f64> {
-        match self.problem.penalty.form() {
-            Form::Count(lambda) => {
-                let threshold = 2.0 * lambda * step;
-                x.mapv_inplace(|v| if v * v <= threshold { 0.0 } else { v });
+        for (i, mut row) in x.outer_iter_mut().enumerate() {
+            for (k, v) in row.iter_mut().enumerate() {
+                *v = self.problem.penalty.proximal(i, k, *v, step);
             }
-            Form::Absolute(Weights::Scalar(lambda)) => {
-                let threshold = lambda * step;
-                x.mapv_inplace(|v| soft(v, threshold));
-            }
-            Form::Absolute(Weights::Entrywise(weights)) => {
-                Zip::from(&mut x)
-                    .and(weights)
-                    .for_each(|v, &w| *v = soft(*v, w * step));
-            }
-            Form::NonNegative => x.mapv_inplace(|v| if v > 0.0 { v } else { 0.0 }),
-            Form::Zero | Form::Other => {}
         }
         x
-    }
-}
-
-/// Soft thresholding.
-pub(super) fn soft(value: f64, threshold: f64) -> f64 {
-    if value > threshold {
-        value - threshold
-    } else if value < -threshold {
-        value + threshold
-    } else {
-        0.0
     }
 }
 

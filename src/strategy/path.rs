@@ -14,7 +14,7 @@ use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
 use crate::objective::QuadraticForm;
-use crate::penalty::{Form, Penalty, Weights};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{
     Control, Monitor, Options, Record, Solution, Status, minimize, minimize_counting,
@@ -65,30 +65,17 @@ pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
     x
 }
 
-/// λ of a problem: its weight, or 1 for entrywise weights (a stage's λ multiplies them).
-pub(super) fn strength<P: Penalty>(penalty: &P) -> Option<f64> {
-    match penalty.form() {
-        Form::Count(lambda) => Some(lambda),
-        Form::Absolute(Weights::Scalar(lambda)) => Some(*lambda),
-        Form::Absolute(Weights::Entrywise(_)) => Some(1.0),
-        _ => None,
-    }
-}
-
 /// The default stages: from the largest λ at which anything can change, by `ratio`, to the
 /// problem's own. `high` is (a bound on) the largest eigenvalue of C.
 fn default_stages<P: Penalty>(penalty: &P, diagonal: &[f64], ratio: f64, high: f64) -> Vec<f64> {
-    let Some(lambda) = strength(penalty) else {
+    let Some(lambda) = penalty.strength() else {
         return Vec::new();
-    };
-    let mean_weight = match penalty.form() {
-        Form::Absolute(Weights::Entrywise(w)) => w.mean().unwrap_or(1.0).max(f64::MIN_POSITIVE),
-        _ => 1.0,
     };
     let mut sizes: Vec<f64> = diagonal.iter().map(|&v| (high - v).max(0.0)).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     // Two rows gain at most ½√(P₁₁P₂₂) from sharing a column, P = high·I − C.
-    let top = 0.5 * (sizes[0] * sizes[1]).sqrt() / mean_weight;
+    let gain = 0.5 * (sizes[0] * sizes[1]).sqrt();
+    let top = penalty.largest_strength(gain);
     let mut stages = vec![lambda];
     if lambda > 0.0 {
         while stages[stages.len() - 1] < top && stages.len() < 200 {
@@ -165,7 +152,7 @@ pub fn follow_path<P: Penalty>(
             format!("must be between 0 and 1, got {ratio}"),
         ));
     }
-    let Some(lambda) = strength(problem.penalty) else {
+    let Some(lambda) = problem.penalty.strength() else {
         return Err(Error::invalid("solver", "Path needs an L0 or L1 penalty"));
     };
     let clock = Clock::new(started, options.max_time);

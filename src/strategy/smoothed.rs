@@ -1,6 +1,6 @@
 //! Riemannian gradient descent on a smoothed penalty, with continuation in the smoothing.
 //!
-//! `|x|₀` becomes `x²/(x² + ε²)` and `|x|` becomes `√(x² + ε²) − ε`. The smooth problem is minimised on
+//! The penalty is [smoothed](Penalty::smoothed) over a width ε. The smooth problem is minimised on
 //! {XᵀX = I} by gradient steps of Barzilai–Borwein length with a polar retraction (Wen and Yin, Math.
 //! Program. 142, 2013) and the nonmonotone line search of Zhang and Hager (SIAM J. Optim. 14,
 //! 2004), while ε falls geometrically. All rows move at once: the best way to dense optima.
@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 
-use ndarray::{Array2, Zip};
+use ndarray::Array2;
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::manifold::{inner, kicked, square, tangent};
-use crate::penalty::{Form, Penalty, Weights};
+use crate::penalty::Penalty;
 
 /// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).
 #[derive(Debug, Clone, Copy)]
@@ -145,9 +145,9 @@ const ENTRIES: usize = 64;
 
 /// The unit of ε.
 pub(super) fn natural_epsilon<P: Penalty>(oracle: &Oracle<'_, P>) -> f64 {
-    match oracle.problem.penalty.form() {
-        Form::Count(lambda) => (2.0 * lambda / oracle.lipschitz).sqrt(),
-        _ => 1.0 / (oracle.rows() as f64).sqrt(),
+    match oracle.problem.penalty.count() {
+        Some(lambda) => (2.0 * lambda / oracle.lipschitz).sqrt(),
+        None => 1.0 / (oracle.rows() as f64).sqrt(),
     }
 }
 
@@ -158,46 +158,13 @@ fn smoothed<P: Penalty>(
     epsilon: f64,
 ) -> (f64, Array2<f64>) {
     // For ℓ1 the optima lie within 1e-5 of each other, and single precision finds worse ones.
-    let (mut value, mut gradient) = match oracle.problem.penalty.form() {
-        Form::Count(_) => oracle.rough_value_and_gradient(x),
-        _ => oracle.value_and_gradient(x),
+    let penalty = oracle.problem.penalty;
+    let (value, mut gradient) = match penalty.count() {
+        Some(_) => oracle.rough_value_and_gradient(x),
+        None => oracle.value_and_gradient(x),
     };
-    let squared = epsilon * epsilon;
-    match oracle.problem.penalty.form() {
-        Form::Count(lambda) => {
-            let mut sum = 0.0;
-            Zip::from(&mut gradient).and(x).for_each(|g, &x| {
-                let inverse = 1.0 / (x * x + squared);
-                let rest = squared * inverse;
-                sum += 1.0 - rest;
-                *g += 2.0 * lambda * x * rest * inverse;
-            });
-            value += lambda * sum;
-        }
-        Form::Absolute(Weights::Scalar(lambda)) => {
-            let mut sum = 0.0;
-            Zip::from(&mut gradient).and(x).for_each(|g, &x| {
-                let root = (x * x + squared).sqrt();
-                sum += root - epsilon;
-                *g += lambda * x / root;
-            });
-            value += lambda * sum;
-        }
-        Form::Absolute(Weights::Entrywise(weights)) => {
-            let mut sum = 0.0;
-            Zip::from(&mut gradient)
-                .and(x)
-                .and(weights)
-                .for_each(|g, &x, &w| {
-                    let root = (x * x + squared).sqrt();
-                    sum += w * (root - epsilon);
-                    *g += w * x / root;
-                });
-            value += sum;
-        }
-        _ => {}
-    }
-    (value, gradient)
+    let price = penalty.smoothed(x.view(), epsilon, gradient.view_mut());
+    (value + price, gradient)
 }
 
 /// Gradient descent that keeps its state from one ε to the next.

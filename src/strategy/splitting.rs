@@ -15,7 +15,7 @@ use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::linalg::symmetric_eigen;
 use crate::manifold::{square, symmetric};
-use crate::penalty::{Form, Penalty, Weights};
+use crate::penalty::Penalty;
 
 /// First β in units of the curvature that the last component sees, last β in units of the Lipschitz
 /// constant.
@@ -24,7 +24,7 @@ const BETA: (f64, f64) = (0.06, 1.2);
 /// The same for X ≥ 0, where X only has to show who owns a row.
 const BETA_NONNEGATIVE: (f64, f64) = (0.2, 0.6);
 
-/// The last β is at least this many λ: below, single entries do not survive the proximal map.
+/// The last β is at least this many prices of an entry of one: below, single entries do not survive the proximal map.
 const SURVIVAL: f64 = 16.0;
 
 /// Relative distance of X and Y at which they agree.
@@ -37,17 +37,17 @@ pub(super) fn range<P: Penalty>(oracle: &Oracle<'_, P>, x: &Array2<f64>) -> (f64
     let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&gradient)).mapv(|v| -v).view());
     let lipschitz = oracle.lipschitz;
     let level = seen[0].max(1e-4 * lipschitz).min(lipschitz);
-    let form = oracle.problem.penalty.form();
-    if matches!(form, Form::NonNegative) {
+    let penalty = oracle.problem.penalty;
+    if penalty.nonnegative() {
         return (BETA_NONNEGATIVE.0 * level, BETA_NONNEGATIVE.1 * lipschitz);
     }
-    let lambda = match form {
-        Form::Count(lambda) => lambda,
-        Form::Absolute(Weights::Scalar(lambda)) => *lambda,
-        Form::Absolute(Weights::Entrywise(weights)) => weights.iter().fold(0.0, |m, &w| w.max(m)),
-        _ => 0.0,
-    };
-    (BETA.0 * level, (BETA.1 * lipschitz).max(SURVIVAL * lambda))
+    // What an entry of one costs at most.
+    let dearest = ndarray::indices(x.dim())
+        .into_iter()
+        .map(|(i, k)| penalty.entry(i, k, 1.0))
+        .filter(|price| price.is_finite())
+        .fold(0.0, f64::max);
+    (BETA.0 * level, (BETA.1 * lipschitz).max(SURVIVAL * dearest))
 }
 
 /// Runs the splitting; returns (X, Y), X orthonormal, Y in the penalty's pattern.

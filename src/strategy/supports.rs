@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::covariance::Covariance;
 use super::oracle::Oracle;
 use crate::budget::Pace;
-use crate::penalty::{Form, Penalty};
+use crate::penalty::Penalty;
 
 /// Proposals per step of the pace, and between looks at the clock.
 const BATCH: usize = 4096;
@@ -332,11 +332,8 @@ pub(super) fn anneal<P: Penalty>(
     seed: u64,
     pace: Pace<'_>,
 ) -> Array2<f64> {
-    let (price, nonnegative) = match oracle.problem.penalty.form() {
-        Form::Count(lambda) => (lambda, false),
-        Form::NonNegative => (0.0, true),
-        _ => (0.0, false),
-    };
+    let penalty = oracle.problem.penalty;
+    let (price, nonnegative) = (penalty.count().unwrap_or(0.0), penalty.nonnegative());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut state = State::new(p, x, price, nonnegative);
     state.greedy(pace);

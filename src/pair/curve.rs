@@ -1,0 +1,250 @@
+//! The two curves as a piecewise quadratic penalty sees them: where an entry crosses a level, and what a
+//! quadratic of an entry adds to the smooth part.
+//!
+//! Every entry of the two rows is `α g₁ + β g₂` with (g₁, g₂) = (cosθ, sinθ) on the circle and (u, 1/u) on the
+//! hyperbola, so `a + b x + ½ c x²` of it is again a [`Trig`] or [`Hyp`], up to a constant.
+
+use super::{Hyp, SAME_BREAKPOINT, Trig};
+
+/// The coefficients (a, b, c) of `a + b x + ½ c x²`.
+pub type Piece = [f64; 3];
+
+/// An entry `α g₁ + β g₂` on its way along the curve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moving {
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    /// Its place: the index of the row (for entrywise data), the column, and whether the row is the second.
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) second: bool,
+    /// How many levels it lies above.
+    pub(crate) above: usize,
+}
+
+/// A point of the curve where an entry meets a level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Crossing {
+    pub(crate) at: f64,
+    pub(crate) entry: usize,
+    pub(crate) level: f64,
+    /// +1 if it lies above the level from here on, −1 if below, 0 if it only touches it.
+    pub(crate) step: i8,
+}
+
+/// Entries on their way, and where they meet the levels.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Crossings {
+    pub(crate) entries: Vec<Moving>,
+    pub(crate) points: Vec<Crossing>,
+}
+
+impl Crossings {
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.points.clear();
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.points.sort_unstable_by(|l, r| l.at.total_cmp(&r.at));
+    }
+
+    /// Adds an entry of a curve; `levels` ascend.
+    pub(crate) fn push<C: Curve>(&mut self, mut moving: Moving, levels: &[f64]) {
+        for &level in levels {
+            let (above, crossings) = C::crossings(moving.alpha, moving.beta, level);
+            moving.above += usize::from(above);
+            for (at, step) in crossings.into_iter().flatten() {
+                self.points.push(Crossing {
+                    at,
+                    entry: self.entries.len(),
+                    level,
+                    step,
+                });
+            }
+        }
+        self.entries.push(moving);
+    }
+}
+
+/// The smooth part along a curve plus the pieces of the entries.
+pub(crate) trait Curve: Copy {
+    /// A point of the curve.
+    type Point: Copy;
+
+    /// Whether an entry starts above a level, and where it crosses it, with the [step](Crossing::step).
+    fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]);
+
+    /// Whether two parameters are one point, up to rounding.
+    fn same(first: f64, second: f64) -> bool;
+
+    fn point(at: f64) -> Self::Point;
+
+    /// Adds `sign` times a finite piece of an entry.
+    fn add(&mut self, sign: f64, piece: Piece, entry: &Moving);
+
+    fn value(&self, point: Self::Point) -> f64;
+
+    fn lower_bound(&self) -> f64;
+
+    /// The local minima between two parameters.
+    fn minima(&self, from: f64, to: f64) -> [Option<Self::Point>; 2];
+}
+
+/// A function on the circle; the parameter is the angle in [`ON_CIRCLE`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnCircle {
+    pub(crate) f: Trig,
+    pub(crate) constant: f64,
+}
+
+/// Angles closer than this are one.
+const SAME_ANGLE: f64 = 8.0 * SAME_BREAKPOINT;
+
+/// The range of angles: it starts just before 0, so that what is at 0 up to rounding stays together.
+pub(crate) const ON_CIRCLE: (f64, f64) =
+    (-2.0 * SAME_ANGLE, std::f64::consts::TAU - 2.0 * SAME_ANGLE);
+
+/// The angle in [`ON_CIRCLE`].
+fn wrapped(angle: f64) -> f64 {
+    let angle = angle.rem_euclid(std::f64::consts::TAU);
+    if angle >= ON_CIRCLE.1 {
+        angle - std::f64::consts::TAU
+    } else {
+        angle
+    }
+}
+
+impl Curve for OnCircle {
+    type Point = (f64, f64);
+
+    fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
+        let length = alpha.hypot(beta);
+        if level.abs() > length {
+            return (level < 0.0, [None; 2]);
+        }
+        let (middle, half) = (beta.atan2(alpha), (level / length).acos());
+        let (up, down) = (wrapped(middle - half), wrapped(middle + half));
+        if up == down {
+            return (level < 0.0, [Some((up, 0)), None]);
+        }
+        (up > down, [Some((up, 1)), Some((down, -1))])
+    }
+
+    fn same(first: f64, second: f64) -> bool {
+        (first - second).abs() <= SAME_ANGLE
+    }
+
+    fn point(at: f64) -> (f64, f64) {
+        let (s, c) = at.sin_cos();
+        (c, s)
+    }
+
+    fn add(&mut self, sign: f64, [a, b, c]: Piece, entry: &Moving) {
+        let (alpha, beta) = (entry.alpha, entry.beta);
+        self.constant += sign * a;
+        self.f.a += sign * b * alpha;
+        self.f.b += sign * b * beta;
+        if c != 0.0 {
+            self.constant += 0.25 * sign * c * (alpha * alpha + beta * beta);
+            self.f.p += 0.25 * sign * c * (alpha - beta) * (alpha + beta);
+            self.f.q += 0.5 * sign * c * alpha * beta;
+        }
+    }
+
+    fn value(&self, (c, s): (f64, f64)) -> f64 {
+        self.f.value(c, s) + self.constant
+    }
+
+    fn lower_bound(&self) -> f64 {
+        self.f.lower_bound() + self.constant
+    }
+
+    fn minima(&self, from: f64, to: f64) -> [Option<(f64, f64)>; 2] {
+        let minima = self.f.minima();
+        let inside = |k: usize| {
+            let &(c, s) = minima.points().get(k)?;
+            let angle = wrapped(s.atan2(c));
+            (angle >= from && angle < to).then_some((c, s))
+        };
+        [inside(0), inside(1)]
+    }
+}
+
+/// A function on one component of the hyperbola; the parameter is u.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnHyperbola {
+    pub(crate) f: Hyp,
+    pub(crate) constant: f64,
+}
+
+impl Curve for OnHyperbola {
+    type Point = f64;
+
+    fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
+        // For u → 0 the entry is β/u, or αu where β = 0.
+        let above = match beta == 0.0 {
+            false => beta > 0.0,
+            true => level < 0.0 || (level == 0.0 && alpha > 0.0),
+        };
+        let valid = |u: f64| u > 0.0 && u.is_finite();
+        let only = |u: f64, step: i8| (above, [valid(u).then_some((u, step)), None]);
+        if level == 0.0 {
+            if alpha == 0.0 || !(beta / alpha < 0.0) {
+                return (above, [None; 2]);
+            }
+            return only((-beta / alpha).sqrt(), if alpha > 0.0 { 1 } else { -1 });
+        }
+        // α u² − level·u + β = 0, in the form that does not cancel.
+        let half = 0.5 * level;
+        let square = half * half - alpha * beta;
+        if !(square >= 0.0) {
+            return (above, [None; 2]);
+        }
+        let sum = half + half.signum() * square.sqrt();
+        let (first, second) = (sum / alpha, beta / sum);
+        match (valid(first), valid(second)) {
+            (true, true) => {
+                let (near, far) = (first.min(second), first.max(second));
+                let step = if alpha > 0.0 { -1 } else { 1 };
+                if near == far {
+                    return only(near, 0);
+                }
+                (above, [Some((near, step)), Some((far, -step))])
+            }
+            (true, false) => only(first, if level > 0.0 { 1 } else { -1 }),
+            (false, true) => only(second, if level > 0.0 { -1 } else { 1 }),
+            (false, false) => (above, [None; 2]),
+        }
+    }
+
+    fn same(first: f64, second: f64) -> bool {
+        (first - second).abs() <= SAME_BREAKPOINT * first
+    }
+
+    fn point(at: f64) -> f64 {
+        at
+    }
+
+    fn add(&mut self, sign: f64, [a, b, c]: Piece, entry: &Moving) {
+        let (alpha, beta) = (entry.alpha, entry.beta);
+        self.constant += sign * (a + c * alpha * beta);
+        self.f.a_plus += sign * b * alpha;
+        self.f.a_minus += sign * b * beta;
+        self.f.p_plus += 0.5 * sign * c * alpha * alpha;
+        self.f.p_minus += 0.5 * sign * c * beta * beta;
+    }
+
+    fn value(&self, u: f64) -> f64 {
+        self.f.value(u) + self.constant
+    }
+
+    fn lower_bound(&self) -> f64 {
+        self.f.lower_bound() + self.constant
+    }
+
+    fn minima(&self, from: f64, to: f64) -> [Option<f64>; 2] {
+        let minima = self.f.minima(from, to);
+        [0, 1].map(|k| minima.points().get(k).copied())
+    }
+}

@@ -1,0 +1,272 @@
+//! The pair problem for any piecewise quadratic penalty, straight from its definition.
+//!
+//! Breakpoints are the points of the curve at which an entry crosses a level; between two of them the smooth
+//! part plus h is a [`Trig`](crate::pair::Trig) or [`Hyp`](crate::pair::Hyp), whose minima are known. The pieces are summed
+//! once, and from one arc to the next only those of the entries that cross change. Candidates: every minimum
+//! inside an arc, and every breakpoint with the entries that cross there exactly on their levels, where h may
+//! jump. O(lr log lr) per pair for l levels.
+
+use pulp::Simd;
+
+use super::Penalty;
+use crate::pair::{
+    Best, BestBoost, CirclePair, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola,
+    Piece, Scratch,
+};
+
+/// How the pair problems of a penalty are solved: the built-in penalties have kernels of their own, every
+/// other one takes [`Exact`].
+pub trait Kernel<P> {
+    /// The global minimum of smooth part plus penalty over rotations and reflections, relative to
+    /// the identity; what is to be exact in the new rows is left in `scratch`.
+    fn circle<S: Simd>(penalty: &P, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best;
+
+    /// The same over the four components of the hyperbola, for rows of opposite sign; or a direction
+    /// along which the pair is unbounded below.
+    fn hyperbola(penalty: &P, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost;
+}
+
+/// The exact solver for every penalty of quadratic pieces.
+#[derive(Debug, Clone, Copy)]
+pub struct Exact;
+
+/// The piece of an entry.
+fn piece<P: Penalty>(penalty: &P, entry: &Moving) -> Piece {
+    let left = match entry.above {
+        0 => f64::NEG_INFINITY,
+        above => penalty.levels()[above - 1],
+    };
+    penalty.piece(entry.row, entry.column, left)
+}
+
+/// The least value below `best` on the curve within `range`, and where; `ends` says whether the ends of the
+/// range are candidates. Takes the crossings of `scratch` in their order.
+fn sweep<P: Penalty, C: Curve>(
+    penalty: &P,
+    mut curve: C,
+    scratch: &mut Scratch,
+    range: (f64, f64),
+    ends: bool,
+    mut best: f64,
+) -> Option<(f64, C::Point)> {
+    let Scratch {
+        crossings,
+        vanishing,
+        pinned,
+        ..
+    } = scratch;
+    let entries = &mut crossings.entries;
+    let points = &crossings.points[..];
+    // Entries in infinite pieces are counted.
+    let mut outside = 0usize;
+    let mut take = |curve: &mut C, entry: &Moving, sign: f64| {
+        let piece = piece(penalty, entry);
+        if piece[0].is_finite() {
+            curve.add(sign, piece, entry);
+        } else {
+            outside = outside.wrapping_add_signed(sign as isize);
+        }
+        outside
+    };
+    let mut blocked = 0;
+    for entry in &mut *entries {
+        blocked = take(&mut curve, entry, 1.0);
+    }
+    let mut found = None;
+    let mut next = 0;
+    let mut from = range.0;
+    loop {
+        // Crossings before the range are passed without a look.
+        let to = points.get(next).map_or(range.1, |p| p.at.min(range.1));
+        if blocked == 0 && to > from {
+            let inside = if curve.lower_bound() < best {
+                curve.minima(from, to)
+            } else {
+                [None; 2]
+            };
+            let first = (ends && from == range.0).then(|| C::point(from));
+            let last = (ends && to == range.1).then(|| C::point(to));
+            for point in inside.into_iter().chain([first, last]).flatten() {
+                let value = curve.value(point);
+                if value < best {
+                    best = value;
+                    found = Some((value, point));
+                    vanishing.clear();
+                    pinned.clear();
+                }
+            }
+        }
+        if next == points.len() || points[next].at >= range.1 {
+            return found;
+        }
+        let start = next;
+        let at = points[start].at;
+        while next < points.len() && C::same(at, points[next].at) {
+            next += 1;
+        }
+        let group = &points[start..next];
+        let firsts = || {
+            let seen = |k: usize| group[..k].iter().any(|p| p.entry == group[k].entry);
+            (0..group.len())
+                .filter(move |&k| !seen(k))
+                .map(|k| group[k])
+        };
+        if at > range.0 {
+            let point = C::point(at);
+            let (mut value, mut blocked) = (curve.value(point), blocked);
+            for crossing in firsts() {
+                let (entry, x) = (&entries[crossing.entry], crossing.level);
+                let [a, b, c] = piece(penalty, entry);
+                if a.is_finite() {
+                    value -= a + x * (b + 0.5 * c * x);
+                } else {
+                    blocked -= 1;
+                }
+                value += penalty.entry(entry.row, entry.column, x);
+            }
+            if blocked == 0 && value < best {
+                best = value;
+                found = Some((value, point));
+                vanishing.clear();
+                pinned.clear();
+                for crossing in firsts() {
+                    let entry = &entries[crossing.entry];
+                    if crossing.level == 0.0 {
+                        vanishing.push(entry.column as u32);
+                    } else {
+                        pinned.push((entry.column, entry.second, crossing.level));
+                    }
+                }
+            }
+        }
+        for crossing in group.iter().filter(|crossing| crossing.step != 0) {
+            let entry = &mut entries[crossing.entry];
+            take(&mut curve, entry, -1.0);
+            entry.above = entry.above.wrapping_add_signed(crossing.step.into());
+            blocked = take(&mut curve, entry, 1.0);
+        }
+        from = group[group.len() - 1].at.max(range.0);
+    }
+}
+
+impl<P: Penalty> Kernel<P> for Exact {
+    fn circle<S: Simd>(
+        penalty: &P,
+        _simd: S,
+        pair: &CirclePair<'_>,
+        scratch: &mut Scratch,
+    ) -> Best {
+        scratch.clear();
+        let (i, j) = pair.rows;
+        // A column with two zeros keeps them, and its price (this leaves the padding out, too).
+        let columns = || {
+            let columns = pair.x.iter().zip(pair.y).enumerate();
+            columns.filter(|(_, (x, y))| **x != 0.0 || **y != 0.0)
+        };
+        let identity = pair.rotation.a
+            + pair.rotation.p
+            + columns()
+                .map(|(k, (&x, &y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
+                .sum::<f64>();
+        let mut best = Best::IDENTITY;
+        for (f, reflect) in [(pair.rotation, false), (pair.reflection, true)] {
+            scratch.crossings.clear();
+            for (column, (&x, &y)) in columns() {
+                // First entry c·x + s·y, second ±(c·y − s·x).
+                let (alpha, beta) = if reflect { (-y, x) } else { (y, -x) };
+                for (row, second, alpha, beta) in [(i, false, x, y), (j, true, alpha, beta)] {
+                    let moving = Moving {
+                        alpha,
+                        beta,
+                        row,
+                        column,
+                        second,
+                        above: 0,
+                    };
+                    scratch.crossings.push::<OnCircle>(moving, penalty.levels());
+                }
+            }
+            scratch.crossings.sort();
+            let curve = OnCircle {
+                f,
+                constant: -identity,
+            };
+            if let Some((value, (c, s))) =
+                sweep(penalty, curve, scratch, ON_CIRCLE, false, best.value)
+            {
+                best.offer(value, c, s, reflect, None);
+            }
+        }
+        best
+    }
+
+    fn hyperbola(penalty: &P, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        scratch.clear();
+        let (i, j) = pair.rows;
+        let base = pair.branches[0].f.value(1.0)
+            + penalty.row_value(i, pair.x)
+            + penalty.row_value(j, pair.y);
+        let mut best = BestBoost::IDENTITY;
+        for branch in &pair.branches {
+            scratch.crossings.clear();
+            for (column, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+                // Entries are σ·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
+                let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
+                for (row, second, sign, minus) in [
+                    (i, false, branch.signs[0], minus),
+                    (j, true, branch.signs[1], -minus),
+                ] {
+                    let moving = Moving {
+                        alpha: sign * plus,
+                        beta: sign * minus,
+                        row,
+                        column,
+                        second,
+                        above: 0,
+                    };
+                    scratch
+                        .crossings
+                        .push::<OnHyperbola>(moving, penalty.levels());
+                }
+            }
+            scratch.crossings.sort();
+            let curve = OnHyperbola {
+                f: branch.f,
+                constant: -base,
+            };
+            // h grows like slope·u + curvature·u² for u → ∞, and so in 1/u for u → 0.
+            let falls = |scratch: &Scratch, k: usize| {
+                let (mut slope, mut curvature) = (0.0, 0.0);
+                for entry in &scratch.crossings.entries {
+                    let [a, b, c] = piece(penalty, entry);
+                    let factor = if k == 0 { entry.alpha } else { entry.beta };
+                    if !a.is_finite() {
+                        return false;
+                    }
+                    slope += b * factor;
+                    curvature += 0.5 * c * factor * factor;
+                }
+                !pair.bounded && branch.tails[k].falls(slope, curvature)
+            };
+            if falls(scratch, 1) {
+                return BestBoost::unbounded(branch.signs, false);
+            }
+            let found = sweep(
+                penalty,
+                curve,
+                scratch,
+                pair.range,
+                pair.bounded,
+                best.value,
+            );
+            // The entries are now where the sweep ended.
+            if falls(scratch, 0) {
+                return BestBoost::unbounded(branch.signs, true);
+            }
+            if let Some((value, u)) = found {
+                best.offer(value, u, branch.signs, None);
+            }
+        }
+        best
+    }
+}
