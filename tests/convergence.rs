@@ -6,9 +6,10 @@ use std::sync::Mutex;
 
 use ndarray::{Array2, ArrayView2};
 use orthobcd::block::Block;
-use orthobcd::hyperbolic::{random_j_orthogonal, row_gap};
+use orthobcd::hyperbolic::row_gap;
 use orthobcd::objective::Tracker;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::start::random_j_orthogonal;
 use orthobcd::{
     Curvature, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status, Threads,
     Unwatched, Update, WorkingSet, certify, linalg, minimize, start,

@@ -3,8 +3,9 @@
 mod common;
 
 use ndarray::{Array1, Array2, s};
-use orthobcd::hyperbolic::{column_gap, hyperbolic_cs, random_j_orthogonal, row_gap, stationarity};
+use orthobcd::hyperbolic::{column_gap, row_gap, stationarity};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::start::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::{
     MIXED_REPAIR_THRESHOLD, Options, Problem, Quadratic, Side, Signature, Smooth, Solution, Status,
     Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,

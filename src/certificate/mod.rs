@@ -28,7 +28,6 @@ use crate::problem::Problem;
 use crate::threads::Threads;
 
 pub use criticality::criticality;
-pub(crate) use criticality::{conjugate_gradients, inexact_conjugate_gradients};
 pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
 

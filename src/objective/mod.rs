@@ -12,20 +12,11 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::threads::Threads;
 
+pub use crate::budget::GoOn;
+pub use crate::error::{LARGEST, SMALLEST};
 pub use gram::{Data, GramQuadratic, SparseColumns};
 pub use quadratic::Quadratic;
 pub(crate) use quadratic::metric_bounds;
-
-/// Asked on the way, from any thread, whether to go on.
-pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// Largest coefficient (an entry of C, of C times one of D, of a linear term, a weight of a penalty)
-/// that is accepted: products of two stay far from overflow.
-pub const LARGEST: f64 = 1e120;
-
-/// Least size of the largest coefficient of an objective, unless all are 0: products of two stay far
-/// from underflow.
-pub const SMALLEST: f64 = 1e-120;
 
 /// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);

@@ -13,9 +13,10 @@ use super::{escape, forward, mixed, partition, smoothed, splitting, supports, wo
 use crate::budget::{Clock, Pace, Task};
 use crate::certificate::known_optimum;
 use crate::error::{Error, Result};
-use crate::linalg;
-use crate::manifold::{drift, project_onto_pattern, start_constraint};
-use crate::manifold::{kicked, project_near_support, square, varimax_while};
+use crate::linalg::{self, square};
+use crate::manifold::{
+    drift, kicked, project_near_support, project_onto_pattern, start_constraint, varimax_while,
+};
 use crate::objective::{require_quadratic, value_while};
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};

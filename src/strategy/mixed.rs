@@ -22,12 +22,12 @@ use super::auto::{Auto, Board, Candidate, GAIN, Watch, polish};
 use super::oracle::Oracle;
 use super::workers;
 use crate::budget::{Clock, Task};
-use crate::hyperbolic::random_j_orthogonal;
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{Options, Status, minimize};
+use crate::start::random_j_orthogonal;
 use crate::threads::Threads;
 
 /// Starts and rounds of kicks without a time limit, for small problems; in the proportion of n²r to

@@ -13,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
-use crate::manifold::inner;
+use crate::linalg::inner;
 use crate::penalty::Penalty;
 use crate::start;
 
