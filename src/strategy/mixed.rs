@@ -18,9 +18,11 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::auto::{Auto, Board, Candidate, GAIN, Watch, polish};
+use super::board::Board;
+use super::candidate::{Candidate, GAIN, Watch, polish};
+use super::options::Auto;
 use super::oracle::Oracle;
-use super::workers;
+use super::{decorrelated, workers};
 use crate::budget::{Clock, Task};
 use crate::pair::Recession;
 use crate::penalty::{Form, Penalty};
@@ -184,7 +186,7 @@ impl<P: Penalty> Search<'_, P> {
     }
 
     fn seed(&self, index: u64) -> u64 {
-        super::auto::decorrelated(self.auto.options.seed, index)
+        decorrelated(self.auto.options.seed, index)
     }
 
     fn start(&self, index: u64) -> Array2<f64> {
