@@ -17,7 +17,7 @@ use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::Penalty;
 
 pub(crate) use columns::ColumnSweep;
-pub(crate) use matching::{Majoriser, Matchings};
+pub use matching::{Majoriser, Matchings};
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,6 +9,7 @@
 //! * [`penalty`]: separable penalties h and their exact pair solvers
 //! * [`pair`]: the 2×2 problem
 //! * [`block`](mod@block): exact pair sweeps inside a block of rows
+//! * [`rows`], [`linalg`], [`tournament`]: matrices by rows, factorizations, who meets whom
 //! * [`working_set`]: which rows come next
 //! * [`finite_sum`]: sums over data rows and the variance-reduced method
 //! * [`hyperbolic`]: mixed signatures: gaps of rows and columns
@@ -39,14 +40,14 @@ pub mod objective;
 pub mod pair;
 pub mod penalty;
 mod problem;
-mod rows;
+pub mod rows;
 mod signature;
 mod simd;
 mod solver;
 pub mod start;
 pub mod strategy;
 mod threads;
-mod tournament;
+pub mod tournament;
 pub mod ultrahyperbolic;
 pub mod working_set;
 
@@ -55,7 +56,7 @@ pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use manifold::{
     Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift,
-    project_onto_pattern,
+    project_dense, project_onto_pattern,
 };
 pub use objective::{Data, GramQuadratic, Quadratic, Smooth, SparseColumns};
 pub use problem::Problem;

@@ -11,26 +11,25 @@ fn from_faer(a: faer::MatRef<'_, f64>) -> Array2<f64> {
     Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, j)| a[(i, j)])
 }
 
+/// The inner product of two vectors.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    // Eight running sums: the compiler may not reorder one.
+    let mut sums = [0.0; 8];
+    let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rests = heads.remainder().iter().zip(tails.remainder());
+    let rest: f64 = rests.map(|(a, b)| a * b).sum();
+    for (a, b) in heads.zip(tails) {
+        for k in 0..8 {
+            sums[k] += a[k] * b[k];
+        }
+    }
+    rest + sums.iter().sum::<f64>()
+}
+
 /// ⟨A, B⟩.
 pub(crate) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
     match (a.as_slice(), b.as_slice()) {
-        (Some(a), Some(b)) => {
-            // Eight running sums: the compiler may not reorder one.
-            let mut sums = [0.0; 8];
-            let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
-            let rest: f64 = heads
-                .remainder()
-                .iter()
-                .zip(tails.remainder())
-                .map(|(a, b)| a * b)
-                .sum();
-            for (a, b) in heads.zip(tails) {
-                for k in 0..8 {
-                    sums[k] += a[k] * b[k];
-                }
-            }
-            rest + sums.iter().sum::<f64>()
-        }
+        (Some(a), Some(b)) => dot(a, b),
         _ => a.iter().zip(b).map(|(a, b)| a * b).sum(),
     }
 }
@@ -151,7 +150,7 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
 }
 
 /// The Cayley transform `(I − K/2)⁻¹(I + K/2)`: orthogonal for skew-symmetric K.
-pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
+pub fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     use faer::linalg::solvers::Solve;
     let half = to_faer(k) * faer::Scale(0.5);
     let identity = Mat::<f64>::identity(k.nrows(), k.nrows());

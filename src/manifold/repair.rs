@@ -80,7 +80,7 @@ pub(super) fn pattern_step(
 /// `X ← X + ½XK(K − XᵀJX)` until the drift stops falling: Newton's method for K = diag(±1),
 /// quadratically convergent, for X without zeros to keep. X itself where it does not converge, and
 /// for another K.
-pub(crate) fn project_dense(
+pub fn project_dense(
     x: &Array2<f64>,
     signature: &Signature,
     k: ArrayView2<'_, f64>,

@@ -58,7 +58,7 @@ pub(crate) fn check_means<'a>(
 }
 
 /// The largest magnitude of data, if it is finite and of a size whose products can be summed.
-pub(crate) fn check_data<'a>(
+pub fn check_data<'a>(
     name: &'static str,
     values: impl IntoIterator<Item = &'a f64>,
 ) -> Result<f64> {

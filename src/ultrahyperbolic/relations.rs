@@ -8,14 +8,10 @@
 use ndarray::{Array1, Array2, s};
 
 use crate::block::{Majoriser, Matchings, PairOptions};
-use crate::error::{Error, Result};
 use crate::linalg::cayley;
-use crate::manifold::project_dense;
 use crate::penalty::NoPenalty;
-use crate::signature::Signature;
 use crate::start::HyperbolicCs;
-use crate::threads::Threads;
-use crate::tournament;
+use crate::{Error, Result, Signature, Threads, project_dense, tournament};
 
 /// How relation matrices move.
 #[derive(Debug, Clone, Copy, PartialEq)]
