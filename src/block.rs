@@ -19,7 +19,7 @@ use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::{Kernel, Penalty};
 
 pub(crate) use columns::ColumnSweep;
-pub(crate) use matching::{Majoriser, Matchings};
+pub use matching::{Majoriser, Matchings};
 use proposal::{Proposal, distance};
 
 /// Which curvature the pair solver sees.

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+/// Asked on the way, from any thread, whether to go on.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// The clock of one solve, shared by all its workers.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -53,8 +56,7 @@ impl Clock {
 /// Work is counted in multiply-adds of a matrix product, other operations in what takes as long; so
 /// what a task returns depends neither on the machine's load nor on the number of threads. Every
 /// primitive says what it has cost. When the clock has expired, primitives return at once, with
-/// whatever they have: points are checked before they are accepted, see
-/// [`Candidate`](crate::strategy).
+/// whatever they have: points are checked before they are accepted.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) clock: &'a Clock,

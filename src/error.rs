@@ -26,5 +26,13 @@ impl Error {
     }
 }
 
+/// Largest coefficient (an entry of C, of C times one of D, of a linear term, a weight of a penalty)
+/// that is accepted: products of two stay far from overflow.
+pub const LARGEST: f64 = 1e120;
+
+/// Least size of the largest coefficient of an objective, unless all are 0: products of two stay far
+/// from underflow.
+pub const SMALLEST: f64 = 1e-120;
+
 /// [`std::result::Result`] with this crate's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;

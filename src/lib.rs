@@ -9,12 +9,13 @@
 //! * [`penalty`]: separable penalties h and their exact pair solvers
 //! * [`pair`]: the 2×2 problem
 //! * [`block`](mod@block): exact pair sweeps inside a block of rows
+//! * [`rows`], [`linalg`], [`tournament`]: matrices by rows, factorizations, who meets whom
 //! * [`working_set`]: which rows come next
 //! * [`finite_sum`]: sums over data rows and the variance-reduced method
-//! * [`hyperbolic`]: mixed signatures: J-orthogonal matrices and column moves
+//! * [`hyperbolic`]: mixed signatures: gaps of rows and columns
 //! * [`ultrahyperbolic`]: distances on the pseudo-hyperboloid, the structural probe, graph embeddings
 //! * [`minimize`]: the loop
-//! * [`start`]: feasible starting points
+//! * [`start`]: feasible starting points, and the hyperbolic CS decomposition
 //! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
 //! * [`certificate`]: what can be proved about a point
 //!
@@ -31,31 +32,31 @@ pub mod block;
 mod budget;
 pub mod certificate;
 mod error;
-mod factorization;
 pub mod finite_sum;
-pub mod hyperbolic;
 pub mod linalg;
 mod manifold;
 pub mod objective;
 pub mod pair;
 pub mod penalty;
 mod problem;
-mod rows;
+pub mod rows;
 mod signature;
 mod simd;
 mod solver;
 pub mod start;
 pub mod strategy;
 mod threads;
-mod tournament;
+pub mod tournament;
 pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;
 pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
-pub use factorization::{Factor, basis_factorization, connecting_factorization};
-pub use manifold::{REPAIR_THRESHOLD, constraint, drift, project_onto_pattern};
+pub use manifold::{
+    Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift,
+    project_dense, project_onto_pattern,
+};
 pub use objective::{
     Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
 };

@@ -11,6 +11,72 @@ fn from_faer(a: faer::MatRef<'_, f64>) -> Array2<f64> {
     Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, j)| a[(i, j)])
 }
 
+/// The inner product of two vectors.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    // Eight running sums: the compiler may not reorder one.
+    let mut sums = [0.0; 8];
+    let (heads, tails) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rests = heads.remainder().iter().zip(tails.remainder());
+    let rest: f64 = rests.map(|(a, b)| a * b).sum();
+    for (a, b) in heads.zip(tails) {
+        for k in 0..8 {
+            sums[k] += a[k] * b[k];
+        }
+    }
+    rest + sums.iter().sum::<f64>()
+}
+
+/// ⟨A, B⟩.
+pub(crate) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
+    match (a.as_slice(), b.as_slice()) {
+        (Some(a), Some(b)) => dot(a, b),
+        _ => a.iter().zip(b).map(|(a, b)| a * b).sum(),
+    }
+}
+
+/// ‖A‖².
+pub(crate) fn square(a: &Array2<f64>) -> f64 {
+    inner(a, a)
+}
+
+/// (A + Aᵀ)/2.
+pub(crate) fn symmetric(a: &Array2<f64>) -> Array2<f64> {
+    (a + &a.t()) * 0.5
+}
+
+/// The solution D of `operator(D) = target`, for a symmetric positive semidefinite operator, by
+/// conjugate gradients (Hestenes and Stiefel 1952): at most `steps` of them, until the residual
+/// has fallen by the factor `tolerance` or nothing is left to rounding.
+pub(crate) fn conjugate_gradients(
+    operator: impl Fn(&Array2<f64>) -> Array2<f64>,
+    target: &Array2<f64>,
+    steps: usize,
+    tolerance: f64,
+) -> Array2<f64> {
+    let mut solution = Array2::zeros(target.dim());
+    let mut rest = target.clone();
+    let mut direction = rest.clone();
+    let mut rho = square(&rest);
+    let goal = tolerance * tolerance * rho;
+    for _ in 0..steps {
+        if rho <= goal {
+            break;
+        }
+        let image = operator(&direction);
+        let curvature = inner(&direction, &image);
+        if !(curvature > 1e-15 * square(&direction)) {
+            break;
+        }
+        let length = rho / curvature;
+        solution.scaled_add(length, &direction);
+        rest.scaled_add(-length, &image);
+        let next = square(&rest);
+        direction = &rest + &(direction * (next / rho));
+        rho = next;
+    }
+    solution
+}
+
 /// Eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
 ///
 /// NaN of a matrix that is not square or not finite, or whose decomposition fails to converge (not
@@ -84,7 +150,7 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
 }
 
 /// The Cayley transform `(I − K/2)⁻¹(I + K/2)`: orthogonal for skew-symmetric K.
-pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
+pub fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     use faer::linalg::solvers::Solve;
     let half = to_faer(k) * faer::Scale(0.5);
     let identity = Mat::<f64>::identity(k.nrows(), k.nrows());

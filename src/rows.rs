@@ -11,22 +11,23 @@ const STANDARD: &str = "a matrix in standard layout";
 
 /// A matrix stored row by row without gaps: the whole is a slice, and so is every row.
 #[derive(Debug, Clone)]
-pub(crate) struct Rows(Array2<f64>);
+pub struct Rows(Array2<f64>);
 
 impl Rows {
-    pub(crate) fn zeros(dim: (usize, usize)) -> Self {
+    /// All zero.
+    pub fn zeros(dim: (usize, usize)) -> Self {
         Self(Array2::zeros(dim))
     }
 
     /// Of `columns` columns, from all entries row by row.
-    pub(crate) fn from_entries(entries: Vec<f64>, columns: usize) -> Self {
+    pub fn from_entries(entries: Vec<f64>, columns: usize) -> Self {
         let rows = entries.len().checked_div(columns).unwrap_or(0);
         Self(Array2::from_shape_vec((rows, columns), entries).expect(STANDARD))
     }
 
     /// All entries, row by row.
     #[inline(always)]
-    pub(crate) fn entries_mut(&mut self) -> &mut [f64] {
+    pub fn entries_mut(&mut self) -> &mut [f64] {
         self.0.as_slice_mut().expect(STANDARD)
     }
 
@@ -38,23 +39,25 @@ impl Rows {
 
     /// Row `i`.
     #[inline(always)]
-    pub(crate) fn row_slice(&self, i: usize) -> &[f64] {
+    pub fn row_slice(&self, i: usize) -> &[f64] {
         let columns = self.0.ncols();
         &self.entries()[i * columns..(i + 1) * columns]
     }
 
     /// Row `i`.
     #[inline(always)]
-    pub(crate) fn row_slice_mut(&mut self, i: usize) -> &mut [f64] {
+    pub fn row_slice_mut(&mut self, i: usize) -> &mut [f64] {
         let columns = self.0.ncols();
         &mut self.entries_mut()[i * columns..(i + 1) * columns]
     }
 
-    pub(crate) fn view_mut(&mut self) -> ArrayViewMut2<'_, f64> {
+    /// To write entries, in this layout.
+    pub fn view_mut(&mut self) -> ArrayViewMut2<'_, f64> {
         self.0.view_mut()
     }
 
-    pub(crate) fn into_array(self) -> Array2<f64> {
+    /// The same entries as an array in standard layout.
+    pub fn into_array(self) -> Array2<f64> {
         self.0
     }
 }
@@ -96,18 +99,18 @@ impl IndexMut<[usize; 2]> for Rows {
 }
 
 /// Rows of `columns` entries each, one after the other, as a matrix.
-pub(crate) fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
+pub fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
     let rows = entries.len().checked_div(columns).unwrap_or(0);
     ArrayViewMut2::from_shape((rows, columns), entries).expect(STANDARD)
 }
 
 /// A vector as a slice: itself, or a copy if it is stored with gaps.
-pub(crate) fn slice_of(x: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
+pub fn slice_of(x: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
     x.to_slice().map_or_else(|| x.to_vec().into(), Into::into)
 }
 
 /// Changes a vector as a slice: in place, or through a copy if it is stored with gaps.
-pub(crate) fn change<T>(mut x: ArrayViewMut1<'_, f64>, change: impl FnOnce(&mut [f64]) -> T) -> T {
+pub fn change<T>(mut x: ArrayViewMut1<'_, f64>, change: impl FnOnce(&mut [f64]) -> T) -> T {
     if let Some(slice) = x.as_slice_mut() {
         return change(slice);
     }

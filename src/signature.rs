@@ -3,6 +3,8 @@
 //! All +1 is the Stiefel manifold (XᵀX fixed). With mixed signs two rows of equal sign move by a
 //! rotation or reflection, two rows of opposite sign by a hyperbolic rotation.
 
+use ndarray::{Array1, Array2};
+
 use crate::error::{Error, Result};
 
 /// A pattern of n signs, in any order.
@@ -59,6 +61,24 @@ impl Signature {
     /// The sign of row `i` as ±1.0; +1 beyond the last row.
     pub fn sign(&self, i: usize) -> f64 {
         f64::from(self.signs.get(i).copied().unwrap_or(1))
+    }
+
+    /// J as a matrix.
+    pub fn matrix(&self) -> Array2<f64> {
+        Array2::from_diag(&Array1::from_iter(self.signs.iter().map(|&s| f64::from(s))))
+    }
+
+    /// Indices of the positive signs, then of the negative ones.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_key(|&i| self.signs[i] < 0);
+        order
+    }
+
+    /// The numbers of positive and of negative signs.
+    pub fn counts(&self) -> (usize, usize) {
+        let positive = self.signs.iter().filter(|&&s| s > 0).count();
+        (positive, self.len() - positive)
     }
 
     /// All signs.

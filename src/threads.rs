@@ -66,7 +66,7 @@ impl Threads {
 
     /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel when
     /// `work` multiply-adds are worth it.
-    pub(crate) fn for_chunks<T: Send>(
+    pub fn for_chunks<T: Send>(
         &self,
         data: &mut [T],
         chunk: usize,
@@ -87,7 +87,7 @@ impl Threads {
     }
 
     /// Runs `body` for 0..count and collects the results in order, in parallel.
-    pub(crate) fn map<T: Send>(&self, count: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    pub fn map<T: Send>(&self, count: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
         match &self.pool {
             Some(pool) if count > 1 => {
                 pool.install(|| (0..count).into_par_iter().map(&body).collect())

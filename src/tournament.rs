@@ -2,13 +2,13 @@
 //! that the pairs of a round can move side by side.
 
 /// Rounds in which `players` all meet: one less than the next even number.
-pub(crate) fn rounds(players: usize) -> usize {
+pub fn rounds(players: usize) -> usize {
     (players + players % 2).saturating_sub(1)
 }
 
 /// Who meets in a round, by the circle method: player 0 stays, the others turn. With an odd number of players
 /// the second of one pair is `players`, which is nobody.
-pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
+pub fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
     let even = players + players % 2;
     let seat = move |k: usize| {
         if k == 0 {
@@ -24,7 +24,7 @@ pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (us
 }
 
 /// The pairs i < j among `order` that meet in a round; in round 0 these are neighbours.
-pub(crate) fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
+pub fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
     let even = order.len() + order.len() % 2;
     // Seats 0, 1, … hold every other player, and those opposite them their neighbours.
     let at = |seat: usize| {

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use ndarray::{Array2, ArrayView2};
 use orthobcd::certificate::row_gap;
-use orthobcd::hyperbolic::random_j_orthogonal;
 use orthobcd::objective::{BlockModel, GoOn, Moved, Spectrum, Tracker};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::start::random_j_orthogonal;
 use orthobcd::{
     Curvature, Objective, Options, Problem, Quadratic, QuadraticForm, Side, Signature, Solution,
     Status, Threads, Unwatched, Update, WorkingSet, certify, linalg, minimize, start,

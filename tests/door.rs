@@ -188,7 +188,7 @@ fn shapes_that_do_not_fit_are_answered() {
                     certificate::criticality(&NoPenalty, x.view(), wrong.view(), signature)
                         .is_nan()
                 );
-                let answer = hyperbolic::hyperbolic_cs(x.view(), signature);
+                let answer = start::hyperbolic_cs(x.view(), signature);
                 assert!(answer.is_err() || (n, r) == (signature.len(), signature.len()));
             }
             linalg::svd(x.view());
@@ -223,9 +223,9 @@ fn shapes_that_do_not_fit_are_answered() {
     linalg::complete_basis(nan.view());
     assert!(basis_factorization(nan.view()).is_err());
     assert!(connecting_factorization(nan.view(), nan.view()).is_err());
-    assert!(hyperbolic::hyperbolic_cs(nan.view(), &signature).is_err());
-    let x = hyperbolic::random_j_orthogonal(&signature, 0.5, 1).unwrap();
-    let mut factors = hyperbolic::hyperbolic_cs(x.view(), &signature).unwrap();
+    assert!(start::hyperbolic_cs(nan.view(), &signature).is_err());
+    let x = start::random_j_orthogonal(&signature, 0.5, 1).unwrap();
+    let mut factors = start::hyperbolic_cs(x.view(), &signature).unwrap();
     factors.s = Array1::zeros(3);
     assert!(factors.compose(&signature).is_err());
     factors.v2 = Array2::zeros((0, 2));

@@ -6,8 +6,8 @@ use ndarray::{Array1, Array2};
 use orthobcd::finite_sum::{
     FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum,
 };
-use orthobcd::hyperbolic::random_j_orthogonal;
 use orthobcd::penalty::NoPenalty;
+use orthobcd::start::random_j_orthogonal;
 use orthobcd::{Signature, Status, Threads, Unwatched};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,8 +4,8 @@ mod common;
 
 use ndarray::{Array1, Array2, s};
 use orthobcd::certificate::{column_gap, row_gap, stationarity};
-use orthobcd::hyperbolic::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::start::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::{
     MIXED_REPAIR_THRESHOLD, Objective, Options, Problem, Quadratic, Side, Signature, Solution,
     Status, Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,

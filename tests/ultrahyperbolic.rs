@@ -4,8 +4,8 @@ mod common;
 
 use ndarray::{Array2, ArrayView2, s};
 use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_finite_sum};
-use orthobcd::hyperbolic::random_j_orthogonal;
 use orthobcd::penalty::{L1, NoPenalty};
+use orthobcd::start::random_j_orthogonal;
 use orthobcd::ultrahyperbolic::{
     Embedding, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Transform, UltraE,

@@ -16,13 +16,13 @@ const CHUNK_PAIRS: usize = 32;
 
 /// `⟨G, X − A⟩ + L/2‖X − A‖²`, f up to a constant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Majoriser<'a> {
+pub struct Majoriser<'a> {
     /// A.
-    pub(crate) anchor: ArrayView2<'a, f64>,
+    pub anchor: ArrayView2<'a, f64>,
     /// G, the gradient (or an estimate of it) at A.
-    pub(crate) gradient: ArrayView2<'a, f64>,
+    pub gradient: ArrayView2<'a, f64>,
     /// L.
-    pub(crate) curvature: f64,
+    pub curvature: f64,
 }
 
 impl Majoriser<'_> {
@@ -45,7 +45,7 @@ impl Majoriser<'_> {
 
 /// Work space for matchings of n rows.
 #[derive(Debug, Clone)]
-pub(crate) struct Matchings {
+pub struct Matchings {
     workers: Vec<Worker>,
 }
 
@@ -90,11 +90,7 @@ impl Worker {
 
 impl Matchings {
     /// For matrices of `dim`, with |μ| of a move at most `rapidity_bound`.
-    pub(crate) fn new(
-        (n, r): (usize, usize),
-        signature: &Signature,
-        rapidity_bound: Option<f64>,
-    ) -> Self {
+    pub fn new((n, r): (usize, usize), signature: &Signature, rapidity_bound: Option<f64>) -> Self {
         let mut block = Block::new(r);
         block.set_signature(signature, rapidity_bound);
         let worker = Worker {
@@ -110,7 +106,7 @@ impl Matchings {
 
     /// Solves the pairs of a matching; [`Matchings::moved`] has the new rows. The change is that of the model
     /// and h. Where [`Matchings::recession`] says that the model is unbounded, it ends early.
-    pub(crate) fn solve<P: Penalty>(
+    pub fn solve<P: Penalty>(
         &mut self,
         x: ArrayView2<'_, f64>,
         pairs: &[[usize; 2]],
@@ -148,7 +144,7 @@ impl Matchings {
     }
 
     /// The rows that moved in the last matching, as they are now.
-    pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, &[f64])> {
+    pub fn moved(&self) -> impl Iterator<Item = (usize, &[f64])> {
         self.workers
             .iter()
             .flat_map(|worker| worker.moved.iter().map(|(row, new)| (*row, &new[..])))

@@ -15,6 +15,7 @@
 
 use ndarray::{Array2, ArrayView2, Zip};
 
+use crate::linalg::{conjugate_gradients, square, symmetric};
 use crate::manifold::signed;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
@@ -90,16 +91,14 @@ fn nearest_scaled_residual(
             .for_each(|t, &low, &high| *t += (-*t).clamp(low, high));
         t
     };
-    let square = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
-    let symmetric = |a: Array2<f64>| (&a + &a.t()) * 0.5;
     // Where h is smooth everywhere and X orthonormal this is the exact answer already.
-    let mut lambda = symmetric(x.t().dot(&gradient));
+    let mut lambda = symmetric(&x.t().dot(&gradient));
     let mut rest = residual(&lambda);
     let mut value = square(&rest);
     let scale = square(&gradient.to_owned()).sqrt().max(f64::MIN_POSITIVE);
     for _ in 0..NEWTON_STEPS {
         // Descent direction of ½‖residual‖² in Λ.
-        let descent = symmetric(x.t().dot(&rest));
+        let descent = symmetric(&x.t().dot(&rest));
         if square(&descent).sqrt() <= STATIONARITY * scale {
             break;
         }
@@ -111,8 +110,8 @@ fn nearest_scaled_residual(
             .for_each(|w, &t, &low, &high| {
                 *w = f64::from(u8::from(low == high || t != 0.0));
             });
-        let curvature = |d: &Array2<f64>| symmetric(x.t().dot(&(&weight * &x.dot(d))));
-        let step = conjugate_gradients(curvature, &descent, 4 * r * r + 20);
+        let curvature = |d: &Array2<f64>| symmetric(&x.t().dot(&(&weight * &x.dot(d))));
+        let step = conjugate_gradients(curvature, &descent, 4 * r * r + 20, 1e-12);
         let mut length = 1.0;
         let mut accepted = false;
         for _ in 0..40 {
@@ -131,46 +130,4 @@ fn nearest_scaled_residual(
         }
     }
     value.sqrt()
-}
-
-/// The solution of `operator(d) = target` for a symmetric positive semidefinite operator, to
-/// rounding.
-pub(crate) fn conjugate_gradients(
-    operator: impl Fn(&Array2<f64>) -> Array2<f64>,
-    target: &Array2<f64>,
-    steps: usize,
-) -> Array2<f64> {
-    inexact_conjugate_gradients(operator, target, steps, 1e-12)
-}
-
-/// The same until the residual has fallen by the factor `tolerance`.
-pub(crate) fn inexact_conjugate_gradients(
-    operator: impl Fn(&Array2<f64>) -> Array2<f64>,
-    target: &Array2<f64>,
-    steps: usize,
-    tolerance: f64,
-) -> Array2<f64> {
-    let dot = |a: &Array2<f64>, b: &Array2<f64>| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let mut solution = Array2::zeros(target.dim());
-    let mut rest = target.clone();
-    let mut direction = rest.clone();
-    let mut rho = dot(&rest, &rest);
-    let goal = tolerance * tolerance * rho;
-    for _ in 0..steps {
-        if rho <= goal {
-            break;
-        }
-        let image = operator(&direction);
-        let curvature = dot(&direction, &image);
-        if !(curvature > 1e-15 * dot(&direction, &direction)) {
-            break;
-        }
-        let length = rho / curvature;
-        solution.scaled_add(length, &direction);
-        rest.scaled_add(-length, &image);
-        let next = dot(&rest, &rest);
-        direction = &rest + &(direction * (next / rho));
-        rho = next;
-    }
-    solution
 }

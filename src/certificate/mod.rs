@@ -24,7 +24,6 @@ use crate::problem::Problem;
 use crate::threads::Threads;
 
 pub use criticality::criticality;
-pub(crate) use criticality::{conjugate_gradients, inexact_conjugate_gradients};
 use gaps::survey;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
 pub use optimum::large_lambda_optimum;

@@ -11,8 +11,7 @@ use super::rule::{FAIR_SHARE, GOOD_SHARE, LOWER, Model, RAISE, Trial};
 use super::{FiniteSum, FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page};
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
 use crate::error::{Error, Result};
-use crate::hyperbolic::j_matrix;
-use crate::manifold::{drift, repair_dense, start_constraint};
+use crate::manifold::{drift, project_dense, start_constraint};
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
@@ -173,7 +172,7 @@ impl<'a, P: Penalty> Run<'a, P> {
         let safe = sum.curvature();
         let model = Model::new(sum, (safe, &page), signature, options, P::SMOOTH)?;
         let k0 = start_constraint(x0.view(), signature);
-        if options.side != Side::Rows && !(P::SMOOTH && k0 == j_matrix(signature)) {
+        if options.side != Side::Rows && !(P::SMOOTH && k0 == signature.matrix()) {
             return Err(Error::invalid(
                 "side",
                 "must be rows where X is not J-orthogonal or has a penalty",
@@ -232,7 +231,7 @@ impl<'a, P: Penalty> Run<'a, P> {
             self.iterations += 1;
             if self.iterations.is_multiple_of(REPAIR_EVERY) && P::SMOOTH {
                 // The estimate stays an estimate at the point before: a repair is a step of rounding size.
-                self.x = repair_dense(&self.x, self.signature, self.k0.view());
+                self.x = project_dense(&self.x, self.signature, self.k0.view());
             }
         }
     }

@@ -16,6 +16,8 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use crate::error::{Error, Result};
 use crate::threads::Threads;
 
+pub use crate::budget::GoOn;
+pub use crate::error::{LARGEST, SMALLEST};
 pub use columns::{Column, Columns};
 pub use data::{Data, DenseColumns, Inner, Products, SparseColumns};
 pub use gram::GramQuadratic;
@@ -24,17 +26,6 @@ pub use spectrum::Spectrum;
 pub(crate) use spectrum::{lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
-
-/// Asked on the way, from any thread, whether to go on.
-pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// Largest coefficient (an entry of C, of C times one of D, of a linear term, a weight of a penalty)
-/// that is accepted: products of two stay far from overflow.
-pub const LARGEST: f64 = 1e120;
-
-/// Least size of the largest coefficient of an objective, unless all are 0: products of two stay far
-/// from underflow.
-pub const SMALLEST: f64 = 1e-120;
 
 /// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);
@@ -76,7 +67,7 @@ pub(crate) fn check_means<'a>(
 }
 
 /// The largest magnitude of data, if it is finite and of a size whose products can be summed.
-pub(crate) fn check_data<'a>(
+pub fn check_data<'a>(
     name: &'static str,
     values: impl IntoIterator<Item = &'a f64>,
 ) -> Result<f64> {

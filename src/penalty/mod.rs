@@ -32,14 +32,14 @@ pub use sum::Sum;
 
 /// Checks one weight of a penalty.
 fn check_weight(weight: f64) -> crate::Result<()> {
-    if (0.0..=crate::objective::LARGEST).contains(&weight) {
+    if (0.0..=crate::error::LARGEST).contains(&weight) {
         return Ok(());
     }
     Err(crate::Error::invalid(
         "lam",
         format!(
             "must be nonnegative and at most {:e}, got {weight}",
-            crate::objective::LARGEST
+            crate::error::LARGEST
         ),
     ))
 }

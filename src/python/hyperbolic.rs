@@ -8,11 +8,10 @@ use super::input::{self, AnyPenalty, AnySmooth};
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
 use crate::block::Curvature;
-use crate::hyperbolic;
 use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::solver::Update;
-use crate::{Options, Result, Side, Signature, Threads, minimize};
+use crate::{Options, Result, Side, Signature, Threads, minimize, start};
 
 /// `orthobcd.JOBCD`.
 #[derive(FromPyObject)]
@@ -126,7 +125,7 @@ pub(super) fn random_j_orthogonal<'py>(
     seed: u64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let signature = signature_of(&signature)?;
-    let x = py.detach(|| hyperbolic::random_j_orthogonal(&signature, scale, seed))?;
+    let x = py.detach(|| start::random_j_orthogonal(&signature, scale, seed))?;
     Ok(x.into_pyarray(py))
 }
 
@@ -147,7 +146,7 @@ pub(super) fn hyperbolic_cs<'py>(
     signature: PyReadonlyArray1<'py, i8>,
 ) -> PyResult<CsFactors<'py>> {
     let signature = signature_of(&signature)?;
-    let cs = hyperbolic::hyperbolic_cs(x.as_array(), &signature)?;
+    let cs = start::hyperbolic_cs(x.as_array(), &signature)?;
     Ok((
         cs.u1.into_pyarray(py),
         cs.u2.into_pyarray(py),

@@ -1,4 +1,6 @@
-//! Feasible starting points on the Stiefel manifold.
+//! Feasible starting points: on the Stiefel manifold, and J-orthogonal ones.
+
+mod cs;
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 use rand::seq::SliceRandom;
@@ -12,6 +14,8 @@ use crate::manifold;
 use crate::objective::{GoOn, QuadraticForm};
 use crate::signature::Signature;
 use crate::threads::Threads;
+
+pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 
 /// Up to this n the spectral start decomposes C itself; beyond it, block power iterations are used.
 const DENSE_SPECTRUM: usize = 512;

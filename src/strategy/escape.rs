@@ -22,8 +22,8 @@ use ndarray::{Array2, Zip};
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
-use crate::certificate::inexact_conjugate_gradients;
-use crate::manifold::{inner, square, symmetric};
+use crate::linalg::{conjugate_gradients, inner, square, symmetric};
+use crate::manifold::normals;
 use crate::penalty::Penalty;
 
 /// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
@@ -62,7 +62,7 @@ fn tangent_step<P: Penalty>(
 ) -> Array2<f64> {
     let r = x.ncols();
     let mixed = !oracle.manifold.signature.is_definite();
-    let normals = oracle.manifold.normals(x);
+    let normals = normals(x, oracle.manifold.signature);
     let (newton_steps, gradients, tolerance) = if mixed {
         (MIXED_NEWTON_STEPS, 4 * r + 20, INEXACT)
     } else {
@@ -112,7 +112,7 @@ fn tangent_step<P: Penalty>(
             image.scaled_add(damping.max(LEAST_DAMPING), d);
             image
         };
-        let newton = inexact_conjugate_gradients(operator, &error, gradients, tolerance) / t;
+        let newton = conjugate_gradients(operator, &error, gradients, tolerance) / t;
         let mut length = 1.0;
         let mut improved = false;
         for _ in 0..8 {
@@ -233,7 +233,8 @@ pub(super) fn descend<P: Penalty>(
         };
         let moved = &next - &x;
         let turned = {
-            let (here, there) = (oracle.manifold.normals(&x), oracle.manifold.normals(&next));
+            let of = |x| normals(x, oracle.manifold.signature);
+            let (here, there) = (of(&x), of(&next));
             (&next_gradient - &there.dot(&lambda)) - (&gradient - &here.dot(&lambda))
         };
         let product = inner(&moved, &turned).abs();

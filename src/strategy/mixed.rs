@@ -18,17 +18,19 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::auto::{Auto, Board, Candidate, GAIN, Watch, polish};
+use super::board::Board;
+use super::candidate::{Candidate, GAIN, Watch, polish};
+use super::options::Auto;
 use super::oracle::Oracle;
-use super::workers;
+use super::{decorrelated, workers};
 use crate::budget::{Clock, Task};
-use crate::hyperbolic::random_j_orthogonal;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{Options, Status, minimize};
+use crate::start::random_j_orthogonal;
 use crate::threads::Threads;
 
 /// Starts and rounds of kicks without a time limit, for small problems; in the proportion of n²r to
@@ -185,7 +187,7 @@ impl<P: Penalty> Search<'_, P> {
     }
 
     fn seed(&self, index: u64) -> u64 {
-        super::auto::decorrelated(self.auto.options.seed, index)
+        decorrelated(self.auto.options.seed, index)
     }
 
     fn start(&self, index: u64) -> Array2<f64> {

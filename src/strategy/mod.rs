@@ -27,11 +27,15 @@
 //! seconds for hundreds of rows, about ten for many thousands, at the rate of a common core.
 
 mod auto;
+mod board;
+mod candidate;
 mod cardinality;
 mod covariance;
+mod definite;
 mod escape;
 mod forward;
 mod mixed;
+mod options;
 mod oracle;
 mod partition;
 mod path;
@@ -39,10 +43,18 @@ mod product;
 mod smoothed;
 mod spectral;
 mod splitting;
+mod starts;
 mod supports;
 mod workers;
 
 pub use crate::manifold::varimax;
-pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
+pub use auto::minimize_auto;
 pub use cardinality::minimize_at_count;
+pub use options::{Auto, AutoSolution, StartReport, Strategy};
 pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};
+
+/// Seeds whose neighbours, in either argument, have nothing to do with each other.
+fn decorrelated(seed: u64, index: u64) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+}

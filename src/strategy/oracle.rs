@@ -11,7 +11,8 @@ use ndarray::Array2;
 
 use super::product::symmetric_product;
 use crate::budget::{Pace, Task};
-use crate::manifold::{Manifold, inner, polar};
+use crate::linalg::inner;
+use crate::manifold::{Manifold, polar};
 use crate::objective::{self, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::problem::Problem;

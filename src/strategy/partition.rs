@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::covariance::Covariance;
 use super::oracle::Oracle;
 use crate::budget::Pace;
-use crate::manifold::inner;
+use crate::linalg::inner;
 use crate::penalty::Penalty;
 use crate::rows::change;
 use crate::start;

@@ -12,7 +12,8 @@ use ndarray::Array2;
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
-use crate::manifold::{inner, kicked, square, tangent};
+use crate::linalg::{inner, square};
+use crate::manifold::{kicked, tangent};
 use crate::penalty::Penalty;
 
 /// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).

@@ -14,7 +14,7 @@ use ndarray::Array2;
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::linalg::symmetric_eigen;
-use crate::manifold::{square, symmetric};
+use crate::linalg::{square, symmetric};
 use crate::penalty::Penalty;
 
 /// First β in units of the curvature that the last component sees, last β in units of the Lipschitz

@@ -16,9 +16,8 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 
-use crate::error::{Error, Result};
 use crate::rows::{Rows, slice_of};
-use crate::signature::Signature;
+use crate::{Error, Result, Signature};
 
 /// |z − 1| up to which a distance and its slope count as zero, and z up to which the slope does.
 pub const DISTANCE_EPSILON: f64 = 1e-8;

@@ -8,8 +8,10 @@ mod embedding;
 mod geometry;
 mod probe;
 mod relations;
+mod training;
 
-pub use embedding::{BatchGradient, Embedding, KnownTriples, TrainOptions, Triple, UltraE};
+pub use embedding::{Embedding, KnownTriples, TrainOptions, Triple, UltraE};
 pub use geometry::{DISTANCE_EPSILON, Pseudohyperboloid};
 pub use probe::{StructuralProbe, Targets, Transform};
 pub use relations::{Relation, RelationUpdate};
+pub use training::BatchGradient;

@@ -21,15 +21,16 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
-use crate::error::{Error, Result};
 use crate::finite_sum::FiniteSum;
 use crate::objective::check_data;
 use crate::rows::{Rows, rows_of, slice_of};
-use crate::threads::{CHUNK_ROWS, Threads};
-use crate::tournament;
+use crate::{Error, Result, Threads, tournament};
 
 /// Rows per block.
 pub(super) const BLOCK: usize = 128;
+
+/// Rows per parallel piece of a product.
+const CHUNK_ROWS: usize = 256;
 
 /// Up to this many entries the Euclidean targets are stored, beyond they are computed again each time.
 const STORED_TARGETS: usize = 1 << 24;

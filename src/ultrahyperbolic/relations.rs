@@ -8,14 +8,10 @@
 use ndarray::{Array1, Array2, s};
 
 use crate::block::{Majoriser, Matchings, PairOptions};
-use crate::error::{Error, Result};
-use crate::hyperbolic::{HyperbolicCs, j_matrix, sorted};
 use crate::linalg::cayley;
-use crate::manifold::repair_dense;
 use crate::penalty::NoPenalty;
-use crate::signature::Signature;
-use crate::threads::Threads;
-use crate::tournament;
+use crate::start::HyperbolicCs;
+use crate::{Error, Result, Signature, Threads, project_dense, tournament};
 
 /// How relation matrices move.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,7 +49,7 @@ impl Relation {
     /// R = I.
     pub fn identity(signature: &Signature, update: RelationUpdate) -> Self {
         let n = signature.len();
-        let (p, q) = counts(signature);
+        let (p, q) = signature.counts();
         let memory = match update {
             RelationUpdate::Frozen => Array1::zeros(0),
             RelationUpdate::Jobcd { .. } => Array1::zeros(1),
@@ -71,7 +67,7 @@ impl Relation {
 
     /// Length of the memory that an update needs.
     pub fn memory_length(signature: &Signature, update: RelationUpdate) -> usize {
-        let (p, q) = counts(signature);
+        let (p, q) = signature.counts();
         match update {
             RelationUpdate::Frozen => 0,
             RelationUpdate::Jobcd { .. } => 1,
@@ -130,11 +126,11 @@ impl Relation {
     }
 
     fn factor_step(&mut self, gradient: &Array2<f64>, signature: &Signature, step: f64) {
-        let (p, q) = counts(signature);
+        let (p, q) = signature.counts();
         let mut factors = Factors::read(p, q, &self.memory);
         let k = p.min(q);
         // In the order of the decomposition: rows and columns of positive sign first.
-        let order = sorted(signature);
+        let order = signature.order();
         let g = Array2::from_shape_fn((p + q, p + q), |(i, j)| gradient[[order[i], order[j]]]);
         let left = diagonal(&factors.u1, &factors.u2);
         let right = diagonal(&factors.v1, &factors.v2);
@@ -211,8 +207,8 @@ impl Relation {
 
     /// Removes the drift of RᵀJR.
     pub(crate) fn repair(&mut self, signature: &Signature) {
-        let k = j_matrix(signature);
-        self.matrix = repair_dense(&self.matrix, signature, k.view());
+        let k = signature.matrix();
+        self.matrix = project_dense(&self.matrix, signature, k.view());
     }
 }
 
@@ -269,11 +265,6 @@ impl Factors {
             *kept = number;
         }
     }
-}
-
-fn counts(signature: &Signature) -> (usize, usize) {
-    let p = signature.signs().iter().filter(|&&s| s > 0).count();
-    (p, signature.len() - p)
 }
 
 fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {

@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{Error, Result};
 use crate::linalg;
-use crate::manifold::{self, constraint};
+use crate::manifold::{self, drift};
 use crate::signature::Signature;
 
 /// The factors of a hyperbolic CS decomposition.
@@ -42,8 +42,8 @@ impl HyperbolicCs {
     /// If `signature` does not have p positive and q negative signs, or the factors do not fit.
     pub fn compose(&self, signature: &Signature) -> Result<Array2<f64>> {
         let (p, q) = (self.u1.nrows(), self.u2.nrows());
-        let order = sorted(signature);
-        if order.len() != p + q || signature.signs().iter().filter(|&&s| s > 0).count() != p {
+        let order = signature.order();
+        if order.len() != p + q || signature.counts().0 != p {
             return Err(Error::invalid(
                 "signature",
                 format!("must have {p} positive and {q} negative signs"),
@@ -88,21 +88,8 @@ impl HyperbolicCs {
     }
 }
 
-/// Indices of positive signs, then of negative ones.
-pub(crate) fn sorted(signature: &Signature) -> Vec<usize> {
-    let with = |sign: i8| {
-        signature
-            .signs()
-            .iter()
-            .enumerate()
-            .filter(move |(_, s)| **s == sign)
-            .map(|(i, _)| i)
-    };
-    with(1).chain(with(-1)).collect()
-}
-
 /// Distance ‖XᵀJX − J‖_F, relative to ‖X‖_F², up to which a matrix counts as J-orthogonal.
-pub(super) const J_ORTHOGONAL_TOLERANCE: f64 = manifold::START_TOLERANCE;
+const J_ORTHOGONAL_TOLERANCE: f64 = manifold::START_TOLERANCE;
 
 /// Decomposes a J-orthogonal matrix. With r = rank of the off-diagonal block the factors are
 /// unique up to signs and rotations of equal sines; the product is exact to a few ε‖X‖_F.
@@ -120,11 +107,7 @@ pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<Hy
     if x.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("X", "must be finite"));
     }
-    let gap = (constraint(x, signature) - j_matrix(signature))
-        .iter()
-        .map(|v| v * v)
-        .sum::<f64>()
-        .sqrt();
+    let gap = drift(x, signature, signature.matrix().view());
     let size = x.iter().map(|v| v * v).sum::<f64>();
     if gap > J_ORTHOGONAL_TOLERANCE * size {
         return Err(Error::invalid(
@@ -132,9 +115,8 @@ pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<Hy
             format!("must satisfy XᵀJX = J, ‖XᵀJX − J‖_F is {gap:.3e}"),
         ));
     }
-    let order = sorted(signature);
-    let p = signature.signs().iter().filter(|&&s| s > 0).count();
-    let q = n - p;
+    let order = signature.order();
+    let (p, q) = signature.counts();
     let block = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
         Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
             x[[order[rows.start + i], order[columns.start + j]]]
@@ -198,16 +180,6 @@ fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Factors
     (u1, u2, c, sines, v1, v2)
 }
 
-/// diag(±1) as a matrix.
-pub(crate) fn j_matrix(signature: &Signature) -> Array2<f64> {
-    let n = signature.len();
-    let mut j = Array2::zeros((n, n));
-    for i in 0..n {
-        j[[i, i]] = signature.sign(i);
-    }
-    j
-}
-
 /// A random J-orthogonal matrix: uniformly random orthogonal factors and rapidities
 /// `scale`·N(0, 1), c = cosh, s = sinh. Signs of the sines are absorbed into the factors.
 ///
@@ -221,8 +193,7 @@ pub fn random_j_orthogonal(signature: &Signature, scale: f64, seed: u64) -> Resu
         ));
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let p = signature.signs().iter().filter(|&&s| s > 0).count();
-    let q = signature.len() - p;
+    let (p, q) = signature.counts();
     let mut orthogonal = |n: usize| {
         let gauss = Array2::from_shape_fn((n, n), |_| StandardNormal.sample(&mut rng));
         linalg::orthonormal_factor(gauss.view())

@@ -1,0 +1,74 @@
+//! The constraint XᵀJX = K and how far a point is from it.
+
+use std::borrow::Cow;
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::linalg::square;
+use crate::signature::Signature;
+
+/// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
+pub const REPAIR_THRESHOLD: f64 = 1e-13;
+
+/// XᵀJX. Rows beyond the signature count as of sign +1.
+pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+    if signature.is_definite() {
+        let k = x.t().dot(&x);
+        return if signature.sign(0) > 0.0 { k } else { -k };
+    }
+    x.t().dot(&signed(x, signature))
+}
+
+/// The value to keep: the identity (or −I) if the start is orthonormal up to rounding, else the
+/// start's own XᵀJX.
+pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+    let k = constraint(x, signature);
+    // A start whose XᵀJX is a diagonal of ±1 up to rounding means exactly that.
+    let rounded = k.mapv(f64::round);
+    let gap = square(&(&k - &rounded)).sqrt();
+    if gap <= START_TOLERANCE * square(&k).sqrt().max(1.0) {
+        rounded
+    } else {
+        k
+    }
+}
+
+/// Distance ‖X₀ᵀJX₀ − K‖_F, relative to max(1, ‖K‖_F), up to which a start counts as feasible for an
+/// integer K; the difference is then repaired.
+pub(crate) const START_TOLERANCE: f64 = 1e-8;
+
+/// ‖XᵀJX − K‖_F; infinite for a K of another shape than r×r.
+pub fn drift(x: ArrayView2<'_, f64>, signature: &Signature, k: ArrayView2<'_, f64>) -> f64 {
+    if k.dim() != (x.ncols(), x.ncols()) {
+        return f64::INFINITY;
+    }
+    square(&(constraint(x, signature) - k)).sqrt()
+}
+
+/// J X.
+pub(crate) fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+    let mut jx = x.to_owned();
+    for (mut row, &sign) in jx.outer_iter_mut().zip(signature.signs()) {
+        if sign < 0 {
+            row.mapv_inplace(|v| -v);
+        }
+    }
+    jx
+}
+
+/// The signs of K if it is diag(±1).
+pub(crate) fn signs_of(k: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+    let diagonal = k
+        .indexed_iter()
+        .all(|((i, j), &v)| if i == j { v.abs() == 1.0 } else { v == 0.0 });
+    diagonal.then(|| k.diag().to_vec())
+}
+
+/// JX, whose products JXΛ with symmetric Λ are the normal space at X; not copied where J = I.
+pub(crate) fn normals<'x>(x: &'x Array2<f64>, signature: &Signature) -> Cow<'x, Array2<f64>> {
+    if signature.is_definite() && signature.sign(0) > 0.0 {
+        Cow::Borrowed(x)
+    } else {
+        Cow::Owned(signed(x.view(), signature))
+    }
+}

@@ -1,0 +1,155 @@
+//! Projection onto {XᵀJX = K, X zero outside a support}, from far away.
+
+use ndarray::{Array2, Axis, Zip};
+
+use super::{Manifold, drift, polar};
+
+/// x without the entries where `support` is zero.
+pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
+    Zip::from(&mut x).and(support).for_each(|x, &s| {
+        if s == 0.0 {
+            *x = 0.0;
+        }
+    });
+    x
+}
+
+fn has_empty_column(x: &Array2<f64>) -> bool {
+    x.axis_iter(Axis(1))
+        .any(|column| column.iter().all(|&v| v == 0.0))
+}
+
+/// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
+/// Newton's method on the pattern; none if that does not get there.
+pub(crate) fn project_on_support(
+    manifold: &Manifold<'_>,
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+) -> Option<Array2<f64>> {
+    alternate(manifold, x, support).ok()
+}
+
+/// The same; what the projections have come to if that does not get there.
+fn alternate(
+    manifold: &Manifold<'_>,
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+) -> Result<Array2<f64>, Array2<f64>> {
+    /// Steps after which Newton's method is tried from within [`NEAR`], and from anywhere closer
+    /// than [`CLOSE`].
+    const TRIES: [usize; 6] = [3, 5, 8, 13, 21, 40];
+    const NEAR: f64 = 0.3;
+    const CLOSE: f64 = 1e-3;
+    let mut current = masked(x.clone(), support);
+    for step in 0..=TRIES[5] {
+        if has_empty_column(&current) || manifold.refuses(x, 6) {
+            break;
+        }
+        let gap = drift(current.view(), manifold.signature, manifold.k.view());
+        if !gap.is_finite() {
+            break;
+        }
+        if (gap <= NEAR && TRIES.contains(&step) || gap <= CLOSE)
+            && let Some(projected) = manifold.restore(&current)
+        {
+            return Ok(projected);
+        }
+        current = masked(polar(&current), support);
+    }
+    Err(current)
+}
+
+/// Like [`project_on_support`], but entries of the support are given up where that has to be: of
+/// two columns that do not become orthogonal on their common rows, the smaller entry in each of
+/// these. None if a column has no entries, or loses them.
+pub(crate) fn project_near_support(
+    manifold: &Manifold<'_>,
+    x: &Array2<f64>,
+    support: &Array2<f64>,
+) -> Option<Array2<f64>> {
+    const ROUNDS: usize = 3;
+    /// Product of two columns, relative to the largest one, above which they conflict.
+    const CONFLICT: f64 = 0.3;
+    let mut support = support.clone();
+    for round in 0..=ROUNDS {
+        let current = match alternate(manifold, x, &support) {
+            Ok(projected) => return Some(projected),
+            Err(current) => current,
+        };
+        if has_empty_column(&current) || current.iter().any(|v| !v.is_finite()) {
+            return None;
+        }
+        let gram = current.t().dot(&current);
+        let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
+        let worst = pairs().fold(0.0f64, |m, pair| m.max(gram[pair].abs()));
+        // In the end no columns overlap.
+        let least = if round + 1 < ROUNDS {
+            CONFLICT * worst
+        } else {
+            -1.0
+        };
+        let conflicts: Vec<(usize, usize)> =
+            pairs().filter(|&pair| gram[pair].abs() > least).collect();
+        for (mut kept, x) in support.outer_iter_mut().zip(x.outer_iter()) {
+            for &(a, b) in &conflicts {
+                if kept[a] != 0.0 && kept[b] != 0.0 {
+                    let smaller = if x[a].abs() < x[b].abs() { a } else { b };
+                    kept[smaller] = 0.0;
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::Signature;
+    use crate::start;
+    use ndarray::array;
+
+    fn orthonormality(x: &Array2<f64>) -> f64 {
+        let signature = Signature::stiefel(x.nrows());
+        drift(x.view(), &signature, Array2::eye(x.ncols()).view())
+    }
+
+    #[test]
+    fn a_support_that_holds_no_point_nearby_loses_entries() {
+        let signature = Signature::stiefel(30);
+        let manifold = Manifold::new(&signature, Array2::eye(10), None);
+        let mut lost = 0;
+        for seed in 0..20 {
+            let q = start::random(30, 10, seed);
+            let y = q.mapv(|v| if v.abs() < 0.25 { 0.0 } else { v });
+            if has_empty_column(&y) {
+                continue;
+            }
+            lost += usize::from(project_on_support(&manifold, &q, &y).is_none());
+            let x = project_near_support(&manifold, &q, &y).unwrap();
+            assert!(orthonormality(&x) < 1e-11, "{seed}");
+            assert_eq!(x, masked(x.clone(), &y), "{seed}");
+        }
+        assert!(lost > 5, "{lost}");
+    }
+
+    #[test]
+    fn a_support_that_holds_a_point_is_kept() {
+        let signature = Signature::stiefel(30);
+        let manifold = Manifold::new(&signature, Array2::eye(4), None);
+        let q = start::random(30, 4, 3);
+        let y = q.mapv(|v| if v.abs() < 0.1 { 0.0 } else { v });
+        let x = project_near_support(&manifold, &q, &y).unwrap();
+        assert!(orthonormality(&x) < 1e-12);
+        assert!(x.iter().zip(&y).all(|(x, y)| (*x == 0.0) == (*y == 0.0)));
+        assert_eq!(project_on_support(&manifold, &q, &y), Some(x));
+    }
+
+    #[test]
+    fn an_empty_column_has_no_point() {
+        let y = array![[1.0, 0.0], [0.0, 0.0]];
+        let signature = Signature::stiefel(2);
+        let manifold = Manifold::new(&signature, Array2::eye(2), None);
+        assert_eq!(project_near_support(&manifold, &y, &y), None);
+    }
+}

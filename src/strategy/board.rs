@@ -1,0 +1,212 @@
+//! The best point of a search with several starts, its history, and the monitor.
+
+use ndarray::Array2;
+
+use super::candidate::Candidate;
+use super::options::{Auto, AutoSolution, StartReport};
+use crate::budget::Clock;
+use crate::manifold::{drift, start_constraint};
+use crate::pair::Recession;
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::solver::{Control, Monitor, Record, Solution, Status};
+use crate::threads::Threads;
+
+/// Seconds between records of the best point, beside what recording takes.
+const RECORD_SECONDS: f64 = 0.1;
+
+/// The best point so far, the history, and the monitor.
+pub(super) struct Board<'a, P: Penalty> {
+    pub(super) problem: &'a Problem<'a, P>,
+    pub(super) auto: &'a Auto,
+    pub(super) clock: &'a Clock,
+    pub(super) monitor: &'a mut dyn Monitor,
+    /// What XᵀJX is to be.
+    pub(super) k: Array2<f64>,
+    pub(super) best: Candidate,
+    /// What f is all over the constraint.
+    pub(super) constant: f64,
+    /// Whether the best point is not in the history yet.
+    pub(super) unrecorded: bool,
+    pub(super) history: Vec<Record>,
+    pub(super) starts: Vec<StartReport>,
+    pub(super) iterations: u64,
+    pub(super) updates: u64,
+    /// When the last record was made, and how long that took.
+    pub(super) recorded: (f64, f64),
+    pub(super) status: Option<Status>,
+    pub(super) recession: Option<Recession>,
+}
+
+impl<'a, P: Penalty> Board<'a, P> {
+    pub(super) fn new(
+        problem: &'a Problem<'a, P>,
+        auto: &'a Auto,
+        clock: &'a Clock,
+        first: Array2<f64>,
+        monitor: &'a mut dyn Monitor,
+    ) -> Self {
+        let k = start_constraint(first.view(), problem.signature);
+        let smooth = problem.smooth.value(first.view(), &Threads::serial());
+        let price = problem.penalty.value(first.view());
+        let objective = smooth + price;
+        let feasibility = drift(first.view(), problem.signature, k.view())
+            + problem.penalty.infeasibility(first.view());
+        let mut board = Self {
+            constant: problem.constant(k.view()),
+            k,
+            recession: None,
+            problem,
+            auto,
+            clock,
+            monitor,
+            best: Candidate {
+                x: first,
+                objective,
+                smooth,
+                price,
+                feasibility,
+                name: "first point".to_owned(),
+                seconds: clock.seconds(),
+                iterations: 0,
+                updates: 0,
+                settled: false,
+            },
+            unrecorded: false,
+            history: Vec::new(),
+            starts: Vec::new(),
+            iterations: 0,
+            updates: 0,
+            recorded: (0.0, 0.0),
+            status: None,
+        };
+        if board.record() == Control::Stop {
+            board.status = Some(Status::Interrupted);
+        } else if auto
+            .options
+            .target
+            .is_some_and(|target| objective <= target)
+        {
+            board.status = Some(Status::Target);
+        }
+        board
+    }
+
+    fn record(&mut self) -> Control {
+        self.unrecorded = false;
+        let begun = self.clock.seconds();
+        let record = Record {
+            seconds: begun,
+            objective: self.best.objective,
+            feasibility: self.best.feasibility,
+            iterations: self.iterations,
+        };
+        self.history.push(record);
+        let control = self.monitor.record(&record, self.best.x.view());
+        let ended = self.clock.seconds();
+        self.recorded = (ended, ended - begun);
+        control
+    }
+
+    /// What XᵀJX is to be.
+    pub(super) fn constraint(&self) -> &Array2<f64> {
+        &self.k
+    }
+
+    /// The magnitude of F at the best point.
+    pub(super) fn size(&self) -> f64 {
+        self.problem
+            .magnitude(self.best.smooth, self.best.price, self.constant)
+    }
+
+    /// Takes note of a new point, and of the monitor's wishes.
+    pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
+        let mut control = self.monitor.poll();
+        if let Some(candidate) = candidate {
+            self.iterations += candidate.iterations;
+            self.updates += candidate.updates;
+            if candidate.objective < self.best.objective {
+                self.best = candidate.clone();
+                self.unrecorded = true;
+            }
+        }
+        // A slow monitor is asked less often, and not at all when the time is up.
+        let (recorded, cost) = self.recorded;
+        let pause = if self.unrecorded { 0.0 } else { RECORD_SECONDS } + 2.0 * cost;
+        let due = self.clock.seconds() - recorded >= pause;
+        // Whoever has stopped the solve is not asked again.
+        if self.status.is_none() && due && !self.clock.expired() && self.record() == Control::Stop {
+            control = Control::Stop;
+        }
+        if control == Control::Stop && self.status.is_none() {
+            self.status = Some(Status::Interrupted);
+        }
+        let target = self.auto.options.target;
+        if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
+            self.status = Some(Status::Target);
+        }
+        if self.status.is_some() {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+
+    /// The best of what there was and what tasks returned, by index: the order in which they came in
+    /// must not decide between equal values.
+    pub(super) fn settle_best(&mut self, before: Candidate, found: &[Option<Candidate>]) {
+        self.best = found.iter().flatten().fold(before, |best, candidate| {
+            if candidate.objective < best.objective {
+                candidate.clone()
+            } else {
+                best
+            }
+        });
+    }
+
+    pub(super) fn report(&mut self, found: &[Option<Candidate>]) {
+        self.starts
+            .extend(found.iter().flatten().map(|candidate| StartReport {
+                strategy: candidate.name.clone(),
+                objective: candidate.objective,
+                seconds: candidate.seconds,
+            }));
+    }
+
+    pub(super) fn finish(mut self) -> AutoSolution {
+        let objective = self.best.objective;
+        let last = Record {
+            seconds: self.clock.seconds(),
+            objective,
+            feasibility: self.best.feasibility,
+            iterations: self.iterations,
+        };
+        for record in &mut self.history {
+            record.objective = record.objective.max(objective);
+        }
+        self.history.push(last);
+        let n = self.problem.smooth.rows() as u64;
+        let status = self.status.unwrap_or(match self.auto.options.max_sweeps {
+            Some(0) => Status::MaxSweeps,
+            _ => Status::MaxTime,
+        });
+        AutoSolution {
+            solution: Solution {
+                x: self.best.x,
+                objective,
+                smooth_value: self.best.smooth,
+                penalty_value: self.best.price,
+                feasibility: self.best.feasibility,
+                status,
+                iterations: self.iterations,
+                sweeps: self.iterations / (n * (n - 1) / 2),
+                updates: self.updates,
+                seconds: last.seconds,
+                history: self.history,
+                recession: self.recession,
+            },
+            strategy: self.best.name,
+            starts: self.starts,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Points that methods return: checked, and polished by exact pairs and tangent steps in turn.
+
+use ndarray::Array2;
+
+use super::escape;
+use super::oracle::Oracle;
+use crate::budget::Clock;
+use crate::linalg::square;
+use crate::manifold::{drift, project_onto_pattern};
+use crate::objective::value_while;
+use crate::penalty::Penalty;
+use crate::solver::{Control, Monitor, Options, Solution, Status, minimize_counting};
+use crate::start;
+use crate::threads::Threads;
+
+pub(super) const TANGENT_STEPS: usize = 300;
+
+/// Relative decrease that counts as an improvement. All of these are relative to the
+/// [magnitude](Problem::magnitude) of F.
+pub(super) const GAIN: f64 = 1e-12;
+
+/// Largest ‖XᵀJX − K‖_F of a point that is accepted, and at which it is corrected first; with mixed
+/// signs relative to ‖X‖².
+const ACCEPTED: f64 = 1e-12;
+const CORRECTED: f64 = 1e-13;
+
+/// A feasible point and how it was found. Every one has been checked: its entries are finite, it
+/// is feasible to rounding, and F was evaluated afresh and to the end.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) x: Array2<f64>,
+    pub(super) objective: f64,
+    pub(super) smooth: f64,
+    pub(super) price: f64,
+    pub(super) feasibility: f64,
+    pub(super) name: String,
+    pub(super) seconds: f64,
+    pub(super) iterations: u64,
+    pub(super) updates: u64,
+    /// Whether exact pairs and tangent steps have both come to rest.
+    pub(super) settled: bool,
+}
+
+impl Candidate {
+    /// The point of a method; None if it is not one, or the time ran out before that was known.
+    pub(super) fn new<P: Penalty>(
+        oracle: &Oracle<'_, P>,
+        x: Array2<f64>,
+        name: String,
+    ) -> Option<Self> {
+        let problem = oracle.problem;
+        let (x, feasibility) = feasible(oracle, x)?;
+        let go_on = || !oracle.task.expired();
+        let smooth = value_while(oracle.form, x.view(), &oracle.serial, &go_on)?;
+        let price = problem.penalty.value(x.view());
+        let objective = smooth + price;
+        objective.is_finite().then(|| Self {
+            objective,
+            smooth,
+            price,
+            feasibility,
+            x,
+            name,
+            seconds: oracle.task.clock.seconds(),
+            iterations: 0,
+            updates: 0,
+            settled: false,
+        })
+    }
+
+    /// The point of a descent, if it is no worse, and its counts.
+    pub(super) fn take(&mut self, solution: &Solution) {
+        self.iterations += solution.iterations;
+        self.updates += solution.updates;
+        if solution.objective <= self.objective {
+            self.x.clone_from(&solution.x);
+            self.objective = solution.objective;
+            self.smooth = solution.smooth_value;
+            self.price = solution.penalty_value;
+            self.feasibility = solution.feasibility;
+        }
+    }
+
+    /// The point of another candidate, if it is lower.
+    fn take_lower(&mut self, other: Self) {
+        if other.objective < self.objective {
+            *self = Self {
+                name: std::mem::take(&mut self.name),
+                iterations: self.iterations,
+                updates: self.updates,
+                ..other
+            };
+        }
+    }
+}
+
+/// A point that keeps the constraint to rounding, corrected once if need be, and how well it does.
+fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
+    let (problem, manifold) = (oracle.problem, &oracle.manifold);
+    let finite = |x: &Array2<f64>| x.iter().all(|v| v.is_finite());
+    let nonnegative = problem.penalty.nonnegative();
+    let negative = |x: &Array2<f64>| nonnegative && x.iter().any(|&v| v < 0.0);
+    // Nonnegative orthonormal columns share no row; what full-gradient steps leave there is rounding.
+    let shared = |x: &Array2<f64>| {
+        let crowded =
+            |row: ndarray::ArrayView1<'_, f64>| row.iter().filter(|v| **v != 0.0).count() > 1;
+        nonnegative && x.outer_iter().any(crowded)
+    };
+    if !finite(&x) || manifold.refuses(&x, 2) {
+        return None;
+    }
+    let definite = problem.signature.is_definite();
+    let x = if definite && (negative(&x) || shared(&x)) {
+        start::round_to_partition(x.view())
+    } else {
+        x
+    };
+    let gap = |x: &Array2<f64>| drift(x.view(), manifold.signature, manifold.k.view());
+    let scale = if definite { 1.0 } else { square(&x).max(1.0) };
+    let (x, drifted) = match gap(&x) {
+        drifted if drifted <= CORRECTED * scale => (x, drifted),
+        drifted => {
+            let corrected = manifold
+                .restore(&x)
+                .unwrap_or_else(|| project_onto_pattern(&x, manifold.signature, manifold.k.view()));
+            let after = gap(&corrected);
+            if after < drifted && finite(&corrected) && !negative(&corrected) {
+                (corrected, after)
+            } else {
+                (x, drifted)
+            }
+        }
+    };
+    let feasibility = drifted + problem.penalty.infeasibility(x.view());
+    (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
+}
+
+/// Stops a descent when the clock does.
+pub(super) struct Watch<'a>(pub(super) &'a Clock);
+
+impl Monitor for Watch<'_> {
+    fn poll(&mut self) -> Control {
+        if self.0.stopped() {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+}
+
+/// Exact pairs and tangent steps in turn, until neither lowers F.
+pub(super) fn polish<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    options: &Options,
+    from: Candidate,
+    until: Option<f64>,
+    sweeps: Option<u64>,
+) -> Candidate {
+    const ROUNDS: usize = 12;
+    let (problem, clock) = (oracle.problem, oracle.task.clock);
+    let until = until.or(clock.limit());
+    let mut best = from;
+    let mut done = 0;
+    // Pairs that are looked at and not moved cost as much as a sweep: only once nothing else moves.
+    let mut verify = false;
+    for _ in 0..ROUNDS {
+        let before = best.objective;
+        let descent = escape::descend(
+            oracle,
+            best.x.clone(),
+            TANGENT_STEPS,
+            oracle.pace(until, TANGENT_STEPS),
+        );
+        let rest = descent.stalled;
+        if descent.objective < best.objective
+            && let Some(lower) = Candidate::new(oracle, descent.x, String::new())
+        {
+            best.take_lower(lower);
+        }
+        let options = Options {
+            max_time: until.map(|until| (until - clock.seconds()).max(0.0)),
+            max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
+            max_work: oracle.work_left(),
+            verify,
+            ..options.clone()
+        };
+        let serial = Threads::serial();
+        let watch = &mut Watch(clock);
+        let Ok((solution, work)) =
+            minimize_counting(problem, best.x.clone(), &options, &serial, watch)
+        else {
+            break;
+        };
+        done += solution.sweeps;
+        oracle.task.spend(work);
+        best.take(&solution);
+        if !matches!(solution.status, Status::Converged | Status::Target) {
+            break;
+        }
+        let size = oracle.magnitude(best.smooth, best.price);
+        if before - best.objective <= options.tol * size {
+            if verify {
+                best.settled = rest;
+                break;
+            }
+            verify = true;
+        }
+    }
+    best.seconds = clock.seconds();
+    best
+}
