@@ -357,6 +357,155 @@ fn nonnegative_is_global() {
     check("nonneg", true, |_| NonNegative);
 }
 
+/// The value at u with every entry on the level that it is next to, and the magnitude of its terms.
+fn settled<P: Penalty>(case: &Instance, penalty: &P, u: f64, signs: [f64; 2]) -> (f64, f64) {
+    let (mut value, mut size) = case.value(&NoPenalty, u, signs, &[]);
+    for k in 0..case.x.len() {
+        let (up, down) = (
+            0.5 * u * (case.x[k] + case.y[k]),
+            0.5 * (case.x[k] - case.y[k]) / u,
+        );
+        let reach = up.abs() + down.abs() + case.x[k].abs() + case.y[k].abs();
+        let new = [signs[0] * (up + down), signs[1] * (up - down)];
+        for (row, (now, new)) in [case.x[k], case.y[k]].into_iter().zip(new).enumerate() {
+            let near = |l: &&f64| (new - **l).abs() <= 1e-14 * reach;
+            let new = penalty.levels().iter().find(near).copied().unwrap_or(new);
+            value += penalty.entry(row, k, new) - penalty.entry(row, k, now);
+            let pieces = penalty.levels().iter().chain([&f64::NEG_INFINITY]);
+            let prices = pieces.map(|&level| {
+                let [a, b, c] = penalty.piece(row, k, level);
+                a.abs() + b.abs() * reach + 0.5 * c.abs() * reach * reach
+            });
+            size += prices.filter(|v| v.is_finite()).fold(0.0, f64::max);
+        }
+    }
+    (value, size)
+}
+
+/// The least value at the points where an entry meets a level.
+fn at_levels<P: Penalty>(case: &Instance, penalty: &P) -> f64 {
+    let mut least = f64::INFINITY;
+    for signs in SIGNS {
+        for k in 0..case.x.len() {
+            let (p, m) = (0.5 * (case.x[k] + case.y[k]), 0.5 * (case.x[k] - case.y[k]));
+            for (alpha, beta) in [(signs[0] * p, signs[0] * m), (signs[1] * p, -signs[1] * m)] {
+                for &level in penalty.levels() {
+                    let root = (level * level - 4.0 * alpha * beta).sqrt();
+                    for u in [
+                        (level + root) / (2.0 * alpha),
+                        (level - root) / (2.0 * alpha),
+                    ] {
+                        if u > 1e-7 && u < 1e7 {
+                            let value = settled(case, penalty, u, signs).0;
+                            if value.is_finite() {
+                                least = least.min(value);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    least
+}
+
+/// Random pieces that do not fall without bound, jumps at every breakpoint, some pieces infinite; the
+/// identity is feasible.
+fn pieces(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> PiecewiseQuadratic {
+    loop {
+        let mut breakpoints: Vec<f64> = (0..rng.random_range(0..5))
+            .map(|_| match rng.random_range(0..5) {
+                0 => case.x[rng.random_range(0..case.x.len())],
+                1 => case.y[rng.random_range(0..case.y.len())],
+                2 => 0.0,
+                _ => 2.0 * normal(rng),
+            })
+            .collect();
+        breakpoints.sort_by(f64::total_cmp);
+        breakpoints.dedup();
+        let count = breakpoints.len();
+        let pieces = (0..=count).map(|k| match rng.random_range(0..6) {
+            0 => [f64::INFINITY, 0.0, 0.0],
+            1 => [normal(rng), 0.0, 0.0],
+            _ if k == 0 || k == count => [normal(rng), normal(rng), normal(rng).abs()],
+            _ => [normal(rng), normal(rng), normal(rng)],
+        });
+        let pieces = pieces.collect();
+        if let Ok(penalty) = PiecewiseQuadratic::new(breakpoints, pieces)
+            && settled(case, &penalty, 1.0, [1.0, 1.0]).0.is_finite()
+        {
+            return penalty;
+        }
+    }
+}
+
+fn check_pieces<P: Penalty>(seed: u64, draw: impl Fn(&mut Xoshiro256PlusPlus, &Instance) -> P) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut scratch = Scratch::new(8);
+    let mut moved = 0;
+    for trial in 0..INSTANCES {
+        let case = instance(&mut rng, false).turned(SIGNS[trial % 4]);
+        let penalty = draw(&mut rng, &case);
+        let best = case.solve(&penalty, &mut scratch);
+        assert!(best.unbounded.is_none(), "{trial}: false alarm");
+        let (value, size) = settled(&case, &penalty, best.boost.u, best.boost.signs);
+        let reference = case.reference(&penalty).min(at_levels(&case, &penalty));
+        assert!(
+            (value - best.value).abs() <= 1e-11 * size,
+            "{trial}: claims {} gets {value}, size {size:e}",
+            best.value
+        );
+        assert!(
+            value - reference <= TOLERANCE * size,
+            "{trial}: {value} against {reference}, size {size:e}, {best:?}"
+        );
+        moved += usize::from(value < 0.0);
+    }
+    assert!(moved > INSTANCES / 2);
+}
+
+#[test]
+fn piecewise_quadratic_is_global() {
+    check_pieces(41, pieces);
+    check_pieces(42, |rng, case| {
+        Sum::new(
+            Sum::new(L0 { lambda: 0.3 }, pieces(rng, case)),
+            L1::new(0.2),
+        )
+    });
+}
+
+#[test]
+fn concave_penalties_are_global() {
+    check_pieces(43, |rng, _| {
+        let (lambda, shape) = (rng.random_range(0.1..3.0), rng.random_range(0.1..2.0));
+        let penalty = match rng.random_range(0..3) {
+            0 => PiecewiseQuadratic::capped_l1(lambda, shape),
+            1 => PiecewiseQuadratic::mcp(lambda, 0.5 + shape),
+            _ => PiecewiseQuadratic::scad(lambda, 2.0 + shape),
+        };
+        penalty.unwrap()
+    });
+}
+
+/// A concave tail falls faster than a flat smooth part grows.
+#[test]
+fn concave_tails_are_recognised_as_unbounded() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(44);
+    let mut scratch = Scratch::new(8);
+    for _ in 0..INSTANCES / 10 {
+        let case = instance(&mut rng, false);
+        let steep = 10.0 * (case.m.d0 + case.m.d1);
+        let tail = [0.0, 0.0, -steep];
+        let falling = PiecewiseQuadratic::new(vec![-1.0, 1.0], vec![tail, [0.0; 3], tail]);
+        assert!(
+            case.solve(&falling.unwrap(), &mut scratch)
+                .unbounded
+                .is_some()
+        );
+    }
+}
+
 /// Unbounded iff w±ᵀM w±·|z±|² < 0 for some component, or = 0 with a falling linear part.
 #[test]
 fn unbounded_instances_are_recognised() {

@@ -265,6 +265,7 @@ fn special<P: Penalty>(penalty: &P, instance: &Instance, reflect: bool) -> f64 {
         least = least.min(value_at(penalty, instance, c, s, reflect, &[]));
     }
     for (&x, &y) in instance.x.iter().zip(&instance.y) {
+        least = least.min(at_levels(penalty, instance, (x, y), reflect));
         let size = x.abs().max(y.abs());
         if x == 0.0 || y == 0.0 || size == 0.0 {
             continue;
@@ -280,6 +281,49 @@ fn special<P: Penalty>(penalty: &P, instance: &Instance, reflect: bool) -> f64 {
         for (c, s) in [(u, v), (-v, u), (-u, -v), (v, -u)] {
             let (c, s) = (c / length, s / length);
             least = least.min(value_at(penalty, instance, c, s, reflect, &vanishing));
+        }
+    }
+    least
+}
+
+/// The smallest value at the angles where an entry of one column meets a level other than 0, with every entry
+/// on the level that it is next to.
+fn at_levels<P: Penalty>(
+    penalty: &P,
+    instance: &Instance,
+    (x, y): (f64, f64),
+    reflect: bool,
+) -> f64 {
+    let mut least = f64::INFINITY;
+    let second = if reflect { (-y, x) } else { (y, -x) };
+    for (alpha, beta) in [(x, y), second] {
+        for &level in penalty.levels().iter().filter(|v| **v != 0.0) {
+            let length = alpha.hypot(beta);
+            if level.abs() > length || length == 0.0 {
+                continue;
+            }
+            let (middle, half) = (beta.atan2(alpha), (level / length).acos());
+            for angle in [middle - half, middle + half] {
+                let (s, c) = angle.sin_cos();
+                let f = if reflect {
+                    instance.reflection
+                } else {
+                    instance.rotation
+                };
+                let mut value = f.value(c, s);
+                for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
+                    let (u, w) = turned(c, s, reflect, x, y);
+                    // One that is as large as it gets is next to a level over some width: not counted.
+                    for (row, v, slope) in [(0, u, w), (1, w, u)] {
+                        let size = x.abs() + y.abs();
+                        let near =
+                            |l: &&f64| (v - **l).abs() <= 1e-15 * size && slope.abs() > 1e-4 * size;
+                        let v = penalty.levels().iter().find(near).copied().unwrap_or(v);
+                        value += penalty.entry(row, k, v);
+                    }
+                }
+                least = least.min(value);
+            }
         }
     }
     least
@@ -311,26 +355,38 @@ fn scale<P: Penalty>(penalty: &P, instance: &Instance) -> f64 {
     let mut scale = instance.rotation.magnitude() + instance.reflection.magnitude();
     for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
         let size = x.abs() + y.abs();
-        let price = penalty.entry(0, k, size) + penalty.entry(1, k, size);
-        scale += if price.is_finite() { price } else { 0.0 };
+        for row in [0, 1] {
+            let pieces = penalty.levels().iter().chain([&f64::NEG_INFINITY]);
+            let price = pieces.map(|&level| {
+                let [a, b, c] = penalty.piece(row, k, level);
+                a.abs() + b.abs() * size + 0.5 * c.abs() * size * size
+            });
+            scale += price.filter(|price| price.is_finite()).fold(0.0, f64::max);
+        }
     }
     scale
 }
 
 /// What the solver claims is true, and the entries it says vanish do.
-fn verify<P: Penalty>(penalty: &P, instance: &Instance, best: &Best, vanishing: &[u32]) -> f64 {
+fn verify<P: Penalty>(penalty: &P, instance: &Instance, best: &Best, scratch: &Scratch) -> f64 {
     let turn = best.turn;
-    let columns: Vec<usize> = vanishing.iter().map(|&k| k as usize).collect();
     assert!((turn.c.hypot(turn.s) - 1.0).abs() < 4.0 * f64::EPSILON);
-    for &k in &columns {
-        let (x, y) = (instance.x[k], instance.y[k]);
-        let (u, w) = turned(turn.c, turn.s, turn.reflect, x, y);
-        let smaller = u.abs().min(w.abs());
+    // The entries that are exact at a breakpoint are so up to rounding already.
+    let rows = instance.x.iter().zip(&instance.y);
+    let (raw_x, raw_y): (Vec<f64>, Vec<f64>) = rows
+        .map(|(&x, &y)| turned(turn.c, turn.s, turn.reflect, x, y))
+        .unzip();
+    let (mut new_x, mut new_y) = (raw_x.clone(), raw_y.clone());
+    scratch.settle(&mut new_x, &mut new_y);
+    for k in 0..new_x.len() {
+        let rounding = 1e-14 * (instance.x[k].abs() + instance.y[k].abs());
         assert!(
-            smaller <= 1e-14 * (x.abs() + y.abs()),
-            "column {k} of {:?} {:?} does not vanish: {u} {w}",
+            (new_x[k] - raw_x[k]).abs() <= rounding && (new_y[k] - raw_y[k]).abs() <= rounding,
+            "column {k} of {:?} {:?} is not on its level: {} {}",
             instance.x,
-            instance.y
+            instance.y,
+            raw_x[k],
+            raw_y[k]
         );
     }
     // A penalty that is a constraint repairs the rounding of the other entries itself.
@@ -344,14 +400,7 @@ fn verify<P: Penalty>(penalty: &P, instance: &Instance, best: &Best, vanishing: 
         f.value(turn.c, turn.s)
     };
     for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
-        let (mut u, mut w) = turned(turn.c, turn.s, turn.reflect, x, y);
-        if columns.contains(&k) {
-            if u.abs() < w.abs() {
-                u = 0.0;
-            } else {
-                w = 0.0;
-            }
-        }
+        let (u, w) = (new_x[k], new_y[k]);
         let rounding = 1e-14 * (x.abs() + y.abs());
         let (raw_u, raw_w) = (u, w);
         tidied[0] = vec![u];
@@ -374,19 +423,30 @@ fn against_grid<P: Penalty>(
     nonnegative: bool,
     mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
 ) {
+    against_grid_on(seed, INSTANCES, |rng| {
+        let instance = instance(rng, nonnegative, true);
+        let penalty = make(rng, &instance);
+        (instance, penalty)
+    });
+}
+
+fn against_grid_on<P: Penalty>(
+    seed: u64,
+    instances: usize,
+    mut draw: impl FnMut(&mut Xoshiro256PlusPlus) -> (Instance, P),
+) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut grid = Grid::new();
     let mut scratch = Scratch::new(8);
     let mut moved = 0;
-    for trial in 0..INSTANCES {
-        let instance = instance(&mut rng, nonnegative, true);
-        let penalty = make(&mut rng, &instance);
+    for trial in 0..instances {
+        let (instance, penalty) = draw(&mut rng);
         let best = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
         let scale = scale(&penalty, &instance);
         let base = identity_value(&penalty, &instance);
         assert!(best.value <= 0.0);
         let claimed = base + best.value;
-        let actual = verify(&penalty, &instance, &best, &scratch.vanishing);
+        let actual = verify(&penalty, &instance, &best, &scratch);
         assert!(
             (actual - claimed).abs() <= TOLERANCE * scale,
             "trial {trial}: claims {claimed:e}, is {actual:e}: {best:?} {:?} {:?} {:?} {:?}",
@@ -408,7 +468,7 @@ fn against_grid<P: Penalty>(
         moved += usize::from(best.value < 0.0);
     }
     assert!(
-        moved > INSTANCES / 3,
+        moved > instances / 3,
         "most instances have something to gain: {moved}"
     );
 }
@@ -464,6 +524,102 @@ fn weighted_l1_against_grid() {
 #[test]
 fn nonnegative_against_grid() {
     against_grid(5, true, |_, _| NonNegative);
+}
+
+/// Unit sizes: products with the square of an entry stay in range.
+fn unit_instance(rng: &mut Xoshiro256PlusPlus) -> Instance {
+    let (mut x, mut y) = columns(rng, false, true);
+    let size = x.iter().chain(&y).fold(0.0f64, |m, v| m.max(v.abs()));
+    if size > 0.0 {
+        let unit = size.log2().floor().exp2();
+        x.iter_mut().chain(&mut y).for_each(|v| *v /= unit);
+    }
+    let zero = size == 0.0;
+    let mut branch = || if zero { Trig::default() } else { smooth(rng) };
+    Instance {
+        rotation: branch(),
+        reflection: branch(),
+        x,
+        y,
+    }
+}
+
+/// A value that an entry may take, takes now, or that bounds them all.
+fn knot(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> f64 {
+    match rng.random_range(0..5) {
+        0 => pick(rng, &instance.x),
+        1 => pick(rng, &instance.y),
+        2 => instance.x[0].hypot(instance.y[0]),
+        3 => 0.0,
+        _ => normal(rng),
+    }
+}
+
+/// Random pieces, jumps up and down at every breakpoint, some pieces infinite; the identity is feasible.
+fn pieces(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+    loop {
+        let mut breakpoints: Vec<f64> = (0..rng.random_range(0..5))
+            .map(|_| knot(rng, instance))
+            .collect();
+        breakpoints.sort_by(f64::total_cmp);
+        breakpoints.dedup();
+        let pieces = (0..=breakpoints.len()).map(|_| match rng.random_range(0..6) {
+            0 => [f64::INFINITY, 0.0, 0.0],
+            1 => [normal(rng), 0.0, 0.0],
+            2 => [0.0, normal(rng), 0.0],
+            _ => [normal(rng), normal(rng), normal(rng)],
+        });
+        let pieces = pieces.collect();
+        if let Ok(penalty) = PiecewiseQuadratic::new(breakpoints, pieces)
+            && identity_value(&penalty, instance).is_finite()
+        {
+            return penalty;
+        }
+    }
+}
+
+/// An interval that holds all entries, some of them perhaps on its ends.
+fn interval(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+    let entries = || instance.x.iter().chain(&instance.y);
+    let lower = entries().fold(0.0f64, |m, v| m.min(*v));
+    let upper = entries().fold(0.0f64, |m, v| m.max(*v));
+    let slack = pick(rng, &[0.0, 0.1, 1.0]);
+    PiecewiseQuadratic::interval(lower - slack, upper + slack.max(1e-3)).unwrap()
+}
+
+#[test]
+fn piecewise_quadratic_against_grid() {
+    against_grid_on(31, INSTANCES, |rng| {
+        let instance = unit_instance(rng);
+        let penalty = pieces(rng, &instance);
+        (instance, penalty)
+    });
+}
+
+#[test]
+fn named_pieces_against_grid() {
+    against_grid_on(32, INSTANCES, |rng| {
+        let instance = unit_instance(rng);
+        let lambda = pick(rng, &[0.03, 0.3, 1.0]);
+        let shape = rng.random_range(0.1..2.0);
+        let penalty = match rng.random_range(0..4) {
+            0 => PiecewiseQuadratic::capped_l1(lambda, shape),
+            1 => PiecewiseQuadratic::mcp(lambda, 0.5 + shape),
+            2 => PiecewiseQuadratic::scad(lambda, 2.0 + shape),
+            _ => Ok(interval(rng, &instance)),
+        };
+        (instance, penalty.unwrap())
+    });
+}
+
+#[test]
+fn sums_against_grid() {
+    against_grid_on(33, INSTANCES / 2, |rng| {
+        let instance = unit_instance(rng);
+        let inner = Sum::new(L0 { lambda: 0.1 }, pieces(rng, &instance));
+        let penalty = Sum::new(inner, L1::new(0.3));
+        (instance, penalty)
+    });
 }
 
 /// The same penalty with the solver every new penalty starts with.

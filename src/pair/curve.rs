@@ -4,6 +4,8 @@
 //! Every entry of the two rows is `α g₁ + β g₂` with (g₁, g₂) = (cosθ, sinθ) on the circle and (u, 1/u) on the
 //! hyperbola, so `a + b x + ½ c x²` of it is again a [`Trig`] or [`Hyp`], up to a constant.
 
+use std::f64::consts::{PI, TAU};
+
 use super::{Hyp, SAME_BREAKPOINT, Trig};
 
 /// The coefficients (a, b, c) of `a + b x + ½ c x²`.
@@ -98,18 +100,20 @@ pub(crate) struct OnCircle {
     pub(crate) constant: f64,
 }
 
+/// Relative distance of a level from the largest value of an entry that is rounding.
+const TOUCH: f64 = 4.0 * f64::EPSILON;
+
 /// Angles closer than this are one.
-const SAME_ANGLE: f64 = 8.0 * SAME_BREAKPOINT;
+const SAME_ANGLE: f64 = 4.0 * SAME_BREAKPOINT;
 
 /// The range of angles: it starts just before 0, so that what is at 0 up to rounding stays together.
-pub(crate) const ON_CIRCLE: (f64, f64) =
-    (-2.0 * SAME_ANGLE, std::f64::consts::TAU - 2.0 * SAME_ANGLE);
+pub(crate) const ON_CIRCLE: (f64, f64) = (-2.0 * SAME_ANGLE, TAU - 2.0 * SAME_ANGLE);
 
 /// The angle in [`ON_CIRCLE`].
 fn wrapped(angle: f64) -> f64 {
-    let angle = angle.rem_euclid(std::f64::consts::TAU);
+    let angle = angle.rem_euclid(TAU);
     if angle >= ON_CIRCLE.1 {
-        angle - std::f64::consts::TAU
+        angle - TAU
     } else {
         angle
     }
@@ -119,15 +123,16 @@ impl Curve for OnCircle {
     type Point = (f64, f64);
 
     fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
-        let length = alpha.hypot(beta);
-        if level.abs() > length {
-            return (level < 0.0, [None; 2]);
+        let (length, middle) = (alpha.hypot(beta), beta.atan2(alpha));
+        // It touches a level as far from 0 as it gets, up to rounding.
+        if level.abs() >= length * (1.0 - TOUCH) {
+            let touches = level.abs() <= length * (1.0 + TOUCH);
+            let turn = if level < 0.0 { PI } else { 0.0 };
+            let point = touches.then(|| (wrapped(middle + turn), 0));
+            return (level < 0.0, [point, None]);
         }
-        let (middle, half) = (beta.atan2(alpha), (level / length).acos());
+        let half = (level / length).acos();
         let (up, down) = (wrapped(middle - half), wrapped(middle + half));
-        if up == down {
-            return (level < 0.0, [Some((up, 0)), None]);
-        }
         (up > down, [Some((up, 1)), Some((down, -1))])
     }
 
