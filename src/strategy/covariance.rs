@@ -96,7 +96,7 @@ mod tests {
 
     /// Forward selection with the columns of f in so many bytes, and whether all of them were at hand.
     fn selected(form: &dyn QuadraticForm, bytes: usize) -> (Array2<f64>, bool) {
-        let (r, lambda) = (2, 0.05);
+        let (r, lambda) = (2, 0.01);
         let signature = Signature::stiefel(form.order());
         let problem = Problem {
             smooth: form,
@@ -124,7 +124,9 @@ mod tests {
         for (bytes, all) in [(0, false), (5 * 60 * 8, false), (60 * 60 * 8, true)] {
             let (x, whole) = selected(&gram, bytes);
             assert_eq!(whole, all);
-            assert!((&x - &expected).iter().all(|v| v.abs() < 1e-12), "{bytes}");
+            let support = |x: &Array2<f64>| x.mapv(|v| v != 0.0);
+            assert_eq!(support(&x), support(&expected), "{bytes}");
+            assert!((&x - &expected).iter().all(|v| v.abs() < 1e-9), "{bytes}");
         }
     }
 
