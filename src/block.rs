@@ -21,6 +21,7 @@ pub(crate) use matching::{Majoriser, Matchings};
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Curvature {
     /// `½ tr(C_BB E (Z D Zᵀ) Eᵀ)`, exact (OBCD paper, eq. 8).
     #[default]

@@ -35,7 +35,7 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 }
 
 /// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
-/// enough for the proof above; none for a problem that is not valid.
+/// enough for the proof above.
 pub fn large_lambda_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
@@ -50,11 +50,7 @@ fn large_lambda_optimum_while<P: Penalty>(
     go_on: GoOn<'_>,
 ) -> Option<f64> {
     let smooth = problem.smooth;
-    if problem.check().is_err()
-        || !smooth.is_quadratic()
-        || smooth.metric().is_some()
-        || smooth.linear().is_some()
-    {
+    if !smooth.is_quadratic() || smooth.metric().is_some() || smooth.linear().is_some() {
         return None;
     }
     let count = problem.penalty.count();

@@ -61,7 +61,7 @@ pub fn row_gap<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Gap {
-    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
+    if x.dim() != (problem.smooth.rows(), problem.components) {
         return Gap {
             decrease: f64::NAN,
             ..Gap::default()
@@ -113,7 +113,7 @@ pub fn column_gap<P: Penalty>(
     x: &Array2<f64>,
     threads: &Threads,
 ) -> Option<Gap> {
-    if problem.check().is_err() || x.dim() != (problem.smooth.rows(), problem.components) {
+    if x.dim() != (problem.smooth.rows(), problem.components) {
         return None;
     }
     column_pairs_gap(problem, x, threads)

@@ -119,7 +119,6 @@ pub(crate) fn minimize_counting<P: Penalty>(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<(Solution, f64)> {
-    problem.check()?;
     options.check(problem.smooth.rows())?;
     problem.check_start(x0.view())?;
     if !problem.signature.is_definite()
@@ -267,8 +266,8 @@ impl<'a, P: Penalty> State<'a, P> {
     /// What the spectrum of the Hessian says: left until there is time for a step.
     fn prepare(&mut self) {
         let smooth = self.problem.smooth;
-        if self.options.alpha > 0.0 {
-            self.alpha = self.options.alpha * smooth.spread();
+        if self.options.proximal > 0.0 {
+            self.alpha = self.options.proximal * smooth.spread();
         }
         if self.options.working_set == WorkingSet::WssOr {
             self.lipschitz = self.majoriser();

@@ -17,6 +17,7 @@ use crate::linalg;
 use crate::manifold::{drift, project_onto_pattern, start_constraint};
 use crate::manifold::{kicked, project_near_support, square, varimax_while};
 use crate::objective::{require_quadratic, value_while};
+use crate::options::setters;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -95,6 +96,7 @@ const RECORD_SECONDS: f64 = 0.1;
 
 /// How a start comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Strategy {
     /// The start that was given.
@@ -168,6 +170,8 @@ impl std::str::FromStr for Strategy {
 /// `options` are those of the pair sweeps; its time limit, sweep limit (for all descents together),
 /// target and seed hold for the whole solve.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Auto {
     /// Number of starts; by default every strategy that fits the problem, as often as the time
     /// limit has room for.
@@ -178,8 +182,16 @@ pub struct Auto {
     pub options: Options,
 }
 
+setters!(Auto {
+    with_starts(starts: impl Into<Option<usize>>);
+    with_strategies(strategies: impl Into<Option<Vec<Strategy>>>);
+    with_options(options: Options);
+});
+
 /// One start and what it reached.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StartReport {
     /// How it came about; perturbations have a name of their own.
     pub strategy: String,
@@ -191,6 +203,8 @@ pub struct StartReport {
 
 /// What [`minimize_auto`] returns.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct AutoSolution {
     /// The best point.
     pub solution: Solution,
@@ -371,7 +385,6 @@ pub fn minimize_auto<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<AutoSolution> {
     let started = Instant::now();
-    problem.check()?;
     require_quadratic(problem.smooth)?;
     auto.options.check(problem.smooth.rows())?;
     let mixed = !problem.signature.is_definite();

@@ -97,7 +97,6 @@ pub fn minimize_at_count(
     monitor: &mut dyn Monitor,
 ) -> Result<Option<Solution>> {
     let started = Instant::now();
-    problem.check()?;
     require_quadratic(problem.smooth)?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     options.check(n)?;
