@@ -108,12 +108,7 @@ fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative:
         return;
     };
     let signature = Signature::stiefel(n);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty,
-        signature: &signature,
-        components: r,
-    };
+    let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
     let x0 = if nonnegative {
         start::partition(n, r, 0)
     } else {
@@ -122,11 +117,9 @@ fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative:
     let mut group = c.benchmark_group("sweep");
     group.sample_size(10);
     for (rule, working_set) in [("tiled", WorkingSet::Tiled), ("random", WorkingSet::Random)] {
-        let options = Options {
-            working_set,
-            max_sweeps: Some(1),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_working_set(working_set)
+            .with_max_sweeps(1);
         group.bench_function(format!("{name}/{rule}/n={n}/r={r}"), |b| {
             b.iter_batched(
                 || x0.clone(),

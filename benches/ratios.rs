@@ -204,12 +204,7 @@ fn per_pair<P: Penalty>(
 ) -> f64 {
     let n = smooth.matrix().nrows();
     let signature = Signature::stiefel(n);
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: r,
-    };
+    let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
     let x0 = start::random(n, r, 1);
     let solution = minimize(&problem, x0, options, threads, &mut Unwatched).expect("valid input");
     let first = solution.history[0].seconds;
@@ -217,12 +212,10 @@ fn per_pair<P: Penalty>(
 }
 
 fn options(working_set: WorkingSet, seconds: f64) -> Options {
-    Options {
-        working_set,
-        max_time: Some(seconds),
-        tol: 0.0,
-        ..Options::default()
-    }
+    Options::default()
+        .with_working_set(working_set)
+        .with_max_time(seconds)
+        .with_tol(0.0)
 }
 
 /// Peak of a matrix product of the same library, in flops per second.
@@ -283,10 +276,7 @@ fn sizes() {
     let mut l1 = vec![Vec::new(); sizes.len()];
     for _ in 0..ROUNDS {
         for (k, &tile) in sizes.iter().enumerate() {
-            let options = Options {
-                tile,
-                ..options(WorkingSet::Tiled, 0.3)
-            };
+            let options = options(WorkingSet::Tiled, 0.3).with_tile(tile);
             let threads = Threads::serial();
             none[k].push(1e6 * per_pair(&smooth, &NoPenalty, r, &options, &threads));
             l1[k].push(1e6 * per_pair(&smooth, &L1::new(10.0), r, &options, &threads));
@@ -305,10 +295,7 @@ fn jacobi() {
     let (n, r) = (5000, 50);
     println!("\n4. Jacobi update, n = {n}, r = {r}, no penalty (microseconds per pair visited)");
     let smooth = Quadratic::from_data(gaussian(n / 2, n, 3).view()).expect("valid data");
-    let options = Options {
-        update: Update::Jacobi,
-        ..options(WorkingSet::Random, 3.0)
-    };
+    let options = options(WorkingSet::Random, 3.0).with_update(Update::Jacobi);
     let (one, two) = (
         Threads::serial(),
         Threads::new(Some(2)).expect("two threads"),

@@ -18,12 +18,8 @@ fn main() -> orthobcd::Result<()> {
 
     let smooth = Quadratic::from_data(data.view())?; // f(X) = -½‖A X‖²
     let penalty = L0 { lambda: 20.0 }; // h(X) = 20 · nonzeros
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &Signature::stiefel(features),
-        components,
-    };
+    let signature = Signature::stiefel(features);
+    let problem = Problem::new(&smooth, &penalty, &signature, components)?;
     let x0 = start::spectral(&smooth, components, &Threads::serial());
     let options = Options::default();
     let solution = minimize(&problem, x0, &options, &Threads::serial(), &mut Unwatched)?;

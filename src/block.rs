@@ -24,6 +24,7 @@ use proposal::{Proposal, distance};
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Curvature {
     /// `½ tr(C_BB E (Z D Zᵀ) Eᵀ)`, exact (OBCD paper, eq. 8).
     #[default]

@@ -5,21 +5,49 @@
 //! of X stay exactly orthonormal: sparse PCA (ℓ0, ℓ1), nonnegative PCA, anything smooth plus a
 //! separable penalty.
 //!
-//! * [`objective`]: objectives f, and how they follow the rows that move
-//! * [`penalty`]: separable penalties h and their exact pair solvers
-//! * [`pair`]: the 2×2 problem
-//! * [`block`](mod@block): exact pair sweeps inside a block of rows
-//! * [`rows`], [`linalg`], [`tournament`]: matrices by rows, factorizations, who meets whom
-//! * [`working_set`]: which rows come next
-//! * [`finite_sum`]: sums over data rows and the variance-reduced method
-//! * [`hyperbolic`]: mixed signatures: gaps of rows and columns
-//! * [`ultrahyperbolic`]: distances on the pseudo-hyperboloid, the structural probe, graph embeddings
-//! * [`minimize`]: the loop
-//! * [`start`]: feasible starting points, and the hyperbolic CS decomposition
-//! * [`strategy`]: paths, strong starts, escape from non-critical points, and [`minimize_auto`]
-//! * [`certificate`]: what can be proved about a point
+//! ```
+//! use ndarray::Array2;
+//! use orthobcd::penalty::L0;
+//! use orthobcd::{
+//!     Options, Problem, Quadratic, Signature, Status, Threads, Unwatched, certify, minimize, start,
+//! };
 //!
-//! Input is checked where a solve, a certificate or an objective begins, and answered with an
+//! // f(X) = −½‖AX‖² and h(X) = 100·‖X‖₀ over 8×3 matrices with XᵀX = I.
+//! let a = Array2::from_shape_fn((50, 8), |(i, j)| ((i * (j + 3)) % 17) as f64 - 8.0);
+//! let smooth = Quadratic::from_data(a.view())?;
+//! let penalty = L0 { lambda: 100.0 };
+//! let signature = Signature::stiefel(8);
+//! let problem = Problem::new(&smooth, &penalty, &signature, 3)?;
+//!
+//! let threads = Threads::serial();
+//! let options = Options::default().with_max_time(10.0);
+//! let x0 = start::spectral(&smooth, 3, &threads);
+//! let solution = minimize(&problem, x0, &options, &threads, &mut Unwatched)?;
+//! assert_eq!(solution.status, Status::Converged);
+//! assert!(solution.feasibility < 1e-12);
+//!
+//! // No pair of rows can improve it.
+//! let certificate = certify(&problem, solution.x.view(), &threads)?;
+//! assert!(certificate.block2_gap <= 1e-9 * certificate.magnitude);
+//! # Ok::<(), orthobcd::Error>(())
+//! ```
+//!
+//! The parts, each of which can be exchanged for one's own or another:
+//!
+//! * f: [`Quadratic`], [`GramQuadratic`], anything that is [`Objective`], or a [`finite_sum`]
+//! * h: [`penalty`], from [`NoPenalty`](penalty::NoPenalty) to any [`Sum`](penalty::Sum) of
+//!   [quadratic pieces](penalty::PiecewiseQuadratic), with exact pair solvers
+//! * J: a [`Signature`]; with mixed signs X stays J-orthogonal, see [`start::random_j_orthogonal`]
+//! * how: [`minimize`] from one of the [starts](start) with [`Options`], [`follow_path`] over falling λ, or
+//!   [`minimize_auto`], several strong [strategies](strategy) with the best one kept
+//! * what is known of a point: [`certificate`]
+//! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
+//!
+//! What a solve is made of: the 2×2 problem ([`pair`]), exact sweeps inside a [`block`](mod@block) of rows, and
+//! the [`working_set`] rule that says which rows come next. The feature `serde` makes options, statuses and
+//! results writable and readable.
+//!
+//! Input is checked where a problem, a solve, a certificate or an objective begins, and answered with an
 //! [`enum@Error`]. Inside ([`block`](mod@block), [`pair`], [`penalty`], [`working_set`] and the methods of the
 //! traits [`Objective`], [`QuadraticForm`], [`Tracker`](objective::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
 //! get right: those parts index like slices.
@@ -36,6 +64,7 @@ pub mod finite_sum;
 pub mod linalg;
 mod manifold;
 pub mod objective;
+mod options;
 pub mod pair;
 pub mod penalty;
 mod problem;

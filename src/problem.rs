@@ -8,28 +8,33 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀.
+/// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀, checked when it is made.
 #[derive(Clone, Copy)]
 pub struct Problem<'a, P: Penalty> {
     /// f.
-    pub smooth: &'a dyn Objective,
+    pub(crate) smooth: &'a dyn Objective,
     /// h.
-    pub penalty: &'a P,
+    pub(crate) penalty: &'a P,
     /// J.
-    pub signature: &'a Signature,
+    pub(crate) signature: &'a Signature,
     /// Number of columns r.
-    pub components: usize,
+    pub(crate) components: usize,
 }
 
 impl<'a, P: Penalty> Problem<'a, P> {
-    /// Checks that the parts fit together.
+    /// The problem of f, h, J and r.
     ///
     /// # Errors
     /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions; or if the
     /// environment variable `ORTHOBCD_SIMD` is wrong.
-    pub fn check(&self) -> Result<()> {
+    pub fn new(
+        smooth: &'a dyn Objective,
+        penalty: &'a P,
+        signature: &'a Signature,
+        components: usize,
+    ) -> Result<Self> {
         crate::simd::instructions()?;
-        let (n, r) = (self.smooth.rows(), self.components);
+        let (n, r) = (smooth.rows(), components);
         if n < 2 {
             return Err(Error::invalid(
                 "smooth",
@@ -42,7 +47,7 @@ impl<'a, P: Penalty> Problem<'a, P> {
                 format!("must be between 1 and n = {n}, got {r}"),
             ));
         }
-        if let Some(columns) = self.smooth.columns()
+        if let Some(columns) = smooth.columns()
             && columns != r
         {
             return Err(Error::invalid(
@@ -50,13 +55,39 @@ impl<'a, P: Penalty> Problem<'a, P> {
                 format!("must be {columns}, as the objective's data has; got {r}"),
             ));
         }
-        if self.signature.len() != n {
+        if signature.len() != n {
             return Err(Error::invalid(
                 "signature",
-                format!("must have {n} entries, got {}", self.signature.len()),
+                format!("must have {n} entries, got {}", signature.len()),
             ));
         }
-        self.penalty.check(n, r)
+        penalty.check(n, r)?;
+        Ok(Self {
+            smooth,
+            penalty,
+            signature,
+            components,
+        })
+    }
+
+    /// f.
+    pub fn smooth(&self) -> &'a dyn Objective {
+        self.smooth
+    }
+
+    /// h.
+    pub fn penalty(&self) -> &'a P {
+        self.penalty
+    }
+
+    /// J.
+    pub fn signature(&self) -> &'a Signature {
+        self.signature
+    }
+
+    /// The number of columns r.
+    pub fn components(&self) -> usize {
+        self.components
     }
 
     /// f as the quadratic form that it has to be here.

@@ -26,10 +26,7 @@ fn solve<P: Penalty>(
     options: Options,
     threads: usize,
 ) -> orthobcd::AutoSolution {
-    let auto = Auto {
-        options,
-        ..Auto::default()
-    };
+    let auto = Auto::default().with_options(options);
     minimize_auto(
         problem,
         None,
@@ -44,12 +41,7 @@ fn check<P: Penalty>(penalty: &P) {
     let (n, r) = (40, 4);
     let smooth = Quadratic::from_data(data(30, n, 3).view()).unwrap();
     let signature = Signature::stiefel(n);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty,
-        signature: &signature,
-        components: r,
-    };
+    let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
     let one = solve(&problem, Options::default(), 1);
     let two = solve(&problem, Options::default(), 2);
     // The same bits, whatever the number of threads.
@@ -86,11 +78,7 @@ fn check<P: Penalty>(penalty: &P) {
     let certificate = certify(&problem, solution.x.view(), &Threads::serial()).unwrap();
     assert!(certificate.block2_gap <= 1e-6 * solution.objective.abs());
     // Limited sweeps: kept, and reproducible.
-    let limited = Options {
-        max_sweeps: Some(20),
-        seed: 5,
-        ..Options::default()
-    };
+    let limited = Options::default().with_max_sweeps(20).with_seed(5);
     let (a, b) = (
         solve(&problem, limited.clone(), 2),
         solve(&problem, limited, 1),
@@ -115,21 +103,9 @@ fn procrustes_reaches_the_singular_value_optimum() {
             let a: Array2<f64> = Array2::from_shape_fn((n, n), |_| StandardNormal.sample(&mut rng));
             let smooth = Quadratic::new(Array2::zeros((n, n)), Some(&a * -2.0), None).unwrap();
             let signature = Signature::stiefel(n);
-            let problem = Problem {
-                smooth: &smooth,
-                penalty: &NoPenalty,
-                signature: &signature,
-                components: n,
-            };
+            let problem = Problem::new(&smooth, &NoPenalty, &signature, n).unwrap();
             let (_, singular, _) = linalg::svd(a.view());
-            let answer = solve(
-                &problem,
-                Options {
-                    seed,
-                    ..Options::default()
-                },
-                1,
-            );
+            let answer = solve(&problem, Options::default().with_seed(seed), 1);
             assert!(answer.solution.objective <= -2.0 * singular.sum() * (1.0 - 1e-12));
             assert_eq!(answer.solution.status, Status::Converged);
         }
@@ -146,12 +122,7 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
     let signature = Signature::stiefel(3);
     let penalty = L1::new(1.0);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 2,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let options = Options::default();
     let stays = minimize(
         &problem,
@@ -162,11 +133,10 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     )
     .unwrap();
     assert_eq!(stays.x, x);
-    let auto = Auto {
-        starts: Some(1),
-        strategies: Some(vec![orthobcd::strategy::Strategy::Given]),
-        options,
-    };
+    let auto = Auto::default()
+        .with_starts(1)
+        .with_strategies(vec![orthobcd::strategy::Strategy::Given])
+        .with_options(options);
     let moves = minimize_auto(
         &problem,
         Some(x.clone()),
@@ -190,12 +160,7 @@ fn large_lambda_is_proved_at_once() {
     let smooth = Quadratic::from_data(data(30, 25, 1).view()).unwrap();
     let signature = Signature::stiefel(25);
     let penalty = L0 { lambda: 1e4 };
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 3,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let answer = solve(&problem, Options::default(), 2);
     assert_eq!(answer.solution.status, Status::Converged);
     let certificate = certify(&problem, answer.solution.x.view(), &Threads::serial()).unwrap();
@@ -216,34 +181,11 @@ fn limits_and_stops_return_a_feasible_point() {
     let smooth = Quadratic::from_data(data(30, n, 1).view()).unwrap();
     let signature = Signature::stiefel(n);
     let penalty = L0 { lambda: 1.0 };
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 3,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     for (options, status) in [
-        (
-            Options {
-                max_sweeps: Some(0),
-                ..Options::default()
-            },
-            Status::MaxSweeps,
-        ),
-        (
-            Options {
-                max_time: Some(0.0),
-                ..Options::default()
-            },
-            Status::MaxTime,
-        ),
-        (
-            Options {
-                target: Some(f64::MAX),
-                ..Options::default()
-            },
-            Status::Target,
-        ),
+        (Options::default().with_max_sweeps(0), Status::MaxSweeps),
+        (Options::default().with_max_time(0.0), Status::MaxTime),
+        (Options::default().with_target(f64::MAX), Status::Target),
     ] {
         let answer = solve(&problem, options, 2).solution;
         assert_eq!(answer.status, status);
@@ -256,10 +198,7 @@ fn limits_and_stops_return_a_feasible_point() {
         minimize_auto(
             &problem,
             None,
-            &Auto {
-                starts: Some(0),
-                ..Auto::default()
-            },
+            &Auto::default().with_starts(0),
             &Threads::serial(),
             &mut Unwatched
         )
@@ -273,12 +212,7 @@ fn path_falls_to_the_problems_own_lambda() {
     let smooth = Quadratic::from_data(data(40, n, 2).view()).unwrap();
     let signature = Signature::stiefel(n);
     let penalty = L0 { lambda: 0.5 };
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 3,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let options = Options::default();
     let threads = Threads::serial();
     let answer = follow_path(
@@ -324,12 +258,7 @@ fn path_falls_to_the_problems_own_lambda() {
             .is_err()
         );
     }
-    let smooth_problem = Problem {
-        smooth: &smooth,
-        penalty: &NoPenalty,
-        signature: &signature,
-        components: 3,
-    };
+    let smooth_problem = Problem::new(&smooth, &NoPenalty, &signature, 3).unwrap();
     assert!(
         follow_path(
             &smooth_problem,
@@ -353,12 +282,7 @@ fn moved(c: &Array2<f64>, factor: f64, shift: f64) -> Quadratic {
 
 fn found<P: Penalty>(smooth: &Quadratic, penalty: &P) -> orthobcd::Solution {
     let signature = Signature::stiefel(24);
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: 3,
-    };
+    let problem = Problem::new(smooth, penalty, &signature, 3).unwrap();
     solve(&problem, Options::default(), 1).solution
 }
 
@@ -388,12 +312,7 @@ fn check_equivariance<P: Penalty>(penalty: impl Fn(f64) -> P) {
     let signature = Signature::stiefel(24);
     let penalty = penalty(1.0);
     let smooth = moved(&c, 1.0, 0.0);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 3,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let value = problem.objective(shifted.x.view(), &Threads::serial());
     let gap = (value - plain.objective).abs();
     assert!(
@@ -441,24 +360,12 @@ fn what_is_not_quadratic_is_not_searched_or_certified() {
     };
     let signature = Signature::stiefel(6);
     let penalty = L1::new(1e6);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 2,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let serial = Threads::serial();
-    let options = Options {
-        max_sweeps: Some(50),
-        ..Options::default()
-    };
+    let options = Options::default().with_max_sweeps(50);
     let x0 = start::identity(6, 2);
-    let counted = Problem {
-        smooth: &smooth,
-        penalty: &L0 { lambda: 0.0 },
-        signature: &signature,
-        components: 2,
-    };
+    let free = L0 { lambda: 0.0 };
+    let counted = Problem::new(&smooth, &free, &signature, 2).unwrap();
     let refusals = [
         minimize(&problem, x0.clone(), &options, &serial, &mut Unwatched).err(),
         minimize_at_count(&counted, x0.view(), 4, &options, &mut Unwatched).err(),
@@ -512,17 +419,8 @@ fn work_is_limited_and_counted() {
     let smooth = Quadratic::from_data(data(30, n, 3).view()).unwrap();
     let signature = Signature::stiefel(n);
     let penalty = L1::new(0.1);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 4,
-    };
-    let limited = |work: u64| Options {
-        max_work: Some(work),
-        tol: 0.0,
-        ..Options::default()
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 4).unwrap();
+    let limited = |work: u64| Options::default().with_max_work(work).with_tol(0.0);
     let x0 = start::random(n, 4, 1);
     let serial = Threads::serial();
     let mut last = f64::INFINITY;

@@ -40,24 +40,14 @@ fn solve<P: Penalty>(
     options: &Options,
 ) -> Solution {
     let signature = Signature::stiefel(smooth.rows());
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: x0.ncols(),
-    };
+    let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     minimize(&problem, x0, options, &Threads::serial(), &mut Unwatched).unwrap()
 }
 
 /// (what the best pair can still gain, that relative to the tolerance) after convergence.
 fn rests<P: Penalty>(smooth: &Quadratic, penalty: &P, x0: Array2<f64>, options: &Options) {
     let signature = Signature::stiefel(x0.nrows());
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: x0.ncols(),
-    };
+    let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     let threads = Threads::serial();
     let solution = solve(smooth, penalty, x0, options);
     assert_eq!(solution.status, Status::Converged, "{options:?}");
@@ -87,11 +77,9 @@ fn all_rest(seed: u64, options: &Options) {
 fn converged_after_sampled_rules_means_that_no_pair_is_left() {
     for working_set in [WorkingSet::Random, WorkingSet::WssSv, WorkingSet::WssOr] {
         for seed in 0..200 {
-            let options = Options {
-                working_set,
-                seed,
-                ..Options::default()
-            };
+            let options = Options::default()
+                .with_working_set(working_set)
+                .with_seed(seed);
             all_rest(seed, &options);
         }
     }
@@ -102,50 +90,28 @@ fn converged_after_any_other_option_means_that_no_pair_is_left() {
     let default = Options::default();
     let options = [
         default.clone(),
-        Options {
-            working_set: WorkingSet::Cyclic,
-            ..default.clone()
-        },
-        Options {
-            update: Update::Jacobi,
-            ..default.clone()
-        },
-        Options {
-            working_set: WorkingSet::Cyclic,
-            block_size: 4,
-            ..default.clone()
-        },
-        Options {
-            working_set: WorkingSet::Random,
-            block_size: 4,
-            ..default.clone()
-        },
-        Options {
-            working_set: WorkingSet::WssOr,
-            block_size: 3,
-            scored_pairs: Some(usize::MAX),
-            ..default.clone()
-        },
-        Options {
-            curvature: Curvature::Scalar,
-            ..default.clone()
-        },
-        Options {
-            alpha: 0.5,
-            ..default.clone()
-        },
-        Options {
-            tol: 1e-4,
-            tile: 4,
-            ..default
-        },
+        default.clone().with_working_set(WorkingSet::Cyclic),
+        default.clone().with_update(Update::Jacobi),
+        default
+            .clone()
+            .with_working_set(WorkingSet::Cyclic)
+            .with_block_size(4),
+        default
+            .clone()
+            .with_working_set(WorkingSet::Random)
+            .with_block_size(4),
+        default
+            .clone()
+            .with_working_set(WorkingSet::WssOr)
+            .with_block_size(3)
+            .with_scored_pairs(usize::MAX),
+        default.clone().with_curvature(Curvature::Scalar),
+        default.clone().with_proximal(0.5),
+        default.with_tol(1e-4).with_tile(4),
     ];
     for options in &options {
         for seed in 0..24 {
-            let options = Options {
-                seed,
-                ..options.clone()
-            };
+            let options = options.clone().with_seed(seed);
             all_rest(seed, &options);
         }
     }
@@ -168,13 +134,11 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
             let c = a.t().dot(&a);
             let smooth = Quadratic::new((&c + &c.t()) * 0.5, None, None).unwrap();
             let x0 = random_j_orthogonal(&signature, 0.4, seed).unwrap();
-            let options = Options {
-                update,
-                working_set,
-                side,
-                seed,
-                ..Options::default()
-            };
+            let options = Options::default()
+                .with_update(update)
+                .with_working_set(working_set)
+                .with_side(side)
+                .with_seed(seed);
             fn check<P: Penalty>(
                 smooth: &Quadratic,
                 penalty: &P,
@@ -182,12 +146,7 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
                 x0: &Array2<f64>,
                 options: &Options,
             ) {
-                let problem = Problem {
-                    smooth,
-                    penalty,
-                    signature,
-                    components: x0.ncols(),
-                };
+                let problem = Problem::new(smooth, penalty, signature, x0.ncols()).unwrap();
                 let threads = Threads::serial();
                 let solution =
                     minimize(&problem, x0.clone(), options, &threads, &mut Unwatched).unwrap();
@@ -214,10 +173,7 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
 
 /// The rules, each for a few sweeps.
 fn rules() -> Vec<Options> {
-    let few = Options {
-        max_sweeps: Some(4),
-        ..Options::default()
-    };
+    let few = Options::default().with_max_sweeps(4);
     let mut rules: Vec<Options> = [
         WorkingSet::Tiled,
         WorkingSet::Cyclic,
@@ -226,33 +182,18 @@ fn rules() -> Vec<Options> {
         WorkingSet::WssOr,
     ]
     .into_iter()
-    .map(|working_set| Options {
-        working_set,
-        // Scores end in rounding where pairs are at rest.
-        max_sweeps: Some(match working_set {
+    .map(
+        |working_set| // Scores end in rounding where pairs are at rest.
+few.clone().with_working_set(working_set).with_max_sweeps(match working_set {
             WorkingSet::WssSv | WorkingSet::WssOr => 1,
             _ => 2,
         }),
-        ..few.clone()
-    })
+    )
     .collect();
-    rules.push(Options {
-        update: Update::Jacobi,
-        ..few.clone()
-    });
-    rules.push(Options {
-        curvature: Curvature::Scalar,
-        ..few.clone()
-    });
-    rules.push(Options {
-        side: Side::Both,
-        ..few.clone()
-    });
-    rules.push(Options {
-        alpha: 0.1,
-        tile: 8,
-        ..few
-    });
+    rules.push(few.clone().with_update(Update::Jacobi));
+    rules.push(few.clone().with_curvature(Curvature::Scalar));
+    rules.push(few.clone().with_side(Side::Both));
+    rules.push(few.with_proximal(0.1).with_tile(8));
     rules
 }
 
@@ -369,15 +310,13 @@ fn mixed_signs_scale_with_f() {
             (Update::GaussSeidel, Side::Rows, WorkingSet::Random, false),
             (Update::Jacobi, Side::Rows, WorkingSet::Tiled, true),
         ] {
-            let options = Options {
-                update,
-                side,
-                working_set,
-                adaptive,
-                seed,
-                max_sweeps: Some(4),
-                ..Options::default()
-            };
+            let options = Options::default()
+                .with_update(update)
+                .with_side(side)
+                .with_working_set(working_set)
+                .with_adaptive(adaptive)
+                .with_seed(seed)
+                .with_max_sweeps(4);
             for penalised in [false, true] {
                 let run = |factor: f64| {
                     let smooth = Quadratic::new(&c * factor, None, None).unwrap();
@@ -390,12 +329,7 @@ fn mixed_signs_scale_with_f() {
                         options: &Options,
                         threads: &Threads,
                     ) -> Solution {
-                        let problem = Problem {
-                            smooth,
-                            penalty,
-                            signature,
-                            components: x0.ncols(),
-                        };
+                        let problem = Problem::new(smooth, penalty, signature, x0.ncols()).unwrap();
                         minimize(&problem, x0, options, threads, &mut Unwatched).unwrap()
                     }
                     if penalised {
@@ -541,14 +475,12 @@ fn spied<P: Penalty>(
 fn the_proximal_term_gives_the_decrease_that_it_promises() {
     fn check<P: Penalty>(c: &Array2<f64>, penalty: &P, x0: Array2<f64>, seed: u64) -> usize {
         let alpha = 0.2;
-        let options = Options {
-            working_set: WorkingSet::Random,
-            alpha,
-            max_sweeps: Some(2),
-            tol: 0.0,
-            seed,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_working_set(WorkingSet::Random)
+            .with_proximal(alpha)
+            .with_max_sweeps(2)
+            .with_tol(0.0)
+            .with_seed(seed);
         let (spy, seen) = spied(c.clone(), penalty, x0, &options);
         let threads = Threads::serial();
         let value = |x: &Array2<f64>| spy.inner.value(x.view(), &threads) + penalty.value(x.view());
@@ -626,23 +558,14 @@ fn greedy_rules_choose_what_their_definitions_say() {
     ) -> usize {
         let (n, r) = (9, 3);
         let c = matrix(n, seed);
-        let options = Options {
-            working_set,
-            block_size: k,
-            scored_pairs: Some(usize::MAX),
-            alpha,
-            // The proximal term goes once a sweep settles.
-            max_sweeps: Some(if alpha > 0.0 { 1 } else { 12 }),
-            tol: 0.0,
-            seed,
-            ..Options::default()
-        };
+        let options = // The proximal term goes once a sweep settles.
+Options::default().with_working_set(working_set).with_block_size(k).with_scored_pairs(usize::MAX).with_proximal(alpha).with_max_sweeps(if alpha > 0.0 { 1 } else { 12 }).with_tol(0.0).with_seed(seed);
         let (spy, mut seen) = spied(c.clone(), penalty, start::random(n, r, seed), &options);
         // Passes over all pairs have all rows.
         seen.retain(|step| step.rows.len() == k);
         let (values, _) = linalg::symmetric_eigen(c.view());
         let lipschitz = values[n - 1];
-        let alpha = options.alpha * spy.spread();
+        let alpha = options.proximal * spy.spread();
         let mut checked = 0;
         for step in &seen {
             let gamma = c.dot(&step.x) + step.x.mapv(&subgradient);

@@ -8,8 +8,8 @@ use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Tra
 use orthobcd::{
     Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic,
     QuadraticForm, Signature, SparseColumns, Threads, Unwatched, basis_factorization, certificate,
-    certify, connecting_factorization, constraint, drift, hyperbolic, linalg, minimize,
-    minimize_auto, project_onto_pattern, start,
+    certify, connecting_factorization, constraint, drift, linalg, minimize, minimize_auto,
+    project_onto_pattern, start,
 };
 
 fn matrix(n: usize, r: usize, seed: u64) -> Array2<f64> {
@@ -94,24 +94,12 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         let signature = Signature::stiefel(5);
         let weighed = |weights| {
             let penalty = L1 { weights };
-            let problem = Problem {
-                smooth: &smooth,
-                penalty: &penalty,
-                signature: &signature,
-                components: 2,
-            };
-            problem.check().is_err()
+            Problem::new(&smooth, &penalty, &signature, 2).is_err()
         };
         assert!(weighed(Weights::Scalar(size)));
         assert!(weighed(Weights::Entrywise(Array2::from_elem((5, 2), size))));
         let penalty = L0 { lambda: size };
-        let problem = Problem {
-            smooth: &smooth,
-            penalty: &penalty,
-            signature: &signature,
-            components: 2,
-        };
-        assert!(problem.check().is_err());
+        assert!(Problem::new(&smooth, &penalty, &signature, 2).is_err());
     }
     // What is documented is accepted, and valued.
     let x = start::random(5, 2, 0);
@@ -239,12 +227,7 @@ fn with<P: orthobcd::penalty::Penalty>(
     check: impl Fn(&Problem<'_, P>),
 ) {
     let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
-    check(&Problem {
-        smooth: &smooth,
-        penalty,
-        signature,
-        components,
-    });
+    check(&Problem::new(&smooth, penalty, signature, components).unwrap());
 }
 
 #[test]
@@ -292,12 +275,7 @@ fn a_wanted_count_checks_what_it_is_given() {
     let good = start::identity(4, 2);
     let solve = |signature: &Signature, x0: &Array2<f64>, count, options: &Options| {
         let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
-        let problem = Problem {
-            smooth: &smooth,
-            penalty: &penalty,
-            signature,
-            components: 2,
-        };
+        let problem = Problem::new(&smooth, &penalty, signature, 2).unwrap();
         minimize_at_count(&problem, x0.view(), count, options, &mut Unwatched)
     };
     let flat = Signature::stiefel(4);
@@ -320,14 +298,8 @@ fn a_wanted_count_checks_what_it_is_given() {
     }
     assert!(solve(&Signature::stiefel(3), &good, 3, &fine).is_err());
     for options in [
-        Options {
-            max_time: Some(f64::NAN),
-            ..Options::default()
-        },
-        Options {
-            tol: -1.0,
-            ..Options::default()
-        },
+        Options::default().with_max_time(f64::NAN),
+        Options::default().with_tol(-1.0),
     ] {
         assert!(solve(&flat, &good, 3, &options).is_err());
     }
@@ -441,12 +413,7 @@ fn large_means_cancel_nothing() {
         assert!((smooth.value(x.view(), &threads) - value).abs() < 1e-12 * value.abs());
         let solution = {
             let (penalty, signature) = (L1::new(0.5), Signature::stiefel(n));
-            let problem = Problem {
-                smooth: &smooth,
-                penalty: &penalty,
-                signature: &signature,
-                components: 3,
-            };
+            let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
             minimize(&problem, x, &Options::default(), &threads, &mut Unwatched).unwrap()
         };
         let value = -0.5 * exact.dot(&solution.x).iter().map(|v| v * v).sum::<f64>();

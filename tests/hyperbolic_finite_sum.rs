@@ -191,12 +191,10 @@ fn full_batches_are_monotone_and_feasible() {
     let signature = mixed(9, 5);
     for sum in members(9, 50, 9) {
         let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-        let options = FiniteSumOptions {
-            probability: Some(1.0),
-            look: Some(1),
-            max_evaluations: Some(50 * 300),
-            ..FiniteSumOptions::default()
-        };
+        let options = FiniteSumOptions::default()
+            .with_probability(1.0)
+            .with_look(1)
+            .with_max_evaluations(50 * 300);
         let solution = minimize_finite_sum(
             &*sum,
             &NoPenalty,
@@ -222,12 +220,10 @@ fn variance_reduction_saves_component_gradients() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
     let sum = SampledGram::new(gauss(&mut rng, samples, n), 2.0).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 1).unwrap();
-    let full = FiniteSumOptions {
-        probability: Some(1.0),
-        look: Some(1),
-        max_evaluations: Some(100 * samples as u64),
-        ..FiniteSumOptions::default()
-    };
+    let full = FiniteSumOptions::default()
+        .with_probability(1.0)
+        .with_look(1)
+        .with_max_evaluations(100 * samples as u64);
     let solve = |options: &FiniteSumOptions| {
         minimize_finite_sum(
             &sum,
@@ -241,13 +237,13 @@ fn variance_reduction_saves_component_gradients() {
         .unwrap()
     };
     let reference = solve(&full);
-    let reduced = solve(&FiniteSumOptions {
-        probability: None,
-        look: Some(10),
-        target: Some(reference.objective),
-        max_evaluations: Some(100 * samples as u64),
-        ..FiniteSumOptions::default()
-    });
+    let reduced = solve(
+        &FiniteSumOptions::default()
+            .with_probability(None)
+            .with_look(10)
+            .with_target(reference.objective)
+            .with_max_evaluations(100 * samples as u64),
+    );
     println!(
         "J-JOBCD {} in {} gradients, VR {} in {}",
         reference.objective, reference.evaluations, reduced.objective, reduced.evaluations
@@ -255,12 +251,12 @@ fn variance_reduction_saves_component_gradients() {
     assert_eq!(reduced.status, Status::Target);
     assert!(4 * reduced.evaluations <= reference.evaluations);
     // The same seed gives the same bits.
-    let again = solve(&FiniteSumOptions {
-        look: Some(10),
-        target: Some(reference.objective),
-        max_evaluations: Some(100 * samples as u64),
-        ..FiniteSumOptions::default()
-    });
+    let again = solve(
+        &FiniteSumOptions::default()
+            .with_look(10)
+            .with_target(reference.objective)
+            .with_max_evaluations(100 * samples as u64),
+    );
     assert_eq!(again.x, reduced.x);
 }
 
@@ -282,32 +278,8 @@ fn bad_input_is_named() {
         .to_string()
     };
     let default = FiniteSumOptions::default;
-    assert!(
-        run(FiniteSumOptions {
-            batch: Some(7),
-            ..default()
-        })
-        .contains("batch_size")
-    );
-    assert!(
-        run(FiniteSumOptions {
-            small_batch: Some(0),
-            ..default()
-        })
-        .contains("small_batch_size")
-    );
-    assert!(
-        run(FiniteSumOptions {
-            probability: Some(0.0),
-            ..default()
-        })
-        .contains("probability")
-    );
-    assert!(
-        run(FiniteSumOptions {
-            theta: -1.0,
-            ..default()
-        })
-        .contains("theta")
-    );
+    assert!(run(default().with_batch(7)).contains("batch_size"));
+    assert!(run(default().with_small_batch(0)).contains("small_batch_size"));
+    assert!(run(default().with_probability(0.0)).contains("probability"));
+    assert!(run(default().with_proximal(-1.0)).contains("theta"));
 }

@@ -61,12 +61,7 @@ fn solve<P: Penalty>(
     x0: &Array2<f64>,
     options: &Options,
 ) -> Solution {
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature,
-        components: x0.ncols(),
-    };
+    let problem = Problem::new(smooth, penalty, signature, x0.ncols()).unwrap();
     minimize(
         &problem,
         x0.clone(),
@@ -95,10 +90,7 @@ fn columns_reach_the_infimum() {
         let x0 = random_j_orthogonal(&signature, 0.5, seed).unwrap();
         let optimum = 0.5 * infimum(&c, &signature);
         for side in [Side::Columns, Side::Both] {
-            let options = Options {
-                side,
-                ..Options::default()
-            };
+            let options = Options::default().with_side(side);
             let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Converged);
             assert!(
@@ -109,12 +101,7 @@ fn columns_reach_the_infimum() {
             assert_monotone(&solution);
             assert!(solution.sweeps <= 20);
             // First-order critical, and no pair of either kind gains anything.
-            let problem = Problem {
-                smooth: &smooth,
-                penalty: &NoPenalty,
-                signature: &signature,
-                components: n,
-            };
+            let problem = Problem::new(&smooth, &NoPenalty, &signature, n).unwrap();
             let threads = Threads::serial();
             let gradient = smooth.gradient(solution.x.view(), &threads);
             let residual = stationarity(solution.x.view(), gradient.view(), &signature);
@@ -152,13 +139,11 @@ fn rows_alone_are_monotone_and_converge() {
         let c = twice_gram(&gauss(11, 3 * n, n));
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
         let x0 = random_j_orthogonal(&signature, 0.5, 2).unwrap();
-        let options = Options {
-            working_set,
-            alpha: 0.0,
-            tol: 1e-14,
-            tile: 6,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_working_set(working_set)
+            .with_proximal(0.0)
+            .with_tol(1e-14)
+            .with_tile(6);
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         assert_eq!(solution.status, Status::Converged);
         assert_monotone(&solution);
@@ -177,10 +162,7 @@ fn indefinite_stiefel_keeps_its_constraint() {
     let skew = x0.dot(&(gauss(6, 5, 5) + Array2::<f64>::eye(5)));
     for start in [x0, skew] {
         for side in [Side::Rows, Side::Both] {
-            let options = Options {
-                side,
-                ..Options::default()
-            };
+            let options = Options::default().with_side(side);
             let solution = solve(&smooth, &NoPenalty, &signature, &start, &options);
             let kept = constraint(start.view(), &signature);
             let gap = drift(solution.x.view(), &signature, kept.view());
@@ -200,11 +182,7 @@ fn penalties_are_kept_and_lowered() {
     let x0 = random_j_orthogonal(&signature, 0.4, 6).unwrap();
     fn check<P: Penalty>(smooth: &Quadratic, signature: &Signature, x0: &Array2<f64>, penalty: &P) {
         for side in [Side::Rows, Side::Both, Side::Columns] {
-            let options = Options {
-                side,
-                max_sweeps: Some(60),
-                ..Options::default()
-            };
+            let options = Options::default().with_side(side).with_max_sweeps(60);
             let solution = solve(smooth, penalty, signature, x0, &options);
             assert_monotone(&solution);
             assert!(solution.objective < solution.history[0].objective);
@@ -229,10 +207,7 @@ fn penalties_are_kept_and_lowered() {
     // From the identity the nonnegative problem has somewhere to go only with a linear term.
     let linear = -gauss(12, n, n).mapv(f64::abs) * 30.0;
     let pulled = Quadratic::new(smooth.matrix().to_owned(), Some(linear), None).unwrap();
-    let options = Options {
-        max_sweeps: Some(50),
-        ..Options::default()
-    };
+    let options = Options::default().with_max_sweeps(50);
     let solution = solve(&pulled, &NonNegative, &signature, &Array2::eye(n), &options);
     assert!(solution.x.iter().all(|&v| v >= 0.0));
     assert_monotone(&solution);
@@ -244,11 +219,7 @@ fn a_definite_signature_is_the_stiefel_path() {
     let smooth = Quadratic::new(-twice_gram(&gauss(3, 25, n)), Some(gauss(4, n, r)), None).unwrap();
     let x0 = linalg::orthonormal_factor(gauss(5, n, r).view());
     for update in [Update::GaussSeidel, Update::Jacobi] {
-        let options = Options {
-            update,
-            max_sweeps: Some(5),
-            ..Options::default()
-        };
+        let options = Options::default().with_update(update).with_max_sweeps(5);
         let stiefel = solve(
             &smooth,
             &L1::new(0.7),
@@ -271,10 +242,7 @@ fn column_rotations_leave_the_variance_alone_and_sparsify() {
     let x0 = orthobcd::start::spectral(&smooth, r, &Threads::serial());
     let signature = Signature::stiefel(n);
     let penalty = L1::new(2.0);
-    let columns = Options {
-        side: Side::Columns,
-        ..Options::default()
-    };
+    let columns = Options::default().with_side(Side::Columns);
     let solution = solve(&smooth, &penalty, &signature, &x0, &columns);
     assert_eq!(solution.status, Status::Converged);
     let f0 = smooth.value(x0.view(), &Threads::serial());
@@ -283,11 +251,7 @@ fn column_rotations_leave_the_variance_alone_and_sparsify() {
     assert!(solution.feasibility < 1e-12);
     assert_monotone(&solution);
     // Rows have something to gain where columns have not.
-    let both = Options {
-        tol: 1e-9,
-        side: Side::Both,
-        ..Options::default()
-    };
+    let both = Options::default().with_tol(1e-9).with_side(Side::Both);
     let both = solve(&smooth, &penalty, &signature, &solution.x, &both);
     assert_monotone(&both);
     assert!(both.objective < solution.objective);
@@ -298,18 +262,11 @@ fn columns_refuse_what_they_cannot_move() {
     let (n, r) = (6, 3);
     let d = Array2::from_shape_fn((r, r), |(i, j)| if i == j { 2.0 } else { 0.5 });
     let smooth = Quadratic::new(twice_gram(&gauss(1, 9, n)), None, Some(d)).unwrap();
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &L1::new(1.0),
-        signature: &Signature::stiefel(n),
-        components: r,
-    };
+    let (penalty, signature) = (L1::new(1.0), Signature::stiefel(n));
+    let problem = Problem::new(&smooth, &penalty, &signature, r).unwrap();
     let x0: Array2<f64> = Array2::eye(n).slice_move(s![.., ..r]);
     let run = |side| {
-        let options = Options {
-            side,
-            ..Options::default()
-        };
+        let options = Options::default().with_side(side);
         minimize(
             &problem,
             x0.clone(),
@@ -335,11 +292,7 @@ fn the_papers_problem_is_recognised_as_unbounded() {
     let x0 = random_j_orthogonal(&signature, 0.5, 1).unwrap();
     for side in [Side::Rows, Side::Columns, Side::Both] {
         for update in [Update::GaussSeidel, Update::Jacobi] {
-            let options = Options {
-                side,
-                update,
-                ..Options::default()
-            };
+            let options = Options::default().with_side(side).with_update(update);
             let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Unbounded);
             let recession = solution.recession.unwrap();
@@ -353,21 +306,16 @@ fn the_papers_problem_is_recognised_as_unbounded() {
             assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
             assert!(solution.objective.is_finite());
         }
-        let options = Options {
-            side,
-            rapidity_bound: Some(0.05),
-            max_sweeps: Some(3),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_side(side)
+            .with_rapidity_bound(0.05)
+            .with_max_sweeps(3);
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         assert_eq!(solution.status, Status::MaxSweeps);
         assert_monotone(&solution);
         assert!(solution.objective < solution.history[0].objective);
         assert!(solution.feasibility <= 1e-10 * norm2(&solution.x));
-        let options = Options {
-            max_sweeps: None,
-            ..options
-        };
+        let options = options.with_max_sweeps(None);
         let far = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         assert_eq!(far.status, Status::Diverged);
         assert_monotone(&far);
@@ -383,11 +331,7 @@ fn an_infimum_that_is_not_attained_is_approached() {
     let c = Array2::from_shape_fn((2, 2), |(i, j)| 2.0 * v[i] * v[j]);
     let smooth = Quadratic::new(c, None, None).unwrap();
     for side in [Side::Columns, Side::Both] {
-        let options = Options {
-            alpha: 0.0,
-            side,
-            ..Options::default()
-        };
+        let options = Options::default().with_proximal(0.0).with_side(side);
         let solution = solve(&smooth, &NoPenalty, &small, &Array2::eye(2), &options);
         assert_monotone(&solution);
         assert_eq!(solution.history[0].objective, 2.0);
@@ -404,20 +348,13 @@ fn jacobi_is_monotone_and_the_same_on_two_threads() {
     let c = twice_gram(&gauss(6, 200, n));
     let smooth = Quadratic::new(c, None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &NoPenalty,
-        signature: &signature,
-        components: n,
-    };
+    let problem = Problem::new(&smooth, &NoPenalty, &signature, n).unwrap();
     let run = |threads: usize, adaptive: bool, side: Side, update: Update| {
-        let options = Options {
-            update,
-            side,
-            adaptive,
-            max_sweeps: Some(if side == Side::Rows { 1 } else { 4 }),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_update(update)
+            .with_side(side)
+            .with_adaptive(adaptive)
+            .with_max_sweeps(if side == Side::Rows { 1 } else { 4 });
         let threads = Threads::new(Some(threads)).unwrap();
         minimize(&problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap()
     };
@@ -446,12 +383,10 @@ fn an_odd_row_rests_in_jacobi() {
     let signature = shuffled(9, 2);
     let smooth = Quadratic::new(twice_gram(&gauss(7, 20, 9)), None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let options = Options {
-        update: Update::Jacobi,
-        adaptive: true,
-        max_sweeps: Some(200),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .with_update(Update::Jacobi)
+        .with_adaptive(true)
+        .with_max_sweeps(200);
     let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
     assert_monotone(&solution);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
@@ -463,12 +398,10 @@ fn blocks_of_mixed_rows_are_not_turned_orthogonally() {
     let signature = shuffled(n, 6);
     let smooth = Quadratic::new(twice_gram(&gauss(9, 20, n)), None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let options = Options {
-        working_set: WorkingSet::Random,
-        block_size: 4,
-        max_sweeps: Some(20),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .with_working_set(WorkingSet::Random)
+        .with_block_size(4)
+        .with_max_sweeps(20);
     let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
     assert_monotone(&solution);
@@ -535,10 +468,7 @@ fn drift_is_repaired_from_both_sides_of_the_threshold() {
     for (error, repaired) in [(1e-10, true), (1e-18, false)] {
         let x0 = &exact + &(gauss(4, n, n) * error);
         let before = drift(x0.view(), &signature, j.view());
-        let options = Options {
-            max_time: Some(0.0),
-            ..Options::default()
-        };
+        let options = Options::default().with_max_time(0.0);
         let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
         let after = drift(solution.x.view(), &signature, j.view());
         if repaired {

@@ -49,12 +49,7 @@ fn csc(a: &Array2<f64>) -> SparseColumns {
 /// Where every update ends from x0, what the default solver finds, and what the certificate says.
 fn answers<P: Penalty>(smooth: &dyn Objective, penalty: &P, x0: &Array2<f64>) -> Vec<Array2<f64>> {
     let signature = Signature::stiefel(x0.nrows());
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: x0.ncols(),
-    };
+    let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     let threads = Threads::serial();
     let mut out = Vec::new();
     for (update, working_set) in [
@@ -62,12 +57,10 @@ fn answers<P: Penalty>(smooth: &dyn Objective, penalty: &P, x0: &Array2<f64>) ->
         (Update::GaussSeidel, WorkingSet::Cyclic),
         (Update::Jacobi, WorkingSet::Random),
     ] {
-        let options = Options {
-            update,
-            working_set,
-            max_sweeps: Some(5),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_update(update)
+            .with_working_set(working_set)
+            .with_max_sweeps(5);
         let solution = minimize(&problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap();
         let certificate = certify(&problem, x0.view(), &threads).unwrap();
         out.push(Array2::from_elem(
@@ -76,13 +69,7 @@ fn answers<P: Penalty>(smooth: &dyn Objective, penalty: &P, x0: &Array2<f64>) ->
         ));
         out.push(solution.x);
     }
-    let auto = Auto {
-        options: Options {
-            max_sweeps: Some(10),
-            ..Options::default()
-        },
-        ..Auto::default()
-    };
+    let auto = Auto::default().with_options(Options::default().with_max_sweeps(10));
     let best = minimize_auto(&problem, Some(x0.clone()), &auto, &threads, &mut Unwatched).unwrap();
     out.push(best.solution.x);
     out

@@ -41,12 +41,7 @@ fn what_a_mover_leaves_the_loop_reports_bounds_and_verifies() {
     let data = start::random(12, 9, 3) * 4.0;
     let smooth = Quadratic::from_data(data.view()).unwrap();
     let (penalty, signature) = (L1::new(0.2), Signature::stiefel(9));
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 3,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let turns = || Turns {
         pair: (0, 1),
         angle: 0.3,
@@ -56,10 +51,7 @@ fn what_a_mover_leaves_the_loop_reports_bounds_and_verifies() {
         let serial = Threads::serial();
         minimize_by(&problem, x0, &mut turns(), options, &serial, &mut Unwatched).unwrap()
     };
-    let few = solve(&Options {
-        max_sweeps: Some(3),
-        ..Options::default()
-    });
+    let few = solve(&Options::default().with_max_sweeps(3));
     assert_eq!((few.status, few.sweeps), (Status::MaxSweeps, 3));
     let solution = solve(&Options::default());
     assert_eq!(solution.status, Status::Converged);

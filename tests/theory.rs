@@ -231,17 +231,8 @@ fn solve_2x2(a: &Array2<f64>, lambda: f64, x0: Array2<f64>, alpha: f64) -> Solut
     let smooth = Quadratic::new(Array2::zeros((2, 2)), Some(a * -2.0), None).unwrap();
     let penalty = L1::new(lambda);
     let signature = Signature::stiefel(2);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 2,
-    };
-    let options = Options {
-        alpha,
-        tol: 0.0,
-        ..Options::default()
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
+    let options = Options::default().with_proximal(alpha).with_tol(0.0);
     minimize(&problem, x0, &options, &Threads::serial(), &mut Unwatched).unwrap()
 }
 
@@ -360,7 +351,7 @@ struct Auditor<'a, P: Penalty> {
 
 impl<'a, P: Penalty> Auditor<'a, P> {
     fn new(problem: &'a Problem<'a, P>, nonnegative: bool) -> Self {
-        let (low, high) = problem.smooth.quadratic().unwrap().hessian_bounds();
+        let (low, high) = problem.smooth().quadratic().unwrap().hessian_bounds();
         Self {
             curvature: high.max(-low),
             problem,
@@ -377,8 +368,8 @@ impl<P: Penalty> Monitor for Auditor<'_, P> {
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
         let drift = norm(&(x.t().dot(&x) - Array2::<f64>::eye(x.ncols())));
         let fresh = self.problem.objective(x, &Threads::serial());
-        let size = self.problem.smooth.value(x, &Threads::serial()).abs()
-            + self.problem.penalty.value(x).abs()
+        let size = self.problem.smooth().value(x, &Threads::serial()).abs()
+            + self.problem.penalty().value(x).abs()
             + self.curvature;
         self.worst_drift = self.worst_drift.max(drift);
         self.worst_error = self
@@ -400,12 +391,7 @@ fn audit<P: Penalty>(
     nonnegative: bool,
 ) -> Solution {
     let signature = Signature::stiefel(smooth.rows());
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: x0.ncols(),
-    };
+    let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     let mut auditor = Auditor::new(&problem, nonnegative);
     let solution = minimize(&problem, x0, options, &Threads::serial(), &mut auditor).unwrap();
     assert!(auditor.rows > 1);
@@ -431,14 +417,12 @@ fn jacobi_never_ascends() {
         for c in [concave, convex, indefinite] {
             let smooth = Quadratic::new(c, None, None).unwrap();
             for curvature in [orthobcd::Curvature::Exact, orthobcd::Curvature::Scalar] {
-                let options = Options {
-                    update: Update::Jacobi,
-                    curvature,
-                    max_sweeps: Some(20),
-                    tol: 0.0,
-                    seed,
-                    ..Options::default()
-                };
+                let options = Options::default()
+                    .with_update(Update::Jacobi)
+                    .with_curvature(curvature)
+                    .with_max_sweeps(20)
+                    .with_tol(0.0)
+                    .with_seed(seed);
                 let random = || start::random(n, 4, seed);
                 audit(&smooth, &NoPenalty, random(), &options, false);
                 audit(&smooth, &L0 { lambda: 0.5 }, random(), &options, false);
@@ -456,11 +440,11 @@ fn a_million_updates_do_not_drift() {
     let (n, r) = (1000, 20);
     let a = gauss(&mut rng, 200, n);
     let quadratic = Quadratic::from_data(a.view()).unwrap();
-    let million = |working_set| Options {
-        working_set,
-        max_sweeps: Some(3),
-        tol: 0.0,
-        ..Options::default()
+    let million = |working_set| {
+        Options::default()
+            .with_working_set(working_set)
+            .with_max_sweeps(3)
+            .with_tol(0.0)
     };
     let penalty = L1::new(0.2);
     let x0 = start::random(n, r, 0);
@@ -640,12 +624,10 @@ fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool
         nonnegative,
         moves: AtomicU64::new(0),
     };
-    let options = Options {
-        working_set: WorkingSet::Random,
-        max_sweeps: Some(3),
-        tol: 0.0,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .with_working_set(WorkingSet::Random)
+        .with_max_sweeps(3)
+        .with_tol(0.0);
     let solution = audit(&witness, penalty, x0, &options, nonnegative);
     assert!(solution.iterations >= 1_000_000);
     assert_eq!(solution.updates, witness.moves.into_inner());

@@ -94,14 +94,12 @@ fn probe_does_not_depend_on_threads() {
 }
 
 fn options(rule: CurvatureRule, side: Side, probability: Option<f64>) -> FiniteSumOptions {
-    FiniteSumOptions {
-        rule,
-        side,
-        probability,
-        matchings: 3,
-        max_evaluations: Some(60 * 200),
-        ..FiniteSumOptions::default()
-    }
+    FiniteSumOptions::default()
+        .with_rule(rule)
+        .with_side(side)
+        .with_probability(probability)
+        .with_matchings(3)
+        .with_max_evaluations(60 * 200)
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub fn column_gap<P: Penalty>(
 }
 
 fn fits<P: Penalty>(problem: &Problem<'_, P>, x: ArrayView2<'_, f64>) -> bool {
-    problem.check().is_ok() && x.dim() == (problem.smooth.rows(), problem.components)
+    x.dim() == (problem.smooth.rows(), problem.components)
 }
 
 /// The largest decrease of `½ Σ w_k b_kk` that one pair of columns can make, B = XᵀCX; infinite if f is

@@ -31,6 +31,8 @@ pub(crate) use optimum::{known_optimum, top_rows};
 
 /// What has been proved about a point.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Certificate {
     /// F(X).
     pub objective: f64,
@@ -89,7 +91,7 @@ impl Certificate {
 /// let smooth = Quadratic::new(array![[-3.0, 0.5], [0.5, -1.0]], None, None)?;
 /// let signature = Signature::stiefel(2);
 /// let penalty = L0 { lambda: 10.0 };
-/// let problem = Problem { smooth: &smooth, penalty: &penalty, signature: &signature, components: 1 };
+/// let problem = Problem::new(&smooth, &penalty, &signature, 1)?;
 /// let certificate = certify(&problem, array![[1.0], [0.0]].view(), &Threads::serial())?;
 /// assert_eq!(certificate.optimum, Some(8.5));
 /// assert!(certificate.is_optimal(1e-12) && certificate.block2_gap == 0.0);
@@ -100,7 +102,6 @@ pub fn certify<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
-    problem.check()?;
     let form = problem.quadratic()?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {

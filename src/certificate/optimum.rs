@@ -35,7 +35,7 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 }
 
 /// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
-/// enough for the proof above; none for a problem that is not valid.
+/// enough for the proof above.
 pub fn large_lambda_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
@@ -49,7 +49,6 @@ fn large_lambda_optimum_while<P: Penalty>(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    problem.check().ok()?;
     let form = problem.smooth.quadratic()?;
     if !form.is_trace_form() {
         return None;

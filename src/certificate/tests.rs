@@ -62,12 +62,7 @@ fn brute_force<P: Penalty>(problem: &Problem<'_, P>, x: &Array2<f64>) -> f64 {
 
 fn compare<P: Penalty>(penalty: &P, x: &Array2<f64>, smooth: &Quadratic) {
     let signature = Signature::stiefel(x.nrows());
-    let problem = Problem {
-        smooth,
-        penalty,
-        signature: &signature,
-        components: x.ncols(),
-    };
+    let problem = Problem::new(smooth, penalty, &signature, x.ncols()).unwrap();
     let exact = certify(&problem, x.view(), &Threads::serial()).unwrap();
     let grid = brute_force(&problem, x);
     // The grid misses the minimum by its curvature times (half a step)².
@@ -176,12 +171,7 @@ fn pairs_may_rest_at_a_point_that_is_not_critical() {
     let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
     let signature = Signature::stiefel(3);
     let penalty = L1::new(1.0);
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: 2,
-    };
+    let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
     assert_eq!(certificate.block2_gap, 0.0);
     assert_eq!(certificate.block2_pair, None);
@@ -207,12 +197,7 @@ fn large_lambda_is_proved_only_when_true() {
         let signature = Signature::stiefel(n);
         for lambda in [0.2, 0.5, 1.0, 2.0, 4.0] {
             let l0 = L0 { lambda };
-            let problem = Problem {
-                smooth: &smooth,
-                penalty: &l0,
-                signature: &signature,
-                components: r,
-            };
+            let problem = Problem::new(&smooth, &l0, &signature, r).unwrap();
             if let Some(optimum) = large_lambda_optimum(&problem, &threads) {
                 for start in 0..30 {
                     let solution = crate::minimize(
@@ -232,12 +217,7 @@ fn large_lambda_is_proved_only_when_true() {
     let smooth = Quadratic::new(Array2::from_diag(&array![-3.0, -5.0, -1.0]), None, None).unwrap();
     let signature = Signature::stiefel(3);
     let l0 = L0 { lambda: 0.1 };
-    let problem = Problem {
-        smooth: &smooth,
-        penalty: &l0,
-        signature: &signature,
-        components: 2,
-    };
+    let problem = Problem::new(&smooth, &l0, &signature, 2).unwrap();
     let optimum = large_lambda_optimum(&problem, &threads).unwrap();
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
 }
@@ -252,7 +232,7 @@ proptest! {
         x.slice_mut(ndarray::s![..8, ..]).assign(&core);
         let smooth = quadratic(n, r, seed, false);
         let signature = Signature::stiefel(n);
-        let problem = Problem { smooth: &smooth, penalty: &NoPenalty, signature: &signature, components: r };
+        let problem = Problem::new(&smooth, &NoPenalty, &signature, r).unwrap();
         let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
         prop_assert_eq!(certificate.proved_pairs, (zero * zero.saturating_sub(1) / 2) as u64);
         prop_assert_eq!(certificate.pairs, (n * (n - 1) / 2) as u64);

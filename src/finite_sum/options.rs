@@ -4,6 +4,7 @@ use ndarray::Array2;
 
 use super::rule::CurvatureRule;
 use crate::error::{Error, Result};
+use crate::options::setters;
 use crate::pair::Recession;
 use crate::solver::{Record, Side, Status};
 
@@ -14,7 +15,7 @@ use crate::solver::{Record, Side, Status};
 /// | `batch` | N | components b of a full estimate |
 /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
 /// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
-/// | `theta` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
+/// | `proximal` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
 /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
 /// | `rule` | `Bound` | where the curvature comes from |
 /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
@@ -27,6 +28,8 @@ use crate::solver::{Record, Side, Status};
 /// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes, and no pair lowers its model by more |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct FiniteSumOptions {
     /// Components of a full estimate.
     pub batch: Option<usize>,
@@ -35,7 +38,7 @@ pub struct FiniteSumOptions {
     /// Probability of a full estimate.
     pub probability: Option<f64>,
     /// Proximal weight, relative to the curvature of the pair models.
-    pub theta: f64,
+    pub proximal: f64,
     /// Curvature of the pair models.
     pub curvature: Option<f64>,
     /// Where the curvature comes from.
@@ -66,7 +69,7 @@ impl Default for FiniteSumOptions {
             batch: None,
             small_batch: None,
             probability: None,
-            theta: 1e-5,
+            proximal: 1e-5,
             curvature: None,
             rule: CurvatureRule::Bound,
             matchings: 1,
@@ -94,6 +97,8 @@ pub const PASSES_AT_REST: u32 = 3;
 
 /// What a variance-reduced solve returns: the best point looked at.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct FiniteSumSolution {
     /// X.
     pub x: Array2<f64>,
@@ -123,11 +128,29 @@ pub struct FiniteSumSolution {
     pub recession: Option<Recession>,
 }
 
+setters!(FiniteSumOptions {
+    with_batch(batch: impl Into<Option<usize>>);
+    with_small_batch(small_batch: impl Into<Option<usize>>);
+    with_probability(probability: impl Into<Option<f64>>);
+    with_proximal(proximal: f64);
+    with_curvature(curvature: impl Into<Option<f64>>);
+    with_rule(rule: CurvatureRule);
+    with_matchings(matchings: usize);
+    with_side(side: Side);
+    with_rapidity_bound(rapidity_bound: impl Into<Option<f64>>);
+    with_max_evaluations(max_evaluations: impl Into<Option<u64>>);
+    with_max_time(max_time: impl Into<Option<f64>>);
+    with_target(target: impl Into<Option<f64>>);
+    with_look(look: impl Into<Option<usize>>);
+    with_tol(tol: f64);
+    with_seed(seed: u64);
+});
+
 impl FiniteSumOptions {
     /// Checks the values that stand alone.
     pub(super) fn check(&self) -> Result<()> {
-        if !(self.theta.is_finite() && self.theta >= 0.0) {
-            return Err(Error::invalid("theta", "must be finite and nonnegative"));
+        if !(self.proximal.is_finite() && self.proximal >= 0.0) {
+            return Err(Error::invalid("proximal", "must be finite and nonnegative"));
         }
         if self.look == Some(0) {
             return Err(Error::invalid("look", "must be at least 1"));

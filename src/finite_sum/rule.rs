@@ -15,6 +15,7 @@ use crate::tournament::{matching, rounds};
 
 /// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CurvatureRule {
     /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
     /// that of the objective plus what pays for the estimate's error.

@@ -414,7 +414,7 @@ impl<'a, P: Penalty> Run<'a, P> {
                 self.page.gradient.view(),
                 (options.side, options.matchings),
                 &self.order,
-                (1.0 - spent, options.theta),
+                (1.0 - spent, options.proximal),
                 self.threads,
             ),
             Model::Majorised { bound, .. } => {
@@ -442,7 +442,7 @@ impl<'a, P: Penalty> Run<'a, P> {
             curvature: bound,
         };
         let pair = PairOptions {
-            alpha: options.theta * bound,
+            alpha: options.proximal * bound,
             ..PairOptions::default()
         };
         let mut moving = anchor.clone();

@@ -281,6 +281,7 @@ impl<'a> HyperbolaPair<'a> {
 
 /// A direction along which a pair problem is unbounded below.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Recession {
     /// Global indices of the two rows, or of the two columns.
     pub pair: (usize, usize),

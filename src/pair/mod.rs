@@ -25,7 +25,7 @@ pub use breakpoints::Breakpoints;
 pub(crate) use breakpoints::LANES;
 pub use circle::{Minima, Trig};
 pub use curve::Piece;
-pub(crate) use curve::{Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola};
+pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola};
 pub use hyperbola::{BoostMinima, Hyp, MAX_RAPIDITY, full_range};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the

@@ -10,8 +10,8 @@ use pulp::Simd;
 
 use super::Penalty;
 use crate::pair::{
-    Best, BestBoost, CirclePair, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola,
-    Piece, Scratch,
+    Best, BestBoost, CirclePair, Crossing, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle,
+    OnHyperbola, Piece, Scratch,
 };
 
 /// How the pair problems of a penalty are solved: the built-in penalties have kernels of their own, every
@@ -37,6 +37,29 @@ fn piece<P: Penalty>(penalty: &P, entry: &Moving) -> Piece {
         above => penalty.levels()[above - 1],
     };
     penalty.piece(entry.row, entry.column, left)
+}
+
+/// The entries that meet levels at one breakpoint, each with the cheapest of its levels there and the price.
+fn meetings<'a, P: Penalty>(
+    penalty: &'a P,
+    entries: &'a [Moving],
+    group: &'a [Crossing],
+) -> impl Iterator<Item = (&'a Moving, f64, f64)> {
+    let first = |&k: &usize| group[..k].iter().all(|c| c.entry != group[k].entry);
+    (0..group.len())
+        .filter(move |k| first(k))
+        .filter_map(move |k| {
+            let entry = &entries[group[k].entry];
+            let own = group[k..].iter().filter(|c| c.entry == group[k].entry);
+            own.map(|c| {
+                (
+                    entry,
+                    c.level,
+                    penalty.entry(entry.row, entry.column, c.level),
+                )
+            })
+            .min_by(|l, r| l.2.total_cmp(&r.2))
+        })
 }
 
 /// The least value below `best` on the curve within `range`, and where; `ends` says whether the ends of the
@@ -105,36 +128,28 @@ fn sweep<P: Penalty, C: Curve>(
             next += 1;
         }
         let group = &points[start..next];
-        let firsts = || {
-            let seen = |k: usize| group[..k].iter().any(|p| p.entry == group[k].entry);
-            (0..group.len())
-                .filter(move |&k| !seen(k))
-                .map(|k| group[k])
-        };
         if at > range.0 {
             let point = C::point(at);
             let (mut value, mut blocked) = (curve.value(point), blocked);
-            for crossing in firsts() {
-                let (entry, x) = (&entries[crossing.entry], crossing.level);
+            for (entry, level, price) in meetings(penalty, entries, group) {
                 let [a, b, c] = piece(penalty, entry);
                 if a.is_finite() {
-                    value -= a + x * (b + 0.5 * c * x);
+                    value -= a + level * (b + 0.5 * c * level);
                 } else {
                     blocked -= 1;
                 }
-                value += penalty.entry(entry.row, entry.column, x);
+                value += price;
             }
             if blocked == 0 && value < best {
                 best = value;
                 found = Some((value, point));
                 vanishing.clear();
                 pinned.clear();
-                for crossing in firsts() {
-                    let entry = &entries[crossing.entry];
-                    if crossing.level == 0.0 {
+                for (entry, level, _) in meetings(penalty, entries, group) {
+                    if level == 0.0 {
                         vanishing.push(entry.column as u32);
                     } else {
-                        pinned.push((entry.column, entry.second, crossing.level));
+                        pinned.push((entry.column, entry.second, level));
                     }
                 }
             }

@@ -91,7 +91,7 @@ pub(super) fn solve_finite_sum<'py>(
         batch,
         small_batch,
         probability,
-        theta,
+        proximal: theta,
         curvature: None,
         rule: curvature_rule(rule)?,
         matchings,

@@ -37,7 +37,7 @@ impl JSolverOptions {
                 Update::Jacobi
             },
             curvature: Curvature::Exact,
-            alpha: self.theta,
+            proximal: self.theta,
             side: match input::side(&self.side)? {
                 Side::Both if self.update != "gauss-seidel" => Side::Rows,
                 side => side,
@@ -102,12 +102,7 @@ pub(super) fn solve_j_orthogonal<'py>(
     let x0 = x0.as_array().to_owned();
     let mut watch = Watch::new(callback);
     let solution = with_penalty!(&penalty, penalty => {
-        let problem = Problem {
-            smooth: &*smooth,
-            penalty,
-            signature: &signature,
-            components: x0.ncols(),
-        };
+        let problem = Problem::new(&*smooth, penalty, &signature, x0.ncols())?;
         py.detach(|| minimize(&problem, x0, &options, &threads, &mut watch))
     })?;
     let recession = solution.recession;

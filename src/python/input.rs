@@ -207,7 +207,7 @@ impl SolverOptions {
                     ));
                 }
             },
-            alpha: self.alpha,
+            proximal: self.alpha,
             scored_pairs: self.scored_pairs,
             side: side(&self.side)?,
             max_time: limits.0,

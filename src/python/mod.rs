@@ -82,12 +82,7 @@ impl Instance {
 macro_rules! detached {
     ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
         with_penalty!(&$instance.penalty, penalty => {
-            let $problem = Problem {
-                smooth: &*$instance.smooth,
-                penalty,
-                signature: &$instance.signature,
-                components: $instance.components,
-            };
+            let $problem = Problem::new(&*$instance.smooth, penalty, &$instance.signature, $instance.components)?;
             $py.detach(|| $body)
         })
     };

@@ -141,12 +141,7 @@ pub(super) fn solve_at_count<'py>(
     let penalty = L0 { lambda: lam };
     let x0 = x0.as_array().to_owned();
     let mut watch = Watch::new(callback);
-    let problem = Problem {
-        smooth: &*smooth,
-        penalty: &penalty,
-        signature: &signature,
-        components: n_components,
-    };
+    let problem = Problem::new(&*smooth, &penalty, &signature, n_components)?;
     let options = limits.options(seed);
     let answer =
         py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;

@@ -84,8 +84,8 @@ impl<'m, P: Penalty> Course<'m, P> {
         options: &'m Options,
         mut columns: Option<Columns<P>>,
     ) -> Self {
-        let alpha = if options.alpha > 0.0 {
-            options.alpha * point.form.spread()
+        let alpha = if options.proximal > 0.0 {
+            options.proximal * point.form.spread()
         } else {
             0.0
         };

@@ -141,7 +141,6 @@ fn start<'a, P: Penalty>(
     options: &Options,
     threads: &'a Threads,
 ) -> Result<Point<'a, P>> {
-    problem.check()?;
     options.check(problem.smooth.rows())?;
     problem.check_start(x0.view())?;
     if !problem.signature.is_definite()

@@ -2,6 +2,7 @@
 
 use crate::block::Curvature;
 use crate::error::{Error, Result};
+use crate::options::setters;
 use crate::working_set::WorkingSet;
 
 /// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
@@ -9,6 +10,7 @@ pub const DEFAULT_TILE: usize = 64;
 
 /// How pairs are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Update {
     /// One block after the other, each with the current gradient.
     #[default]
@@ -24,6 +26,7 @@ pub enum Update {
 /// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method, see
 /// [`hyperbolic`](crate::hyperbolic)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
     /// Rows, as in the papers.
     #[default]
@@ -36,7 +39,14 @@ pub enum Side {
     Both,
 }
 
-/// Options of a solve.
+/// Options of a solve: [`Options::default`], changed by the `with_*` methods.
+///
+/// ```
+/// use orthobcd::{Options, Side};
+///
+/// let options = Options::default().with_side(Side::Both).with_max_time(1.0);
+/// assert_eq!((options.side, options.max_time), (Side::Both, Some(1.0)));
+/// ```
 ///
 /// | field | default | meaning |
 /// |---|---|---|
@@ -45,7 +55,7 @@ pub enum Side {
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
-/// | `alpha` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
+/// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
 /// | `side` | rows | what moves |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
@@ -58,6 +68,8 @@ pub enum Side {
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Options {
     /// Which rows come next.
     pub working_set: WorkingSet,
@@ -71,7 +83,7 @@ pub struct Options {
     pub curvature: Curvature,
     /// Proximal weight, relative to [`Smooth::spread`]: every accepted move lowers F by at least
     /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
-    pub alpha: f64,
+    pub proximal: f64,
     /// Pairs that a greedy rule scores before it chooses.
     pub scored_pairs: Option<usize>,
     /// What moves.
@@ -107,7 +119,7 @@ impl Default for Options {
             tile: DEFAULT_TILE,
             update: Update::default(),
             curvature: Curvature::default(),
-            alpha: 1e-5,
+            proximal: 1e-5,
             scored_pairs: None,
             side: Side::Rows,
             rapidity_bound: None,
@@ -122,6 +134,26 @@ impl Default for Options {
         }
     }
 }
+
+setters!(Options {
+    with_working_set(working_set: WorkingSet);
+    with_block_size(block_size: usize);
+    with_tile(tile: usize);
+    with_update(update: Update);
+    with_curvature(curvature: Curvature);
+    with_proximal(proximal: f64);
+    with_scored_pairs(scored_pairs: impl Into<Option<usize>>);
+    with_side(side: Side);
+    with_rapidity_bound(rapidity_bound: impl Into<Option<f64>>);
+    with_adaptive(adaptive: bool);
+    with_verify(verify: bool);
+    with_max_time(max_time: impl Into<Option<f64>>);
+    with_max_sweeps(max_sweeps: impl Into<Option<u64>>);
+    with_max_work(max_work: impl Into<Option<u64>>);
+    with_tol(tol: f64);
+    with_target(target: impl Into<Option<f64>>);
+    with_seed(seed: u64);
+});
 
 impl Options {
     /// Checks the values against a problem with n rows.
@@ -139,7 +171,7 @@ impl Options {
                 ))
             }
         };
-        nonnegative("alpha", self.alpha)?;
+        nonnegative("proximal", self.proximal)?;
         nonnegative("tol", self.tol)?;
         if let Some(seconds) = self.max_time {
             nonnegative("max_time", seconds)?;

@@ -6,6 +6,7 @@ use crate::pair::Recession;
 
 /// Why a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Status {
     /// No pair is left that lowers F by more than the tolerance, `tol` times the
@@ -30,6 +31,7 @@ pub enum Status {
 
 /// A row of the history.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record {
     /// Seconds since the start.
     pub seconds: f64,
@@ -43,6 +45,8 @@ pub struct Record {
 
 /// What a solve returns: always the best feasible point.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Solution {
     /// X.
     pub x: Array2<f64>,

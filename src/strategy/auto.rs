@@ -33,7 +33,6 @@ pub fn minimize_auto<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<AutoSolution> {
     let started = Instant::now();
-    problem.check()?;
     let form = problem.quadratic()?;
     auto.options.check(form.order())?;
     let mixed = !problem.signature.is_definite();

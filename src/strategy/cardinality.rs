@@ -96,7 +96,6 @@ pub fn minimize_at_count(
     monitor: &mut dyn Monitor,
 ) -> Result<Option<Solution>> {
     let started = Instant::now();
-    problem.check()?;
     let form = problem.quadratic()?;
     let (n, r) = (form.order(), problem.components);
     options.check(n)?;

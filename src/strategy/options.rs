@@ -1,10 +1,12 @@
 //! What the default solver is asked, and what it answers.
 
 use crate::error::{Error, Result};
+use crate::options::setters;
 use crate::solver::{Options, Solution};
 
 /// How a start comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Strategy {
     /// The start that was given.
@@ -78,6 +80,8 @@ impl std::str::FromStr for Strategy {
 /// `options` are those of the pair sweeps; its time limit, sweep limit (for all descents together),
 /// target and seed hold for the whole solve.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Auto {
     /// Number of starts; by default every strategy that fits the problem, as often as the time
     /// limit has room for.
@@ -88,8 +92,16 @@ pub struct Auto {
     pub options: Options,
 }
 
+setters!(Auto {
+    with_starts(starts: impl Into<Option<usize>>);
+    with_strategies(strategies: impl Into<Option<Vec<Strategy>>>);
+    with_options(options: Options);
+});
+
 /// One start and what it reached.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StartReport {
     /// How it came about; perturbations have a name of their own.
     pub strategy: String,
@@ -101,6 +113,8 @@ pub struct StartReport {
 
 /// What [`minimize_auto`] returns.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct AutoSolution {
     /// The best point.
     pub solution: Solution,

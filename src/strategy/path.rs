@@ -27,6 +27,8 @@ const STAGE_TOLERANCE: f64 = 1e-5;
 
 /// One stage of a path.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct PathPoint {
     /// λ of the stage; for entrywise weights, the multiple of them.
     pub lambda: f64,
@@ -45,6 +47,8 @@ pub struct PathPoint {
 
 /// The final point and the path to it.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct PathSolution {
     /// The point for the problem's own λ.
     pub solution: Solution,
@@ -143,7 +147,6 @@ pub fn follow_path<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<PathSolution> {
     let started = Instant::now();
-    problem.check()?;
     let form = problem.quadratic()?;
     options.check(form.order())?;
     if !(ratio > 0.0 && ratio < 1.0) {
@@ -312,7 +315,7 @@ pub fn follow_path<P: Penalty>(
             // proximal weight that needs no bound of the spectrum.
             let options = Options {
                 max_sweeps: Some(0),
-                alpha: 0.0,
+                proximal: 0.0,
                 ..options.clone()
             };
             minimize(problem, x, &options, threads, &mut crate::Unwatched)?

@@ -22,6 +22,7 @@ use crate::tournament;
 
 /// A rule for choosing rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum WorkingSet {
     /// Uniformly random rows.
     Random,

@@ -36,7 +36,7 @@ fn is_solved_like_the_same_stored() {
     let solve = |smooth: &dyn QuadraticForm| {
         let (penalty, signature) = (&L1::new(0.05), &Signature::stiefel(n));
         #[rustfmt::skip]
-        let problem = Problem { smooth, penalty, signature, components };
+        let problem = Problem::new(smooth, penalty, signature, components).unwrap();
         let x0 = start::random(n, components, 1);
         minimize(&problem, x0, &Options::default(), &threads, &mut Unwatched).unwrap()
     };
