@@ -64,7 +64,9 @@ pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, MIXED_REPAIR_THRESHOLD, Monitor,
     Options, Record, Side, Solution, Status, Unwatched, Update, minimize,
 };
-pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
+pub use strategy::{
+    Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto,
+};
 pub use threads::Threads;
 pub use working_set::WorkingSet;
 

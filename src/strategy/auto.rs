@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::oracle::Oracle;
-use super::path::{follow_path, strength, top_diagonal};
+use super::path::{Stages, follow_path, strength, top_diagonal};
 use super::spectral::spectral;
 use super::{escape, forward, mixed, partition, smoothed, splitting, supports, workers};
 use crate::budget::{Clock, Pace, Task};
@@ -624,8 +624,11 @@ impl<P: Penalty> Shared<'_, P> {
         follow_path(
             self.problem,
             x0,
-            stages,
-            RATIO,
+            &Stages {
+                lams: stages,
+                ratio: RATIO,
+                ..Stages::default()
+            },
             &options,
             &Threads::serial(),
             &mut Watch(self.clock),

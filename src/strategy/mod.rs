@@ -44,4 +44,4 @@ mod workers;
 pub use crate::manifold::varimax;
 pub use auto::{Auto, AutoSolution, StartReport, Strategy, minimize_auto};
 pub use cardinality::minimize_at_count;
-pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};
+pub use path::{PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal};
