@@ -7,7 +7,7 @@
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make docs                         the documentation site in out/site, every warning an error
 #   make bench                        criterion benchmarks of the kernels
-#   make bench-quick [DATA=dir]       every method and competitor once (OUT=out/bench)
+#   make bench-quick [DATA=what]      every method and competitor once (OUT=out/bench)
 #   make comparison DATA=dir          docs/comparison.md: the quick and the paper suite (about 40 minutes)
 #   make sdist                        build the source distribution, build and import it elsewhere
 
@@ -26,6 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 WHEELS := $(CARGO_TARGET_DIR)/wheels
+BENCHMARKS := benchmarks/pyproject.toml $(shell find benchmarks -name '*.py' -o -name '*.csv')
 DEV := .venv
 TEST := .venv-test
 DOCS := .venv-docs
@@ -52,7 +53,7 @@ wheel: $(WHEELS)/.built
 
 $(DEV)/.demo: $(WHEELS)/.built
 	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
-	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[demo]"
+	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[cli]"
 	touch $@
 
 demo: $(DEV)/.demo
@@ -60,12 +61,12 @@ demo: $(DEV)/.demo
 
 # The comparison -------------------------------------------------------------------------------
 
-$(DEV)/.bench: $(WHEELS)/.built
-	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
-	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[bench]"
+$(DEV)/.bench: $(DEV)/.demo $(BENCHMARKS)
+	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps ./benchmarks
+	$(DEV)/bin/pip install --quiet ./benchmarks
 	touch $@
 
-BENCH := $(DEV)/bin/python -P -m orthobcd bench --jobs 2 $(if $(DATA),--data "$(DATA)")
+BENCH := $(DEV)/bin/orthobcd-bench --jobs 2 $(if $(DATA),--data "$(DATA)")
 
 bench-quick: OUT = out/bench
 bench-quick: $(DEV)/.bench
@@ -88,10 +89,11 @@ test-rust:
 	$(CARGO) run --release --locked --quiet --example sparse_pca
 
 # The wheel, not the source tree: the environment is made afresh and the tests import from it.
-$(TEST)/.ready: $(WHEELS)/.built
+$(TEST)/.ready: $(WHEELS)/.built $(BENCHMARKS)
 	rm -rf $(TEST)
 	$(PYTHON) -m venv $(TEST)
-	$(TEST)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[test]"
+	$(TEST)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(TEST)/bin/pip install --quiet --group test "$$(echo $(WHEELS)/*.whl)[cli]" ./benchmarks
 	touch $@
 
 test-python: $(TEST)/.ready
@@ -129,8 +131,8 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
 lint-python: $(TEST)/.ready
-	$(TEST)/bin/ruff check python tests docs
-	$(TEST)/bin/ruff format --check python tests docs
+	$(TEST)/bin/ruff check python tests benchmarks docs
+	$(TEST)/bin/ruff format --check python tests benchmarks docs
 	$(TEST)/bin/mypy --strict
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
 
@@ -138,8 +140,8 @@ lint-python: $(TEST)/.ready
 $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/pip install --quiet $$($(DOCS)/bin/python -c 'import re; \
-	    print(*re.findall(r"\"([^\"]+)\"", re.search(r"^docs = \[(.*?)^\]", open("pyproject.toml").read(), re.M | re.S)[1]))')
+	$(DOCS)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(DOCS)/bin/pip install --quiet --group docs
 	touch $@
 
 docs: $(DOCS)/.ready

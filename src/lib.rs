@@ -97,7 +97,9 @@ pub use solver::{
     Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, minimize,
     minimize_by,
 };
-pub use strategy::{Auto, AutoSolution, PathPoint, PathSolution, follow_path, minimize_auto};
+pub use strategy::{
+    Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto,
+};
 pub use threads::Threads;
 pub use working_set::WorkingSet;
 

@@ -6,8 +6,8 @@ use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::strategy::minimize_at_count;
 use orthobcd::{
-    Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Status, Threads,
-    Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
+    Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Stages, Status,
+    Threads, Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -218,8 +218,7 @@ fn path_falls_to_the_problems_own_lambda() {
     let answer = follow_path(
         &problem,
         None,
-        None,
-        0.6,
+        &Stages::default(),
         &options,
         &threads,
         &mut Unwatched,
@@ -236,21 +235,26 @@ fn path_falls_to_the_problems_own_lambda() {
     let up = follow_path(
         &problem,
         None,
-        Some(&[0.01, 0.1, 0.5]),
-        0.6,
+        &Stages {
+            lams: Some(&[0.01, 0.1, 0.5]),
+            ..Stages::default()
+        },
         &options,
         &threads,
         &mut Unwatched,
     )
     .unwrap();
     assert!(up.path[0].nonzeros >= up.path[2].nonzeros);
-    for (stages, ratio) in [(Some(&[][..]), 0.6), (Some(&[-1.0][..]), 0.6), (None, 1.0)] {
+    for (lams, ratio) in [(Some(&[][..]), 0.6), (Some(&[-1.0][..]), 0.6), (None, 1.0)] {
         assert!(
             follow_path(
                 &problem,
                 None,
-                stages,
-                ratio,
+                &Stages {
+                    lams,
+                    ratio,
+                    ..Stages::default()
+                },
                 &options,
                 &threads,
                 &mut Unwatched
@@ -263,8 +267,7 @@ fn path_falls_to_the_problems_own_lambda() {
         follow_path(
             &smooth_problem,
             None,
-            None,
-            0.6,
+            &Stages::default(),
             &options,
             &threads,
             &mut Unwatched
@@ -371,7 +374,15 @@ fn what_is_not_quadratic_is_not_searched_or_certified() {
         minimize_at_count(&counted, x0.view(), 4, &options, &mut Unwatched).err(),
         certify(&problem, x0.view(), &serial).err(),
         minimize_auto(&problem, None, &Auto::default(), &serial, &mut Unwatched).err(),
-        follow_path(&problem, None, None, 0.5, &options, &serial, &mut Unwatched).err(),
+        follow_path(
+            &problem,
+            None,
+            &Stages::default(),
+            &options,
+            &serial,
+            &mut Unwatched,
+        )
+        .err(),
     ];
     for refusal in refusals {
         let message = refusal.expect("refused").to_string();

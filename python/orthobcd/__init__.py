@@ -7,49 +7,43 @@ the objective never rises.
 
 from typing import TYPE_CHECKING, Any
 
-from ._certify import BasisFactorization, Certificate, basis_factorization, certify
 from ._core import __version__
-from ._regularization import RegularizationPath, alpha_max, regularization_path
-from ._solve import Progress, minimize_at_count, solve
-from .finite_sums import LogisticLoss
-from .hyperbolic import hyperbolic_cs, random_j_orthogonal
-from .hyperbolic_problems import (
+from .certificate import BasisFactorization, Certificate, basis_factorization, certify
+from .hyperbolic import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
+    HyperbolicStructuralProbeProblem,
     JOrthogonalProblem,
     WellPosedness,
+    hyperbolic_cs,
+    random_j_orthogonal,
     well_posedness,
 )
-from .jobcd import JOBCD
-from .problems import (
-    L0,
-    L1,
-    GramQuadratic,
-    NonNegative,
-    NonnegativePCAProblem,
-    NoPenalty,
-    Quadratic,
-    SparsePCAProblem,
-    StiefelProblem,
-)
+from .io import TripleFiles, load_triples
+from .kg import Ranking, UltraE, dense_core
+from .objectives import GramQuadratic, LogisticLoss, Quadratic
+from .penalties import L0, L1, NonNegative, NoPenalty
+from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
+from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, StartReport, Status
-from .solvers import OBCD, Auto, Path
-from .structural_probe import HyperbolicStructuralProbeProblem
-from .triples import TripleFiles, dense_core, load_triples
-from .ultra_e import Ranking, UltraE
+from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation
+from .solving import Progress, minimize_at_count, solve
 
 if TYPE_CHECKING:
-    from .estimators import NonnegativePCA as NonnegativePCA
-    from .estimators import SparsePCA as SparsePCA
+    from . import plot as plot
+    from .sklearn import NonnegativePCA as NonnegativePCA
+    from .sklearn import SparsePCA as SparsePCA
 
 __all__ = [
     "JOBCD",
     "L0",
     "L1",
     "OBCD",
+    "VRJOBCD",
     "Auto",
     "BasisFactorization",
     "Certificate",
+    "Continuation",
     "GramQuadratic",
     "HyperbolicEigenvalueProblem",
     "HyperbolicPCAProblem",
@@ -59,8 +53,8 @@ __all__ = [
     "NoPenalty",
     "NonNegative",
     "NonnegativePCAProblem",
-    "Path",
     "PathPoint",
+    "Problem",
     "Progress",
     "Quadratic",
     "Ranking",
@@ -74,11 +68,11 @@ __all__ = [
     "UltraE",
     "WellPosedness",
     "__version__",
-    "alpha_max",
     "basis_factorization",
     "certify",
     "dense_core",
     "hyperbolic_cs",
+    "lam_max",
     "load_triples",
     "minimize_at_count",
     "random_j_orthogonal",
@@ -87,8 +81,8 @@ __all__ = [
     "well_posedness",
 ]
 
-LAZY = {"NonnegativePCA": "estimators", "SparsePCA": "estimators"}
-"""What needs more than NumPy is imported when it is first used."""
+LAZY = {"NonnegativePCA": "sklearn", "SparsePCA": "sklearn", "plot": "plot"}
+"""What needs more than NumPy, by the extra it needs, is imported when it is first used."""
 
 
 def __getattr__(name: str) -> Any:
@@ -96,7 +90,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f".{LAZY[name]}", __name__), name)
+    module = import_module(f".{LAZY[name]}", __name__)
+    return module if name == LAZY[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -1,14 +1,14 @@
 """The compiled core. Private: use the functions and classes of `orthobcd`."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .jobcd import JOBCD
-from .problems import Penalty, Smooth
-from .solvers import OBCD
+from ._internal.run import Run
+from .kg.model import Model
+from .problems import Problem
+from .solvers import JOBCD, OBCD, VRJOBCD, Auto
 
 __all__ = [
     "COEFFICIENTS",
@@ -26,12 +26,13 @@ __all__ = [
     "inner_rows",
     "instructions",
     "inverse_double_projection",
+    "largest_lam",
     "random_j_orthogonal",
     "solve_at_count",
     "solve_auto",
+    "solve_continuation",
     "solve_finite_sum",
     "solve_j_orthogonal",
-    "solve_path",
     "solve_stiefel",
     "start_point",
     "ultra_e_epoch",
@@ -49,88 +50,70 @@ COEFFICIENTS: tuple[float, float]
 DATA: tuple[float, float]
 
 _Matrix: TypeAlias = NDArray[np.float64]
-_Limits: TypeAlias = tuple[float | None, int | None, float | None, float | None, int | None]
-_Callback: TypeAlias = Callable[[float, float, float, int, _Matrix], bool]
+_Callback: TypeAlias = Any
 _Returned: TypeAlias = tuple[dict[str, Any], BaseException | None]
 
+class _Stages(Protocol):
+    """What is read of a continuation."""
+
+    @property
+    def lams(self) -> Any: ...
+    @property
+    def ratio(self) -> float: ...
+    @property
+    def solver(self) -> OBCD: ...
+    @property
+    def stage_tol(self) -> float: ...
+    @property
+    def n_nonzero(self) -> int | None: ...
+
 def solve_stiefel(
-    smooth: Smooth,
-    penalty: Penalty,
-    n_components: int,
-    x0: str | _Matrix | None,
+    problem: Problem,
+    x0: str | _Matrix,
     project_x0: bool,
     solver: OBCD,
-    limits: _Limits,
-    seed: int,
-    n_threads: int | None,
+    run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_auto(
-    smooth: Smooth,
-    penalty: Penalty,
-    signature: NDArray[np.int8] | None,
-    n_components: int,
+    problem: Problem,
     x0: str | _Matrix | None,
     project_x0: bool,
-    n_starts: int | None,
-    strategies: list[str] | None,
-    limits: _Limits,
-    seed: int,
-    n_threads: int | None,
+    solver: Auto,
+    run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_at_count(
-    smooth: Smooth,
-    lam: float,
-    n_components: int,
+    problem: Problem,
     x0: _Matrix,
     n_nonzero: int,
-    limits: _Limits,
-    seed: int,
+    run: Run,
     callback: _Callback | None,
 ) -> _Returned | None: ...
-def solve_path(
-    smooth: Smooth,
-    penalty: Penalty,
-    n_components: int,
+def solve_continuation(
+    problem: Problem,
     x0: str | _Matrix | None,
     project_x0: bool,
-    lams: list[float] | None,
-    ratio: float,
-    solver: OBCD,
-    limits: _Limits,
-    seed: int,
-    n_threads: int | None,
+    solver: _Stages,
+    run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
-def certify(
-    smooth: Smooth,
-    penalty: Penalty,
-    signature: NDArray[np.int8] | None,
-    n_components: int,
-    x: _Matrix,
-    n_threads: int | None,
-) -> dict[str, Any]: ...
+def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
+def certify(problem: Problem, x: _Matrix, n_threads: int | None) -> dict[str, Any]: ...
 def solve_j_orthogonal(
-    smooth: Any,
-    penalty: Penalty,
-    signature: NDArray[np.int8],
+    problem: Problem,
     x0: _Matrix,
     solver: JOBCD,
-    limits: _Limits,
-    seed: int,
-    n_threads: int | None,
+    run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_finite_sum(
     sum: Any,
-    penalty: Penalty,
+    penalty: Any,
     signature: NDArray[np.int8],
     x0: _Matrix,
-    options: Any,
-    limits: _Limits,
-    seed: int,
-    n_threads: int | None,
+    solver: VRJOBCD,
+    run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
 def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) -> _Matrix: ...
@@ -139,32 +122,28 @@ def hyperbolic_cs(
 ) -> tuple[_Matrix, _Matrix, _Matrix, _Matrix, _Matrix, _Matrix]: ...
 def basis_factorization(d: _Matrix) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def start_point(
-    smooth: Smooth,
-    n_components: int,
-    x0: str | NDArray[np.float64],
-    nonnegative: bool,
+    problem: Problem,
+    x0: str | _Matrix,
     project_x0: bool,
-    seed: int,
-    n_threads: int | None,
-) -> NDArray[np.float64]: ...
+    run: Run,
+) -> _Matrix: ...
 
 _Vector: TypeAlias = NDArray[np.float64]
 _Signs: TypeAlias = NDArray[np.int8]
 _Triples: TypeAlias = NDArray[np.int64]
 _State: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-_Model: TypeAlias = tuple[float, int, int, float, str, float, int, float, int]
 
 def inner_rows(x: _Matrix, y: _Matrix, signature: _Signs) -> _Vector: ...
 def inner_pairs(x: _Matrix, y: _Matrix, signature: _Signs) -> _Matrix: ...
-def double_projection(x: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+def double_projection(x: _Matrix, signature: _Signs, radius: float) -> _Matrix: ...
 def double_projection_gradient(
-    x: _Matrix, cotangent: _Matrix, signature: _Signs, alpha: float
+    x: _Matrix, cotangent: _Matrix, signature: _Signs, radius: float
 ) -> _Matrix: ...
-def inverse_double_projection(y: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+def inverse_double_projection(y: _Matrix, signature: _Signs, radius: float) -> _Matrix: ...
 def distance_gradient(
-    x: _Matrix, y: _Matrix, signature: _Signs, alpha: float
+    x: _Matrix, y: _Matrix, signature: _Signs, radius: float
 ) -> tuple[_Vector, _Matrix, _Matrix]: ...
-def distance_pairs(x: _Matrix, y: _Matrix, signature: _Signs, alpha: float) -> _Matrix: ...
+def distance_pairs(x: _Matrix, y: _Matrix, signature: _Signs, radius: float) -> _Matrix: ...
 
 @final
 class StructuralProbe:
@@ -173,7 +152,7 @@ class StructuralProbe:
         d: _Matrix,
         targets: _Matrix | None,
         signature: _Signs,
-        alpha: float,
+        radius: float,
         literal: bool,
         scale: float,
         n_threads: int | None = None,
@@ -183,13 +162,13 @@ class StructuralProbe:
     def with_scale(self, scale: float) -> StructuralProbe: ...
 
 def ultra_e_init(
-    n_entities: int, n_relations: int, signature: _Signs, options: _Model, scale: float
+    n_entities: int, n_relations: int, signature: _Signs, options: Model, scale: float
 ) -> _State: ...
 def ultra_e_epoch(
     state: _State,
     triples: _Triples,
     signature: _Signs,
-    options: _Model,
+    options: Model,
     epoch: int,
     n_threads: int | None,
 ) -> tuple[_State, float | None, Exception | None]: ...
@@ -198,16 +177,16 @@ def ultra_e_gradient(
     triples: _Triples,
     negatives: list[int],
     signature: _Signs,
-    options: _Model,
+    options: Model,
 ) -> tuple[float, _Matrix, _Matrix, NDArray[np.float64]]: ...
 def ultra_e_scores(
-    state: _State, triples: _Triples, signature: _Signs, options: _Model, n_threads: int | None
+    state: _State, triples: _Triples, signature: _Signs, options: Model, n_threads: int | None
 ) -> _Vector: ...
 def ultra_e_ranks(
     state: _State,
     triples: _Triples,
     known: _Triples,
     signature: _Signs,
-    options: _Model,
+    options: Model,
     n_threads: int | None,
 ) -> _Matrix: ...

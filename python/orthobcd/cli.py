@@ -1,8 +1,8 @@
 """The command line ``orthobcd``, the same as ``python -m orthobcd``.
 
-Exit codes: 0 when it did what was asked; 1 when something unexpected went wrong, or a part of a
-bench failed; 2 for a wrong argument or a file that cannot be read or written; 130 after Ctrl-C, the
-best components so far being written all the same.
+Exit codes: 0 when it did what was asked; 1 when something unexpected went wrong; 2 for a wrong
+argument or a file that cannot be read or written; 130 after Ctrl-C, the best components so far
+being written all the same.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from ._writing import replacing, write_text
-from .files import KINDS, FileNote, UnreadableFile, read_matrix, write_components
+from ._internal.writing import replacing, write_text
+from .io import KINDS, FileNote, UnreadableFile, read_matrix, write_components
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 EPILOG = """\
 exit codes:
   0    done
-  1    something unexpected went wrong (--debug shows where), or a part of a bench failed
+  1    something unexpected went wrong (--debug shows where)
   2    a wrong argument, or a file that cannot be read or written
   130  interrupted by Ctrl-C; the best components so far are written all the same
 """
@@ -38,12 +38,16 @@ examples:
   orthobcd nonneg-pca images.npy -r 10 --image-shape 28x28 --plot parts.png
   orthobcd hyperbolic data.npz --positive 8 --report report.json
   orthobcd certify genes.csv components.csv --lam 12.5
-  orthobcd bench --list
   orthobcd demo
 
 "orthobcd COMMAND --help" tells more about a command.
 
 """
+
+BENCH = (
+    "orthobcd bench is a package of its own, orthobcd-bench, in the folder benchmarks of the "
+    "sources: pip install ./benchmarks, then orthobcd-bench"
+)
 
 SPARSE_EXAMPLES = """\
 examples:
@@ -94,11 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    # These two have options of their own.
     if arguments[:1] == ["bench"]:
-        from .bench import run
-
-        return run(arguments[1:])
+        print(BENCH, file=sys.stderr)
+        return WRONG
     if arguments[:1] == ["demo"]:
         from .demo import main as demo
 
@@ -117,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ImportError as error:
         if options.debug:
             raise
-        print(f"error: this needs {error.name}, which is not installed", file=sys.stderr)
+        print(f"error: {_one_line(error)}", file=sys.stderr)
         return WRONG
     except Exception as error:
         if options.debug:
@@ -168,36 +170,22 @@ def parser() -> argparse.ArgumentParser:
     sparse.add_argument("--penalty", choices=("l0", "l1"), default="l0", help="default l0")
     size = sparse.add_mutually_exclusive_group()
     size.add_argument(
-        "--alpha",
-        type=_nonnegative,
-        default=0.1,
-        help="weight of the penalty, in units of the weight that leaves one feature per component "
-        "(default 0.1)",
-    )
-    size.add_argument(
-        "--absolute-alpha", type=_nonnegative, metavar="LAMBDA", help="the weight itself"
+        "--alpha", type=_nonnegative, default=0.1, help="weight of the penalty (default 0.1)"
     )
     size.add_argument(
         "--n-nonzero", type=_positive, metavar="K", help="nonzero loadings in all, instead"
+    )
+    sparse.add_argument(
+        "--alpha-scale",
+        choices=("relative", "absolute"),
+        default="relative",
+        help="relative: in units of the weight that leaves one feature per component (default)",
     )
     nonnegative = command(
         "nonneg-pca", _nonneg, "orthonormal nonnegative components", NONNEGATIVE_EXAMPLES
     )
     for one in (sparse, nonnegative):
-        one.add_argument(
-            "-r", "--n-components", type=_positive, metavar="R", help="default min(10, what fits)"
-        )
-        one.add_argument(
-            "--no-center", action="store_true", help="do not subtract the means of the features"
-        )
-        one.add_argument(
-            "--scale", action="store_true", help="divide features by their standard deviation"
-        )
-        _add_common(one)
-        one.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the components")
-        one.add_argument(
-            "--image-shape", type=_shape, metavar="HxW", help="draw images of this size"
-        )
+        _add_estimator(one)
     hyperbolic = command(
         "hyperbolic",
         _hyperbolic,
@@ -212,6 +200,8 @@ def parser() -> argparse.ArgumentParser:
         "--signature", type=Path, metavar="FILE.npy", help="array of +1 and -1, one per feature"
     )
     hyperbolic.add_argument("--ridge", type=_nonnegative, default=0.0, help="default 0")
+    hyperbolic.add_argument("--seed", type=int, default=0, help="default 0")
+    hyperbolic.add_argument("--n-threads", type=_positive, help="default: all cores")
     _add_common(hyperbolic)
     certify = command("certify", _certify, "what can be proved about components", CERTIFY_EXAMPLES)
     certify.add_argument(
@@ -221,20 +211,46 @@ def parser() -> argparse.ArgumentParser:
         "--penalty", choices=("l0", "l1", "nonnegative", "none"), default="l0", help="default l0"
     )
     certify.add_argument("--lam", type=_nonnegative, default=0.0, help="its weight (default 0)")
-    certify.add_argument("--no-center", action="store_true", help="the means were not subtracted")
-    certify.add_argument("--scale", action="store_true", help="features were scaled")
+    _add_preparation(certify)
     for name, summary in (
-        ("bench", "the papers' comparisons, against every competitor"),
+        ("bench", "where the comparison with other methods is"),
         ("demo", "sparse and nonnegative PCA beside PCA-then-threshold"),
     ):
         commands.add_parser(name, help=summary, add_help=False)
     return top
 
 
+def _add_estimator(one: argparse.ArgumentParser) -> None:
+    """Options named as the parameters of the estimators."""
+    one.add_argument(
+        "-r",
+        "--n-components",
+        type=_positive,
+        metavar="R",
+        help="default min(10, samples, features)",
+    )
+    _add_preparation(one)
+    one.add_argument("--random-state", type=int, default=0, help="seed (default 0)")
+    one.add_argument("--n-jobs", type=int, default=-1, help="threads; -1: all cores (default)")
+    _add_common(one)
+    one.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the components")
+    one.add_argument("--image-shape", type=_shape, metavar="HxW", help="draw images of this size")
+
+
+def _add_preparation(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--center",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="subtract the means of the features",
+    )
+    one.add_argument(
+        "--scale", action="store_true", help="divide features by their standard deviation"
+    )
+
+
 def _add_common(one: argparse.ArgumentParser) -> None:
     one.add_argument("--max-time", type=_nonnegative, metavar="SECONDS", help="default: none")
-    one.add_argument("--seed", type=int, default=0, help="default 0")
-    one.add_argument("--threads", type=_positive, help="default: all cores")
     one.add_argument("-v", "--verbose", action="store_true", help="show a live line of progress")
     one.add_argument("--out", metavar="FILE", type=Path, help="write components, .csv or .npz")
 
@@ -265,19 +281,18 @@ def _shape(text: str) -> tuple[int, int]:
 
 
 def _sparse(options: argparse.Namespace) -> int:
-    from .estimators import SparsePCA
+    from .sklearn import SparsePCA
 
     def make(r: int, n: int) -> Any:
         if options.n_nonzero is not None and not r <= options.n_nonzero <= n * r:
             raise WrongArgument(
                 f"--n-nonzero must be between {r} and {n * r}, got {options.n_nonzero}"
             )
-        absolute = options.absolute_alpha is not None
         return SparsePCA(
             r,
             penalty=options.penalty,
-            alpha=options.absolute_alpha if absolute else options.alpha,
-            alpha_scale="absolute" if absolute else "relative",
+            alpha=options.alpha,
+            alpha_scale=options.alpha_scale,
             n_nonzero=options.n_nonzero,
             **_shared(options),
         )
@@ -286,20 +301,14 @@ def _sparse(options: argparse.Namespace) -> int:
 
 
 def _nonneg(options: argparse.Namespace) -> int:
-    from .estimators import NonnegativePCA
+    from .sklearn import NonnegativePCA
 
     return _fit(options, lambda r, n: NonnegativePCA(r, **_shared(options)), {})
 
 
 def _shared(options: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "center": not options.no_center,
-        "scale": options.scale,
-        "max_time": options.max_time,
-        "random_state": options.seed,
-        "n_jobs": -1 if options.threads is None else options.threads,
-        "verbose": options.verbose,
-    }
+    names = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose")
+    return {name: getattr(options, name) for name in names}
 
 
 def _fit(
@@ -308,7 +317,9 @@ def _fit(
     _check_outputs(options)
     data, names = _read(options.data)
     m, n = data.shape
-    r = min(10, m, n) if options.n_components is None else options.n_components
+    from .sklearn.base import default_components
+
+    r = default_components(m, n) if options.n_components is None else options.n_components
     if r > n:
         raise WrongArgument(f"--n-components must be at most {n}, got {r}")
     shape = options.image_shape
@@ -335,7 +346,7 @@ def _fit(
         "status": status,
         "notes": notes,
         "seconds": seconds,
-        "seed": options.seed,
+        "random_state": options.random_state,
     }
     print(f"{options.data}: {m} samples, {n} features")
     _print_components(V, pca.explained_variance_ratio_, names)
@@ -348,17 +359,20 @@ def _fit(
         print(f"note: {note}")
     _write(options, V, names, report, (m, n))
     if options.plot is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from . import plot
-
-        axes = plot.components(V, feature_names=names or None, image_shape=shape)
-        figure = np.ravel(axes)[0].figure
-        with replacing(options.plot) as part:
-            figure.savefig(part, dpi=150)
-        print(f"wrote {options.plot}")
+        _draw(options, V, names)
     return INTERRUPTED if status == "interrupted" else OK
+
+
+def _draw(options: argparse.Namespace, V: Any, names: list[str]) -> None:
+    from ._internal.extras import need
+
+    need("plot", "matplotlib").use("Agg")
+    from . import plot
+
+    axes = plot.components(V, feature_names=names or None, image_shape=options.image_shape)
+    with replacing(options.plot) as part:
+        np.ravel(axes)[0].figure.savefig(part, dpi=150)
+    print(f"wrote {options.plot}")
 
 
 def _print_components(V: Any, ratios: Any, names: list[str]) -> None:
@@ -392,7 +406,7 @@ def _hyperbolic(options: argparse.Namespace) -> int:
             problem,
             max_time=options.max_time,
             seed=options.seed,
-            n_threads=options.threads,
+            n_threads=options.n_threads,
             verbose=options.verbose,
         )
     except (ValueError, TypeError) as error:
@@ -430,9 +444,9 @@ def _certify(options: argparse.Namespace) -> int:
         raise WrongArgument(
             f"{options.components}: has {x.shape[0]} features, {options.data} has {n}"
         )
-    center = not options.no_center
+    center = options.center
     if options.scale:
-        from .estimators import prepared
+        from .sklearn.base import prepared
 
         moments, _ = prepared(data, center, True)
         data, center = moments.data, moments.pending

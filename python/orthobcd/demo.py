@@ -29,17 +29,18 @@ import numpy as np
 from . import (
     L0,
     NonnegativePCAProblem,
+    PathPoint,
     Result,
     SparsePCAProblem,
     minimize_at_count,
     regularization_path,
     solve,
 )
-from ._checks import FloatArray
-from ._moments import Moments
-from ._writing import replacing, write_text
-from .baselines.geometry import polar
-from .files import KINDS, UnreadableFile, read_matrix
+from ._internal.checks import FloatArray
+from ._internal.moments import Moments
+from ._internal.writing import replacing, write_text
+from .io import KINDS, UnreadableFile, read_matrix
+from .regularization import PenaltyName
 
 SECONDS = 12.0
 """Time limit of a whole path of solves."""
@@ -105,6 +106,12 @@ def keep_largest(x: FloatArray, count: int) -> FloatArray:
     return np.asarray(out / np.linalg.norm(out, axis=0))
 
 
+def polar(x: FloatArray) -> FloatArray:
+    """The nearest matrix with orthonormal columns."""
+    u, _, vt = np.linalg.svd(x, full_matrices=False)
+    return np.asarray(u @ vt)
+
+
 def ordered(x: FloatArray, variance: Variance) -> FloatArray:
     """Components by decreasing variance, the larger half of each positive."""
     order = np.argsort(-np.sum(variance.scores(x) ** 2, axis=0), kind="stable")
@@ -139,7 +146,7 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
     axes = variance.principal(r)
     add("PCA", axes, half(axes), time.perf_counter() - start)
     targets = [max(r, round(share * n * r)) for share in SHARES]
-    for ours, lam, elapsed in path(data, r, "l0", targets, seconds):
+    for ours, lam, elapsed in points_of(data, r, "l0", targets, seconds):
         add(f"OBCD l0, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
         start = time.perf_counter()
         thin = keep_largest(axes, ours.n_nonzero)
@@ -148,7 +155,7 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
         ortho = polar(thin)
         elapsed = time.perf_counter() - start
         add("  threshold + ortho", ortho, half(ortho) + lam * np.count_nonzero(ortho), elapsed)
-    for ours, lam, elapsed in path(data, r, "l1", targets[1:2], seconds):
+    for ours, lam, elapsed in points_of(data, r, "l1", targets[1:2], seconds):
         add(f"OBCD l1, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
     start = time.perf_counter()
     # Without a time limit: the same components however fast or busy the machine is.
@@ -157,9 +164,9 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
     return rows
 
 
-def path(
-    data: Any, r: int, penalty: str, targets: Sequence[int], seconds: float
-) -> list[tuple[Result, float, float]]:
+def points_of(
+    data: Any, r: int, penalty: PenaltyName, targets: Sequence[int], seconds: float
+) -> list[tuple[Result | PathPoint, float, float]]:
     """For every target the point of a regularisation path with the nearest number of nonzeros.
 
     For ℓ0 it is then brought to exactly that number, if that succeeds.
@@ -171,10 +178,12 @@ def path(
         data, r, penalty, n_nonzero=targets[-1], center=True, max_time=0.5 * seconds, tol=1e-8
     )
     begun = time.perf_counter() - started
-    points = []
+    points: list[tuple[Result | PathPoint, float, float]] = []
     for target in dict.fromkeys(targets):
         index = followed.nearest(target)
-        point, lam = followed.results[index], float(followed.alphas[index])
+        found = followed.results[index]
+        point: Result | PathPoint = found
+        lam = found.lam
         elapsed = time.perf_counter() - started
         if penalty == "l0":
             problem = SparsePCAProblem(data, r, L0(lam), center=True)

@@ -9,13 +9,16 @@ an exact zero is grey.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from ._checks import FloatArray, as_choice, as_float_array, as_int, is_number
-from ._regularization import RegularizationPath
+from ._internal.checks import FloatArray, as_choice, as_float_array, as_int, is_number
+from ._internal.extras import need
+from .regularization import RegularizationPath
 from .result import Result
+
+__all__ = ["comparison", "components", "convergence", "feasibility", "path"]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours of lines, in order (Okabe and Ito, 2008, without the yellow)."""
@@ -29,9 +32,11 @@ SIGNS = "PuOr"
 POSITIVE, NEGATIVE, ZERO = "#5E3C99", "#E66101", "0.93"
 """Colours of bars by sign, and the background where a loading is exactly zero."""
 
-BARS, IMAGES, HEATMAP = "bars", "images", "heatmap"
-KINDS = ("auto", BARS, IMAGES, HEATMAP)
-TIMES = ("seconds", "n_iterations")
+BARS: Final = "bars"
+IMAGES: Final = "images"
+HEATMAP: Final = "heatmap"
+Kind = Literal["auto", "bars", "images", "heatmap"]
+Time = Literal["seconds", "n_iterations"]
 
 FLOOR = 1e-17
 """What is drawn for an exact zero on a logarithmic axis."""
@@ -42,9 +47,7 @@ Axes: TypeAlias = Any
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    return need("plot", "matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1]
 
 
 def _tidy(ax: Axes) -> None:
@@ -57,9 +60,7 @@ def _tidy(ax: Axes) -> None:
 def _label_time(ax: Axes, x: str) -> None:
     ax.set_xlabel("seconds" if x == "seconds" else "pairs visited")
     if x == "n_iterations":
-        from matplotlib.ticker import EngFormatter
-
-        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+        ax.xaxis.set_major_formatter(need("plot", "matplotlib.ticker").EngFormatter(sep=""))
 
 
 def _named(values: Any, kind: type) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def _lines(
 def convergence(
     results: Result | Mapping[str, Result],
     *,
-    x: str = "seconds",
+    x: Time = "seconds",
     optimum: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -124,7 +125,7 @@ def convergence(
     ValueError, TypeError
         If an argument is not valid.
     """
-    as_choice("x", x, TIMES)
+    as_choice("x", x, get_args(Time))
     named = _named(results, Result)
     best = min(float(result.history["objective"].min()) for result in named.values())
     best = best if optimum is None else float(optimum)
@@ -143,7 +144,7 @@ def convergence(
 
 
 def feasibility(
-    results: Result | Mapping[str, Result], *, x: str = "seconds", ax: Axes | None = None
+    results: Result | Mapping[str, Result], *, x: Time = "seconds", ax: Axes | None = None
 ) -> Axes:
     """``‖XᵀJX − X0ᵀJX0‖_F`` during a solve, on a logarithmic axis.
 
@@ -165,7 +166,7 @@ def feasibility(
     An exact 0 is drawn at 1e-17. The dashed line is 1e-12, which no point exceeds on the Stiefel
     manifold.
     """
-    as_choice("x", x, TIMES)
+    as_choice("x", x, get_args(Time))
     curves = {
         name: (result.history[x], np.maximum(result.history["feasibility"], FLOOR))
         for name, result in _named(results, Result).items()
@@ -229,7 +230,7 @@ def components(
     *,
     feature_names: Sequence[str] | None = None,
     image_shape: tuple[int, int] | None = None,
-    kind: str = "auto",
+    kind: Kind = "auto",
     titles: Sequence[str] | None = None,
     n_top: int = 12,
     max_columns: int = 5,
@@ -267,7 +268,7 @@ def components(
     ValueError, TypeError
         If an argument is not valid or sizes do not fit.
     """
-    as_choice("kind", kind, KINDS)
+    as_choice("kind", kind, get_args(Kind))
     n_top, max_columns = as_int("n_top", n_top, 1), as_int("max_columns", max_columns, 1)
     if feature_names is None:
         feature_names = getattr(components, "feature_names_in_", None)
@@ -306,10 +307,10 @@ def components(
 
 
 def _grid(count: int, columns: int, size: tuple[float, float]) -> Any:
-    import matplotlib.pyplot as plt
-
     rows = -(-count // columns)
-    figure = plt.figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    figure = need("plot", "matplotlib.pyplot").figure(
+        figsize=(size[0] * columns, size[1] * rows), layout="constrained"
+    )
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax in axes[count:]:
         ax.set_axis_off()

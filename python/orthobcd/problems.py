@@ -1,29 +1,18 @@
-"""Smooth objectives, penalties and problems: frozen dataclasses, checked when they are made."""
+"""Problems: ``min f(X) + h(X)`` over matrices with ``XᵀJX`` fixed; here J = I, XᵀX = I."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ._checks import (
-    FloatArray,
-    as_bool,
-    as_data,
-    as_float,
-    as_float_array,
-    as_int,
-    check_size,
-    check_sparse,
-    is_sparse,
-)
-from ._core import COEFFICIENTS, DATA
-from ._moments import Moments, column_means
+from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
+from ._internal.moments import Moments, column_means
+from .objectives import GramQuadratic, Quadratic, Smooth
+from .penalties import L0, L1, NonNegative, NoPenalty, Penalty
 
-SYMMETRY_TOLERANCE = 1e-12
-"""A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
-(rounding of a product such as ``A.T @ A``); it is then used as ``(C + Cᵀ)/2``."""
+__all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
 DENSE_COVARIANCE_LIMIT = 4096
 """`SparsePCAProblem` and `NonnegativePCAProblem` form the n × n matrix ``AᵀA`` up to this n
@@ -34,226 +23,46 @@ WIDE_DATA_RATIO = 8
 products with ``A`` are then much cheaper than one with ``AᵀA``."""
 
 
-def _symmetric(name: str, value: Any) -> FloatArray:
-    matrix = as_float_array(name, value, 2)
-    if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} must be square, got shape {matrix.shape}")
-    asymmetry = float(np.abs(matrix - matrix.T).max())
-    if asymmetry > SYMMETRY_TOLERANCE * float(np.abs(matrix).max()):
-        raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
-    return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
+@runtime_checkable
+class Problem(Protocol):
+    """What `orthobcd.solve` and `orthobcd.certify` ask of a problem.
 
-
-@dataclass(frozen=True, eq=False)
-class Quadratic:
-    """The smooth objective ``½⟨X, C X D⟩ + ⟨linear, X⟩`` with a dense symmetric C.
-
-    Parameters
+    Attributes
     ----------
-    C : array_like of shape (n, n)
-        Symmetric, of any inertia.
-    linear : array_like of shape (n, r), optional
-        Linear term; zero by default.
-    D : array_like of shape (r, r), optional
-        Symmetric; the identity by default.
+    smooth : object
+        f: `Quadratic`, `GramQuadratic`, `LogisticLoss`, or a problem that is its own objective.
+    penalty : L0, L1, NonNegative or NoPenalty
+        h.
+    signature : ndarray of int8 of shape (n,), or None
+        The diagonal of J; None is J = I with XᵀX = I, the Stiefel manifold.
+    shape : (int, int)
+        (n, r), the shape of X.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If an array has the wrong shape, is not finite, C or D is not symmetric, or the largest
-        coefficient is neither 0 nor between 1e-120 and 1e120.
-
-    Notes
-    -----
-    The curvature of a block of rows B with Z = X_B is exact: ``½ tr(C_BB E (Z D Zᵀ) Eᵀ)``
-    (OBCD paper, eq. 8 and Lemma C.1). ``C X`` is kept up to date as rows move.
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> isinstance(ob.NonnegativePCAProblem(np.eye(3), 2), ob.Problem)
+    True
     """
 
-    C: FloatArray
-    linear: FloatArray | None = None
-    D: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        C = _symmetric("C", self.C)
-        object.__setattr__(self, "C", C)
-        if self.linear is not None:
-            linear = as_float_array("linear", self.linear, 2)
-            if linear.shape[0] != C.shape[0]:
-                raise ValueError(
-                    f"linear must have as many rows as C ({C.shape[0]}), got shape {linear.shape}"
-                )
-            object.__setattr__(self, "linear", linear)
-        if self.D is not None:
-            D = _symmetric("D", self.D)
-            if self.linear is not None and D.shape[0] != self.linear.shape[1]:
-                raise ValueError(
-                    f"D must be ({self.linear.shape[1]}, {self.linear.shape[1]}) to match linear, "
-                    f"got shape {D.shape}"
-                )
-            object.__setattr__(self, "D", D)
-        self._check_size()
-
-    def _check_size(self) -> None:
-        C, linear, D = (
-            missing if array is None else float(np.abs(array).max())
-            for array, missing in ((self.C, 0.0), (self.linear, 0.0), (self.D, 1.0))
-        )
-        for name, size in (("C", C), ("linear", linear), ("D", D)):
-            check_size(name, size, (0.0, COEFFICIENTS[1]))
-        check_size("linear" if linear > C * D else "C", max(C * D, linear))
+    @property
+    def smooth(self) -> Any:
+        """The smooth part f."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows n of X."""
-        return int(self.C.shape[0])
+    def penalty(self) -> Penalty:
+        """The penalty h."""
 
     @property
-    def n_columns(self) -> int | None:
-        """Number of columns that ``linear`` or ``D`` fixes, or None."""
-        for array in (self.linear, self.D):
-            if array is not None:
-                return int(array.shape[1])
-        return None
-
-
-@dataclass(frozen=True, eq=False)
-class GramQuadratic:
-    """The smooth objective ``½·scale·‖A X‖_F²``; the n × n matrix AᵀA is never formed.
-
-    Parameters
-    ----------
-    A : ndarray or scipy.sparse matrix of shape (m, n)
-        Data. Sparse data is kept as CSC.
-    scale : float, default -1.0
-        −1 maximises the explained variance, +1 minimises the residual.
-    mean : array_like of shape (n,), optional
-        Column means to subtract without densifying: A stands for ``A − 1 meanᵀ``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If A is empty, not two-dimensional, not finite, a broken sparse matrix, or its largest
-        magnitude is neither 0 nor between 1e-50 and 1e50; or scale is not finite, or so large or
-        small that ``scale·AᵀA`` leaves 1e-120 … 1e120.
-
-    Notes
-    -----
-    ``W = A X`` (m × r) is kept up to date as rows move; a pair costs the nonzeros of its two
-    columns of A times r, whatever n is.
-    """
-
-    A: Any
-    scale: float = -1.0
-    mean: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "A", _data(self.A))
-        object.__setattr__(self, "scale", as_float("scale", self.scale))
-        size = float(np.abs(self.A.data if is_sparse(self.A) else self.A).max(initial=0.0))
-        check_size("scale", abs(self.scale) * size**2)
-        if self.mean is not None:
-            mean = as_float_array("mean", self.mean, 1)
-            if mean.shape[0] != self.A.shape[1]:
-                raise ValueError(f"mean must have {self.A.shape[1]} entries, got {mean.shape[0]}")
-            check_size("mean", float(np.abs(mean).max()), (0.0, DATA[1]))
-            object.__setattr__(self, "mean", mean)
+    def signature(self) -> Signs | None:
+        """The diagonal of J, or None for XᵀX = I."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows n of X (columns of A)."""
-        return int(self.A.shape[1])
-
-    @property
-    def n_columns(self) -> int | None:
-        """None: any number of columns is allowed."""
-        return None
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, r) of X."""
 
 
-def _data(value: Any) -> Any:
-    """A data matrix: finite float64, dense C-contiguous or canonical CSC."""
-    if not is_sparse(value):
-        return as_data("A", value)
-    if value.ndim != 2:
-        raise ValueError(f"A must have 2 dimension(s), got shape {value.shape}")
-    if 0 in value.shape:
-        raise ValueError(f"A must not be empty, got shape {value.shape}")
-    if np.dtype(value.dtype).kind not in "fiub":
-        raise TypeError(f"A must be real and numeric, got dtype {value.dtype}")
-    check_sparse("A", value)
-    matrix = value.tocsc().astype(np.float64)
-    if not matrix.has_canonical_format or matrix.indptr[-1] != matrix.data.size:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-        matrix.prune()
-    if not np.isfinite(matrix.data).all():
-        raise ValueError("A must be finite, it contains NaN or infinity")
-    check_size("A", float(np.abs(matrix.data).max(initial=0.0)), DATA)
-    return matrix
-
-
-def _weight(name: str, value: Any) -> float | FloatArray:
-    weights: float | FloatArray
-    if np.ndim(value) == 0:
-        weights = as_float(
-            name, value if not isinstance(value, np.ndarray) else value[()], minimum=0.0
-        )
-    else:
-        weights = as_float_array(name, value, 2)
-        if (weights < 0.0).any():
-            raise ValueError(f"{name} must be nonnegative, its smallest entry is {weights.min():g}")
-    check_size(name, float(np.max(weights)), (0.0, COEFFICIENTS[1]))
-    return weights
-
-
-@dataclass(frozen=True, eq=False)
-class L0:
-    """The penalty ``lam · ‖X‖₀``: the number of nonzero entries times ``lam``.
-
-    Parameters
-    ----------
-    lam : float
-        Price of one nonzero entry; nonnegative, at most 1e120.
-    """
-
-    lam: float
-
-    def __post_init__(self) -> None:
-        lam = as_float("lam", self.lam, minimum=0.0)
-        check_size("lam", lam, (0.0, COEFFICIENTS[1]))
-        object.__setattr__(self, "lam", lam)
-
-
-@dataclass(frozen=True, eq=False)
-class L1:
-    """The penalty ``Σ lam_ij |X_ij|``.
-
-    Parameters
-    ----------
-    lam : float or array_like of shape (n, r)
-        One weight for all entries, or a weight each; nonnegative, at most 1e120.
-    """
-
-    lam: float | FloatArray
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lam", _weight("lam", self.lam))
-
-
-@dataclass(frozen=True)
-class NonNegative:
-    """The constraint ``X ≥ 0``, kept exactly."""
-
-
-@dataclass(frozen=True)
-class NoPenalty:
-    """No penalty: a smooth problem."""
-
-
-Smooth: TypeAlias = Quadratic | GramQuadratic
-Penalty: TypeAlias = L0 | L1 | NonNegative | NoPenalty
-
-
-def _check_problem(
+def check_problem(
     smooth: Any,
     penalty: Any,
     n_components: Any,
@@ -282,8 +91,25 @@ def _check_problem(
     return r
 
 
-@dataclass(frozen=True, eq=False)
-class StiefelProblem:
+class OnStiefel(Checked):
+    """What problems with XᵀX = I share."""
+
+    smooth: Smooth
+    n_components: int
+
+    @property
+    def signature(self) -> None:
+        """None: XᵀX = I."""
+        return None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, r) of X."""
+        return self.smooth.n_rows, self.n_components
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StiefelProblem(OnStiefel):
     """``min f(X) + h(X)`` over n × r matrices with orthonormal columns.
 
     Parameters
@@ -294,6 +120,17 @@ class StiefelProblem:
         h.
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.StiefelProblem(ob.Quadratic([[-3.0, 0.5], [0.5, -1.0]]), ob.L0(10.0), 1).shape
+    (2, 1)
     """
 
     smooth: Smooth
@@ -301,8 +138,7 @@ class StiefelProblem:
     n_components: int
 
     def __post_init__(self) -> None:
-        r = _check_problem(self.smooth, self.penalty, self.n_components)
-        object.__setattr__(self, "n_components", r)
+        self._set(n_components=check_problem(self.smooth, self.penalty, self.n_components))
 
 
 def is_wide(data: Any) -> bool:
@@ -311,9 +147,8 @@ def is_wide(data: Any) -> bool:
     return not is_sparse(data) and n >= WIDE_DATA_RATIO * m
 
 
-def _pca_objective(A: Any, center: bool) -> Smooth:
+def _pca_objective(data: Any, center: bool) -> Smooth:
     """``−½‖AX‖²`` (A centred on request), with AᵀA formed when that is the cheaper way."""
-    data = _data(A)
     if data.shape[1] > DENSE_COVARIANCE_LIMIT or is_wide(data):
         mean = column_means(data) if center else None
         if mean is not None and not is_sparse(data):
@@ -323,81 +158,114 @@ def _pca_objective(A: Any, center: bool) -> Smooth:
     return Quadratic(-0.5 * (covariance + covariance.T))
 
 
-@dataclass(frozen=True, eq=False)
-class SparsePCAProblem:
+class PCAProblem(OnStiefel):
+    """What the two problems from data share."""
+
+    A: Any
+    center: bool
+    penalty: Any
+
+    def _build(self, A: DataLike, n_components: int, center: bool) -> None:
+        data = as_data_matrix(A)
+        center = as_bool("center", center)
+        self._set(A=data, center=center, smooth=_pca_objective(data, center))
+        self._set(n_components=check_problem(self.smooth, self.penalty, n_components))
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SparsePCAProblem(PCAProblem):
     """Sparse PCA with exactly orthonormal components: ``min −½‖AX‖_F² + h(X)``.
 
     Parameters
     ----------
-    A : ndarray or scipy.sparse matrix of shape (m, n)
+    A : array_like or scipy.sparse matrix of shape (m, n)
         Data, samples in rows.
     n_components : int
         Number of components r.
-    penalty : L0, L1 or NoPenalty
+    penalty : L0, L1, NonNegative or NoPenalty
         h.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).
+
+    Attributes
+    ----------
+    smooth : Quadratic or GramQuadratic
+        The smooth part ``−½‖AX‖²``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> ob.SparsePCAProblem(np.eye(3), 2, ob.L0(0.1))
+    SparsePCAProblem(A=<array 3x3>, n_components=2, penalty=L0(lam=0.1), center=False)
     """
 
     A: Any
     n_components: int
     penalty: Penalty
-    center: bool = False
+    center: bool
 
-    def __post_init__(self) -> None:
-        _set_pca(self, self.penalty)
-
-    @property
-    def smooth(self) -> Smooth:
-        """The smooth part ``−½‖AX‖²``."""
-        smooth: Smooth = self.__dict__["_smooth"]
-        return smooth
+    def __init__(
+        self, A: DataLike, n_components: int, penalty: Penalty, center: bool = False
+    ) -> None:
+        self._set(penalty=penalty)
+        self._build(A, n_components, center)
 
     def with_penalty(self, penalty: Penalty) -> StiefelProblem:
-        """The same problem with another penalty; nothing is formed or copied again."""
+        """The same problem with another penalty; nothing is formed or copied again.
+
+        Parameters
+        ----------
+        penalty : L0, L1, NonNegative or NoPenalty
+            h.
+
+        Returns
+        -------
+        StiefelProblem
+        """
         return StiefelProblem(self.smooth, penalty, self.n_components)
 
 
-@dataclass(frozen=True, eq=False)
-class NonnegativePCAProblem:
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class NonnegativePCAProblem(PCAProblem):
     """Nonnegative PCA: ``min −½‖AX‖_F²`` with ``XᵀX = I`` and ``X ≥ 0``, both kept exactly.
 
     Parameters
     ----------
-    A : ndarray or scipy.sparse matrix of shape (m, n)
+    A : array_like or scipy.sparse matrix of shape (m, n)
         Data, samples in rows.
     n_components : int
         Number of components r.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).
+
+    Attributes
+    ----------
+    smooth : Quadratic or GramQuadratic
+        The smooth part ``−½‖AX‖²``.
+    penalty : NonNegative
+        The constraint ``X ≥ 0``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> ob.NonnegativePCAProblem(np.eye(3), 2).penalty
+    NonNegative()
     """
 
     A: Any
     n_components: int
-    center: bool = False
+    center: bool
 
-    def __post_init__(self) -> None:
-        _set_pca(self, self.penalty)
-
-    @property
-    def penalty(self) -> Penalty:
-        """The constraint ``X ≥ 0``."""
-        return NonNegative()
-
-    @property
-    def smooth(self) -> Smooth:
-        """The smooth part ``−½‖AX‖²``."""
-        smooth: Smooth = self.__dict__["_smooth"]
-        return smooth
-
-
-def _set_pca(problem: SparsePCAProblem | NonnegativePCAProblem, penalty: Penalty) -> None:
-    center = as_bool("center", problem.center)
-    data = _data(problem.A)
-    object.__setattr__(problem, "A", data)
-    object.__setattr__(problem, "_smooth", _pca_objective(data, center))
-    r = _check_problem(problem.smooth, penalty, problem.n_components)
-    object.__setattr__(problem, "n_components", r)
-
-
-Problem: TypeAlias = StiefelProblem | SparsePCAProblem | NonnegativePCAProblem
+    def __init__(self, A: DataLike, n_components: int, center: bool = False) -> None:
+        self._set(penalty=NonNegative())
+        self._build(A, n_components, center)

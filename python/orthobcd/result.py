@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._internal.archive import not_ours, portable, read_tree, write_tree
+
+__all__ = ["PathPoint", "Result", "StartReport", "Status"]
+
 
 class Status(enum.Enum):
-    """Why a solve ended. Every status comes with the best feasible point found."""
+    """Why a solve ended. Every status comes with the best feasible point found.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.Status("converged") is ob.Status.CONVERGED
+    True
+    """
 
     CONVERGED = "converged"
     """No pair of what moves (rows, columns, or both) lowers F by more than the tolerance.
 
     A pass over all of them, each solved globally with the exact curvature and without proximal
     term, found none at the point that is returned. For a sum over data rows the pairs are those of
-    the model with the bound on the curvature; with ``curvature="accumulated"``, which has no such
+    the model with the bound on the curvature; with ``step_rule="accumulated"``, which has no such
     model, the best F has fallen by at most the tolerance over three passes over the data.
     """
     MAX_TIME = "max_time"
     """``max_time`` seconds have passed."""
     MAX_SWEEPS = "max_sweeps"
-    """``max_sweeps`` sweeps are done."""
+    """``max_sweeps`` sweeps, ``max_epochs`` epochs or the counted work are done."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or the callback returned True."""
     TARGET = "target"
@@ -36,9 +48,20 @@ class Status(enum.Enum):
     """The iterates grow without bound: the infimum is not attained."""
 
 
+MESSAGES = {
+    Status.CONVERGED: "converged: no pair lowers the objective by more than the tolerance",
+    Status.MAX_TIME: "max_time has passed",
+    Status.MAX_SWEEPS: "max_sweeps, max_epochs or the counted work is done",
+    Status.INTERRUPTED: "interrupted by Ctrl-C or the callback",
+    Status.TARGET: "the objective reached target",
+    Status.UNBOUNDED: "the objective falls without bound along one pair",
+    Status.DIVERGED: "the infimum is not attained: the iterates grow without bound",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """One stage of a λ-path.
+    """One stage of a continuation.
 
     Attributes
     ----------
@@ -50,16 +73,26 @@ class PathPoint:
         Number of nonzero entries of ``x``.
     explained_variance : float
         f relative to ½ tr(C): for PCA the share of the total variance that ``x`` explains.
+    feasibility : float
+        ``||XᵀX − I||_F``.
     x : ndarray of shape (n, r)
         The stage's point.
     status : Status
         Why the stage ended.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
+    >>> ob.solve(problem, solver=ob.Continuation(lams=[1.0])).path[0].n_nonzero
+    1
     """
 
     lam: float
     objective: float
     n_nonzero: int
     explained_variance: float
+    feasibility: float
     x: NDArray[np.float64]
     status: Status
 
@@ -76,6 +109,13 @@ class StartReport:
         F of its point.
     seconds : float
         When it was finished, since the start of the solve.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
+    >>> ob.solve(problem, solver=ob.Auto(strategies=["path"])).starts[0].strategy
+    'path'
     """
 
     strategy: str
@@ -101,9 +141,7 @@ class Result:
     n_iterations : int
         Pairs visited: solved, or skipped because their best move is provably the identity.
     n_sweeps : int
-        ``n_iterations`` in units of n(n−1)/2, rounded down, a sweep of the columns counting as one;
-        where the objective is sampled over data rows (update "vr-jacobi", `LogisticLoss`) passes
-        over the data: component gradients evaluated over their number N.
+        ``n_iterations`` in units of n(n−1)/2, rounded down, a sweep of the columns counting as one.
     n_updates : int
         Pairs that moved.
     seconds : float
@@ -120,7 +158,17 @@ class Result:
     starts : tuple of StartReport
         With `Auto`: every start and perturbation, in order.
     path : tuple of PathPoint
-        With `Path`: every stage, in order.
+        With `Continuation`: every stage, in order.
+    n_epochs : int or None
+        With `VRJOBCD`: passes over the data, component gradients evaluated over their number N.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.StiefelProblem(ob.Quadratic(-np.diag([1.0, 2.0])), ob.NoPenalty(), 1)
+    >>> result = ob.solve(problem)
+    >>> result.objective, result.status.name
+    (-1.0, 'CONVERGED')
     """
 
     x: NDArray[np.float64]
@@ -139,6 +187,12 @@ class Result:
     strategy: str | None = None
     starts: tuple[StartReport, ...] = ()
     path: tuple[PathPoint, ...] = ()
+    n_epochs: int | None = None
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        return MESSAGES[self.status]
 
     @property
     def converged(self) -> bool:
@@ -170,6 +224,57 @@ class Result:
             f"sweeps={self.n_sweeps}, seconds={self.seconds:.2f})"
         )
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file (NumPy's npz, without pickles), replacing an old one.
+
+        Numbers, texts, arrays and nested dicts of ``extra`` are kept, other things left out.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        header = {field.name: getattr(self, field.name) for field in fields(self)}
+        header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
+        header["starts"] = [vars(start) for start in self.starts]
+        header["path"] = [vars(point) for point in self.path]
+        write_tree(path, "Result", header)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """The result in a file of `save`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Result
+
+        Raises
+        ------
+        ValueError
+            If the file is not one.
+        OSError
+            If it cannot be read.
+        """
+        header = read_tree(path, "Result")
+        try:
+            header["status"] = Status(header["status"])
+            header["starts"] = tuple(StartReport(**start) for start in header["starts"])
+            points = ({**point, "status": Status(point["status"])} for point in header["path"])
+            header["path"] = tuple(PathPoint(**point) for point in points)
+            return cls(**header)
+        except (KeyError, TypeError, ValueError) as error:
+            raise not_ours(path, "Result", error) from error
+
 
 def as_result(
     returned: dict[str, Any],
@@ -180,6 +285,8 @@ def as_result(
     """The `Result` from what the core returned; raises the callback's ``error`` with it."""
     returned["status"] = Status(returned["status"])
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+    points = ({**point, "status": Status(point["status"])} for point in returned.pop("path", ()))
+    returned["path"] = tuple(PathPoint(**point) for point in points)
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
         # Some exceptions refuse attributes; they are raised all the same.

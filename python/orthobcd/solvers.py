@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from ._checks import as_choice, as_float, as_float_array, as_int
-from .jobcd import JOBCD
+from ._internal.checks import (
+    Checked,
+    FloatArray,
+    as_bool,
+    as_choice,
+    as_float,
+    as_float_array,
+    as_fraction,
+    as_int,
+    as_optional_float,
+    as_optional_int,
+)
 
-WORKING_SETS = ("random", "cyclic", "wss-sv", "wss-or", "tiled")
-UPDATES = ("gauss-seidel", "jacobi")
-CURVATURES = ("exact", "scalar")
-SIDES = ("rows", "columns", "both")
-STRATEGIES = (
+__all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Solver"]
+
+WorkingSet = Literal["random", "cyclic", "wss-sv", "wss-or", "tiled"]
+MixedWorkingSet = Literal["tiled", "random", "cyclic"]
+Update = Literal["gauss-seidel", "jacobi"]
+Curvature = Literal["exact", "scalar"]
+Side = Literal["rows", "columns", "both"]
+StepRule = Literal["bound", "adaptive", "accumulated"]
+Strategy = Literal[
     "splitting",
     "smoothed",
     "reheated",
@@ -25,11 +39,18 @@ STRATEGIES = (
     "varimax",
     "dense",
     "partition",
-)
+]
+
+
+STAGE_TOLERANCE = 1e-5
+"""Tolerance of the stages of a continuation that only lead to the last one."""
+
+RATIO = 0.6
+"""Ratio of one λ of a continuation to the one before, unless told otherwise."""
 
 
 @dataclass(frozen=True)
-class OBCD:
+class OBCD(Checked):
     """Block coordinate descent over rows of X on the Stiefel manifold (the OBCD papers).
 
     Parameters
@@ -49,10 +70,10 @@ class OBCD:
     side : {"rows", "columns", "both"}, default "rows"
         What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
         lower h: a sparsifying rotation), or both in turn.
-    alpha : float, default 1e-5
-        Proximal weight, nonnegative, relative to the curvature κ of f, half the spread of C's
-        eigenvalues (times ``‖D‖``): every accepted move lowers F by at least
-        ``alpha·κ/2 · ||V − I||²`` (Theorem 4.2) until a sweep settles; then the term is dropped,
+    proximal : float, default 1e-5
+        Weight of ``½‖V − I‖²`` in the pair problem, nonnegative, relative to the curvature κ of f,
+        half the spread of C's eigenvalues (times ``‖D‖``): every accepted move lowers F by at least
+        ``proximal·κ/2 · ||V − I||²`` (Theorem 4.2) until a sweep settles; then the term is dropped,
         so that it hides no decrease.
     tile_size : int, default 64
         Rows per tile of the tiled rule.
@@ -65,45 +86,48 @@ class OBCD:
     ------
     ValueError, TypeError
         If an option is not one of its choices or out of range.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.OBCD(working_set="cyclic").block_size
+    2
     """
 
-    working_set: str = "tiled"
+    working_set: WorkingSet = "tiled"
     block_size: int = 2
-    update: str = "gauss-seidel"
-    curvature: str = "exact"
-    side: str = "rows"
-    alpha: float = 1e-5
+    update: Update = "gauss-seidel"
+    curvature: Curvature = "exact"
+    side: Side = "rows"
+    proximal: float = 1e-5
     tile_size: int = 64
     scored_pairs: int | None = None
 
     def __post_init__(self) -> None:
-        as_choice("working_set", self.working_set, WORKING_SETS)
-        as_choice("update", self.update, UPDATES)
-        as_choice("curvature", self.curvature, CURVATURES)
-        as_choice("side", self.side, SIDES)
-        object.__setattr__(self, "block_size", as_int("block_size", self.block_size, 2))
-        object.__setattr__(self, "tile_size", as_int("tile_size", self.tile_size, 2))
-        object.__setattr__(self, "alpha", as_float("alpha", self.alpha, minimum=0.0))
-        if self.scored_pairs is not None:
-            scored = as_int("scored_pairs", self.scored_pairs, 1)
-            object.__setattr__(self, "scored_pairs", scored)
-
-
-def _tiled() -> OBCD:
-    return OBCD(working_set="tiled")
+        as_choice("working_set", self.working_set, get_args(WorkingSet))
+        as_choice("update", self.update, get_args(Update))
+        as_choice("curvature", self.curvature, get_args(Curvature))
+        as_choice("side", self.side, get_args(Side))
+        self._set(
+            block_size=as_int("block_size", self.block_size, 2),
+            tile_size=as_int("tile_size", self.tile_size, 2),
+            proximal=as_float("proximal", self.proximal, minimum=0.0),
+            scored_pairs=as_optional_int("scored_pairs", self.scored_pairs, 1),
+        )
 
 
 @dataclass(frozen=True)
-class Path:
-    """The λ-path of an ℓ0 or ℓ1 problem: warm starts from the closed-form optimum of a large λ.
+class Continuation(Checked):
+    """Decreasing λ in an ℓ0 or ℓ1 problem: warm starts from the closed-form optimum of a large λ.
 
     Parameters
     ----------
-    lams : sequence of float, optional
+    lams : array_like of shape (k,), optional
         Values of λ in the order in which they are solved; decreasing or increasing (multiples
         of the weights when `L1` has a weight per entry). The problem's own λ is solved last if
-        it is not among them. By default λ falls by `ratio` from the largest value at which
-        anything can change to the problem's own.
+        it is not among them. By default λ falls by `ratio` to the problem's own from
+        `orthobcd.lam_max` (from a bound on it with a linear term, a metric D, a weight per entry or
+        a given ``x0``).
     ratio : float, default 0.6
         Factor between consecutive default values, strictly between 0 and 1.
     solver : OBCD, optional
@@ -119,28 +143,43 @@ class Path:
     A decreasing path starts from the r rows with the largest ``−C_ii``, an increasing one from
     the spectral solution, unless ``x0`` is given. A stage other than the last ends when a sweep
     lowers F by at most 1e-5 relative. ``result.path`` holds a `PathPoint` for every stage.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
+    >>> result = ob.solve(problem, solver=ob.Continuation(lams=[1.0, 0.3]))
+    >>> [point.lam for point in result.path]
+    [1.0, 0.3, 0.1]
     """
 
-    lams: Sequence[float] | None = None
-    ratio: float = 0.6
-    solver: OBCD = field(default_factory=_tiled)
+    lams: Sequence[float] | FloatArray | None = None
+    ratio: float = RATIO
+    solver: OBCD = field(default_factory=OBCD)
 
     def __post_init__(self) -> None:
         if self.lams is not None:
             lams = as_float_array("lams", self.lams, 1)
             if (lams < 0.0).any():
                 raise ValueError(f"lams must be nonnegative, the smallest is {lams.min():g}")
-            object.__setattr__(self, "lams", tuple(float(lam) for lam in lams))
-        ratio = as_float("ratio", self.ratio, minimum=0.0, exclusive=True)
-        if ratio >= 1.0:
-            raise ValueError(f"ratio must be less than 1, got {ratio:g}")
-        object.__setattr__(self, "ratio", ratio)
+            self._set(lams=tuple(float(lam) for lam in lams))
+        self._set(ratio=as_fraction("ratio", self.ratio))
         if not isinstance(self.solver, OBCD):
             raise TypeError(f"solver must be an OBCD, got {type(self.solver).__name__}")
 
+    @property
+    def stage_tol(self) -> float:
+        """Tolerance of a stage other than the last."""
+        return STAGE_TOLERANCE
+
+    @property
+    def n_nonzero(self) -> None:
+        """None: the path ends at the problem's λ."""
+        return None
+
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Checked):
     """Several starts of different nature, the best kept, polished and perturbed: the default.
 
     Parameters
@@ -176,21 +215,191 @@ class Auto:
     tangent proximal-gradient steps take turns until neither lowers F: pairs alone lock at kinks,
     away from critical points. Then the best point is kicked and descended from again.
     ``strategies`` must be None there.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
+    >>> ob.solve(problem, solver=ob.Auto(strategies=["path"])).strategy
+    'path'
     """
 
     n_starts: int | None = None
-    strategies: Sequence[str] | None = None
+    strategies: Sequence[Strategy] | None = None
 
     def __post_init__(self) -> None:
-        if self.n_starts is not None:
-            object.__setattr__(self, "n_starts", as_int("n_starts", self.n_starts, 1))
+        self._set(n_starts=as_optional_int("n_starts", self.n_starts, 1))
         if self.strategies is not None:
             if isinstance(self.strategies, str):
                 raise TypeError("strategies must be a sequence of names, got a string")
-            names = tuple(as_choice("strategies", name, STRATEGIES) for name in self.strategies)
+            names = tuple(
+                as_choice("strategies", name, get_args(Strategy)) for name in self.strategies
+            )
             if not names:
                 raise ValueError("strategies must not be empty")
-            object.__setattr__(self, "strategies", names)
+            self._set(strategies=names)
 
 
-Solver: TypeAlias = OBCD | Path | Auto | JOBCD
+@dataclass(frozen=True)
+class JOBCD(Checked):
+    """Block coordinate descent with ``XᵀJX`` fixed (the JOBCD paper, and column moves).
+
+    For objectives whose pairs have an exact model (`Quadratic`, `GramQuadratic`, the pencil
+    problems); sums over data rows have `VRJOBCD`.
+
+    Parameters
+    ----------
+    update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
+        One pair after the other, each with the current gradient (GS-JOBCD), or all pairs of a
+        random perfect matching at once, in parallel (J-JOBCD).
+    side : {"both", "rows", "columns"}, default "both"
+        What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
+        method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
+        move, and for the update "jacobi".
+    proximal : float, default 1e-5
+        Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f, half the
+        spread of C's eigenvalues (times ``‖D‖``). For an objective
+        ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped once a sweep settles.
+    rapidity_bound : float, optional
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it an
+        unbounded problem is followed instead of reported.
+    working_set : {"tiled", "random", "cyclic"}, default "tiled"
+        Which rows come next in the update "gauss-seidel".
+    tile_size : int, default 64
+        Rows per tile of the tiled rule.
+    adaptive : bool, default True
+        Update "jacobi": try less curvature than the bound that is safe for all pairs together,
+        and back off where F does not fall enough.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is not one of its choices or out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.JOrthogonalProblem(ob.Quadratic(np.eye(3)), [1, 1, -1])
+    >>> ob.solve(problem, "random", solver=ob.JOBCD(update="jacobi")).converged
+    True
+    """
+
+    update: Update = "gauss-seidel"
+    side: Side = "both"
+    proximal: float = 1e-5
+    rapidity_bound: float | None = None
+    working_set: MixedWorkingSet = "tiled"
+    tile_size: int = 64
+    adaptive: bool = True
+
+    def __post_init__(self) -> None:
+        as_choice("update", self.update, get_args(Update))
+        as_choice("side", self.side, get_args(Side))
+        as_choice("working_set", self.working_set, get_args(MixedWorkingSet))
+        as_bool("adaptive", self.adaptive)
+        if self.side == "columns" and self.update == "jacobi":
+            raise ValueError("side must be 'rows' or 'both' with the update 'jacobi'")
+        self._set(
+            proximal=as_float("proximal", self.proximal, minimum=0.0),
+            rapidity_bound=as_optional_float(
+                "rapidity_bound", self.rapidity_bound, minimum=0.0, exclusive=True
+            ),
+            tile_size=as_int("tile_size", self.tile_size, 2),
+        )
+
+
+@dataclass(frozen=True)
+class VRJOBCD(Checked):
+    """Jacobi block coordinate descent for sums over data rows, ``XᵀJX`` fixed (VR-J-JOBCD).
+
+    For a `JOrthogonalProblem` with a `LogisticLoss` or a `GramQuadratic` without means, a
+    `HyperbolicEigenvalueProblem`, and a `HyperbolicStructuralProbeProblem`. Every iteration
+    estimates the gradient from some of the N rows, corrected by what the rows said before (variance
+    reduction), and solves all pairs of random matchings on it.
+
+    Parameters
+    ----------
+    full_gradient : bool, default False
+        Take the gradient of all rows at every iteration (J-JOBCD) instead of the estimate.
+    batch_size : int, optional
+        Rows b of a full gradient estimate; all N by default.
+    small_batch_size : int, optional
+        Rows b′ of a correction; ⌈√N⌉ by default. A full estimate comes with
+        probability b′/(b + b′).
+    side : {"rows", "both", "columns"}, default "rows"
+        What moves; the others than "rows" for a `HyperbolicStructuralProbeProblem` only.
+    proximal : float, default 1e-5
+        Weight θ ≥ 0 of ``½‖V − I‖²``, relative to the curvature of the pair models.
+    rapidity_bound : float, optional
+        Largest |μ| of one hyperbolic move; with ``step_rule="accumulated"`` 1 by default.
+    step_rule : {"bound", "adaptive", "accumulated"}, optional
+        What limits the steps. "bound": a bound on the curvature that holds everywhere, with what
+        pays for a sampled gradient's error (the default where f has one). "adaptive": a curvature
+        that is lowered where F falls as predicted, raised where it does not; F
+        never rises; needs ``full_gradient``. "accumulated": every pair has its own step, from the
+        mean of its squared slopes so far, and follows the mean of its slopes (as Adam); with
+        a limit on time, sweeps or epochs the steps fall linearly to 0 where that ends; needs no
+        bound; F may rise and the best point is returned; not with a penalty (the default of
+        `HyperbolicStructuralProbeProblem`).
+    step : float, default 0.1
+        With the rule "accumulated": ‖ΔX‖/‖X‖ of the first iteration, roughly; with k matchings
+        the first angle or rapidity of a pair is step/√k. Halved when F rises above its first value.
+    matchings : int, default 1
+        Disjoint matchings of rows solved per gradient, one after the other, each on the model as
+        the ones before have left it. 1 is the paper's Jacobi update; n − 1 hold every pair once.
+    max_epochs : int, optional
+        Limit on passes over the data: component gradients evaluated over N. The status is then
+        ``MAX_SWEEPS``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is not one of its choices, out of range, or has no meaning beside another.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.standard_normal((40, 4)), rng.standard_normal((40, 4))
+    >>> loss = ob.LogisticLoss(A, B, np.sign(rng.standard_normal(40)))
+    >>> problem = ob.JOrthogonalProblem(loss, [1, 1, -1, -1])
+    >>> ob.solve(problem, solver=ob.VRJOBCD(max_epochs=20)).n_epochs
+    20
+    """
+
+    full_gradient: bool = False
+    batch_size: int | None = None
+    small_batch_size: int | None = None
+    side: Side = "rows"
+    proximal: float = 1e-5
+    rapidity_bound: float | None = None
+    step_rule: StepRule | None = None
+    step: float = 0.1
+    matchings: int = 1
+    max_epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        as_bool("full_gradient", self.full_gradient)
+        as_choice("side", self.side, get_args(Side))
+        if self.step_rule is not None:
+            as_choice("step_rule", self.step_rule, get_args(StepRule))
+        if self.step_rule == "adaptive" and not self.full_gradient:
+            raise ValueError("step_rule must not be 'adaptive' without full_gradient=True")
+        for name in ("batch_size", "small_batch_size"):
+            size = as_optional_int(name, getattr(self, name), 1)
+            if size is not None and self.full_gradient:
+                raise ValueError(f"{name} must be None with full_gradient=True")
+            self._set(**{name: size})
+        self._set(
+            proximal=as_float("proximal", self.proximal, minimum=0.0),
+            rapidity_bound=as_optional_float(
+                "rapidity_bound", self.rapidity_bound, minimum=0.0, exclusive=True
+            ),
+            step=as_float("step", self.step, minimum=0.0, exclusive=True),
+            matchings=as_int("matchings", self.matchings, 1),
+            max_epochs=as_optional_int("max_epochs", self.max_epochs, 0),
+        )
+
+
+Solver: TypeAlias = OBCD | Continuation | Auto | JOBCD | VRJOBCD
+"""Any of the solvers."""

@@ -22,6 +22,7 @@ use crate::solver::{Record, Side, Status};
 /// | `side` | `Rows` | what moves: rows, columns (where XᵀJX = J, without penalty), or both in turn |
 /// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
 /// | `max_evaluations` | none | component gradients |
+/// | `max_visits` | none | pairs visited |
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
 /// | `look` | none | iterations between evaluations of F, which are not counted; a pass over the data by default |
@@ -51,6 +52,8 @@ pub struct FiniteSumOptions {
     pub rapidity_bound: Option<f64>,
     /// Limit on component gradients.
     pub max_evaluations: Option<u64>,
+    /// Limit on pairs visited.
+    pub max_visits: Option<u64>,
     /// Time limit in seconds.
     pub max_time: Option<f64>,
     /// Objective to stop at.
@@ -76,6 +79,7 @@ impl Default for FiniteSumOptions {
             side: Side::Rows,
             rapidity_bound: None,
             max_evaluations: None,
+            max_visits: None,
             max_time: None,
             target: None,
             look: None,
@@ -161,12 +165,11 @@ impl FiniteSumOptions {
         Ok(())
     }
 
-    /// The share of the budget, time or component gradients, that is spent.
-    pub(super) fn spent(&self, seconds: f64, evaluations: u64) -> f64 {
+    /// The share of the budget, time, component gradients or pairs, that is spent.
+    pub(super) fn spent(&self, seconds: f64, evaluations: u64, visited: u64) -> f64 {
         let time = self.max_time.map_or(0.0, |limit| seconds / limit);
-        let gradients = self
-            .max_evaluations
-            .map_or(0.0, |limit| evaluations as f64 / limit as f64);
-        time.max(gradients)
+        let share = |limit: Option<u64>, done: u64| limit.map_or(0.0, |m| done as f64 / m as f64);
+        time.max(share(self.max_evaluations, evaluations))
+            .max(share(self.max_visits, visited))
     }
 }

@@ -297,7 +297,7 @@ impl Model {
             };
             safe + noise
         });
-        let invalid = |message: &str| Err(Error::invalid("curvature", message.to_owned()));
+        let invalid = |message: &str| Err(Error::invalid("step_rule", message.to_owned()));
         match options.rule {
             CurvatureRule::Bound if !bound.is_finite() => invalid(
                 "must not be \"bound\": the gradient of this objective has no Lipschitz constant",

@@ -370,6 +370,7 @@ impl<'a, P: Penalty> Run<'a, P> {
         if options
             .max_evaluations
             .is_some_and(|m| self.page.evaluations >= m)
+            || options.max_visits.is_some_and(|m| self.counts().0 >= m)
         {
             return Some(Status::MaxSweeps);
         }
@@ -407,7 +408,7 @@ impl<'a, P: Penalty> Run<'a, P> {
     /// Moves X.
     fn step(&mut self) {
         let options = self.options;
-        let spent = options.spent(self.seconds(), self.page.evaluations);
+        let spent = options.spent(self.seconds(), self.page.evaluations, self.counts().0);
         let moved = match &mut self.model {
             Model::Accumulated(moves) => moves.turn(
                 self.x.view(),

@@ -3,15 +3,15 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::hyperbolic::{set_recession, signature_of};
-use super::input::{AnyPenalty, Limits, side as side_of};
+use super::hyperbolic::signature_of;
+use super::input::{AnyPenalty, Run, choice, side as side_of};
 use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
 use crate::finite_sum::{
     CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
 };
-use crate::{Error, Result, Solution, Threads};
+use crate::{Options, Result, Solution};
 
 /// A [`LogisticLoss`](Logistic), the rows of a Gram objective with its scale, or a structural probe.
 #[derive(FromPyObject)]
@@ -28,37 +28,55 @@ pub(super) enum AnySum<'py> {
     Probe(PyRef<'py, PyStructuralProbe>),
 }
 
-/// (rule, step).
-type Rule = (String, f64);
+/// `orthobcd.VRJOBCD`, its defaults filled in for the sum.
+#[derive(FromPyObject)]
+pub(super) struct SumOptions {
+    batch_size: Option<usize>,
+    small_batch_size: Option<usize>,
+    full_gradient: bool,
+    proximal: f64,
+    rapidity_bound: Option<f64>,
+    max_epochs: Option<u64>,
+    step_rule: String,
+    step: f64,
+    matchings: usize,
+    side: String,
+}
 
-fn curvature_rule((name, step): Rule) -> Result<CurvatureRule> {
-    match name.as_str() {
-        "bound" => Ok(CurvatureRule::Bound),
-        "adaptive" => Ok(CurvatureRule::Adaptive),
-        "accumulated" => Ok(CurvatureRule::Accumulated { step }),
-        other => Err(Error::invalid(
-            "curvature",
-            format!("must be one of bound, adaptive, accumulated; got {other:?}"),
-        )),
+impl SumOptions {
+    fn options(&self, run: &Run, components: u64, rows: u64) -> Result<FiniteSumOptions> {
+        let rules = [
+            ("bound", CurvatureRule::Bound),
+            ("adaptive", CurvatureRule::Adaptive),
+            (
+                "accumulated",
+                CurvatureRule::Accumulated { step: self.step },
+            ),
+        ];
+        let sweep = rows * (rows - 1) / 2;
+        Ok(FiniteSumOptions {
+            batch: self.batch_size,
+            small_batch: self.small_batch_size,
+            probability: self.full_gradient.then_some(1.0),
+            proximal: self.proximal,
+            rule: choice("step_rule", &self.step_rule, &rules)?,
+            matchings: self.matchings,
+            side: side_of(&self.side)?,
+            rapidity_bound: self.rapidity_bound,
+            max_evaluations: self.max_epochs.map(|m| m.saturating_mul(components)),
+            max_visits: run.max_sweeps.map(|m| m.saturating_mul(sweep)),
+            max_time: run.max_time,
+            target: run.target,
+            tol: run.tol.unwrap_or(Options::default().tol),
+            seed: run.seed,
+            ..FiniteSumOptions::default()
+        })
     }
 }
 
-/// (batch, small_batch, probability, theta, rapidity_bound, max_passes, rule, matchings, side).
-type SumOptions = (
-    Option<usize>,
-    Option<usize>,
-    Option<f64>,
-    f64,
-    Option<f64>,
-    Option<u64>,
-    Rule,
-    usize,
-    String,
-);
-
 /// Variance-reduced Jacobi block coordinate descent on a finite sum.
 #[pyfunction]
-#[pyo3(signature = (sum, penalty, signature, x0, options, limits, seed, n_threads, callback))]
+#[pyo3(signature = (sum, penalty, signature, x0, solver, run, callback))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn solve_finite_sum<'py>(
     py: Python<'py>,
@@ -66,13 +84,11 @@ pub(super) fn solve_finite_sum<'py>(
     penalty: AnyPenalty,
     signature: PyReadonlyArray1<'py, i8>,
     x0: PyReadonlyArray2<'py, f64>,
-    options: SumOptions,
-    limits: Limits,
-    seed: u64,
-    n_threads: Option<usize>,
+    solver: SumOptions,
+    run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let threads = Threads::new(n_threads)?;
+    let threads = run.threads()?;
     let sum: Box<dyn FiniteSum> = match sum {
         AnySum::Logistic { a, b, labels } => Box::new(Logistic::new(
             a.as_array().to_owned(),
@@ -84,32 +100,13 @@ pub(super) fn solve_finite_sum<'py>(
     };
     let signature = signature_of(&signature)?;
     let x0 = x0.as_array().to_owned();
-    let (batch, small_batch, probability, theta, rapidity_bound, max_passes, rule, matchings, side) =
-        options;
-    let components = sum.components() as u64;
-    let options = FiniteSumOptions {
-        batch,
-        small_batch,
-        probability,
-        proximal: theta,
-        curvature: None,
-        rule: curvature_rule(rule)?,
-        matchings,
-        side: side_of(&side)?,
-        rapidity_bound,
-        max_evaluations: max_passes.map(|passes| passes.saturating_mul(components)),
-        max_time: limits.0,
-        target: limits.3,
-        look: None,
-        tol: limits.2.unwrap_or(1e-10),
-        seed,
-    };
+    let (components, rows) = (sum.components() as u64, signature.len() as u64);
+    let options = solver.options(&run, components, rows)?;
     let mut watch = Watch::new(callback);
     let solved = with_penalty!(&penalty, penalty => py.detach(|| {
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
     }))?;
     let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
-    let recession = solved.recession;
     let out = solution_dict(
         py,
         Solution {
@@ -120,7 +117,7 @@ pub(super) fn solve_finite_sum<'py>(
             feasibility: solved.feasibility,
             status: solved.status,
             iterations: solved.visited,
-            sweeps: solved.evaluations / components,
+            sweeps: solved.visited / (rows * (rows - 1) / 2),
             updates: solved.updates,
             seconds: solved.seconds,
             history: solved
@@ -128,10 +125,10 @@ pub(super) fn solve_finite_sum<'py>(
                 .into_iter()
                 .map(|(record, _)| record)
                 .collect(),
-            recession,
+            recession: solved.recession,
         },
     )?;
-    set_recession(&out, recession)?;
+    out.set_item("n_epochs", solved.evaluations / components)?;
     out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;
     Ok((out, watch.into_error()))
 }

@@ -4,21 +4,21 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::input::{self, AnyPenalty, AnySmooth};
+use super::input::{self, AnyProblem, Run};
 use super::watch::Watch;
-use super::{Returned, solution_dict, with_penalty};
+use super::{Instance, Returned, detached, solution_dict, with_penalty};
 use crate::block::Curvature;
 use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::solver::Update;
-use crate::{Options, Result, Side, Signature, Threads, minimize, start};
+use crate::{Options, Result, Side, Signature, minimize, start};
 
 /// `orthobcd.JOBCD`.
 #[derive(FromPyObject)]
 pub(super) struct JSolverOptions {
     update: String,
     side: String,
-    theta: f64,
+    proximal: f64,
     rapidity_bound: Option<f64>,
     working_set: String,
     tile_size: usize,
@@ -26,30 +26,21 @@ pub(super) struct JSolverOptions {
 }
 
 impl JSolverOptions {
-    fn options(&self, limits: &input::Limits, seed: u64) -> Result<Options> {
-        let default = Options::default();
+    fn options(&self, run: &Run) -> Result<Options> {
+        let update = input::update(&self.update)?;
         Ok(Options {
             working_set: self.working_set.parse()?,
             tile: self.tile_size,
-            update: if self.update == "gauss-seidel" {
-                Update::GaussSeidel
-            } else {
-                Update::Jacobi
-            },
+            update,
             curvature: Curvature::Exact,
-            proximal: self.theta,
+            proximal: self.proximal,
             side: match input::side(&self.side)? {
-                Side::Both if self.update != "gauss-seidel" => Side::Rows,
+                Side::Both if update == Update::Jacobi => Side::Rows,
                 side => side,
             },
             rapidity_bound: self.rapidity_bound,
             adaptive: self.adaptive,
-            max_time: limits.0,
-            max_sweeps: limits.1,
-            tol: limits.2.unwrap_or(default.tol),
-            target: limits.3,
-            seed,
-            ..default
+            ..run.options()
         })
     }
 }
@@ -81,34 +72,23 @@ pub(super) fn set_recession(out: &Bound<'_, PyDict>, recession: Option<Recession
 
 /// Block coordinate descent with XᵀJX fixed.
 #[pyfunction]
-#[pyo3(signature = (smooth, penalty, signature, x0, solver, limits, seed, n_threads, callback))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (problem, x0, solver, run, callback))]
 pub(super) fn solve_j_orthogonal<'py>(
     py: Python<'py>,
-    smooth: AnySmooth<'py>,
-    penalty: AnyPenalty,
-    signature: PyReadonlyArray1<'py, i8>,
+    problem: AnyProblem<'py>,
     x0: PyReadonlyArray2<'py, f64>,
     solver: JSolverOptions,
-    limits: input::Limits,
-    seed: u64,
-    n_threads: Option<usize>,
+    run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let options = solver.options(&limits, seed)?;
-    let threads = Threads::new(n_threads)?;
-    let smooth = smooth.build()?;
-    let signature = signature_of(&signature)?;
+    let options = solver.options(&run)?;
+    let instance = Instance::new(problem, &run)?;
     let x0 = x0.as_array().to_owned();
     let mut watch = Watch::new(callback);
-    let solution = with_penalty!(&penalty, penalty => {
-        let problem = Problem::new(&*smooth, penalty, &signature, x0.ncols())?;
-        py.detach(|| minimize(&problem, x0, &options, &threads, &mut watch))
+    let solution = detached!(py, instance, problem => {
+        minimize(&problem, x0, &options, &instance.threads, &mut watch)
     })?;
-    let recession = solution.recession;
-    let out = solution_dict(py, solution)?;
-    set_recession(&out, recession)?;
-    Ok((out, watch.into_error()))
+    Ok((solution_dict(py, solution)?, watch.into_error()))
 }
 
 /// A random J-orthogonal matrix with rapidities scale·N(0, 1).

@@ -10,7 +10,7 @@ use crate::block::Curvature;
 use crate::objective::{DenseColumns, GramQuadratic, Quadratic, QuadraticForm, SparseColumns};
 use crate::penalty::Weights;
 use crate::solver::{Options, Side, Update};
-use crate::{Error, Result};
+use crate::{Error, Result, Threads};
 
 /// `orthobcd.Quadratic` or `orthobcd.GramQuadratic`.
 #[derive(FromPyObject)]
@@ -141,6 +141,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
     }
 }
 
+/// A problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.
+#[derive(FromPyObject)]
+pub(super) struct AnyProblem<'py> {
+    pub(super) smooth: AnySmooth<'py>,
+    pub(super) penalty: AnyPenalty,
+    pub(super) signature: Option<PyReadonlyArray1<'py, i8>>,
+    pub(super) shape: (usize, usize),
+}
+
 /// `orthobcd.OBCD`.
 #[derive(FromPyObject)]
 pub(super) struct SolverOptions {
@@ -149,87 +158,94 @@ pub(super) struct SolverOptions {
     tile_size: usize,
     update: String,
     curvature: String,
-    alpha: f64,
+    proximal: f64,
     side: String,
     scored_pairs: Option<usize>,
 }
 
-/// When to stop: (max_time, max_sweeps, tol, target).
+/// When to stop, the seed and the number of threads: what all solvers are given.
 #[derive(FromPyObject)]
-pub(super) struct Limits(
-    pub(super) Option<f64>,
-    pub(super) Option<u64>,
-    pub(super) Option<f64>,
-    pub(super) Option<f64>,
-    pub(super) Option<u64>,
-);
+pub(super) struct Run {
+    pub(super) max_time: Option<f64>,
+    pub(super) max_sweeps: Option<u64>,
+    pub(super) tol: Option<f64>,
+    pub(super) target: Option<f64>,
+    pub(super) max_work: Option<u64>,
+    pub(super) seed: u64,
+    pub(super) n_threads: Option<usize>,
+}
 
-impl Limits {
+impl Run {
     /// Default options with these limits.
-    pub(super) fn options(&self, seed: u64) -> Options {
+    pub(super) fn options(&self) -> Options {
         let default = Options::default();
         Options {
-            max_time: self.0,
-            max_sweeps: self.1,
-            tol: self.2.unwrap_or(default.tol),
-            target: self.3,
-            max_work: self.4,
-            seed,
+            max_time: self.max_time,
+            max_sweeps: self.max_sweeps,
+            tol: self.tol.unwrap_or(default.tol),
+            target: self.target,
+            max_work: self.max_work,
+            seed: self.seed,
             ..default
         }
+    }
+
+    pub(super) fn threads(&self) -> Result<Threads> {
+        Threads::new(self.n_threads)
     }
 }
 
 impl SolverOptions {
-    pub(super) fn options(&self, limits: &Limits, seed: u64) -> Result<Options> {
-        let default = Options::default();
+    pub(super) fn options(&self, run: &Run) -> Result<Options> {
         Ok(Options {
             working_set: self.working_set.parse()?,
             block_size: self.block_size,
             tile: self.tile_size,
-            update: match self.update.as_str() {
-                "gauss-seidel" => Update::GaussSeidel,
-                "jacobi" => Update::Jacobi,
-                other => {
-                    return Err(Error::invalid(
-                        "update",
-                        format!("must be one of gauss-seidel, jacobi; got {other:?}"),
-                    ));
-                }
-            },
-            curvature: match self.curvature.as_str() {
-                "exact" => Curvature::Exact,
-                "scalar" => Curvature::Scalar,
-                other => {
-                    return Err(Error::invalid(
-                        "curvature",
-                        format!("must be one of exact, scalar; got {other:?}"),
-                    ));
-                }
-            },
-            proximal: self.alpha,
+            update: update(&self.update)?,
+            curvature: choice(
+                "curvature",
+                &self.curvature,
+                &[("exact", Curvature::Exact), ("scalar", Curvature::Scalar)],
+            )?,
+            proximal: self.proximal,
             scored_pairs: self.scored_pairs,
             side: side(&self.side)?,
-            max_time: limits.0,
-            max_sweeps: limits.1,
-            tol: limits.2.unwrap_or(default.tol),
-            target: limits.3,
-            max_work: limits.4,
-            seed,
-            ..default
+            ..run.options()
         })
     }
 }
 
+/// What `name` stands for.
+pub(super) fn choice<T: Copy>(
+    argument: &'static str,
+    name: &str,
+    choices: &[(&str, T)],
+) -> Result<T> {
+    let found = choices.iter().find(|(known, _)| *known == name);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|&(known, _)| known).collect();
+        Error::invalid(
+            argument,
+            format!("must be one of {}; got {name:?}", names.join(", ")),
+        )
+    })
+}
+
+/// The update named by `name`.
+pub(super) fn update(name: &str) -> Result<Update> {
+    let choices = [
+        ("gauss-seidel", Update::GaussSeidel),
+        ("jacobi", Update::Jacobi),
+    ];
+    choice("update", name, &choices)
+}
+
 /// The side named by `name`.
 pub(super) fn side(name: &str) -> Result<Side> {
-    match name {
-        "rows" => Ok(Side::Rows),
-        "columns" => Ok(Side::Columns),
-        "both" => Ok(Side::Both),
-        other => Err(Error::invalid(
-            "side",
-            format!("must be one of rows, columns, both; got {other:?}"),
-        )),
-    }
+    let choices = [
+        ("rows", Side::Rows),
+        ("columns", Side::Columns),
+        ("both", Side::Both),
+    ];
+    choice("side", name, &choices)
 }

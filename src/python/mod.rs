@@ -9,7 +9,7 @@ mod ultrahyperbolic;
 mod watch;
 
 use ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,8 +19,8 @@ use crate::problem::Problem;
 use crate::solver::Solution;
 use crate::{Error, Options, QuadraticForm, Signature, Threads, minimize, start};
 
-use hyperbolic::signature_or_stiefel;
-use input::{AnyPenalty, AnySmooth, SolverOptions};
+use hyperbolic::{set_recession, signature_or_stiefel};
+use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
 use watch::Watch;
 
 impl From<Error> for PyErr {
@@ -33,17 +33,17 @@ impl From<Error> for PyErr {
 macro_rules! with_penalty {
     ($any:expr, $penalty:ident => $body:expr) => {
         match $any {
-            AnyPenalty::None($penalty) => $body,
-            AnyPenalty::L0($penalty) => $body,
-            AnyPenalty::L1($penalty) => $body,
-            AnyPenalty::NonNegative($penalty) => $body,
+            $crate::python::input::AnyPenalty::None($penalty) => $body,
+            $crate::python::input::AnyPenalty::L0($penalty) => $body,
+            $crate::python::input::AnyPenalty::L1($penalty) => $body,
+            $crate::python::input::AnyPenalty::NonNegative($penalty) => $body,
         }
     };
 }
 
 pub(crate) use with_penalty;
 
-/// A problem on the Stiefel manifold as Python describes it.
+/// A problem in the core's terms, with the threads that work on it.
 struct Instance {
     smooth: Box<dyn QuadraticForm>,
     penalty: AnyPenalty,
@@ -53,20 +53,17 @@ struct Instance {
 }
 
 impl Instance {
-    fn new(
-        smooth: AnySmooth<'_>,
-        penalty: AnyPenalty,
-        signature: Option<PyReadonlyArray1<'_, i8>>,
-        components: usize,
-        n_threads: Option<usize>,
-    ) -> PyResult<Self> {
-        let threads = Threads::new(n_threads)?;
-        let smooth = smooth.build()?;
+    fn new(problem: AnyProblem<'_>, run: &Run) -> PyResult<Self> {
+        Self::with_threads(problem, run.threads()?)
+    }
+
+    fn with_threads(problem: AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
+        let smooth = problem.smooth.build()?;
         Ok(Self {
-            signature: signature_or_stiefel(signature, smooth.order())?,
+            signature: signature_or_stiefel(problem.signature, smooth.order())?,
             smooth,
-            penalty,
-            components,
+            penalty: problem.penalty,
+            components: problem.shape.1,
             threads,
         })
     }
@@ -163,6 +160,7 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
     out.set_item("n_sweeps", solution.sweeps)?;
     out.set_item("n_updates", solution.updates)?;
     out.set_item("seconds", solution.seconds)?;
+    set_recession(&out, solution.recession)?;
     out.set_item("x", solution.x.into_pyarray(py))?;
     Ok(out)
 }
@@ -172,7 +170,9 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use super::strategy::{basis_factorization, certify, solve_at_count, solve_auto, solve_path};
+    use super::strategy::{
+        basis_factorization, certify, largest_lam, solve_at_count, solve_auto, solve_continuation,
+    };
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;
@@ -200,24 +200,19 @@ mod _core {
 
     /// Block coordinate descent on the Stiefel manifold.
     #[pyfunction]
-    #[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, solver, limits, seed, n_threads, callback))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
     fn solve_stiefel<'py>(
         py: Python<'py>,
-        smooth: AnySmooth<'py>,
-        penalty: AnyPenalty,
-        n_components: usize,
+        problem: AnyProblem<'py>,
         x0: StartPoint<'py>,
         project_x0: bool,
         solver: SolverOptions,
-        limits: input::Limits,
-        seed: u64,
-        n_threads: Option<usize>,
+        run: Run,
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
-        let options: Options = solver.options(&limits, seed)?;
-        let instance = Instance::new(smooth, penalty, None, n_components, n_threads)?;
-        let x0 = instance.start(&x0, project_x0, seed)?;
+        let options: Options = solver.options(&run)?;
+        let instance = Instance::new(problem, &run)?;
+        let x0 = instance.start(&x0, project_x0, run.seed)?;
         let mut watch = Watch::new(callback);
         let solution = detached!(py, instance, problem => {
             minimize(&problem, x0, &options, &instance.threads, &mut watch)
@@ -227,27 +222,14 @@ mod _core {
 
     /// A starting point by name, or a checked user start.
     #[pyfunction]
-    #[allow(clippy::too_many_arguments)]
     fn start_point<'py>(
         py: Python<'py>,
-        smooth: AnySmooth,
-        n_components: usize,
+        problem: AnyProblem<'py>,
         x0: StartPoint<'py>,
-        nonnegative: bool,
         project_x0: bool,
-        seed: u64,
-        n_threads: Option<usize>,
+        run: Run,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let threads = Threads::new(n_threads)?;
-        let smooth = smooth.build()?;
-        let point = x0.point(
-            &*smooth,
-            n_components,
-            nonnegative,
-            project_x0,
-            seed,
-            &threads,
-        )?;
-        Ok(point.into_pyarray(py))
+        let instance = Instance::new(problem, &run)?;
+        Ok(instance.start(&x0, project_x0, run.seed)?.into_pyarray(py))
     }
 }

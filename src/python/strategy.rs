@@ -1,72 +1,63 @@
 //! Paths, the default solver, certificates and the basis factorization.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::hyperbolic::set_recession;
-use super::input::{AnyPenalty, AnySmooth, Limits, SolverOptions};
+use super::input::{AnyPenalty, AnyProblem, Run, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
-use crate::penalty::L0;
-use crate::strategy::{Auto, follow_path, minimize_at_count, minimize_auto};
-use crate::{Options, Problem, Side, Signature};
+use crate::strategy::{
+    Auto, Stages, follow_path, largest_lambda, minimize_at_count, minimize_auto,
+};
+use crate::{Options, Problem, Side, Threads};
+
+/// `orthobcd.Auto`.
+#[derive(FromPyObject)]
+pub(super) struct AutoOptions {
+    n_starts: Option<usize>,
+    strategies: Option<Vec<String>>,
+}
 
 /// The default solver: several starts, the best polished and perturbed.
 #[pyfunction]
-#[pyo3(signature = (smooth, penalty, signature, n_components, x0, project_x0, n_starts, strategies, limits, seed, n_threads, callback))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
 pub(super) fn solve_auto<'py>(
     py: Python<'py>,
-    smooth: AnySmooth<'py>,
-    penalty: AnyPenalty,
-    signature: Option<PyReadonlyArray1<'py, i8>>,
-    n_components: usize,
+    problem: AnyProblem<'py>,
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
-    n_starts: Option<usize>,
-    strategies: Option<Vec<String>>,
-    limits: Limits,
-    seed: u64,
-    n_threads: Option<usize>,
+    solver: AutoOptions,
+    run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
+    let mixed = problem.signature.is_some();
+    let strategies = solver.strategies.map(|names| {
+        let parsed = names.iter().map(|name| name.parse());
+        parsed.collect::<crate::Result<_>>()
+    });
     let auto = Auto {
-        starts: n_starts,
-        strategies: strategies
-            .map(|names| {
-                names
-                    .iter()
-                    .map(|name| name.parse())
-                    .collect::<crate::Result<_>>()
-            })
-            .transpose()?,
+        starts: solver.n_starts,
+        strategies: strategies.transpose()?,
         options: Options {
-            side: if signature.is_some() {
-                Side::Both
-            } else {
-                Side::Rows
-            },
-            ..limits.options(seed)
+            side: if mixed { Side::Both } else { Side::Rows },
+            ..run.options()
         },
     };
-    let mixed = signature.is_some();
-    let instance = Instance::new(smooth, penalty, signature, n_components, n_threads)?;
+    let instance = Instance::new(problem, &run)?;
     let x0 = x0
         .map(|x0| match x0 {
             // Its XᵀJX, whatever it is, is to be kept.
             StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
-            x0 => instance.start(&x0, project_x0, seed),
+            x0 => instance.start(&x0, project_x0, run.seed),
         })
         .transpose()?;
     let mut watch = Watch::new(callback);
     let answer = detached!(py, instance, problem => {
         minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
     })?;
-    let recession = answer.solution.recession;
     let out = solution_dict(py, answer.solution)?;
-    set_recession(&out, recession)?;
     out.set_item("strategy", answer.strategy)?;
     let starts = answer
         .starts
@@ -76,34 +67,42 @@ pub(super) fn solve_auto<'py>(
     Ok((out, watch.into_error()))
 }
 
-/// The λ-path.
-#[pyfunction]
-#[pyo3(signature = (smooth, penalty, n_components, x0, project_x0, lams, ratio, solver, limits, seed, n_threads, callback))]
-#[allow(clippy::too_many_arguments)]
-pub(super) fn solve_path<'py>(
-    py: Python<'py>,
-    smooth: AnySmooth<'py>,
-    penalty: AnyPenalty,
-    n_components: usize,
-    x0: Option<StartPoint<'py>>,
-    project_x0: bool,
+/// `orthobcd.Continuation`, or the stages of a regularisation path.
+#[derive(FromPyObject)]
+pub(super) struct ContinuationOptions {
     lams: Option<Vec<f64>>,
     ratio: f64,
     solver: SolverOptions,
-    limits: Limits,
-    seed: u64,
-    n_threads: Option<usize>,
+    stage_tol: f64,
+    n_nonzero: Option<usize>,
+}
+
+/// The continuation in λ.
+#[pyfunction]
+#[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
+pub(super) fn solve_continuation<'py>(
+    py: Python<'py>,
+    problem: AnyProblem<'py>,
+    x0: Option<StartPoint<'py>>,
+    project_x0: bool,
+    solver: ContinuationOptions,
+    run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let options = solver.options(&limits, seed)?;
-    let instance = Instance::new(smooth, penalty, None, n_components, n_threads)?;
+    let options = solver.solver.options(&run)?;
+    let instance = Instance::new(problem, &run)?;
     let x0 = x0
-        .map(|x0| instance.start(&x0, project_x0, seed))
+        .map(|x0| instance.start(&x0, project_x0, run.seed))
         .transpose()?;
+    let stages = Stages {
+        lams: solver.lams.as_deref(),
+        ratio: solver.ratio,
+        tol: solver.stage_tol,
+        nonzeros: solver.n_nonzero,
+    };
     let mut watch = Watch::new(callback);
     let answer = detached!(py, instance, problem => {
-        let threads = &instance.threads;
-        follow_path(&problem, x0, lams.as_deref(), ratio, &options, threads, &mut watch)
+        follow_path(&problem, x0, &stages, &options, &instance.threads, &mut watch)
     })?;
     let out = solution_dict(py, answer.solution)?;
     let path = PyList::empty(py);
@@ -113,6 +112,7 @@ pub(super) fn solve_path<'py>(
         item.set_item("objective", point.objective)?;
         item.set_item("n_nonzero", point.nonzeros)?;
         item.set_item("explained_variance", point.explained_variance)?;
+        item.set_item("feasibility", point.feasibility)?;
         item.set_item("x", point.x.into_pyarray(py))?;
         item.set_item("status", status_name(point.status))?;
         path.append(item)?;
@@ -121,28 +121,41 @@ pub(super) fn solve_path<'py>(
     Ok((out, watch.into_error()))
 }
 
+/// The λ from which on the selection of the rows of largest variance is left alone; None where it is not known.
+#[pyfunction]
+pub(super) fn largest_lam(
+    py: Python<'_>,
+    problem: AnyProblem<'_>,
+    n_threads: Option<usize>,
+) -> PyResult<Option<f64>> {
+    let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
+    Ok(detached!(py, instance, problem => largest_lambda(&problem, &instance.threads)))
+}
+
 /// A given number of nonzeros, from a point with about as many; None if there is none nearby.
 #[pyfunction]
-#[pyo3(signature = (smooth, lam, n_components, x0, n_nonzero, limits, seed, callback))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (problem, x0, n_nonzero, run, callback))]
 pub(super) fn solve_at_count<'py>(
     py: Python<'py>,
-    smooth: AnySmooth<'py>,
-    lam: f64,
-    n_components: usize,
+    problem: AnyProblem<'py>,
     x0: PyReadonlyArray2<'py, f64>,
     n_nonzero: usize,
-    limits: Limits,
-    seed: u64,
+    run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Option<Returned<'py>>> {
-    let smooth = smooth.build()?;
-    let signature = Signature::stiefel(smooth.order());
-    let penalty = L0 { lambda: lam };
+    let instance = Instance::new(problem, &run)?;
     let x0 = x0.as_array().to_owned();
+    let options = run.options();
     let mut watch = Watch::new(callback);
-    let problem = Problem::new(&*smooth, &penalty, &signature, n_components)?;
-    let options = limits.options(seed);
+    let AnyPenalty::L0(penalty) = &instance.penalty else {
+        return Err(crate::Error::invalid("penalty", "must be an L0").into());
+    };
+    let problem = Problem::new(
+        &*instance.smooth,
+        penalty,
+        &instance.signature,
+        instance.components,
+    )?;
     let answer =
         py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
     match answer {
@@ -155,14 +168,11 @@ pub(super) fn solve_at_count<'py>(
 #[pyfunction]
 pub(super) fn certify<'py>(
     py: Python<'py>,
-    smooth: AnySmooth<'py>,
-    penalty: AnyPenalty,
-    signature: Option<PyReadonlyArray1<'py, i8>>,
-    n_components: usize,
+    problem: AnyProblem<'py>,
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::new(smooth, penalty, signature, n_components, n_threads)?;
+    let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
     let x = x.as_array().to_owned();
     let certificate = detached!(py, instance, problem => {
         crate::certify(&problem, x.view(), &instance.threads)

@@ -7,6 +7,7 @@ use numpy::{
 use pyo3::prelude::*;
 
 use super::hyperbolic::signature_of;
+use super::input::choice;
 use super::watch::Watch;
 use crate::ultrahyperbolic::{
     Embedding, KnownTriples, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets,
@@ -14,8 +15,8 @@ use crate::ultrahyperbolic::{
 };
 use crate::{Error, Result, Signature, Threads};
 
-fn space_of(signature: &PyReadonlyArray1<'_, i8>, alpha: f64) -> Result<Pseudohyperboloid> {
-    Pseudohyperboloid::new(&signature_of(signature)?, alpha)
+fn space_of(signature: &PyReadonlyArray1<'_, i8>, radius: f64) -> Result<Pseudohyperboloid> {
+    Pseudohyperboloid::new(&signature_of(signature)?, radius)
 }
 
 /// ⟨x_i, y_i⟩ of rows.
@@ -52,9 +53,9 @@ pub(super) fn double_projection<'py>(
     py: Python<'py>,
     x: PyReadonlyArray2<'py, f64>,
     signature: PyReadonlyArray1<'py, i8>,
-    alpha: f64,
+    radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, alpha)?;
+    let space = space_of(&signature, radius)?;
     Ok(space.double_projection(x.as_array())?.into_pyarray(py))
 }
 
@@ -65,9 +66,9 @@ pub(super) fn double_projection_gradient<'py>(
     x: PyReadonlyArray2<'py, f64>,
     cotangent: PyReadonlyArray2<'py, f64>,
     signature: PyReadonlyArray1<'py, i8>,
-    alpha: f64,
+    radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, alpha)?;
+    let space = space_of(&signature, radius)?;
     Ok(space
         .double_projection_gradient(x.as_array(), cotangent.as_array())?
         .into_pyarray(py))
@@ -79,9 +80,9 @@ pub(super) fn inverse_double_projection<'py>(
     py: Python<'py>,
     y: PyReadonlyArray2<'py, f64>,
     signature: PyReadonlyArray1<'py, i8>,
-    alpha: f64,
+    radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, alpha)?;
+    let space = space_of(&signature, radius)?;
     Ok(space
         .inverse_double_projection(y.as_array())?
         .into_pyarray(py))
@@ -101,9 +102,9 @@ pub(super) fn distance_gradient<'py>(
     x: PyReadonlyArray2<'py, f64>,
     y: PyReadonlyArray2<'py, f64>,
     signature: PyReadonlyArray1<'py, i8>,
-    alpha: f64,
+    radius: f64,
 ) -> PyResult<Distances<'py>> {
-    let space = space_of(&signature, alpha)?;
+    let space = space_of(&signature, radius)?;
     let (d, gx, gy) = space.distance_gradient(x.as_array(), y.as_array())?;
     Ok((d.into_pyarray(py), gx.into_pyarray(py), gy.into_pyarray(py)))
 }
@@ -115,9 +116,9 @@ pub(super) fn distance_pairs<'py>(
     x: PyReadonlyArray2<'py, f64>,
     y: PyReadonlyArray2<'py, f64>,
     signature: PyReadonlyArray1<'py, i8>,
-    alpha: f64,
+    radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, alpha)?;
+    let space = space_of(&signature, radius)?;
     let mut d = space.inner_pairs(x.as_array(), y.as_array())?;
     d.mapv_inplace(|g| space.distance_of(g).0);
     Ok(d.into_pyarray(py))
@@ -131,19 +132,19 @@ pub(super) struct PyStructuralProbe(pub(super) StructuralProbe);
 impl PyStructuralProbe {
     /// `targets=None`: Euclidean distances of the rows of D.
     #[new]
-    #[pyo3(signature = (d, targets, signature, alpha, literal, scale, n_threads=None))]
+    #[pyo3(signature = (d, targets, signature, radius, literal, scale, n_threads=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         d: PyReadonlyArray2<'_, f64>,
         targets: Option<PyReadonlyArray2<'_, f64>>,
         signature: PyReadonlyArray1<'_, i8>,
-        alpha: f64,
+        radius: f64,
         literal: bool,
         scale: f64,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
-        let space = space_of(&signature, alpha)?;
+        let space = space_of(&signature, radius)?;
         let threads = Threads::new(n_threads)?;
         let d = d.as_array().to_owned();
         let targets = targets.map_or(Targets::Euclidean, |t| {
@@ -182,36 +183,48 @@ impl PyStructuralProbe {
     }
 }
 
-/// Options of a model: (margin, batch_size, negatives, learning_rate, update, its option, seed, α, matchings).
+/// What the core reads of an `orthobcd.UltraE`.
 #[derive(FromPyObject)]
-pub(super) struct ModelOptions(f64, usize, usize, f64, String, f64, u64, f64, usize);
+pub(super) struct ModelOptions {
+    margin: f64,
+    batch_size: usize,
+    n_negatives: usize,
+    learning_rate: f64,
+    relations: String,
+    relation_curvature: f64,
+    relation_matchings: usize,
+    relation_step: f64,
+    radius: f64,
+    seed: u64,
+}
 
 impl ModelOptions {
     fn update(&self) -> Result<RelationUpdate> {
-        match self.4.as_str() {
-            "frozen" => Ok(RelationUpdate::Frozen),
-            "jobcd" => Ok(RelationUpdate::Jobcd {
-                curvature: self.5,
-                matchings: self.8,
-            }),
-            "csdm" => Ok(RelationUpdate::Csdm { step: self.5 }),
-            other => Err(Error::invalid(
-                "relations",
-                format!("must be one of frozen, jobcd, csdm; got {other:?}"),
-            )),
-        }
+        let jobcd = RelationUpdate::Jobcd {
+            curvature: self.relation_curvature,
+            matchings: self.relation_matchings,
+        };
+        let csdm = RelationUpdate::Csdm {
+            step: self.relation_step,
+        };
+        let choices = [
+            ("frozen", RelationUpdate::Frozen),
+            ("jobcd", jobcd),
+            ("csdm", csdm),
+        ];
+        choice("relations", &self.relations, &choices)
     }
 
     fn model(&self, signature: &Signature) -> Result<UltraE> {
         let options = TrainOptions {
-            margin: self.0,
-            batch_size: self.1,
-            negatives: self.2,
-            learning_rate: self.3,
+            margin: self.margin,
+            batch_size: self.batch_size,
+            negatives: self.n_negatives,
+            learning_rate: self.learning_rate,
             update: self.update()?,
-            seed: self.6,
+            seed: self.seed,
         };
-        UltraE::new(signature, self.7, options)
+        UltraE::new(signature, self.radius, options)
     }
 }
 
@@ -292,7 +305,7 @@ pub(super) fn ultra_e_init<'py>(
         &signature,
         scale,
         options.update()?,
-        options.6,
+        options.seed,
     );
     Ok(write_state(py, state, signature.len()))
 }

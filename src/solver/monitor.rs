@@ -40,6 +40,9 @@ pub trait Monitor {
     fn record(&mut self, _record: &Record, _x: ArrayView2<'_, f64>) -> Control {
         Control::Continue
     }
+
+    /// Called before every stage of a path: how many are done, and how many there will be where that is known.
+    fn stage(&mut self, _done: usize, _total: Option<usize>) {}
 }
 
 /// The monitor that lets a solve run.

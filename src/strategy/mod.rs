@@ -51,7 +51,7 @@ pub use crate::manifold::varimax;
 pub use auto::minimize_auto;
 pub use cardinality::minimize_at_count;
 pub use options::{Auto, AutoSolution, StartReport, Strategy};
-pub use path::{PathPoint, PathSolution, follow_path, top_diagonal};
+pub use path::{PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal};
 
 /// Seeds whose neighbours, in either argument, have nothing to do with each other.
 fn decorrelated(seed: u64, index: u64) -> u64 {

@@ -13,7 +13,7 @@ use super::workers;
 use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
-use crate::objective::QuadraticForm;
+use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{
@@ -22,13 +22,39 @@ use crate::solver::{
 use crate::start;
 use crate::threads::Threads;
 
-/// Relative decrease of a sweep at which a stage other than the last has converged.
-const STAGE_TOLERANCE: f64 = 1e-5;
+/// Which values of λ a path visits, and when it ends.
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `lams` | none | λ in the order in which they are solved (multiples of entrywise weights); by default falling to the problem's own |
+/// | `ratio` | 0.6 | factor between default values, inside (0, 1) |
+/// | `tol` | 1e-5 | relative decrease of a sweep at which a stage other than the last has converged |
+/// | `nonzeros` | none | end at the first point with so many nonzeros |
+#[derive(Debug, Clone)]
+pub struct Stages<'a> {
+    /// Given values of λ.
+    pub lams: Option<&'a [f64]>,
+    /// Factor between default values.
+    pub ratio: f64,
+    /// Tolerance of a stage other than the last.
+    pub tol: f64,
+    /// Nonzeros that are enough.
+    pub nonzeros: Option<usize>,
+}
+
+impl Default for Stages<'_> {
+    fn default() -> Self {
+        Self {
+            lams: None,
+            ratio: 0.6,
+            tol: 1e-5,
+            nonzeros: None,
+        }
+    }
+}
 
 /// One stage of a path.
 #[derive(Debug, Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
 pub struct PathPoint {
     /// λ of the stage; for entrywise weights, the multiple of them.
     pub lambda: f64,
@@ -39,6 +65,8 @@ pub struct PathPoint {
     /// f(X) relative to ½ tr(C): for PCA the share of the total variance that X explains
     /// (NaN where that trace is 0).
     pub explained_variance: f64,
+    /// ‖XᵀX − I‖_F.
+    pub feasibility: f64,
     /// The point.
     pub x: Array2<f64>,
     /// Why the stage ended.
@@ -47,8 +75,6 @@ pub struct PathPoint {
 
 /// The final point and the path to it.
 #[derive(Debug, Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
 pub struct PathSolution {
     /// The point for the problem's own λ.
     pub solution: Solution,
@@ -69,17 +95,60 @@ pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
     x
 }
 
-/// The default stages: from the largest λ at which anything can change, by `ratio`, to the
-/// problem's own. `high` is (a bound on) the largest eigenvalue of C.
-fn default_stages<P: Penalty>(penalty: &P, diagonal: &[f64], ratio: f64, high: f64) -> Vec<f64> {
-    let Some(lambda) = penalty.strength() else {
-        return Vec::new();
-    };
+/// The λ from which on no pair of rows improves the selection of the r rows with the largest P_ii, P = −C:
+/// for ℓ0 the smallest such λ, half the gain of the larger eigenvalue of [[P_ii, P_ij], [P_ij, P_jj]]
+/// over P_ii; for ℓ1 at most 1.21 times the smallest, as ½(vᵀPv − P_ii) ≤ |P_ij| cos θ sin θ while the norm
+/// grows by cos θ + sin θ − 1. Costs the r columns of C.
+///
+/// None where it is not known (a linear term, a column metric, entrywise weights) or f is not quadratic.
+pub fn largest_lambda<P: Penalty>(problem: &Problem<'_, P>, threads: &Threads) -> Option<f64> {
+    largest_lambda_while(problem, threads, &|| true)
+}
+
+fn largest_lambda_while<P: Penalty>(
+    problem: &Problem<'_, P>,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<f64> {
+    let form = problem.smooth.quadratic().filter(|f| f.is_trace_form())?;
+    let count = problem.penalty.count().is_some();
+    if !count && problem.penalty.absolute().is_none() {
+        return None;
+    }
+    let diagonal = form.diagonal();
+    let chosen = top_rows(&diagonal, problem.components);
+    let mut selection = Array2::zeros((form.order(), chosen.len()));
+    for (k, &i) in chosen.iter().enumerate() {
+        selection[[i, k]] = 1.0;
+    }
+    let columns = form.apply_while(selection.view(), threads, go_on)?;
+    let mut largest = 0.0f64;
+    for (&i, column) in chosen.iter().zip(columns.columns()) {
+        for (j, &cross) in column.indexed_iter() {
+            if chosen.contains(&j) {
+                continue;
+            }
+            let half = 0.5 * (diagonal[j] - diagonal[i]);
+            largest = largest.max(match count {
+                true => 0.5 * (half.hypot(cross) - half),
+                false => 0.5 * (1.0 + std::f64::consts::SQRT_2) * cross.abs(),
+            });
+        }
+    }
+    Some(largest)
+}
+
+/// A bound on the λ at which a point other than the selection can change: two rows gain at most
+/// ½√(P₁₁P₂₂) from sharing a column, P = high·I − C for `high` at least the largest eigenvalue of C.
+fn bound_on_lambda<P: Penalty>(penalty: &P, form: &dyn QuadraticForm, high: f64) -> f64 {
+    let diagonal = form.diagonal();
     let mut sizes: Vec<f64> = diagonal.iter().map(|&v| (high - v).max(0.0)).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
-    // Two rows gain at most ½√(P₁₁P₂₂) from sharing a column, P = high·I − C.
-    let gain = 0.5 * (sizes[0] * sizes[1]).sqrt();
-    let top = penalty.largest_strength(gain);
+    penalty.largest_strength(0.5 * (sizes[0] * sizes[1]).sqrt())
+}
+
+/// The default stages: from the first that is at least `top`, by `ratio`, to the problem's own λ.
+fn default_stages(lambda: f64, ratio: f64, top: f64) -> Vec<f64> {
     let mut stages = vec![lambda];
     if lambda > 0.0 {
         while stages[stages.len() - 1] < top && stages.len() < 200 {
@@ -90,17 +159,12 @@ fn default_stages<P: Penalty>(penalty: &P, diagonal: &[f64], ratio: f64, high: f
     stages
 }
 
-/// Passes on what a stage reports, with the time and pairs of the stages before.
-struct Stage<'a> {
-    monitor: &'a mut dyn Monitor,
-    stopped: bool,
-}
+/// Passes on no records.
+struct Quiet<'a>(&'a mut dyn Monitor);
 
-impl Monitor for Stage<'_> {
+impl Monitor for Quiet<'_> {
     fn poll(&mut self) -> Control {
-        let control = self.monitor.poll();
-        self.stopped |= control == Control::Stop;
-        control
+        self.0.poll()
     }
 }
 
@@ -128,11 +192,10 @@ impl Monitor for Last<'_> {
 
 /// Follows a path of an ℓ0 or ℓ1 problem from `x0` (the closed-form optimum of large λ by default).
 ///
-/// `stages` are the values of λ in the order in which they are solved (multiples of the weights when
-/// they are entrywise); the default falls to the problem's own λ by the factor `ratio`. The
-/// problem's λ is solved last if it is not among them. Time and sweep limits of `options` hold
-/// for the whole path; should they end it early, the last point reached is returned, valued
-/// with the problem's λ.
+/// Default stages begin at [`largest_lambda`], or, where that is not known or `x0` is given, at a bound.
+/// The problem's λ is solved last if it is not among given ones. Time, work and sweep limits of
+/// `options` hold for the whole path; should they (or [`Stages::nonzeros`]) end it early, the last point
+/// reached is returned, valued with the problem's λ.
 ///
 /// # Errors
 /// If f is not quadratic, the penalty is not ℓ0 or ℓ1, `ratio` is not inside (0, 1), a λ is negative or not finite, or
@@ -140,8 +203,7 @@ impl Monitor for Last<'_> {
 pub fn follow_path<P: Penalty>(
     problem: &Problem<'_, P>,
     x0: Option<Array2<f64>>,
-    stages: Option<&[f64]>,
-    ratio: f64,
+    stages: &Stages<'_>,
     options: &Options,
     threads: &Threads,
     monitor: &mut dyn Monitor,
@@ -149,6 +211,52 @@ pub fn follow_path<P: Penalty>(
     let started = Instant::now();
     let form = problem.quadratic()?;
     options.check(form.order())?;
+    let lambda = check_stages(problem, stages)?;
+    let clock = Clock::new(started, options.max_time);
+    let mut ended = None;
+    let prepared = prepare(
+        (problem, form),
+        x0,
+        stages,
+        threads,
+        &clock,
+        monitor,
+        &mut ended,
+    );
+    let lams = match stages.lams {
+        None => default_stages(lambda, stages.ratio, prepared.top),
+        Some(lams) if lams.contains(&lambda) => lams.to_vec(),
+        Some(lams) => lams.iter().copied().chain([lambda]).collect(),
+    };
+    let mut walk = Walk {
+        problem,
+        form,
+        stages,
+        options,
+        threads,
+        started,
+        lambda,
+        x: prepared.start,
+        total: lams.len(),
+        path: Vec::with_capacity(lams.len()),
+        answer: None,
+        iterations: 0,
+        updates: 0,
+        sweeps: 0,
+        spent: 0,
+    };
+    for &lam in &lams {
+        if ended.is_some() || walk.has_enough() {
+            break;
+        }
+        ended = walk.stage(lam, monitor)?;
+    }
+    walk.finish(ended)
+}
+
+/// λ of the problem, if the stages can be followed to it.
+fn check_stages<P: Penalty>(problem: &Problem<'_, P>, stages: &Stages<'_>) -> Result<f64> {
+    let ratio = stages.ratio;
     if !(ratio > 0.0 && ratio < 1.0) {
         return Err(Error::invalid(
             "ratio",
@@ -156,38 +264,90 @@ pub fn follow_path<P: Penalty>(
         ));
     }
     let Some(lambda) = problem.penalty.strength() else {
-        return Err(Error::invalid("solver", "Path needs an L0 or L1 penalty"));
+        return Err(Error::invalid(
+            "solver",
+            "Continuation needs an L0 or L1 penalty",
+        ));
     };
-    let clock = Clock::new(started, options.max_time);
-    let rising = stages.is_some_and(|given| {
-        let end = match given.contains(&lambda) {
-            true => given.last().copied(),
+    let own = [lambda];
+    let lams = stages.lams.unwrap_or(&own);
+    if lams.is_empty() {
+        return Err(Error::invalid("lams", "must not be empty"));
+    }
+    if let Some(bad) = lams.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
+        return Err(Error::invalid(
+            "lams",
+            format!("must be finite and nonnegative, got {bad}"),
+        ));
+    }
+    if lambda == 0.0 && lams.iter().any(|&v| v > 0.0) {
+        return Err(Error::invalid(
+            "lams",
+            "must be 0 for a problem whose own lam is 0: there is nothing to rescale",
+        ));
+    }
+    Ok(lambda)
+}
+
+/// What comes before the first stage.
+struct Prepared {
+    start: Array2<f64>,
+    top: f64,
+}
+
+/// The start and the largest λ, what takes long while the monitor is asked; says in `ended` if it was
+/// not done.
+fn prepare<P: Penalty>(
+    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
+    x0: Option<Array2<f64>>,
+    stages: &Stages<'_>,
+    threads: &Threads,
+    clock: &Clock,
+    monitor: &mut dyn Monitor,
+    ended: &mut Option<Status>,
+) -> Prepared {
+    let lambda = problem.penalty.strength().unwrap_or(0.0);
+    let rising = stages.lams.is_some_and(|lams| {
+        let end = match lams.contains(&lambda) {
+            true => lams.last().copied(),
             false => Some(lambda),
         };
-        given.first().copied() < end
+        lams.first().copied() < end
     });
+    let given = x0.is_some();
+    let selected = || top_diagonal(form, problem.components);
+    if stages.lams.is_some() && (given || !rising) {
+        return Prepared {
+            start: x0.unwrap_or_else(selected),
+            top: 0.0,
+        };
+    }
     let go_on = || !clock.expired();
-    // What takes long before the first stage, while the monitor is asked.
     let mut stopped = false;
-    let prepared = workers::run(
+    let made = workers::run(
         1,
         1,
-        &clock,
+        clock,
         |_| {
-            let high = match stages {
-                None => form.spectrum(&go_on)?.1,
-                Some(_) => 0.0,
-            };
-            let spectral = match &x0 {
-                None if rising => Some(start::spectral_while(
+            let spectral = match rising && !given {
+                true => Some(start::spectral_while(
                     form,
                     problem.components,
                     threads,
                     &go_on,
                 )?),
-                _ => None,
+                false => None,
             };
-            Some((high, spectral))
+            let known = match stages.lams.is_none() && !given {
+                true => largest_lambda_while(problem, threads, &go_on),
+                false => None,
+            };
+            let top = match (stages.lams, known) {
+                (Some(_), _) => 0.0,
+                (None, Some(top)) => top,
+                (None, None) => bound_on_lambda(problem.penalty, form, form.spectrum(&go_on)?.1),
+            };
+            Some((spectral, top))
         },
         |_| {
             let control = monitor.poll();
@@ -195,145 +355,168 @@ pub fn follow_path<P: Penalty>(
             control
         },
     );
-    let prepared = prepared.into_iter().flatten().flatten().next();
-    let (high, spectral) = prepared.clone().unwrap_or((0.0, None));
-    let diagonal = form.diagonal();
-    let mut stages = match stages {
-        None => default_stages(problem.penalty, &diagonal, ratio, high),
-        Some([]) => return Err(Error::invalid("lams", "must not be empty")),
-        Some(stages) => stages.to_vec(),
-    };
-    if let Some(bad) = stages.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
-        return Err(Error::invalid(
-            "lams",
-            format!("must be finite and nonnegative, got {bad}"),
-        ));
-    }
-    if lambda == 0.0 && stages.iter().any(|&v| v > 0.0) {
-        return Err(Error::invalid(
-            "lams",
-            "must be 0 for a problem whose own lam is 0: there is nothing to rescale",
-        ));
-    }
-    if !stages.contains(&lambda) {
-        stages.push(lambda);
-    }
-    let mut x = match x0 {
-        Some(x0) => x0,
-        None => match spectral {
-            Some(x) => x,
-            None => top_diagonal(form, problem.components),
-        },
-    };
-    let trace: f64 = 0.5 * diagonal.iter().sum::<f64>();
-    let mut path: Vec<PathPoint> = Vec::with_capacity(stages.len());
-    let mut answer: Option<Solution> = None;
-    let (mut iterations, mut updates, mut sweeps, mut spent) = (0, 0, 0, 0);
-    let mut ended = match (&prepared, stopped) {
-        (Some(_), _) => None,
-        (None, true) => Some(Status::Interrupted),
-        (None, false) => Some(Status::MaxTime),
-    };
-    for (index, &stage) in stages.iter().enumerate() {
-        if ended.is_some() {
-            break;
+    let (spectral, top) = match made.into_iter().flatten().flatten().next() {
+        Some(made) => made,
+        None => {
+            *ended = Some(match stopped {
+                true => Status::Interrupted,
+                false => Status::MaxTime,
+            });
+            (None, 0.0)
         }
-        let own = stage == lambda;
+    };
+    Prepared {
+        start: x0.or(spectral).unwrap_or_else(selected),
+        top,
+    }
+}
+
+/// A path under way.
+struct Walk<'a, P: Penalty> {
+    problem: &'a Problem<'a, P>,
+    form: &'a dyn QuadraticForm,
+    stages: &'a Stages<'a>,
+    options: &'a Options,
+    threads: &'a Threads,
+    started: Instant,
+    lambda: f64,
+    x: Array2<f64>,
+    total: usize,
+    path: Vec<PathPoint>,
+    answer: Option<Solution>,
+    iterations: u64,
+    updates: u64,
+    sweeps: u64,
+    spent: u64,
+}
+
+impl<P: Penalty> Walk<'_, P> {
+    fn has_enough(&self) -> bool {
+        let last = self.path.last().map_or(0, |point| point.nonzeros);
+        self.stages.nonzeros.is_some_and(|enough| last >= enough)
+    }
+
+    /// Solves at `lam`; why the path ends there, if it does.
+    fn stage(&mut self, lam: f64, monitor: &mut dyn Monitor) -> Result<Option<Status>> {
+        monitor.stage(
+            self.path.len(),
+            self.stages.nonzeros.map_or(Some(self.total), |_| None),
+        );
+        let own = lam == self.lambda;
         let penalty = match own {
-            true => problem.penalty.clone(),
+            true => self.problem.penalty.clone(),
             false => {
-                let Some(penalty) = problem.penalty.scaled(stage / lambda) else {
-                    return Err(Error::invalid("solver", "Path needs an L0 or L1 penalty"));
-                };
-                penalty
+                let scaled = self.problem.penalty.scaled(lam / self.lambda);
+                scaled.ok_or_else(|| {
+                    Error::invalid("solver", "Continuation needs an L0 or L1 penalty")
+                })?
             }
         };
         let scaled = Problem {
-            smooth: problem.smooth,
+            smooth: self.problem.smooth,
             penalty: &penalty,
-            signature: problem.signature,
-            components: problem.components,
+            signature: self.problem.signature,
+            components: self.problem.components,
         };
-        let elapsed = started.elapsed().as_secs_f64();
-        let stage_options = Options {
-            tol: if index + 1 == stages.len() {
-                options.tol
-            } else {
-                options.tol.max(STAGE_TOLERANCE)
-            },
-            target: options.target.filter(|_| own),
-            verify: options.verify && index + 1 == stages.len(),
-            max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
-            max_sweeps: options.max_sweeps.map(|limit| limit.saturating_sub(sweeps)),
-            max_work: options.max_work.map(|limit| limit.saturating_sub(spent)),
-            ..options.clone()
-        };
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let options = self.stage_options(own, elapsed);
+        let x = std::mem::take(&mut self.x);
         let (solution, work) = if own {
             let mut last = Last {
                 monitor: &mut *monitor,
                 seconds: elapsed,
-                iterations,
+                iterations: self.iterations,
             };
-            minimize_counting(&scaled, x, &stage_options, threads, &mut last)?
+            minimize_counting(&scaled, x, &options, self.threads, &mut last)?
         } else {
-            let mut quiet = Stage {
-                monitor: &mut *monitor,
-                stopped: false,
-            };
-            minimize_counting(&scaled, x, &stage_options, threads, &mut quiet)?
+            minimize_counting(
+                &scaled,
+                x,
+                &options,
+                self.threads,
+                &mut Quiet(&mut *monitor),
+            )?
         };
-        x = solution.x.clone();
-        iterations += solution.iterations;
-        updates += solution.updates;
-        sweeps += solution.sweeps.max(1);
-        spent += work as u64;
-        path.push(PathPoint {
-            lambda: stage,
+        self.x = solution.x.clone();
+        self.iterations += solution.iterations;
+        self.updates += solution.updates;
+        self.sweeps += solution.sweeps.max(1);
+        self.spent += work as u64;
+        let trace: f64 = 0.5 * self.form.diagonal().iter().sum::<f64>();
+        self.path.push(PathPoint {
+            lambda: lam,
             objective: solution.objective,
-            nonzeros: x.iter().filter(|&&v| v != 0.0).count(),
+            nonzeros: self.x.iter().filter(|&&v| v != 0.0).count(),
             explained_variance: solution.smooth_value / trace,
-            x: x.clone(),
+            feasibility: solution.feasibility,
+            x: self.x.clone(),
             status: solution.status,
         });
         let status = solution.status;
         if own {
-            answer = Some(solution);
+            self.answer = Some(solution);
         }
-        if matches!(
+        let ends = matches!(
             status,
             Status::MaxTime | Status::MaxSweeps | Status::Interrupted | Status::Target
-        ) {
-            ended = Some(status);
+        );
+        Ok(ends.then_some(status))
+    }
+
+    fn stage_options(&self, own: bool, elapsed: f64) -> Options {
+        let options = self.options;
+        let last = self.path.len() + 1 == self.total || self.stages.tol <= options.tol;
+        Options {
+            tol: match last {
+                true => options.tol,
+                false => self.stages.tol,
+            },
+            target: options.target.filter(|_| own),
+            verify: options.verify && last,
+            max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
+            max_sweeps: options
+                .max_sweeps
+                .map(|limit| limit.saturating_sub(self.sweeps)),
+            max_work: options
+                .max_work
+                .map(|limit| limit.saturating_sub(self.spent)),
+            ..options.clone()
         }
     }
-    let n = form.order() as u64;
-    let pairs = n * (n - 1) / 2;
-    let mut solution = match answer {
-        Some(solution) => solution,
-        None => {
-            // Ended before the problem's own λ was reached: value the point with it. Without a
-            // proximal weight that needs no bound of the spectrum.
-            let options = Options {
-                max_sweeps: Some(0),
-                proximal: 0.0,
-                ..options.clone()
-            };
-            minimize(problem, x, &options, threads, &mut crate::Unwatched)?
+
+    fn finish(self, ended: Option<Status>) -> Result<PathSolution> {
+        let n = self.form.order() as u64;
+        let mut solution = match self.answer {
+            Some(solution) => solution,
+            None => {
+                // Ended before the problem's own λ was reached: value the point with it. Without a
+                // proximal weight that needs no bound of the spectrum.
+                let options = Options {
+                    max_sweeps: Some(0),
+                    proximal: 0.0,
+                    ..self.options.clone()
+                };
+                let unwatched = &mut crate::Unwatched;
+                minimize(self.problem, self.x, &options, self.threads, unwatched)?
+            }
+        };
+        let before = self.iterations - solution.iterations.min(self.iterations);
+        let seconds = self.started.elapsed().as_secs_f64();
+        let offset = (seconds - solution.seconds).max(0.0);
+        for record in &mut solution.history {
+            record.seconds += offset;
+            record.iterations += before;
         }
-    };
-    let before = iterations - solution.iterations.min(iterations);
-    let seconds = started.elapsed().as_secs_f64();
-    let offset = (seconds - solution.seconds).max(0.0);
-    for record in &mut solution.history {
-        record.seconds += offset;
-        record.iterations += before;
+        solution.iterations = self.iterations;
+        solution.updates = self.updates;
+        solution.sweeps = self.iterations / (n * (n - 1) / 2);
+        solution.seconds = seconds;
+        if let Some(status) = ended {
+            solution.status = status;
+        }
+        Ok(PathSolution {
+            solution,
+            path: self.path,
+        })
     }
-    solution.iterations = iterations;
-    solution.updates = updates;
-    solution.sweeps = iterations / pairs;
-    solution.seconds = seconds;
-    if let Some(status) = ended {
-        solution.status = status;
-    }
-    Ok(PathSolution { solution, path })
 }

@@ -8,7 +8,7 @@ use super::candidate::{self, Candidate, TANGENT_STEPS, Watch};
 use super::covariance::Covariance;
 use super::options::{Auto, Strategy};
 use super::oracle::Oracle;
-use super::path::{follow_path, top_diagonal};
+use super::path::{Stages, follow_path, top_diagonal};
 use super::spectral::spectral;
 use super::{decorrelated, escape, forward, partition, smoothed, splitting, supports};
 use crate::budget::{Clock, Pace, Task};
@@ -298,8 +298,11 @@ impl<P: Penalty> Shared<'_, P> {
         follow_path(
             self.problem,
             x0,
-            stages,
-            RATIO,
+            &Stages {
+                lams: stages,
+                ratio: RATIO,
+                ..Stages::default()
+            },
             &options,
             &Threads::serial(),
             &mut Watch(self.clock),

@@ -1,6 +1,7 @@
 """The default solver: starts, perturbation, escape, reproducibility."""
 
 import pathlib
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -109,7 +110,7 @@ UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "path", "sp
 
 
 @pytest.mark.parametrize("penalty", [ob.L0(1.0), ob.L1(5.0), ob.NonNegative()], ids=repr)
-@pytest.mark.parametrize("strategy", ob.solvers.STRATEGIES)
+@pytest.mark.parametrize("strategy", get_args(ob.solvers.Strategy))
 def test_every_strategy_alone(strategy, penalty):
     solver = ob.Auto(n_starts=1, strategies=[strategy])
     result = ob.solve(pca(penalty), solver=solver, seed=2)
@@ -165,7 +166,7 @@ def test_bad_input_names_the_argument():
         ob.Auto(strategies=["luck"])
     with pytest.raises(TypeError, match="strategies must be a sequence"):
         ob.Auto(strategies="path")
-    with pytest.raises(TypeError, match="solver must be an Auto, Path or OBCD"):
+    with pytest.raises(TypeError, match="solver must be an Auto, Continuation or OBCD"):
         ob.solve(pca(ob.L0(1.0)), solver="auto")
 
 

@@ -16,25 +16,25 @@ from orthobcd import (
     SparsePCAProblem,
     StiefelProblem,
 )
-from orthobcd.baselines import (
+from orthobcd_bench.baselines import (
     HYPERBOLIC_METHODS,
     METHODS,
     TraceProblem,
     methods_for,
     reference_start,
 )
-from orthobcd.baselines.geometry import (
+from orthobcd_bench.baselines.geometry import (
     orthonormality_error,
     polar,
     project_on_support,
     random_stiefel,
 )
-from orthobcd.baselines.hyperbolic import assemble, factorise, repair
-from orthobcd.baselines.manpg import INNER_TOLERANCE, manpg, tangent_step
-from orthobcd.baselines.oracle import oracle_of
-from orthobcd.baselines.scoring import best_feasible, round_to_partition
-from orthobcd.baselines.smoothed import smoothed_objective
-from orthobcd.baselines.starts import top_diagonal, varimax
+from orthobcd_bench.baselines.hyperbolic import assemble, factorise, repair
+from orthobcd_bench.baselines.manpg import INNER_TOLERANCE, manpg, tangent_step
+from orthobcd_bench.baselines.oracle import oracle_of
+from orthobcd_bench.baselines.scoring import best_feasible, round_to_partition
+from orthobcd_bench.baselines.smoothed import smoothed_objective
+from orthobcd_bench.baselines.starts import top_diagonal, varimax
 
 N, R = 30, 4
 

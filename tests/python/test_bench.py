@@ -19,13 +19,14 @@ pytest.importorskip("scipy")
 pytest.importorskip("threadpoolctl")
 
 from orthobcd import Status
-from orthobcd.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
-from orthobcd.bench import run, runner
-from orthobcd.bench.data import DATASETS, ORIGINS, MissingDataError, dataset, load
-from orthobcd.bench.published import published
-from orthobcd.bench.report import Run, data_lines, places, write_all
-from orthobcd.bench.runner import Bench, Store, Task
-from orthobcd.bench.suites import (
+from orthobcd.problems import L0
+from orthobcd_bench import run, runner
+from orthobcd_bench.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
+from orthobcd_bench.data import DATASETS, ORIGINS, MissingDataError, dataset, load
+from orthobcd_bench.published import published
+from orthobcd_bench.report import Run, data_lines, places, write_all
+from orthobcd_bench.runner import Bench, Store, Task
+from orthobcd_bench.suites import (
     HYPERBOLIC_HYBRIDS,
     HYPERBOLIC_OURS,
     OURS,
@@ -33,7 +34,6 @@ from orthobcd.bench.suites import (
     Row,
     Table,
 )
-from orthobcd.problems import L0
 
 from .conftest import ROOT
 
@@ -45,7 +45,7 @@ def _run(out: Path, *extra: str) -> int:
 
 
 def _without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orthobcd.bench.report.write_figures", lambda run, folder: [])
+    monkeypatch.setattr("orthobcd_bench.report.write_figures", lambda run, folder: [])
 
 
 @pytest.mark.timing
@@ -75,7 +75,7 @@ def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 RESUMED = """
 import sys
-from orthobcd.bench import run, runner
+from orthobcd_bench import run, runner
 if __name__ == "__main__":
     sys.exit(run(sys.argv[1:]))
 """
@@ -176,7 +176,7 @@ def test_document_of_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {path.name: path.read_text() for path in out.glob("*.md")} == reports
     assert json.loads((out / "run.json").read_text())["environment"] == environment
     text = document.read_text()
-    command = "orthobcd bench --suite quick --data DIR --time 0.1 --seeds 1 --jobs 1"
+    command = "orthobcd-bench --suite quick --data DIR --time 0.1 --seeds 1 --jobs 1"
     assert f"{command} --methods ladmm auto --rows randn-200-300-l0" in text
     assert "- randn-200-300: `default_rng(0).standard_normal((200, 300))`." in text
     assert "## Where the default solver loses" in text
@@ -220,7 +220,7 @@ def test_failures_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def broken(task, problem, x0):  # type: ignore[no-untyped-def]
         raise ValueError("no luck")
 
-    monkeypatch.setattr("orthobcd.bench.runner._solve", broken)
+    monkeypatch.setattr("orthobcd_bench.runner._solve", broken)
     assert _run(tmp_path, "--methods", "ladmm") == 1
     assert "no luck" in (tmp_path / "comparison.md").read_text()
 
@@ -259,7 +259,7 @@ def test_every_method_is_in_the_quick_suite() -> None:
 
 
 def _named(penalty: str) -> set[str]:
-    from orthobcd.bench.runner import _penalty
+    from orthobcd_bench.runner import _penalty
 
     return set(methods_for(_penalty(penalty, 1.0)))
 

@@ -65,7 +65,7 @@ def test_gap_is_that_of_a_grid(problem):
     "problem", list(problems(n=60, r=4, seed=1)), ids=lambda p: type(p.penalty).__name__
 )
 def test_a_solution_certifies(problem):
-    result = ob.solve(problem, solver=ob.OBCD(alpha=0.0), tol=0.0, max_sweeps=3000)
+    result = ob.solve(problem, solver=ob.OBCD(proximal=0.0), tol=0.0, max_sweeps=3000)
     certificate = ob.certify(problem, result.x)
     size = abs(certificate.smooth_value) + abs(certificate.penalty_value)
     assert certificate.block2_gap <= 1e-12 * size

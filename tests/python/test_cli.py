@@ -15,7 +15,8 @@ sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("sklearn")
 
 import orthobcd as ob  # noqa: E402
-from orthobcd import cli, files  # noqa: E402
+from orthobcd import cli  # noqa: E402
+from orthobcd import io as files  # noqa: E402
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
@@ -105,7 +106,7 @@ def test_certify_says_how_infeasible(table, capsys):
 
 
 def test_nonneg_pca(table):
-    assert cli.main(["nonneg-pca", table, "-r", "3", "--out", "c.npz", "--seed", "1"]) == 0
+    assert cli.main(["nonneg-pca", table, "-r", "3", "--out", "c.npz", "--random-state", "1"]) == 0
     V = np.load("c.npz")["components"]
     assert V.min() >= 0.0
     np.testing.assert_allclose(V @ V.T, np.eye(3), atol=1e-12)
@@ -222,7 +223,7 @@ def test_a_bug_is_one_line_too_and_a_traceback_with_debug(table, monkeypatch, ca
     def breaks(*arguments: object, **options: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("orthobcd.estimators.SparsePCA.fit", breaks)
+    monkeypatch.setattr("orthobcd.sklearn.SparsePCA.fit", breaks)
     assert cli.main(["sparse-pca", table]) == 1
     err = capsys.readouterr().err
     assert "RuntimeError: a bug" in err
@@ -251,13 +252,13 @@ def test_wrong_usage(capsys):
     assert "usage:" in capsys.readouterr().err
 
 
-def test_bench_and_demo_are_handed_on(monkeypatch):
+def test_the_demo_is_handed_on_and_the_bench_has_moved(monkeypatch, capsys):
     seen = []
-    monkeypatch.setattr("orthobcd.bench.run", lambda argv: seen.append(argv) or 0)
     monkeypatch.setattr("orthobcd.demo.main", lambda argv: seen.append(argv) or 0)
-    assert cli.main(["bench", "--suite", "quick", "--list"]) == 0
     assert cli.main(["demo", "data.csv"]) == 0
-    assert seen == [["--suite", "quick", "--list"], ["data.csv"]]
+    assert seen == [["data.csv"]]
+    assert cli.main(["bench", "--suite", "quick", "--list"]) == 2
+    assert "orthobcd-bench" in capsys.readouterr().err
 
 
 def test_the_script_and_the_module_are_the_same(tmp_path):

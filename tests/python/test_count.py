@@ -11,7 +11,7 @@ import orthobcd as ob
 
 A = np.random.default_rng(3).standard_normal((60, 15)) @ np.diag(np.linspace(0.5, 2.0, 15))
 PROBLEM = ob.SparsePCAProblem(A, 4, ob.L0(2.0))
-START = ob.solve(PROBLEM, solver=ob.Path(), n_threads=1)
+START = ob.solve(PROBLEM, solver=ob.Continuation(), n_threads=1)
 
 
 @pytest.mark.parametrize("count", [4, 7, 20, 33, 50])

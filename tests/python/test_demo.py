@@ -14,7 +14,8 @@ sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("sklearn")
 
 import orthobcd as ob  # noqa: E402
-from orthobcd import demo, files  # noqa: E402
+from orthobcd import demo  # noqa: E402
+from orthobcd import io as files  # noqa: E402
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 

@@ -115,7 +115,7 @@ def test_the_probe_is_not_certified():
 
 
 def test_there_is_one_random_j_orthogonal():
-    from orthobcd import baselines
+    from orthobcd_bench import baselines
 
     assert not hasattr(baselines, "random_j_orthogonal")
 
@@ -142,7 +142,7 @@ def raising(error: BaseException):
 SOLVES = {
     "OBCD": lambda call: ob.solve(PROBLEM, "random", solver=ob.OBCD(), callback=call),
     "Auto": lambda call: ob.solve(PROBLEM, callback=call),
-    "Path": lambda call: ob.solve(PROBLEM, solver=ob.Path(), callback=call),
+    "Path": lambda call: ob.solve(PROBLEM, solver=ob.Continuation(), callback=call),
     "JOBCD": lambda call: ob.solve(ob.HyperbolicEigenvalueProblem(A, J), "random", callback=call),
     "sum": lambda call: ob.solve(ob.HyperbolicStructuralProbeProblem(A, J), callback=call),
     "count": lambda call: ob.minimize_at_count(
@@ -323,8 +323,8 @@ def test_a_fitted_estimator_keeps_no_points_of_its_path(solver):
         pca = ob.SparsePCA(3, solver=solver, random_state=0, **options).fit(X)
         path = pca.path_
         assert path.results == ()
-        assert len(path) == len(path.alphas) == len(path.objective) > 1
+        assert len(path) == len(path.lams) == len(path.objective) > 1
         assert path.n_nonzero[0] <= path.n_nonzero[-1]
         assert len(pickle.dumps(path)) < 8 * 40 * 3 * len(path)
-    explicit = ob.regularization_path(X, 3, n_alphas=3)
+    explicit = ob.regularization_path(X, 3, n_lams=3)
     assert len(explicit.results) == len(explicit) == 3

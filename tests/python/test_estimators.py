@@ -122,7 +122,7 @@ def test_fifty_nonzeros_of_l1_or_the_nearest(load):
         # Not met, and said so; nothing on the path is nearer.
         assert any("n_nonzero=50" in str(w.message) for w in caught)
         assert abs(pca.path_.n_nonzero - 50).min() == abs(pca.n_nonzero_ - 50) <= 5
-    assert pca.alpha_ in pca.path_.alphas
+    assert pca.alpha_ in pca.path_.lams
 
 
 @pytest.mark.parametrize("alpha", [15, 40])
@@ -130,8 +130,8 @@ def test_better_than_the_usual_at_equal_nonzeros(alpha):
     """Digits, r = 10: against sklearn's SparsePCA and thresholded PCA, both made orthonormal."""
     from sklearn.decomposition import SparsePCA
 
-    from orthobcd.baselines.geometry import polar, project_on_support
     from orthobcd.demo import keep_largest
+    from orthobcd_bench.baselines.geometry import polar, project_on_support
 
     X = load_digits().data
     centred = X - X.mean(axis=0)
@@ -170,7 +170,7 @@ def test_solvers_and_limits():
     )
     # One descent may be as good, and by luck a little better.
     assert best.objective_ <= quick.objective_ + 1e-3 * abs(quick.objective_)
-    path = ob.SparsePCA(4, alpha=0.05, solver=ob.Path()).fit(X)
+    path = ob.SparsePCA(4, alpha=0.05, solver=ob.Continuation()).fit(X)
     assert path.result_.path
     with pytest.raises(TypeError, match="solver"):
         ob.SparsePCA(4, solver="auto").fit(X)
@@ -185,7 +185,7 @@ def test_solvers_and_limits():
 
 def test_many_features(monkeypatch):
     """Beyond the limit of the default solver: exchanges and pairs."""
-    monkeypatch.setattr("orthobcd.estimators.QUICK_FEATURES", 10)
+    monkeypatch.setattr("orthobcd.sklearn.base.QUICK_FEATURES", 10)
     X = load_digits().data
     path = ob.SparsePCA(4, alpha=0.02, solver=ob.OBCD(), random_state=0).fit(X)
     large = ob.SparsePCA(4, alpha=0.02, random_state=0).fit(X)

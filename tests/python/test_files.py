@@ -15,8 +15,9 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd import cli, files
-from orthobcd._writing import HOST, replacing, write_text
+from orthobcd import cli
+from orthobcd import io as files
+from orthobcd._internal.writing import HOST, replacing, write_text
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -229,7 +230,7 @@ def test_broken_sparse_matrices_are_refused(kind, name, indptr, indices, tmp_pat
         lambda X: ob.SparsePCAProblem(X, 2, ob.L0(1.0), center=True),
         lambda X: ob.NonnegativePCAProblem(X, 2),
         lambda X: ob.HyperbolicEigenvalueProblem(X, [1, 1, -1]),
-        lambda X: ob.alpha_max(X, 2),
+        lambda X: ob.lam_max(X, 2),
     ):
         with pytest.raises(ValueError, match=r"\bA\b"):
             call(S)
@@ -272,7 +273,7 @@ def test_other_broken_matrices_are_refused(tmp_path):
 
 KILLED = """
 import sys, time
-from orthobcd._writing import replacing
+from orthobcd._internal.writing import replacing
 with replacing(sys.argv[1]) as part:
     with part.open("w") as stream:
         stream.write("half of ")

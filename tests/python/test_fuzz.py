@@ -1,4 +1,4 @@
-"""A small run of benches/fuzz.py, and that it would notice."""
+"""A small run of benchmarks/scripts/fuzz.py, and that it would notice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .conftest import ROOT
 pytest.importorskip("sklearn")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits for pipes with select")
 
-spec = importlib.util.spec_from_file_location("fuzz", ROOT / "benches" / "fuzz.py")
+spec = importlib.util.spec_from_file_location("fuzz", ROOT / "benchmarks" / "scripts" / "fuzz.py")
 fuzz = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(fuzz)
 

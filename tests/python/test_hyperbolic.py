@@ -47,7 +47,7 @@ def test_row_sweeps_reproduce_the_reference_table(m, p, start, values):
     x0 = reference_start(100, p)
     assert np.linalg.norm(A @ x0) ** 2 == pytest.approx(start, rel=1e-10)
     problem = ob.HyperbolicEigenvalueProblem(A, signs(100, p))
-    solver = ob.JOBCD(side="rows", working_set="cyclic", theta=0.0)
+    solver = ob.JOBCD(side="rows", working_set="cyclic", proximal=0.0)
     for sweeps, value in zip((1, 3, 10), values, strict=True):
         result = ob.solve(problem, x0, solver=solver, max_sweeps=sweeps, tol=0.0)
         assert result.objective == pytest.approx(value, rel=1e-9)
@@ -181,10 +181,9 @@ def test_variance_reduced_uses_fewer_component_gradients():
     reduced = ob.solve(
         problem,
         x0,
-        solver=ob.JOBCD(update="vr-jacobi"),
+        solver=ob.VRJOBCD(max_epochs=10_000),
         target=full.objective,
         tol=0.0,
-        max_sweeps=10_000,
     )
     assert reduced.status is ob.Status.TARGET
     rounds = full.n_iterations / 6
@@ -194,7 +193,7 @@ def test_variance_reduced_uses_fewer_component_gradients():
 def test_variance_reduced_does_not_stop_early():
     A = np.random.default_rng(0).standard_normal((2000, 12))
     problem = ob.HyperbolicEigenvalueProblem(A, signs(12, 6))
-    result = ob.solve(problem, reference_start(12, 6), solver=ob.JOBCD(update="vr-jacobi"))
+    result = ob.solve(problem, reference_start(12, 6), solver=ob.VRJOBCD())
     assert result.status is ob.Status.CONVERGED
     optimum = ob.certify(problem, np.eye(12)).optimum
     assert result.objective <= optimum * (1.0 + 1e-9)
@@ -206,12 +205,13 @@ def test_logistic_loss_descends():
         rng.standard_normal((200, 6)), rng.standard_normal((200, 6)), rng.choice([-1.0, 1.0], 200)
     )
     problem = ob.JOrthogonalProblem(loss, signs(6, 3))
-    for update in ("jacobi", "vr-jacobi"):
-        result = ob.solve(problem, "random", solver=ob.JOBCD(update=update), max_sweeps=50)
+    for full in (True, False):
+        solver = ob.VRJOBCD(full_gradient=full, max_epochs=50)
+        result = ob.solve(problem, "random", solver=solver)
         assert result.objective < 0.99 * result.history["objective"][0]
         assert result.feasibility <= 1e-12 * np.linalg.norm(result.x) ** 2
-    with pytest.raises(ValueError, match="update"):
-        ob.solve(problem, solver=ob.JOBCD(update="gauss-seidel"))
+    with pytest.raises(TypeError, match="solver"):
+        ob.solve(problem, solver=ob.JOBCD())
 
 
 @pytest.mark.parametrize(

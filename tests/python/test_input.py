@@ -70,8 +70,8 @@ BAD_VALUES = {
     "pca NaN": ("A", lambda: ob.SparsePCAProblem(INF, 2, ob.L0(1.0))),
     "nonneg r above n": ("n_components", lambda: ob.NonnegativePCAProblem(A, 9)),
     "nonneg NaN": ("A", lambda: ob.NonnegativePCAProblem(INF, 2)),
-    "alpha negative": ("alpha", lambda: ob.OBCD(alpha=-1e-5)),
-    "alpha NaN": ("alpha", lambda: ob.OBCD(alpha=np.nan)),
+    "proximal negative": ("proximal", lambda: ob.OBCD(proximal=-1e-5)),
+    "proximal NaN": ("proximal", lambda: ob.OBCD(proximal=np.nan)),
     "working_set unknown": ("working_set", lambda: ob.OBCD(working_set="greedy")),
     "update unknown": ("update", lambda: ob.OBCD(update="both")),
     "curvature unknown": ("curvature", lambda: ob.OBCD(curvature="loose")),
@@ -116,7 +116,7 @@ BAD_TYPES = {
     "n_components float": ("n_components", lambda: problem(n_components=3.0)),
     "n_components bool": ("n_components", lambda: problem(n_components=True)),
     "center": ("center", lambda: ob.SparsePCAProblem(A, 3, ob.L0(1.0), center=1)),
-    "alpha text": ("alpha", lambda: ob.OBCD(alpha="small")),
+    "proximal text": ("proximal", lambda: ob.OBCD(proximal="small")),
     "working_set": ("working_set", lambda: ob.OBCD(working_set=3)),
     "block_size float": ("block_size", lambda: ob.OBCD(block_size=2.5)),
     "problem": ("problem", lambda: ob.solve(C)),
@@ -250,6 +250,6 @@ def test_an_infeasible_start_can_be_projected():
 
 
 def test_dataclasses_are_frozen():
-    for value, field in ((GOOD, "n_components"), (ob.L0(1.0), "lam"), (ob.OBCD(), "alpha")):
+    for value, field in ((GOOD, "n_components"), (ob.L0(1.0), "lam"), (ob.OBCD(), "proximal")):
         with pytest.raises(AttributeError):
             setattr(value, field, 2)

@@ -128,7 +128,7 @@ def test_system_exit_leaves():
 
 
 def test_time_out():
-    result = ob.solve(PROBLEM, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(alpha=0.0))
+    result = ob.solve(PROBLEM, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(proximal=0.0))
     assert result.status is ob.Status.MAX_TIME
     assert result.seconds >= 0.1
     assert result.objective < result.history["objective"][0]

@@ -101,7 +101,7 @@ def test_feasible_and_monotone(penalty, kind, working_set, update, curvature, bl
 def test_converged_means_no_pair_improves(penalty, working_set):
     objective = smooth("concave")
     problem = ob.StiefelProblem(objective, PENALTIES[penalty], R)
-    solver = ob.OBCD(working_set=working_set, alpha=0.0)
+    solver = ob.OBCD(working_set=working_set, proximal=0.0)
     start = "partition" if penalty == "nonnegative" else "random"
     result = ob.solve(problem, start, solver=solver, tol=0.0, max_sweeps=20000, seed=1)
     assert result.status is ob.Status.CONVERGED

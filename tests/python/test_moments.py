@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd._moments import Moments, column_means, deviations
+from orthobcd._internal.moments import Moments, column_means, deviations
 
 SHIFT = 1e8
 
@@ -118,7 +118,7 @@ def test_estimators(kind, scale):
         )
     if not scale:
         # Scaled features are all of one size: which are the largest is a matter of rounding.
-        known = ob.alpha_max(centred, 2)
+        known = ob.lam_max(centred, 2)
         assert pca_of(container(X)).alpha_max_ == pytest.approx(known, rel=1e-9)
 
 

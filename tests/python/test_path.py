@@ -11,7 +11,7 @@ A = np.random.default_rng(0).standard_normal((40, 30)) * np.linspace(1, 3, 30)
 @pytest.mark.parametrize("penalty", [ob.L0(1.0), ob.L1(1.0), ob.L1(np.full((30, 3), 2.0))])
 def test_path_falls_to_the_problem(penalty):
     problem = ob.SparsePCAProblem(A, 3, penalty)
-    result = ob.solve(problem, solver=ob.Path())
+    result = ob.solve(problem, solver=ob.Continuation())
     lams = [point.lam for point in result.path]
     assert lams == sorted(lams, reverse=True)
     assert result.path[0].n_nonzero <= 6
@@ -25,13 +25,13 @@ def test_path_falls_to_the_problem(penalty):
     assert result.converged
     assert result.feasibility < 1e-12
     assert (np.diff(result.history["objective"]) <= 0).all()
-    again = ob.solve(problem, solver=ob.Path(), n_threads=1)
+    again = ob.solve(problem, solver=ob.Continuation(), n_threads=1)
     assert (again.x == result.x).all()
 
 
 def test_increasing_order_and_given_values():
     problem = ob.SparsePCAProblem(A, 3, ob.L0(2.0))
-    result = ob.solve(problem, solver=ob.Path(lams=[0.01, 0.5, 5.0]))
+    result = ob.solve(problem, solver=ob.Continuation(lams=[0.01, 0.5, 5.0]))
     assert [point.lam for point in result.path] == [0.01, 0.5, 5.0, 2.0]
     assert result.path[0].n_nonzero >= result.path[2].n_nonzero
     scores = result.path[1]
@@ -41,23 +41,23 @@ def test_increasing_order_and_given_values():
 
 def test_limits():
     problem = ob.SparsePCAProblem(A, 3, ob.L0(0.1))
-    result = ob.solve(problem, solver=ob.Path(), max_time=0.0)
+    result = ob.solve(problem, solver=ob.Continuation(), max_time=0.0)
     assert result.status is ob.Status.MAX_TIME
     assert result.feasibility < 1e-12
     value = -0.5 * np.sum((A @ result.x) ** 2) + 0.1 * result.n_nonzero
     assert result.objective == pytest.approx(value, rel=1e-12)
-    result = ob.solve(problem, solver=ob.Path(), max_sweeps=2)
+    result = ob.solve(problem, solver=ob.Continuation(), max_sweeps=2)
     assert result.status is ob.Status.MAX_SWEEPS
 
 
 def test_bad_input_names_the_argument():
     with pytest.raises(ValueError, match="ratio must be"):
-        ob.Path(ratio=1.0)
+        ob.Continuation(ratio=1.0)
     with pytest.raises(ValueError, match="lams must"):
-        ob.Path(lams=[])
+        ob.Continuation(lams=[])
     with pytest.raises(ValueError, match="lams must be nonnegative"):
-        ob.Path(lams=[1.0, -1.0])
+        ob.Continuation(lams=[1.0, -1.0])
     with pytest.raises(TypeError, match="solver must be an OBCD"):
-        ob.Path(solver="tiled")
-    with pytest.raises(ValueError, match="Path needs an L0 or L1"):
-        ob.solve(ob.NonnegativePCAProblem(A, 3), solver=ob.Path())
+        ob.Continuation(solver="tiled")
+    with pytest.raises(ValueError, match="Continuation needs an L0 or L1"):
+        ob.solve(ob.NonnegativePCAProblem(A, 3), solver=ob.Continuation())

@@ -16,20 +16,20 @@ def data(seed: int = 0, m: int = 40, n: int = 15) -> np.ndarray:
 @pytest.mark.parametrize("penalty", ["l0", "l1"])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_alpha_max(penalty, center, seed):
+def test_lam_max(penalty, center, seed):
     A, r = data(seed), 3
-    top = ob.alpha_max(A, r, penalty, center=center)
+    top = ob.lam_max(A, r, penalty, center=center)
     make = ob.L0 if penalty == "l0" else ob.L1
     C = np.cov(A.T, bias=True) * len(A) if center else A.T @ A
     chosen = np.argsort(-np.diag(C))[:r]
     selection = np.zeros((A.shape[1], r))
     selection[chosen, np.arange(r)] = 1.0
 
-    def solve(alpha: float) -> ob.Result:
+    def solve(lam: float) -> ob.Result:
         return ob.solve(
-            ob.SparsePCAProblem(A, r, make(alpha), center=center),
+            ob.SparsePCAProblem(A, r, make(lam), center=center),
             selection,
-            solver=ob.OBCD(working_set="cyclic", alpha=0.0),
+            solver=ob.OBCD(working_set="cyclic", proximal=0.0),
             tol=0.0,
         )
 
@@ -43,39 +43,39 @@ def test_alpha_max(penalty, center, seed):
 
 def test_path_starts_sparse_and_goes_on_from_each_point():
     A = data()
-    path = ob.regularization_path(A, 3, "l0", n_alphas=12, center=True)
+    path = ob.regularization_path(A, 3, "l0", n_lams=12, center=True)
     assert len(path) == 12
-    assert np.all(np.diff(path.alphas) < 0.0)
-    assert path.alphas[0] == pytest.approx(path.alpha_max)
+    assert np.all(np.diff(path.lams) < 0.0)
+    assert path.lams[0] == pytest.approx(path.lam_max)
     assert path.n_nonzero[0] == 3
     assert path.n_nonzero[-1] > 10
     C = A - A.mean(axis=0)
-    # A point is never worse than the one before it, priced at its own alpha.
-    before = path.objective[:-1] + path.n_nonzero[:-1] * np.diff(path.alphas)
+    # A point is never worse than the one before it, priced at its own λ.
+    before = path.objective[:-1] + path.n_nonzero[:-1] * np.diff(path.lams)
     assert np.all(path.objective[1:] <= before + 1e-9 * np.abs(before))
     for k, result in enumerate(path.results):
         assert np.linalg.norm(result.x.T @ result.x - np.eye(3)) < 1e-12
         share = np.sum((C @ result.x) ** 2) / np.sum(C**2)
         assert path.explained_variance_ratio[k] == pytest.approx(share)
-        expected = -0.5 * np.sum((C @ result.x) ** 2) + path.alphas[k] * result.n_nonzero
+        expected = -0.5 * np.sum((C @ result.x) ** 2) + path.lams[k] * result.n_nonzero
         assert path.objective[k] == pytest.approx(expected)
 
 
 def test_path_beats_a_single_start():
     A = data(1, 60, 40)
-    path = ob.regularization_path(A, 5, "l0", n_alphas=8)
+    path = ob.regularization_path(A, 5, "l0", n_lams=8)
     single = [
-        ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(alpha)), "identity", solver=ob.OBCD()).objective
-        for alpha in path.alphas
+        ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(lam)), "identity", solver=ob.OBCD()).objective
+        for lam in path.lams
     ]
     better = path.objective - np.array(single)
     assert better.mean() < 0.0
     assert np.all(better <= 0.02 * np.abs(single))
 
 
-def test_given_alphas_are_sorted():
-    path = ob.regularization_path(data(), 2, "l1", alphas=[1.0, 30.0, 10.0])
-    assert path.alphas.tolist() == [30.0, 10.0, 1.0]
+def test_given_lams_are_sorted():
+    path = ob.regularization_path(data(), 2, "l1", lams=[1.0, 30.0, 10.0])
+    assert path.lams.tolist() == [30.0, 10.0, 1.0]
 
 
 @pytest.mark.parametrize("wanted", [3, 7, 12, 20, 30])
@@ -84,27 +84,27 @@ def test_number_of_nonzeros(wanted):
     index = path.nearest(wanted)
     assert abs(path.n_nonzero[index] - wanted) <= 1
     assert abs(path.n_nonzero - wanted).min() == abs(path.n_nonzero[index] - wanted)
-    assert np.all(np.diff(path.alphas) <= 0.0)
+    assert np.all(np.diff(path.lams) <= 0.0)
 
 
 def test_sparse_data_and_dense_data_agree():
     sparse = pytest.importorskip("scipy.sparse")
     A = np.where(np.abs(data()) > 1.0, data(), 0.0)
-    dense = ob.regularization_path(A, 3, n_alphas=6, center=True)
-    csr = ob.regularization_path(sparse.csr_array(A), 3, n_alphas=6, center=True)
-    assert csr.alpha_max == pytest.approx(dense.alpha_max)
-    np.testing.assert_allclose(csr.alphas, dense.alphas)
+    dense = ob.regularization_path(A, 3, n_lams=6, center=True)
+    csr = ob.regularization_path(sparse.csr_array(A), 3, n_lams=6, center=True)
+    assert csr.lam_max == pytest.approx(dense.lam_max)
+    np.testing.assert_allclose(csr.lams, dense.lams)
     C = A - A.mean(axis=0)
     for path in (dense, csr):
         # At the top of the path the answer is known; below, every value is that of its point.
         chosen = np.sort(np.sum(C**2, axis=0))[-3:].sum()
-        assert path.objective[0] == pytest.approx(3 * path.alpha_max - 0.5 * chosen, rel=1e-9)
-        for alpha, value, result in zip(path.alphas, path.objective, path.results, strict=True):
+        assert path.objective[0] == pytest.approx(3 * path.lam_max - 0.5 * chosen, rel=1e-9)
+        for lam, value, result in zip(path.lams, path.objective, path.results, strict=True):
             assert result.feasibility < 1e-12
-            at = -0.5 * np.sum((C @ result.x) ** 2) + alpha * np.count_nonzero(result.x)
+            at = -0.5 * np.sum((C @ result.x) ** 2) + lam * np.count_nonzero(result.x)
             assert value == pytest.approx(at, rel=1e-9)
             for data_form in (A, sparse.csr_array(A)):
-                problem = ob.SparsePCAProblem(data_form, 3, ob.L0(alpha), center=True)
+                problem = ob.SparsePCAProblem(data_form, 3, ob.L0(lam), center=True)
                 certificate = ob.certify(problem, result.x)
                 assert certificate.objective == pytest.approx(at, rel=1e-9)
                 assert certificate.block2_gap <= 1e-6 * abs(at)
@@ -122,11 +122,11 @@ def test_time_limit_keeps_what_is_there():
     ("name", "arguments"),
     [
         ("penalty", {"penalty": "l2"}),
-        ("n_alphas", {"n_alphas": 0}),
+        ("n_lams", {"n_lams": 0}),
         ("ratio", {"ratio": 1.0}),
         ("ratio", {"ratio": 0.0}),
-        ("alphas", {"alphas": [-1.0]}),
-        ("alphas", {"alphas": []}),
+        ("lams", {"lams": [-1.0]}),
+        ("lams", {"lams": []}),
         ("n_nonzero", {"n_nonzero": 2}),
         ("n_nonzero", {"n_nonzero": 1000}),
         ("max_time", {"max_time": -1.0}),

@@ -22,7 +22,7 @@ for penalty in (ob.NoPenalty(), ob.L0(2.0), ob.L1(1.0)):
     problem = ob.SparsePCAProblem(A, 4, penalty)
     at = ob.certify(problem, X)
     values += [at.objective, at.block2_gap, at.criticality]
-    end = ob.solve(problem, X, solver=ob.OBCD(alpha=0.0), tol=0.0)
+    end = ob.solve(problem, X, solver=ob.OBCD(proximal=0.0), tol=0.0)
     ends.append([end.feasibility, ob.certify(problem, end.x).block2_gap, end.objective])
 print(json.dumps([ob._core.instructions, values, ends]))
 """

@@ -104,15 +104,15 @@ def test_ranks_by_hand(fitted):
 
 def test_equal_scores_count_half():
     estimator = model(max_epochs=0).fit(TRAIN)
-    points, matrices, memories = estimator._state
+    points, matrices, memories = estimator._training.state
     points[:] = points[0]
-    estimator._best = (points, matrices, memories)
+    estimator._training.best = (points, matrices, memories)
     assert (estimator.rank(VALID).ranks == 1 + (N_ENTITIES - 1) / 2).all()
 
 
 def batch():
     estimator = model(margin=1.0, init_scale=0.7, seed=4).fit(TRAIN[:1])
-    state = tuple(a.copy() for a in estimator._state)
+    state = tuple(a.copy() for a in estimator._training.state)
     rng = np.random.default_rng(1)
     for k in range(N_RELATIONS):
         state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
@@ -121,9 +121,7 @@ def batch():
 
 
 def loss_and_gradient(estimator, state, triples, negatives):
-    return _core.ultra_e_gradient(
-        state, triples, negatives, estimator._signs(), estimator._options()
-    )
+    return _core.ultra_e_gradient(state, triples, negatives, estimator._signs(), estimator)
 
 
 def test_gradients_against_differences():
@@ -374,7 +372,7 @@ def test_bad_input_raises_at_the_door():
         ("n_relations", 0),
         ("dim", 1),
         ("signature", np.ones(DIM, int)),
-        ("alpha", 0.0),
+        ("radius", 0.0),
         ("margin", np.nan),
         ("n_negatives", 0),
         ("batch_size", 0),

@@ -252,7 +252,7 @@ def test_probe_takes_only_what_it_can():
         ((np.vstack([D, np.zeros(8)]), j), "D"),
         ((D * np.nan, j), "D"),
         ((D, np.ones(8, int)), "signature"),
-        ((D, j, None, 0.0), "alpha"),
+        ((D, j, None, 0.0), "radius"),
         ((D, j, None, 1.0, "last"), "transform"),
         ((D, j, None, 1.0, "literal"), "T"),
         ((D, j, None, 1.0, "first", "fit"), "T_scale"),
@@ -264,28 +264,31 @@ def test_probe_takes_only_what_it_can():
     with pytest.raises(ValueError, match=r"\bX\b"):
         problem.value(np.eye(7))
     with pytest.raises(ValueError, match=r"\bcurvature\b"):
-        ob.solve(problem, solver=ob.JOBCD(curvature="bound"))
-    with pytest.raises(ValueError, match=r"\bcurvature\b"):
-        ob.solve(problem, solver=ob.JOBCD(update="vr-jacobi", curvature="adaptive"))
-    with pytest.raises(TypeError, match=r"\bsolver\b"):
-        ob.solve(problem, solver=ob.Auto())
+        ob.solve(problem, solver=ob.VRJOBCD(full_gradient=True, step_rule="bound"))
+    with pytest.raises(ValueError, match=r"\bstep_rule\b"):
+        ob.VRJOBCD(step_rule="adaptive")
+    for solver in (ob.Auto(), ob.JOBCD()):
+        with pytest.raises(TypeError, match=r"\bsolver\b"):
+            ob.solve(problem, solver=solver)
     eigen = ob.HyperbolicEigenvalueProblem(D, j)
-    for name, value in (("curvature", "adaptive"), ("matchings", 2)):
-        with pytest.raises(ValueError, match=rf"\b{name}\b"):
-            ob.solve(eigen, solver=ob.JOBCD(**{name: value}))
+    with pytest.raises(ValueError, match=r"\bside\b"):
+        ob.solve(eigen, solver=ob.VRJOBCD(side="both"))
 
 
-@pytest.mark.parametrize("update", ["gauss-seidel", "jacobi", "vr-jacobi"])
-@pytest.mark.parametrize("curvature", ["accumulated", "adaptive"])
+@pytest.mark.parametrize("rule", ["every pair", "accumulated", "adaptive", "sampled"])
 @pytest.mark.parametrize("side", ["both", "rows"])
-def test_probe_solves(update, curvature, side):
-    if update == "vr-jacobi" and curvature == "adaptive":
-        pytest.skip("not for sampled gradients: refused, see above")
+def test_probe_solves(rule, side):
     D, j = probe_data(60)
     problem = ob.HyperbolicStructuralProbeProblem(D, j)
     start = ob.random_j_orthogonal(j, 0.3, 1)
-    solver = ob.JOBCD(update=update, curvature=curvature, side=side)
-    result = ob.solve(problem, start, solver=solver, max_sweeps=150, tol=0.0)
+    solver = ob.VRJOBCD(
+        full_gradient=rule != "sampled",
+        step_rule="adaptive" if rule == "adaptive" else "accumulated",
+        side=side,
+        matchings=8 if rule == "every pair" else 1,
+        max_epochs=150,
+    )
+    result = ob.solve(problem, start, solver=solver, tol=0.0)
     first = problem.value(start)
     assert result.status is ob.Status.MAX_SWEEPS
     assert result.objective == pytest.approx(problem.value(result.x), rel=1e-12)
@@ -294,7 +297,8 @@ def test_probe_solves(update, curvature, side):
     assert result.history["objective"][0] == pytest.approx(first, rel=1e-12)
     assert (np.diff(result.history["objective"]) <= 0).all()
     assert result.extra["component_gradients"][-1] <= 152 * 60
-    again = ob.solve(problem, start, solver=solver, max_sweeps=150, tol=0.0, n_threads=1)
+    assert result.n_epochs in (150, 151)
+    again = ob.solve(problem, start, solver=solver, tol=0.0, n_threads=1)
     np.testing.assert_array_equal(again.x, result.x)
 
 

@@ -131,7 +131,7 @@ def test_one_pair_is_solved_globally(kind, rng):
         problem = ob.StiefelProblem(
             ob.Quadratic(C, linear=linear), penalties.get(kind, ob.NonNegative()), r
         )
-        solver = ob.OBCD(working_set="cyclic", alpha=0.0)
+        solver = ob.OBCD(working_set="cyclic", proximal=0.0)
         result = ob.solve(problem, x0, solver=solver, tol=0.0, max_sweeps=50)
         f0 = 0.5 * np.sum(x0 * (C @ x0)) + np.sum(linear * x0)
         best, _ = reference.grid_pair(x0, C @ x0 + linear, C, x0 @ x0.T, kind, lam)
@@ -231,13 +231,13 @@ def test_entrywise_weights(rng):
 def test_scale_invariance(rng):
     """Scaling data and penalty together scales the objective and nothing else."""
     A = rng.standard_normal((20, 12))
-    base = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(0.5)), "random", solver=ob.OBCD(alpha=0.0))
+    base = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(0.5)), "random", solver=ob.OBCD(proximal=0.0))
     for power in (-200, -40, 40, 200):
         scale = 2.0**power
         scaled = ob.solve(
             ob.StiefelProblem(ob.Quadratic(-(A.T @ A) * scale), ob.L1(0.5 * scale), 3),
             "random",
-            solver=ob.OBCD(alpha=0.0),
+            solver=ob.OBCD(proximal=0.0),
         )
         assert scaled.objective / scale == pytest.approx(base.objective, rel=1e-9)
 

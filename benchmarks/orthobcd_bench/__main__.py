@@ -1,0 +1,8 @@
+"""``python -m orthobcd_bench``."""
+
+import sys
+
+from .cli import run
+
+if __name__ == "__main__":
+    sys.exit(run())

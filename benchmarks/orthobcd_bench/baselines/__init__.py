@@ -1,0 +1,107 @@
+"""The competitors: every method the papers compare with, and the stronger ones users have.
+
+Each is a function ``method(problem, x0=None, *, max_time, seed, ...)`` that returns the same
+`orthobcd.Result` as `orthobcd.solve`. ``result.x`` is always truly feasible; how far the method's
+own last iterate was from that is in ``result.extra``: ``"objective_at_projection"`` (the papers'
+score) and ``"last_infeasibility"``. Scoring time is not charged to the methods, the default start
+is.
+
+| name | what it is | problems |
+|---|---|---|
+| ``ladmm`` | linearised ADMM | any |
+| ``spm`` | smoothing penalty method | any |
+| ``soc-admm`` | Lai and Osher's splitting | any |
+| ``radmm`` | Riemannian ADMM | any |
+| ``manpg`` | manifold proximal gradient | ℓ1, smooth |
+| ``manpg-diagonal`` | the same from the top diagonal | ℓ1, smooth |
+| ``rsubgrad`` | Riemannian subgradient | ℓ1, smooth |
+| ``rssm`` | randomised submanifold subgradient | ℓ1, smooth |
+| ``annealed-ladmm`` | LADMM with growing β, varimax start | any |
+| ``smoothed`` | smoothed Riemannian gradient | ℓ0, ℓ1, smooth |
+| ``forward`` | forward selection, disjoint supports | ℓ0, ℓ1 |
+| ``gpower`` | generalised power method with deflation | ℓ0, ℓ1 |
+| ``pca-threshold`` | principal components, then a threshold | any |
+| ``ep4orth`` | exact penalty for X ≥ 0 | X ≥ 0 |
+| ``partition`` | alternating partition | X ≥ 0 |
+| ``pymanopt`` | the package, smoothed ℓ1 | ℓ1, smooth |
+| ``sklearn`` | the package's SparsePCA | ℓ1, ℓ0 |
+| ``cayley-right`` | Riemannian gradient, Cayley, BB | J-orthogonal |
+| ``cayley-left`` | the same from the left | J-orthogonal |
+| ``umcm`` | multiplier correction | J-orthogonal |
+| ``j-admm`` | bilinear ADMM | J-orthogonal |
+| ``csdm`` | hyperbolic CS factors | J-orthogonal |
+| ``csdm-givens`` | the same with Givens rotations only | J-orthogonal |
+
+All have these parameters, and tuned settings of their own from `orthobcd_bench.baselines.settings`:
+
+problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
+    With a penalty that the method can treat; under a hyperbolic constraint a `TraceProblem` or a
+    ``HyperbolicEigenvalueProblem``.
+x0 : ndarray of shape (n, r), optional
+    Start, XᵀX = I (n × n with XᵀJX = J under a hyperbolic constraint); the method's own by
+    default. Splitting and subgradient methods begin `recorder.NUDGE` away from it: nothing that
+    follows gradients and proximal maps leaves the zero pattern of a symmetric start. ManPG
+    descends, and stays where it starts if that is stationary.
+max_time : float, default 10.0
+    Seconds.
+seed : int, default 0
+    Of random starts and random choices, where the method has any.
+"""
+
+from __future__ import annotations
+
+from .annealed import annealed_ladmm
+from .gpower import gpower, pca_threshold
+from .hyperbolic import (
+    TraceProblem,
+    admm,
+    cayley_gradient,
+    csdm,
+    reference_start,
+    trace_problem,
+    umcm,
+)
+from .manpg import manpg, manpg_from_diagonal
+from .nonnegative import alternating_partition, ep4orth
+from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
+from .registry import HYPERBOLIC_METHODS, METHODS, Baseline, methods_for
+from .scoring import best_feasible, round_to_partition, score_at_projection
+from .smoothed import smoothed_gradient
+from .splitting import ladmm, radmm, soc_admm, spm
+from .subgradient import riemannian_subgradient, rssm
+from .supports import forward_selection
+
+__all__ = [
+    "HYPERBOLIC_METHODS",
+    "METHODS",
+    "Baseline",
+    "TraceProblem",
+    "admm",
+    "alternating_partition",
+    "annealed_ladmm",
+    "available",
+    "best_feasible",
+    "cayley_gradient",
+    "csdm",
+    "ep4orth",
+    "forward_selection",
+    "gpower",
+    "ladmm",
+    "manpg",
+    "manpg_from_diagonal",
+    "methods_for",
+    "pca_threshold",
+    "pymanopt_smoothed",
+    "radmm",
+    "reference_start",
+    "riemannian_subgradient",
+    "round_to_partition",
+    "rssm",
+    "score_at_projection",
+    "sklearn_sparse_pca",
+    "smoothed_gradient",
+    "soc_admm",
+    "spm",
+    "trace_problem",
+    "umcm",
+]

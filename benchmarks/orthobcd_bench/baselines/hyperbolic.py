@@ -1,0 +1,516 @@
+"""Baselines under a hyperbolic constraint: ``min tr(XᵀAX)`` with XᵀJX = J, J = diag(±1), n × n.
+
+Riemannian gradient with Cayley steps and Barzilai–Borwein lengths (from the left and from the
+right), UMCM, ADMM, and CSDM, which moves the factors of the hyperbolic CS decomposition (all of
+them, or Givens rotations only). Infeasible methods are scored at the point that Newton's
+iteration for the constraint, ``X ← ½X(3I − JXᵀJX)``, leads to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from orthobcd import Result
+from orthobcd._internal.checks import FloatArray, as_float_array, is_sparse
+
+from .geometry import cayley, polar, random_stiefel
+from .recorder import Judge, Logbook
+from .scoring import FeasiblePoint
+from .settings import CSDM_STEP, HYPERBOLIC_ADMM_RHO, UMCM_BETA
+from .steps import BarzilaiBorwein, Reference
+
+DIVERGED_NORM = 1e8
+"""‖X‖_F²/n beyond which a run ends as diverged (or its infimum is not attained)."""
+
+
+@dataclass(frozen=True, eq=False)
+class TraceProblem:
+    """``min tr(XᵀAX)`` over J-orthogonal X.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (n, n)
+        A, symmetric; bounded below on the group if positive semidefinite.
+    signature : array_like of shape (n,)
+        ±1 in any order.
+    """
+
+    matrix: FloatArray
+    signature: FloatArray
+
+    def __post_init__(self) -> None:
+        matrix = as_float_array("matrix", self.matrix, 2)
+        signature = as_float_array("signature", self.signature, 1)
+        if matrix.shape != (signature.size, signature.size):
+            raise ValueError(
+                f"matrix must be {signature.size} × {signature.size}, got {matrix.shape}"
+            )
+        if not np.all(np.abs(signature) == 1.0):
+            raise ValueError("signature must contain only +1 and −1")
+        object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))
+        object.__setattr__(self, "signature", signature)
+
+    def value(self, x: FloatArray) -> float:
+        """tr(XᵀAX)."""
+        return float(np.vdot(x, self.matrix @ x))
+
+    def infeasibility(self, x: FloatArray) -> float:
+        """``‖XᵀJX − J‖_F``."""
+        product = x.T @ (self.signature[:, np.newaxis] * x)
+        product[np.diag_indices_from(product)] -= self.signature
+        return float(np.linalg.norm(product))
+
+    def diverges(self, x: FloatArray) -> bool:
+        """Whether ‖X‖_F²/n exceeds `DIVERGED_NORM`, or is no number."""
+        return not float(np.vdot(x, x)) <= DIVERGED_NORM * x.shape[0]
+
+    def infimum(self) -> float:
+        """``Σ|eig(JA)|``, the infimum for positive semidefinite A."""
+        values = np.linalg.eigvals(self.signature[:, np.newaxis] * self.matrix)
+        return float(np.sum(np.abs(values)))
+
+
+def trace_problem(problem: Any) -> TraceProblem:
+    """A `TraceProblem` from itself or from a hyperbolic eigenvalue problem.
+
+    Anything with ``A``, ``signature``, ``sense`` and ``ridge`` (as
+    ``orthobcd.HyperbolicEigenvalueProblem`` has) is understood: the matrix is
+    ``±(AᵀA + ridge·I)``, minus for ``sense="max"``.
+    """
+    if isinstance(problem, TraceProblem):
+        return problem
+    data = problem.A
+    gram = data.T @ data
+    matrix = np.asarray(gram.todense() if is_sparse(gram) else gram, dtype=np.float64)
+    matrix = matrix + float(getattr(problem, "ridge", 0.0)) * np.eye(matrix.shape[0])
+    sign = -1.0 if getattr(problem, "sense", "min") == "max" else 1.0
+    return TraceProblem(sign * matrix, np.asarray(problem.signature, dtype=np.float64))
+
+
+def reference_start(signature: FloatArray) -> FloatArray:
+    """The start of the reference values: J-orthogonal, rapidities ½·N(0, 1), always the same.
+
+    For a sorted signature (+1 first) it is their recipe: Haar factors U₁, U₂, V₁, V₂ drawn in this
+    order, then the rapidities. See `orthobcd.random_j_orthogonal` for other random ones.
+    """
+    plus, minus = np.flatnonzero(signature > 0), np.flatnonzero(signature < 0)
+    rng = np.random.default_rng(1)
+    u1, u2, v1, v2 = (
+        random_stiefel(size, size, rng) for size in (plus.size, minus.size, plus.size, minus.size)
+    )
+    rapidity = 0.5 * rng.standard_normal(min(plus.size, minus.size))
+    return assemble(_Factors(plus, minus, u1, u2, v1, v2, rapidity))
+
+
+def repair(x: FloatArray, signature: FloatArray, *, max_iterations: int = 30) -> FloatArray | None:
+    """Newton's iteration ``X ← ½X(3I − JXᵀJX)``, or None if it does not reach XᵀJX = J."""
+    column = signature[:, np.newaxis]
+    best = np.inf
+    identity = np.eye(x.shape[0])
+    for _ in range(max_iterations):
+        gram = column * (x.T @ (column * x))
+        error = float(np.linalg.norm(gram - identity))
+        if not np.isfinite(error) or error > max(1e8, 10.0 * best):
+            return None
+        if error <= 1e-12 or (error >= 0.5 * best and error < 1e-9):
+            return x
+        best = min(best, error)
+        x = 0.5 * (x @ (3.0 * identity - gram))
+    return None
+
+
+def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed: int) -> Logbook:
+    def feasible(x: FloatArray, sparse: FloatArray | None, thorough: bool) -> FeasiblePoint:
+        close = x if problem.infeasibility(x) <= 1e-9 * (1.0 + float(np.vdot(x, x))) else None
+        mended = close if close is not None else repair(x, problem.signature)
+        if mended is None:
+            assert book.best is not None
+            return book.best
+        return FeasiblePoint(mended, problem.value(mended))
+
+    judge = Judge(feasible, problem.infeasibility, problem.value, problem.value, lambda x: 0.0)
+
+    def start() -> FloatArray:
+        if x0 is None:
+            return reference_start(problem.signature)
+        x = as_float_array("x0", x0, 2)
+        if x.shape != problem.matrix.shape:
+            raise ValueError(f"x0 must have shape {problem.matrix.shape}, got {x.shape}")
+        if problem.infeasibility(x) > 1e-6 * (1.0 + float(np.vdot(x, x))):
+            raise ValueError("x0 must satisfy XᵀJX = J")
+        return x
+
+    book = Logbook(judge, start, max_time=max_time, seed=seed)
+    return book
+
+
+def cayley_gradient(
+    problem: Any,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    side: str = "right",
+    tolerance: float = 1e-14,
+) -> Result:
+    """Riemannian gradient descent with Cayley steps and Barzilai–Borwein lengths.
+
+    From the right ``X ← X·cay(τK)``, K = −(B − JBJ), B = XᵀAX; from the left
+    ``X ← cay(τK)·X``, K = −(AM − JMAJ), M = XXᵀ; ``cay(K) = (I − K/2)⁻¹(I + K/2)`` stays in
+    the group. Lengths and line search of `orthobcd_bench.baselines.steps`.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; a random start with the seed 1.
+    side : {"right", "left"}, default "right"
+        Which side the group acts on.
+    tolerance : float, default 1e-14
+        Converged when ‖K‖_F is at most this times ‖A‖_F ‖X‖_F².
+
+    References
+    ----------
+    Gao, Son, Absil and Stykel 2021 (Cayley steps on the symplectic group, the same algebra).
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"side must be 'left' or 'right', got {side!r}")
+    trace = trace_problem(problem)
+    book = _logbook(trace, x0, max_time, seed)
+    matrix, column = trace.matrix, trace.signature[:, np.newaxis]
+    row = trace.signature[np.newaxis, :]
+    scale = float(np.linalg.norm(matrix))
+
+    def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
+        image = matrix @ x
+        value = float(np.vdot(x, image))
+        if side == "right":
+            inner = x.T @ image
+            return value, -(inner - column * inner * row)
+        inner = image @ x.T
+        return value, -(inner - column * inner.T * row)
+
+    x = book.x0
+    value, descent = evaluate(x)
+    norm = float(np.linalg.norm(descent))
+    lengths = BarzilaiBorwein(0.1 / max(norm, 1e-300))
+    reference = Reference(value)
+    diverged = False
+    while not (converged := norm <= tolerance * scale * float(np.vdot(x, x))):
+        diverged = trace.diverges(x)
+        if diverged or not book.step(x):
+            break
+        length = lengths.length
+        for _ in range(30):
+            move = cayley(length * descent)
+            trial = x @ move if side == "right" else move @ x
+            trial_value, trial_descent = evaluate(trial)
+            if reference.accepts(trial_value, length * norm * norm):
+                break
+            length *= 0.3
+        else:
+            converged = True  # no descent is left beyond rounding
+            break
+        # in the Lie algebra the step is length·K; differences of K need no transport
+        lengths.update(length * descent, trial_descent - descent)
+        reference.update(trial_value)
+        x, descent = trial, trial_descent
+        if book.n_iterations % 50 == 0:
+            mended = repair(x, trace.signature)
+            if mended is not None:
+                x = mended
+                descent = evaluate(x)[1]
+        norm = float(np.linalg.norm(descent))
+    return book.result(
+        x,
+        method=f"Cayley gradient ({side})",
+        converged=converged,
+        diverged=diverged,
+        gradient_norm=norm,
+    )
+
+
+def umcm(
+    problem: Any,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    beta: float = UMCM_BETA,
+) -> Result:
+    """Unconstrained multiplier correction: gradient steps with the closed-form multiplier.
+
+    ``X ← X − τ(∇f − JXΛ + β JX(XᵀJX − J))`` with Λ = sym(JXᵀ∇f) and alternating
+    Barzilai–Borwein τ.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; a random start with the seed 1.
+    beta : float, optional
+        In units of ‖A‖; `UMCM_BETA` by default.
+
+    References
+    ----------
+    Gao, Liu and Yuan 2019 (PLAM/PCAL, the Stiefel original).
+    """
+    trace = trace_problem(problem)
+    book = _logbook(trace, x0, max_time, seed)
+    matrix, column = trace.matrix, trace.signature[:, np.newaxis]
+    norm = float(np.linalg.norm(matrix, 2))
+    weight = beta * norm
+    target = np.diag(trace.signature)
+
+    def field(x: FloatArray) -> FloatArray:
+        gradient = 2.0 * (matrix @ x)
+        dual = column * (x.T @ gradient)
+        flipped = column * x
+        gap = x.T @ flipped - target
+        pull: FloatArray = gradient - flipped @ (0.5 * (dual + dual.T)) + weight * (flipped @ gap)
+        return pull
+
+    x = book.x0
+    pull = field(x)
+    cautious = 0.1 / (norm * max(1.0, float(np.linalg.norm(x, 2)) ** 2) * (1.0 + beta))
+    lengths = BarzilaiBorwein(cautious)
+    diverged = False
+    best = x
+    while not diverged and book.step(x):
+        limit = 0.3 * float(np.linalg.norm(x)) / max(float(np.linalg.norm(pull)), 1e-300)
+        trial = x - min(lengths.length, limit) * pull
+        trial_pull = field(trial)
+        if trace.diverges(trial) or not np.isfinite(trial_pull).all():
+            diverged = True
+        elif trace.infeasibility(trial) > 0.5 * float(np.sqrt(x.shape[0])):
+            # outside the region where the multiplier makes sense: back, with a small step
+            mended = repair(best, trace.signature)
+            x = best if mended is None else mended
+            pull = field(x)
+            cautious *= 0.5
+            lengths.length = cautious
+        else:
+            lengths.update(trial - x, trial_pull - pull)
+            x, pull = trial, trial_pull
+            if trace.infeasibility(x) < 0.1:
+                best = x
+    return book.result(x, method="UMCM", diverged=diverged)
+
+
+def admm(
+    problem: Any,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    rho: float = HYPERBOLIC_ADMM_RHO,
+) -> Result:
+    """ADMM on the bilinear splitting XᵀJY = J, X = Y.
+
+    Both blocks are least-squares problems: ``(2A + ρNNᵀ + ρI) X = ρ(N(J − U)ᵀ + Y − V)`` with
+    N = JY, then ``(PPᵀ + I) Y = P(J − U) + X + V`` with P = JX, and the scaled duals
+    ``U += XᵀJY − J``, ``V += X − Y``.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; a random start with the seed 1.
+    rho : float, optional
+        In units of ‖A‖, and at least −2.2 λ_min(A); `HYPERBOLIC_ADMM_RHO` by default.
+    """
+    trace = trace_problem(problem)
+    book = _logbook(trace, x0, max_time, seed)
+    matrix, column = trace.matrix, trace.signature[:, np.newaxis]
+    values = np.linalg.eigvalsh(matrix)
+    # an indefinite A needs ρ > −2 λ_min(A) to keep the first system positive definite
+    weight = max(rho * float(np.abs(values).max()), -2.2 * float(values[0]))
+    target = np.diag(trace.signature)
+    identity = np.eye(matrix.shape[0])
+    x = y = book.x0
+    # duals that make the start consistent: ρU ≈ −Λ balances ∇f = JXΛ
+    dual = column * (x.T @ (2.0 * (matrix @ x)))
+    u = -0.5 * (dual + dual.T) / (2.0 * weight)
+    v = np.zeros_like(x)
+    diverged = False
+    while not diverged and book.step(0.5 * (x + y)):
+        flipped = column * y
+        system = 2.0 * matrix + weight * (flipped @ flipped.T + identity)
+        try:
+            x = scipy.linalg.solve(
+                system, weight * (flipped @ (target - u).T + y - v), assume_a="pos"
+            )
+            flipped = column * x
+            y = scipy.linalg.solve(
+                flipped @ flipped.T + identity,
+                flipped @ (target - u) + x + v,
+                assume_a="pos",
+            )
+        except (np.linalg.LinAlgError, ValueError):
+            diverged = True
+        else:
+            u = u + x.T @ (column * y) - target
+            v = v + x - y
+            diverged = trace.diverges(y)
+    return book.result(0.5 * (x + y), method="ADMM", diverged=diverged)
+
+
+Indices = np.ndarray[tuple[int], np.dtype[np.intp]]
+
+
+@dataclass
+class _Factors:
+    """A hyperbolic CS decomposition: ``X = diag(U₁, U₂)·boost(t)·diag(V₁, V₂)ᵀ``."""
+
+    plus: Indices
+    minus: Indices
+    u1: FloatArray
+    u2: FloatArray
+    v1: FloatArray
+    v2: FloatArray
+    rapidity: FloatArray
+
+
+def _boost(p: int, q: int, rapidity: FloatArray) -> FloatArray:
+    """``[[C, S], [Sᵀ, C]]`` on the first min(p, q) rows of either block."""
+    boost = np.eye(p + q)
+    k = np.arange(rapidity.size)
+    boost[k, k] = boost[p + k, p + k] = np.cosh(rapidity)
+    boost[k, p + k] = boost[p + k, k] = np.sinh(rapidity)
+    return boost
+
+
+def assemble(factors: _Factors) -> FloatArray:
+    """X from its factors, rows and columns in the signature's own order."""
+    p, q = factors.plus.size, factors.minus.size
+    middle = _boost(p, q, factors.rapidity)
+    left = scipy.linalg.block_diag(factors.u1, factors.u2)
+    right = scipy.linalg.block_diag(factors.v1, factors.v2)
+    order = np.concatenate([factors.plus, factors.minus])
+    x = np.empty((p + q, p + q))
+    x[np.ix_(order, order)] = left @ middle @ right.T
+    return x
+
+
+def factorise(x: FloatArray, signature: FloatArray) -> _Factors:
+    """The hyperbolic CS decomposition of a J-orthogonal x."""
+    plus, minus = np.flatnonzero(signature > 0), np.flatnonzero(signature < 0)
+    p, q = plus.size, minus.size
+    size = min(p, q)
+    upper, corner = x[np.ix_(plus, plus)], x[np.ix_(plus, minus)]
+    lower = x[np.ix_(minus, minus)]
+    u1, singular, v2t = np.linalg.svd(corner, full_matrices=True)
+    rapidity = np.arcsinh(singular[:size])
+    cosh_p, cosh_q = np.ones(p), np.ones(q)
+    cosh_p[:size] = cosh_q[:size] = np.cosh(rapidity)
+    v1 = ((u1.T @ upper) / cosh_p[:, np.newaxis]).T
+    u2 = (lower @ v2t.T) / cosh_q
+    return _Factors(plus, minus, u1, polar(u2), polar(v1), v2t.T, rapidity)
+
+
+def csdm(
+    problem: Any,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    factors: str = "full",
+    step: float = CSDM_STEP,
+) -> Result:
+    """Gradient descent on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
+
+    ``factors="full"`` moves U₁, U₂, V₁, V₂ by Cayley-like rotations (polar retraction) and the
+    rapidities; ``"givens"`` moves each orthogonal factor only by one Givens rotation per pair of
+    consecutive columns, as UltraE does, so it cannot reach every X.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; a random start with the seed 1.
+    factors : {"full", "givens"}, default "full"
+        What moves.
+    step : float, optional
+        First step length; `CSDM_STEP` by default. It adapts: longer after every success.
+
+    References
+    ----------
+    Xiong and coauthors 2022, "Ultrahyperbolic knowledge graph embeddings" (UltraE).
+    """
+    if factors not in ("full", "givens"):
+        raise ValueError(f"factors must be 'full' or 'givens', got {factors!r}")
+    trace = trace_problem(problem)
+    book = _logbook(trace, x0, max_time, seed)
+    parts = factorise(book.x0, trace.signature)
+    p, q = parts.plus.size, parts.minus.size
+    order = np.concatenate([parts.plus, parts.minus])
+    matrix = trace.matrix[np.ix_(order, order)]
+    k = np.arange(min(p, q))
+
+    def gradients(
+        now: _Factors,
+    ) -> tuple[float, tuple[FloatArray, ...], FloatArray]:
+        """Value, skew gradients of the four factors (acting from the right), of rapidities."""
+        left = scipy.linalg.block_diag(now.u1, now.u2)
+        middle = _boost(p, q, now.rapidity)
+        inner = left.T @ matrix @ left
+        # f = tr(Bᵀ inner B); V drops out of the trace, so it never needs to move
+        image = 2.0 * inner @ middle
+        value = 0.5 * float(np.vdot(middle, image))
+        turn = 2.0 * inner @ (middle @ middle.T)
+        turn = turn - turn.T
+        cosh, sinh = np.cosh(now.rapidity), np.sinh(now.rapidity)
+        slope = (image[k, k] + image[p + k, p + k]) * sinh
+        slope = slope + (image[k, p + k] + image[p + k, k]) * cosh
+        return value, (turn[:p, :p], turn[p:, p:]), slope
+
+    def moved(now: _Factors, direction: tuple[FloatArray, ...], slope: FloatArray) -> _Factors:
+        return _Factors(
+            now.plus,
+            now.minus,
+            _rotate(now.u1, direction[0], factors),
+            _rotate(now.u2, direction[1], factors),
+            now.v1,
+            now.v2,
+            now.rapidity + slope,
+        )
+
+    value, turns, slope = gradients(parts)
+    sums = [np.full_like(turns[0], 1e-30), np.full_like(turns[1], 1e-30)]
+    sum_slope = np.full_like(slope, 1e-30)
+    length = step
+    diverged = False
+    decay = 0.9
+    x = book.x0
+    while not diverged and length >= 1e-16 and book.step(x):
+        for total, turn in zip(sums, turns, strict=True):
+            total *= decay
+            total += (1.0 - decay) * turn * turn
+        sum_slope = decay * sum_slope + (1.0 - decay) * slope * slope
+        scales = [np.sqrt(total) + 1e-3 * np.sqrt(total.max(initial=0.0)) for total in sums]
+        direction = tuple(-length * turn / scale for turn, scale in zip(turns, scales, strict=True))
+        drift = -length * slope / (np.sqrt(sum_slope) + 1e-3 * np.sqrt(sum_slope.max()))
+        trial = moved(parts, direction, drift)
+        trial_value, trial_turns, trial_slope = gradients(trial)
+        if trial_value < value:
+            parts, value, turns, slope = trial, trial_value, trial_turns, trial_slope
+            length *= 1.1
+            x = assemble(parts)
+            diverged = trace.diverges(x)
+        else:
+            length *= 0.5
+    return book.result(x, method=f"CSDM ({factors})", converged=length < 1e-16, diverged=diverged)
+
+
+def _rotate(u: FloatArray, skew: FloatArray, factors: str) -> FloatArray:
+    """u times the rotation generated by ``skew`` (Cayley), or by its Givens pairs alone."""
+    if factors == "full":
+        turned: FloatArray = u @ cayley(skew)
+        return turned
+    rotated = u.copy()
+    first = np.arange(0, u.shape[1] - 1, 2)
+    angle = skew[first, first + 1]
+    cosine, sine = np.cos(angle), np.sin(angle)
+    rotated[:, first] = cosine * u[:, first] - sine * u[:, first + 1]
+    rotated[:, first + 1] = sine * u[:, first] + cosine * u[:, first + 1]
+    return rotated

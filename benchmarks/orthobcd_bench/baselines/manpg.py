@@ -1,0 +1,274 @@
+"""ManPG: the proximal gradient method on the Stiefel manifold, for an ℓ1 penalty.
+
+Each iteration minimises ``⟨∇f, V⟩ + ‖V‖²/(2t) + h(X + V)`` over the tangent space,
+``XᵀV + VᵀX = 0``, and retracts along V with Armijo halving. The tangent problem is solved through
+its r × r symmetric multiplier Λ: ``V(Λ) = prox_{th}(X − t(∇f − 2XΛ)) − X`` and
+``E(Λ) = XᵀV + VᵀX = 0`` by a semismooth Newton method with conjugate gradients.
+
+References
+----------
+Chen, Ma, So and Zhang 2020, "Proximal gradient method for nonsmooth optimization over the
+Stiefel manifold" (ManPG and ManPG-Ada, whose step length rule is used); Xiao, Li, Wen and Zhang
+2018 (regularised semismooth Newton).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orthobcd import Problem, Result
+from orthobcd._internal.checks import FloatArray
+
+from .geometry import polar
+from .oracle import Oracle, oracle_of
+from .recorder import from_random
+from .starts import top_diagonal
+
+INNER_TOLERANCE = 1e-8
+"""‖XᵀV + VᵀX‖_F at which the tangent problem counts as solved."""
+
+MAX_LINE_SEARCH = 30
+"""Trials of a step length; each but the first halves the bracket or better."""
+
+SPARSE_MASK = 8.0
+"""Nonzeros of the mask per row below which the blocks W_k pay."""
+
+MAX_CONJUGATE = 300
+"""Conjugate gradient iterations for a Newton direction, at most."""
+
+
+CONTINUATION = 4.0 ** np.arange(-12, 1)
+"""Shares of t, in turn, for a tangent problem that Newton's method does not solve at once.
+
+A small λt kills few entries of X + V, so that problem is easy, and Λ changes little with t.
+"""
+
+
+@dataclass
+class TangentStep:
+    """The solution of one tangent problem.
+
+    Attributes
+    ----------
+    direction : ndarray of shape (n, r)
+        V.
+    multiplier : ndarray of shape (r, r)
+        Λ, the warm start of the next problem.
+    residual : float
+        ‖XᵀV + VᵀX‖_F.
+    n_newton : int
+        Newton steps taken.
+    """
+
+    direction: FloatArray
+    multiplier: FloatArray
+    residual: float
+    n_newton: int
+
+
+def tangent_step(
+    oracle: Oracle,
+    x: FloatArray,
+    gradient: FloatArray,
+    step: float,
+    multiplier: FloatArray,
+    *,
+    tolerance: float = INNER_TOLERANCE,
+    max_newton: int = 100,
+) -> TangentStep:
+    """Solve the tangent problem at x by semismooth Newton from ``multiplier``.
+
+    E(Λ) is the gradient of the convex dual function, piecewise linear. The Newton system
+    ``2t(Xᵀ(M∘XD) + (M∘XD)ᵀX) + μD = −E``, M the derivative of the proximal map and μ
+    proportional to ‖E‖, is positive definite, so D descends. A full step is kept when it lowers ‖E‖
+    enough; otherwise the step length is a zero of the monotone slope ⟨E(Λ + αD), D⟩, to a
+    tenth: where λt is large most of M is zero and full steps overshoot.
+    """
+    base = x - step * gradient
+
+    def evaluate(dual: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        shifted = base + (2.0 * step) * (x @ dual)
+        point = oracle.proximal(shifted, step)
+        direction = point - x
+        cross = x.T @ direction
+        error = cross + cross.T
+        return point, direction, error, float(np.linalg.norm(error))
+
+    point, direction, error, residual = evaluate(multiplier)
+    done = 0
+    while residual > tolerance and done < max_newton:
+        done += 1
+        newton = _newton_direction(x, point != 0.0, error, step, 0.1 * step * min(residual, 1.0))
+        length, low, high = 1.0, 0.0, np.inf
+        slope = float(np.vdot(error, newton))
+        low_slope, high_slope = slope, np.inf
+        for _ in range(MAX_LINE_SEARCH):
+            candidate = evaluate(multiplier + length * newton)
+            if length == 1.0 and candidate[3] <= 0.9 * residual:
+                break
+            here = float(np.vdot(candidate[2], newton))
+            if abs(here) <= 0.1 * abs(slope):
+                break
+            if here < 0.0:
+                low, low_slope = length, here
+            else:
+                high, high_slope = length, here
+            if high == np.inf:
+                length *= 4.0
+            else:
+                # the slope is piecewise linear: a chord, kept off the ends
+                share = low_slope / (low_slope - high_slope)
+                length = low + min(max(share, 0.1), 0.9) * (high - low)
+        multiplier = multiplier + length * newton
+        point, direction, error, residual = candidate
+    return TangentStep(direction, multiplier, residual, done)
+
+
+def _newton_direction(
+    x: FloatArray, mask: NDArray[np.bool_], error: FloatArray, step: float, shift: float
+) -> FloatArray:
+    """Conjugate gradients on the regularised Newton system.
+
+    An iteration costs O(nr²). For a sparse M, where many are needed, column k of Xᵀ(M∘XD) is
+    formed as W_k D_k with W_k = Xᵀ diag(M_k) X: O(r²) once for each entry of M, then O(r³).
+    """
+    weights = mask.astype(np.float64)
+    sparse = np.count_nonzero(mask) < SPARSE_MASK * mask.shape[0]
+    blocks = np.stack([x[kept].T @ x[kept] for kept in mask.T]) if sparse else None
+    solution = np.zeros_like(error)
+    remaining = -error
+    direction = remaining.copy()
+    squared = float(np.vdot(remaining, remaining))
+    target = squared * min(1e-6, 1e-2 * squared)
+    r = error.shape[0]
+    for _ in range(min(r * (r + 1) // 2, MAX_CONJUGATE) + 20):
+        if blocks is None:
+            image = x.T @ (weights * (x @ direction))
+        else:
+            image = np.matmul(blocks, direction.T[:, :, np.newaxis])[:, :, 0].T
+        image = (2.0 * step) * (image + image.T) + shift * direction
+        curvature = float(np.vdot(direction, image))
+        if curvature <= 0.0:
+            break
+        length = squared / curvature
+        solution += length * direction
+        remaining -= length * image
+        updated = float(np.vdot(remaining, remaining))
+        if updated <= target:
+            break
+        direction = remaining + (updated / squared) * direction
+        squared = updated
+    return solution
+
+
+def manpg(
+    problem: Problem,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    tolerance: float = 1e-9,
+    adapt: float = 1.2,
+) -> Result:
+    """ManPG with adaptive step length.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start.
+    tolerance : float, default 1e-9
+        Converged when ‖V‖_F/t is at most this times L.
+    adapt : float, default 1.2
+        Factor by which t grows after an iteration without halving, and falls (not below 1/L)
+        otherwise; 1 gives plain ManPG.
+
+    Returns
+    -------
+    Result
+        ``extra["inner_residual"]`` is the largest ‖XᵀV + VᵀX‖_F accepted in the run,
+        ``extra["criticality"]`` the last ‖V‖_F/t.
+
+    Raises
+    ------
+    ValueError
+        If the penalty is neither ℓ1 nor none: the tangent problem must be convex.
+    """
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
+    oracle = recorder.oracle
+    x = recorder.x0
+    shortest = 1.0 / oracle.lipschitz
+    step = shortest
+    multiplier = np.zeros((oracle.r, oracle.r))
+    value, gradient = oracle.value_and_gradient(x)
+    objective = value + oracle.penalty_value(x)
+    criticality = np.inf
+    worst = 0.0
+    converged = False
+    direction = np.zeros_like(x)
+    while recorder.step(x, sparse=x + direction):
+        solved = tangent_step(oracle, x, gradient, step, multiplier)
+        if solved.residual > INNER_TOLERANCE:
+            step = shortest
+            multiplier = np.zeros((oracle.r, oracle.r))
+            for factor in CONTINUATION:
+                solved = tangent_step(
+                    oracle, x, gradient, factor * step, multiplier, max_newton=1000
+                )
+                multiplier = solved.multiplier
+                if recorder.out_of_time:
+                    break
+            if recorder.out_of_time:
+                break
+        multiplier = solved.multiplier
+        worst = max(worst, solved.residual)
+        direction = solved.direction
+        squared = float(np.vdot(direction, direction))
+        criticality = float(np.sqrt(squared)) / step
+        if criticality <= tolerance * oracle.lipschitz:
+            converged = True
+            break
+        length = 1.0
+        for _ in range(30):
+            trial = polar(x + length * direction)
+            trial_value, trial_gradient = oracle.value_and_gradient(trial)
+            trial_objective = trial_value + oracle.penalty_value(trial)
+            if trial_objective <= objective - 1e-4 * length * squared / step:
+                break
+            length *= 0.5
+        else:
+            # no descent beyond rounding is left along the direction
+            converged = criticality <= 1e-4 * oracle.lipschitz
+            break
+        x, gradient, objective = trial, trial_gradient, trial_objective
+        step = step * adapt if length == 1.0 else max(step / adapt, shortest)
+    return recorder.result(
+        x,
+        method="ManPG",
+        converged=converged,
+        sparse=x + direction,
+        inner_residual=worst,
+        criticality=criticality,
+    )
+
+
+def manpg_from_diagonal(
+    problem: Problem,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+) -> Result:
+    """`manpg` from unit vectors at the largest variances, the optimum for a large ℓ1 weight.
+
+    Parameters
+    ----------
+    problem, max_time, seed
+        As for `manpg`.
+    x0 : ndarray of shape (n, r), optional
+        Replaces the start.
+    """
+    start = top_diagonal(oracle_of(problem)) if x0 is None else x0
+    return manpg(problem, start, max_time=max_time, seed=seed)

@@ -1,0 +1,92 @@
+"""Which baseline solves which problem, under which name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from orthobcd import L0, L1, NonNegative, NoPenalty, Result
+from orthobcd.penalties import Penalty
+
+from .annealed import annealed_ladmm
+from .gpower import gpower, pca_threshold
+from .hyperbolic import admm, cayley_gradient, csdm, umcm
+from .manpg import manpg, manpg_from_diagonal
+from .nonnegative import alternating_partition, ep4orth
+from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
+from .smoothed import smoothed_gradient
+from .splitting import ladmm, radmm, soc_admm, spm
+from .subgradient import riemannian_subgradient, rssm
+from .supports import forward_selection
+
+Solve = Callable[..., Result]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """One competitor.
+
+    Attributes
+    ----------
+    solve : callable
+        ``solve(problem, x0, max_time=..., seed=...)``.
+    penalties : tuple of type
+        Penalties it can treat.
+    own_start : bool
+        Whether it makes its own start (a strong heuristic) instead of taking the row's.
+    package : str or None
+        The package it needs.
+    """
+
+    solve: Solve
+    penalties: tuple[type, ...]
+    own_start: bool = False
+    package: str | None = None
+
+
+ANY = (L0, L1, NonNegative, NoPenalty)
+CONVEX = (L1, NoPenalty)
+SPARSE = (L0, L1)
+
+METHODS: dict[str, Baseline] = {
+    "ladmm": Baseline(ladmm, ANY),
+    "spm": Baseline(spm, ANY),
+    "soc-admm": Baseline(soc_admm, ANY),
+    "radmm": Baseline(radmm, ANY),
+    "manpg": Baseline(manpg, CONVEX),
+    "manpg-diagonal": Baseline(manpg_from_diagonal, CONVEX, own_start=True),
+    "rsubgrad": Baseline(riemannian_subgradient, CONVEX),
+    "rssm": Baseline(rssm, CONVEX),
+    "annealed-ladmm": Baseline(annealed_ladmm, ANY, own_start=True),
+    "smoothed": Baseline(smoothed_gradient, (L0, L1, NoPenalty), own_start=True),
+    "forward": Baseline(forward_selection, SPARSE, own_start=True),
+    "gpower": Baseline(gpower, SPARSE, own_start=True),
+    "pca-threshold": Baseline(pca_threshold, ANY, own_start=True),
+    "ep4orth": Baseline(ep4orth, (NonNegative,), own_start=True),
+    "partition": Baseline(alternating_partition, (NonNegative,), own_start=True),
+    "pymanopt": Baseline(pymanopt_smoothed, CONVEX, own_start=True, package="pymanopt"),
+    "sklearn": Baseline(sklearn_sparse_pca, SPARSE, own_start=True, package="sklearn"),
+}
+"""Baselines on the Stiefel manifold."""
+
+HYPERBOLIC_METHODS: dict[str, Solve] = {
+    "cayley-right": partial(cayley_gradient, side="right"),
+    "cayley-left": partial(cayley_gradient, side="left"),
+    "umcm": umcm,
+    "j-admm": admm,
+    "csdm": partial(csdm, factors="full"),
+    "csdm-givens": partial(csdm, factors="givens"),
+}
+"""Baselines under a hyperbolic constraint."""
+
+
+def methods_for(penalty: Penalty) -> dict[str, Baseline]:
+    """The baselines that can treat ``penalty`` and whose package, if any, is installed."""
+    there = available()
+    return {
+        name: baseline
+        for name, baseline in METHODS.items()
+        if isinstance(penalty, baseline.penalties)
+        and (baseline.package is None or there[baseline.package])
+    }

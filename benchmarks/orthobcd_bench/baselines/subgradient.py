@@ -1,0 +1,111 @@
+"""Riemannian subgradient methods: the full one and the randomised submanifold one (RSSM).
+
+References
+----------
+Li, Chen, Deng, Qu, Zhu and So 2021, "Weakly convex optimization over Stiefel manifold using
+Riemannian subgradient-type methods"; Cheung, Wang, Yue and So 2024, "Randomized submanifold
+subgradient method for optimization over Stiefel manifolds" (RSSM).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orthobcd import Problem, Result
+from orthobcd._internal.checks import FloatArray
+
+from .geometry import polar, tangent
+from .recorder import Recorder, from_random
+from .settings import RSSM, RSUBGRAD
+
+
+def riemannian_subgradient(
+    problem: Problem,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    first_step: float | None = None,
+    last_step: float | None = None,
+) -> Result:
+    """``X ← polar(X − τ Proj_T(Γ)/‖Proj_T(Γ)‖)`` with a geometrically falling τ.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
+    first_step, last_step : float, optional
+        Range of the distance τ of a step; `RSUBGRAD` by default.
+
+    Notes
+    -----
+    Geometrically diminishing steps are the fastest rule of Li et al.; τ = c/√t was slower on the
+    tuning row.
+    """
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
+    first = RSUBGRAD[0] if first_step is None else first_step
+    last = RSUBGRAD[1] if last_step is None else last_step
+    return _descend(recorder, "Riemannian subgradient", recorder.oracle.r, first, last)
+
+
+def rssm(
+    problem: Problem,
+    x0: FloatArray | None = None,
+    *,
+    max_time: float = 10.0,
+    seed: int = 0,
+    block: int | None = None,
+    first_step: float | None = None,
+    last_step: float | None = None,
+) -> Result:
+    """Randomised submanifold subgradient method: a random block of columns moves.
+
+    The block X_S stays orthonormal and orthogonal to the other columns: its subgradient is
+    projected onto that submanifold's tangent space, a step taken, and the polar factor
+    restores the block.
+
+    Parameters
+    ----------
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
+    block : int, optional
+        Columns in a block; half of them by default.
+    first_step, last_step : float, optional
+        Range of the distance τ of a step; `RSSM` by default.
+
+    Notes
+    -----
+    Column blocks are our reading of "submanifold": any two columns meet in some block, so the
+    blocks reach everything. A full gradient is formed, so an iteration costs as much as a step
+    of `riemannian_subgradient`.
+    """
+    recorder = from_random(problem, x0, max_time, seed, convex=True)
+    first = RSSM[0] if first_step is None else first_step
+    last = RSSM[1] if last_step is None else last_step
+    size = max(1, recorder.oracle.r // 2) if block is None else block
+    return _descend(recorder, "RSSM", size, first, last)
+
+
+def _descend(recorder: Recorder, method: str, size: int, first: float, last: float) -> Result:
+    """Steps of ``size`` random columns, all at once if that is r."""
+    oracle = recorder.oracle
+    rng = np.random.default_rng(recorder.seed)
+    x = recorder.nudged_start()
+    while recorder.step(x):
+        chosen = np.sort(rng.permutation(oracle.r)[:size])
+        rest = np.delete(x, chosen, axis=1)
+        part = x[:, chosen]
+        pull = tangent(part, oracle.subgradient(x)[:, chosen])
+        pull = pull - rest @ (rest.T @ pull)
+        norm = float(np.linalg.norm(pull))
+        if norm <= 1e-12 * oracle.lipschitz:
+            if size == oracle.r:
+                break
+            continue
+        length = first * (last / first) ** recorder.progress
+        moved = polar(part - (length / norm) * pull)
+        x = x.copy()
+        x[:, chosen] = moved - rest @ (rest.T @ moved)
+        if recorder.n_iterations % 100 == 0:
+            x = polar(x)
+    return recorder.result(polar(x), method=method)

@@ -1,0 +1,461 @@
+"""Reports from finished tasks: CSV, Markdown in the papers' form, convergence figures, JSON.
+
+Everything is made from the lines of ``results.jsonl`` alone, so it can be made again without
+running anything.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orthobcd._internal.writing import replacing, write_text
+
+from .baselines import HYPERBOLIC_METHODS, METHODS
+from .baselines.manpg import INNER_TOLERANCE
+from .data import ORIGINS, dataset
+from .published import Published, published
+from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
+
+Record = dict[str, Any]
+
+CSV_FIELDS = (
+    "row",
+    "data",
+    "penalty",
+    "lam",
+    "relative",
+    "r",
+    "normalised",
+    "method",
+    "seed",
+    "time_limit",
+    "objective",
+    "objective_at_projection",
+    "feasibility",
+    "last_infeasibility",
+    "package_infeasibility",
+    "inner_residual",
+    "start_objective",
+    "stuck",
+    "nonzeros",
+    "status",
+    "n_iterations",
+    "seconds",
+    "load",
+    "error",
+)
+
+TIE = 1e-6
+"""Objectives share a place when closer than this share of the row's best or, if less, its spread.
+
+The spread counts where a constant hides the rest: λr is 99.99 % of the objective at a large λ.
+"""
+
+ROUNDING = 1e-10
+"""Objectives closer than this share of the row's best always share a place."""
+
+PENALTIES = {"l0": "ℓ0", "l1": "ℓ1", "nonneg": "X ≥ 0", "hyperbolic": "Hyperbolic"}
+"""Names of the penalties, for readers."""
+
+ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPERBOLIC_HYBRIDS)
+"""Columns of the tables."""
+
+LEGEND = """\
+Cells are the objective minus the row's best, at truly feasible points (orthonormal to 1e-11, zeros
+exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; objectives within 1e-6
+of the row's best, or of its spread if that is less, share a place. In brackets, where it differs:
+the objective at the projection (entries up to 1e-6 count as zeros, negative parts are ignored), the
+papers' score, minus the same best. A name like `ladmm@random` says the start where there are
+several; `ladmm+obcd-r` is half of the time each. † never left its start; ‡ stopped there, as it is
+a stationary point of the row. Lines "paper" are the published figures: their own best and the gaps
+above it. Their w1a has another column order and their randn is another draw, so levels compare,
+digits do not."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Finished tasks of one suite, and how they came about.
+
+    Attributes
+    ----------
+    tables : tuple of Table
+        The suite's.
+    records : list of dict
+        Finished tasks.
+    settings : dict
+        Options of the command line.
+    environment : dict
+        Versions, machine, commit.
+    """
+
+    tables: tuple[Table, ...]
+    records: list[Record]
+    settings: dict[str, Any]
+    environment: dict[str, Any]
+
+    def line(self, row: Row) -> dict[str, list[Record]]:
+        """Finished tasks of a row by method, in the order of the columns."""
+        asked = set(row.methods)
+        found: dict[str, list[Record]] = defaultdict(list)
+        for record in self.records:
+            name, _, start = record["method"].partition("@")
+            label = name if start in ("", row.starts[0]) else record["method"]
+            if record["row"] == row.id and (label in asked or not asked):
+                found[label].append(record)
+        return dict(sorted(found.items(), key=lambda item: _position(item[0])))
+
+    def stuck(self) -> list[tuple[Row, str]]:
+        """Rows and methods that never left their start."""
+        rows = {row.id: row for table in self.tables for row in table.rows}
+        return [(row, label) for row in rows.values() for label in stuck(self.line(row))]
+
+
+def _position(label: str) -> tuple[str, int]:
+    name, _, start = label.partition("@")
+    return start, ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+def write_all(run: Run, folder: Path) -> list[Path]:
+    """Write every report; figures only with matplotlib. Returns the files written."""
+    lines = ["# Comparison", "", *_head(run), LEGEND, "", *_data([run]), "", *_sections(run)]
+    text = "\n".join(lines)
+    markdown = folder / "comparison.md"
+    write_text(markdown, text.rstrip() + "\n")
+    written = [
+        write_csv(run.records, folder / "results.csv"),
+        markdown,
+        write_json(run, folder / "run.json"),
+    ]
+    return written + write_figures(run, folder / "figures")
+
+
+def write_csv(records: list[Record], path: Path) -> Path:
+    """One line per task."""
+    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, CSV_FIELDS, extrasaction="ignore", restval="")
+        writer.writeheader()
+        writer.writerows(records)
+    return path
+
+
+def write_json(run: Run, path: Path) -> Path:
+    """Versions, machine, commit, settings and all results without their histories."""
+    results = [{k: v for k, v in record.items() if k != "history"} for record in run.records]
+    content = {"environment": run.environment, "settings": run.settings, "results": results}
+    write_text(path, json.dumps(content, indent=1) + "\n")
+    return path
+
+
+def median_objective(records: list[Record], field: str = "objective") -> float:
+    """Median over seeds; infinite if any seed failed."""
+    values = [record.get(field, math.inf) for record in records]
+    return float(statistics.median(values)) if values else math.inf
+
+
+def places(scores: dict[str, float]) -> dict[str, int]:
+    """Place 1, 2, 3, ... of every method; near-equal objectives share a place."""
+    order = sorted((s, name) for name, s in scores.items() if math.isfinite(s))
+    result: dict[str, int] = {}
+    place, held = 0, -math.inf
+    if order:
+        best, worst = order[0][0], order[-1][0]
+        tie = max(TIE * min(abs(best), worst - best), ROUNDING * abs(best))
+    for score, name in order:
+        if place == 0 or score > held + tie:
+            place, held = place + 1, score
+        result[name] = place
+    return result
+
+
+def stuck(line: dict[str, list[Record]]) -> list[str]:
+    """Methods of a row that never left their start, nor said that it is stationary.
+
+    A start that shares the row's first place cannot be left for a better point.
+    """
+    place = places({label: median_objective(found) for label, found in line.items()})
+    return [
+        label
+        for label, found in line.items()
+        if place.get(label, 0) > 1 and any(record.get("stuck", False) for record in found)
+    ]
+
+
+def _head(run: Run) -> list[str]:
+    settings, environment = run.settings, run.environment
+    machine = environment.get("machine", {})
+    packages = environment.get("packages", {})
+    versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
+    jobs, threads = settings.get("jobs", 1), settings.get("threads", 1)
+    cores = "one core" if threads == 1 else f"{threads} cores"
+    loads = [record["load"] for record in run.records if record.get("load") is not None]
+    busy = f", {statistics.median(loads):.2g} processes at work (median)" if loads else ""
+    return [
+        f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
+        f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
+        f"{cores}{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
+        f"{machine.get('cpus', '?')} cores{busy}, "
+        f"Python {environment.get('python', '?')}, {versions}, "
+        f"commit `{str(environment.get('commit'))[:10]}`.",
+        "",
+    ]
+
+
+def _data(runs: list[Run]) -> list[str]:
+    """How the data of the runs' rows are made."""
+    rows = (row for run in runs for table in run.tables for row in table.rows if run.line(row))
+    return data_lines(list(dict.fromkeys(row.data for row in rows)))
+
+
+def data_lines(names: list[str]) -> list[str]:
+    """How data sets are made, and where the contents of their files are public."""
+    lines = ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
+    files = dict.fromkeys(dataset(name).file for name in names if dataset(name).file)
+    if files:
+        lines += ["", *FILES_HEAD.rstrip().splitlines(), ""]
+    return lines + [f"- `{file}`: {ORIGINS[file]}." for file in files if file in ORIGINS]
+
+
+def _sections(run: Run) -> list[str]:
+    """Every table, what needs saying about its cells, and where our default loses."""
+    lines: list[str] = []
+    for table in run.tables:
+        rows = [row for row in table.rows if run.line(row)]
+        if not rows:
+            continue
+        lines += [f"## {table.title}", ""]
+        if table.note:
+            lines += [table.note, ""]
+        lines += [*_table(run, table, rows), ""]
+        notes = [note for row in rows for note in _notes(row, run.line(row))]
+        if notes:
+            lines += [*notes, ""]
+    return lines + _losses(run)
+
+
+def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
+    """A line for each row, a column for each method, the paper's figures below ours."""
+    labels = {label for row in rows for label in run.line(row)}
+    columns = sorted(labels, key=_position)
+    lines = ["| row | F_min | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for row in rows:
+        line = run.line(row)
+        scores = {label: median_objective(found) for label, found in line.items()}
+        best, place = min(scores.values()), places(scores)
+        held = stuck(line)
+        cells = [
+            _cell(line[label], scores[label], best, place.get(label, 0), row.unbounded)
+            + (" †" if label in held else "")
+            if label in line
+            else ""
+            for label in columns
+        ]
+        lines.append(f"| {row.title} | {best:.8g} | " + " | ".join(cells) + " |")
+        paper = published(table.title, row, float(run.settings["time"]))
+        if paper is not None:
+            lines.append(_paper_line(paper, row, columns))
+    return lines
+
+
+def _cell(found: list[Record], score: float, best: float, place: int, plain: bool) -> str:
+    if not math.isfinite(score):
+        return "failed"
+    if plain:
+        return f"{score:.3g}"
+    gap = score - best
+    text = "0" if gap == 0.0 else f"{gap:.3g}"
+    text = {1: f"**{text}**", 2: f"*{text}*", 3: f"<u>{text}</u>"}.get(place, text)
+    projected = median_objective(found, "objective_at_projection")
+    if abs(projected - score) > TIE * max(1.0, abs(score)):
+        text += f" ({projected - best:.3g})"
+    stationary = all(
+        "@" in record["method"]
+        and record["status"] == "CONVERGED"
+        and record["objective"] == record["start_objective"]
+        for record in found
+    )
+    return f"{text} ‡" if stationary and place > 1 else text
+
+
+def _paper_line(paper: Published, row: Row, columns: list[str]) -> str:
+    cells = []
+    for label in columns:
+        name, _, start = label.partition("@")
+        gap = paper.gaps.get(f"{name}@{start or row.starts[0]}")
+        value = None if gap is None else gap + (paper.f_min if row.unbounded else 0.0)
+        cells.append("" if value is None else f"{value:.3g}")
+    return f"| paper, {paper.seconds:g} s | {paper.f_min:.6g} | " + " | ".join(cells) + " |"
+
+
+def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
+    lines = [f"- † `{label}` never left its start on {row.title}." for label in stuck(line)]
+    for label, found in line.items():
+        errors = sorted({record["error"] for record in found if "error" in record})
+        lines += [f"- `{label}` failed on {row.title}: {error}" for error in errors]
+        outside = [record.get("package_infeasibility") or 0.0 for record in found]
+        if max(outside) > 0.0:
+            lines.append(f"- `{label}` returned ‖VVᵀ − I‖ = {max(outside):.2g} on {row.title}.")
+        inner = max(record.get("inner_residual") or 0.0 for record in found)
+        if inner > INNER_TOLERANCE:
+            lines.append(
+                f"- `{label}` solved a tangent problem only to {inner:.2g}, not to "
+                f"{INNER_TOLERANCE:g}, on {row.title}."
+            )
+    return lines
+
+
+def _losses(run: Run) -> list[str]:
+    """Where `auto` is not best: who is, and by how much."""
+    seen: set[str] = set()
+    lost = []
+    for row in (row for table in run.tables for row in table.rows):
+        scores = {label: median_objective(found) for label, found in run.line(row).items()}
+        if "auto" not in scores or row.id in seen:
+            continue
+        seen.add(row.id)
+        if places(scores).get("auto") == 1:
+            continue
+        winner = min(scores, key=lambda label: scores[label])
+        gap = scores["auto"] - scores[winner]
+        share = gap / max(abs(scores[winner]), 1e-300)
+        lost.append((share, f"| {row.title} | {winner} | {gap:.3g} | {100.0 * share:.2g} % |"))
+    if not seen:
+        return []
+    lines = [
+        "## Where the default solver loses",
+        "",
+        f"`auto` shares the first place on {len(seen) - len(lost)} of {len(seen)} rows.",
+        "",
+    ]
+    if lost:
+        lines += ["| row | best | gap of `auto` | of the objective |", "|---|---|---|---|"]
+        lines += [text for _, text in sorted(lost, reverse=True)]
+    return lines
+
+
+def write_figures(run: Run, folder: Path) -> list[Path]:
+    """Objective minus the row's best against seconds, log axes; nothing without matplotlib."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+    except ImportError:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = {row.id: row for table in run.tables for row in table.rows if not row.unbounded}
+    written = []
+    for row in rows.values():
+        finished = {
+            label: found[0] for label, found in run.line(row).items() if "history" in found[0]
+        }
+        if finished:
+            written.append(_figure(row, finished, folder / f"{row.id}.png"))
+    return written
+
+
+def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    best = min(min(record["history"]["objective"]) for record in finished.values())
+    # the winner ends at 0, which a log axis cannot show: it leaves through the floor
+    floor = 1e-7 * max(1e-300, abs(best))
+    figure, axes = plt.subplots(figsize=(8.0, 4.8), constrained_layout=True)
+    order = sorted(finished, key=lambda label: float(finished[label]["objective"]))
+    colours = plt.get_cmap("tab10")
+    for index, label in enumerate(order):
+        history = finished[label]["history"]
+        seconds = [max(value, 1e-4) for value in history["seconds"]]
+        gaps = [max(value - best, 0.5 * floor) for value in history["objective"]]
+        axes.step(
+            [*seconds, max(seconds[-1], finished[label]["time_limit"])],
+            [*gaps, gaps[-1]],
+            where="post",
+            label=label,
+            color=colours(index % 10),
+            linestyle=("-", "--", ":")[index // 10 % 3],
+            linewidth=1.4,
+        )
+    top = max(max(record["history"]["objective"]) - best for record in finished.values())
+    axes.set(
+        xscale="log", yscale="log", xlabel="seconds", title=f"{PENALTIES[row.penalty]}: {row.title}"
+    )
+    axes.set_ylim(floor, 2.0 * max(top, 2.0 * floor))
+    axes.set_ylabel("objective − best")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), title="best first")
+    with replacing(path) as part:
+        figure.savefig(part, dpi=90)
+    plt.close(figure)
+    return path
+
+
+FILES_HEAD = """\
+The files in the data folder, samples in rows, and the public GitHub repositories (at a commit) that
+hold their contents. A name that ends in `.csr.npz` is a sparse matrix, written with
+`scipy.sparse.save_npz(name, csr_matrix)`; the others are dense, `np.savez(name, X=matrix)`. The raw
+values are kept; the norm tells whether a copy is the same.
+"""
+
+DOCUMENT_HEAD = """\
+# Comparison
+
+Every method on the same rows, in the same time, on as many cores; made by `orthobcd-bench` (see
+`orthobcd-bench --help`), from runs that anybody can repeat:
+
+    pip install "orthobcd[bench]"
+"""
+
+
+def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
+    """All runs in one Markdown file, with one figure for each table in ``images`` beside it.
+
+    Parameters
+    ----------
+    runs : list of (Path, Run)
+        Each run and the folder with its figures.
+    path : Path
+        The file to write.
+    """
+    images = path.parent / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    written = [path]
+    commands = [f"    {_command(run.settings)}" for _, run in runs]
+    lines = [*DOCUMENT_HEAD.rstrip().splitlines(), *commands, "", LEGEND, ""]
+    lines += [*_data([run for _, run in runs]), ""]
+    for folder, run in runs:
+        lines += [f"# Suite {run.settings['suite']}", "", *_head(run), *_sections(run), ""]
+        for table in run.tables:
+            source = next(
+                (
+                    found
+                    for row in table.rows
+                    if (found := folder / "figures" / f"{row.id}.png").exists() and run.line(row)
+                ),
+                None,
+            )
+            if source is not None:
+                name = f"comparison-{source.name}"
+                shutil.copyfile(source, images / name)
+                written.append(images / name)
+                lines += [f"![{table.title}](images/{name})", ""]
+    write_text(path, "\n".join(lines).rstrip() + "\n")
+    return written
+
+
+def _command(settings: dict[str, Any]) -> str:
+    """The command line of a run."""
+    parts = [f"orthobcd bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
+    parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
+    parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []
+    parts += ["--full"] if settings.get("full") else []
+    parts += [
+        f"--{name} {' '.join(settings[name])}" for name in ("methods", "rows") if settings.get(name)
+    ]
+    return " ".join(parts)

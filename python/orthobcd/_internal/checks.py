@@ -1,0 +1,299 @@
+"""Checks at the door: every message names the argument and says what is allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._core import COEFFICIENTS, DATA
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+Signs: TypeAlias = NDArray[np.int8]
+
+
+class Sparse(Protocol):
+    """What is used of a scipy.sparse matrix or array."""
+
+    @property
+    def nnz(self) -> Any:
+        """Number of stored entries."""
+
+    def tocsc(self) -> Any:
+        """The same in compressed columns."""
+
+
+DataLike: TypeAlias = ArrayLike | Sparse
+"""A dense or sparse matrix of data."""
+
+SYMMETRY_TOLERANCE = 1e-12
+"""A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
+(rounding of a product such as ``A.T @ A``); it is then used as ``(C + Cᵀ)/2``."""
+
+
+class Checked:
+    """A frozen dataclass that sets checked values in its constructor and shows arrays by shape."""
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        shown = (f"{name}={summary(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def summary(value: Any) -> str:
+    """``repr``, of an array its kind and shape."""
+    if is_sparse(value):
+        return f"<{value.format} {'x'.join(map(str, value.shape))}, {value.nnz} stored>"
+    if isinstance(value, np.ndarray):
+        return f"<array {'x'.join(map(str, value.shape))}>"
+    return repr(value)
+
+
+def is_sparse(value: object) -> bool:
+    """Whether ``value`` is a scipy sparse matrix or array (scipy is not imported)."""
+    return hasattr(value, "tocsc") and hasattr(value, "nnz")
+
+
+def is_number(text: str) -> bool:
+    """Whether ``text`` is a number as Python writes it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
+    """``value`` as a finite, C-contiguous float64 array of ``ndim`` dimensions.
+
+    Integer, float32, Fortran-ordered, strided and read-only input is accepted; nothing
+    is copied when the input already is C-contiguous float64.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is not numeric, or complex.
+    ValueError
+        If it has another number of dimensions, no entries, or a NaN or infinite entry.
+    """
+    if is_sparse(value):
+        raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}")
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"{name} must be a numeric array: {error}") from error
+    if raw.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be a real numeric array, got dtype {raw.dtype}")
+    if raw.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {raw.shape}")
+    if raw.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {raw.shape}")
+    array = np.ascontiguousarray(raw, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, it contains NaN or infinity")
+    return array
+
+
+def check_size(name: str, size: float, bounds: tuple[float, float] = COEFFICIENTS) -> None:
+    """Refuse a largest magnitude whose products overflow or vanish.
+
+    Coefficients are accepted from 1e-120 to 1e120, data, whose products are summed, from 1e-50 to
+    1e50; all zeros too.
+    """
+    low, high = bounds
+    if size != 0.0 and not low <= size <= high:
+        if low == 0.0:
+            raise ValueError(f"{name} must be at most {high:g} in magnitude, got {size:.3g}")
+        raise ValueError(
+            f"{name} must be zero or have its largest magnitude between {low:g} and {high:g}, "
+            f"where products neither overflow nor vanish; it is {size:.3g}"
+        )
+
+
+def as_data(name: str, value: Any) -> FloatArray:
+    """`as_float_array` for a matrix of data, of a size whose products can be summed."""
+    array = as_float_array(name, value, 2)
+    check_size(name, float(np.abs(array).max()), DATA)
+    return array
+
+
+def as_symmetric(name: str, value: Any) -> FloatArray:
+    """``value`` as a finite symmetric matrix."""
+    matrix = as_float_array(name, value, 2)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {matrix.shape}")
+    asymmetry = float(np.abs(matrix - matrix.T).max())
+    if asymmetry > SYMMETRY_TOLERANCE * float(np.abs(matrix).max()):
+        raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
+    return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
+
+
+def as_data_matrix(value: Any) -> Any:
+    """A data matrix: finite float64, dense C-contiguous or canonical CSC."""
+    if not is_sparse(value):
+        return as_data("A", value)
+    if value.ndim != 2:
+        raise ValueError(f"A must have 2 dimension(s), got shape {value.shape}")
+    if 0 in value.shape:
+        raise ValueError(f"A must not be empty, got shape {value.shape}")
+    if np.dtype(value.dtype).kind not in "fiub":
+        raise TypeError(f"A must be real and numeric, got dtype {value.dtype}")
+    check_sparse("A", value)
+    matrix = value.tocsc().astype(np.float64)
+    if not matrix.has_canonical_format or matrix.indptr[-1] != matrix.data.size:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.prune()
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("A must be finite, it contains NaN or infinity")
+    check_size("A", float(np.abs(matrix.data).max(initial=0.0)), DATA)
+    return matrix
+
+
+def as_signature(value: Any, n: int | None = None) -> Signs:
+    """``value`` as an array of n signs ±1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is not one-dimensional of length ``n``, or holds anything but +1 and −1.
+    """
+    raw = np.asarray(value)
+    if raw.dtype.kind not in "fiub":
+        raise TypeError(f"signature must be an array of +1 and -1, got dtype {raw.dtype}")
+    if raw.ndim != 1 or raw.size == 0:
+        raise ValueError(f"signature must be one-dimensional and not empty, got shape {raw.shape}")
+    if n is not None and raw.shape[0] != n:
+        raise ValueError(f"signature must have {n} entries, got {raw.shape[0]}")
+    bad = raw[(raw != 1) & (raw != -1)]
+    if raw.dtype.kind == "b" or bad.size:
+        raise ValueError(
+            f"signature must hold only +1 and -1, got {bad[0] if bad.size else bool(raw[0])}"
+        )
+    return raw.astype(np.int8)
+
+
+def check_sparse(name: str, matrix: Any) -> None:
+    """Refuse a sparse matrix whose index arrays are broken, which scipy's routines do not survive.
+
+    Raises
+    ------
+    ValueError
+        If index pointers do not rise from 0 to the number of entries, or an index is out of range.
+    """
+    kind = getattr(matrix, "format", "")
+    m, n = matrix.shape if matrix.ndim == 2 else (0, 0)
+    if kind in ("csr", "csc", "bsr"):
+        height, width = matrix.blocksize if kind == "bsr" else (1, 1)
+        rows, columns = m // height, n // width
+        major, minor = (columns, rows) if kind == "csc" else (rows, columns)
+        check_compressed(name, matrix.indptr, matrix.indices, len(matrix.data), major, minor)
+    elif kind == "coo" and matrix.ndim == 2:
+        check_indices(name, matrix.row, m)
+        check_indices(name, matrix.col, n)
+        if not len(matrix.row) == len(matrix.col) == len(matrix.data):
+            raise ValueError(f"{name} must have a row and a column index for every entry")
+
+
+def check_compressed(
+    name: str, indptr: Any, indices: Any, count: int, major: int, minor: int
+) -> None:
+    """Refuse broken arrays of a compressed sparse matrix."""
+    bad = (
+        any(a.ndim != 1 or a.dtype.kind not in "iu" for a in (indptr, indices))
+        or len(indptr) != major + 1
+        or int(indptr[0]) != 0
+        or bool((indptr[1:] < indptr[:-1]).any())
+        or int(indptr[-1]) > min(len(indices), count)
+    )
+    if bad:
+        raise ValueError(
+            f"{name} must have {major + 1} index pointers that rise from 0 to at most its number "
+            "of indices and of entries"
+        )
+    check_indices(name, indices[: int(indptr[-1])], minor)
+
+
+def check_indices(name: str, indices: Any, count: int) -> None:
+    """Refuse indices outside ``0 … count − 1``."""
+    if indices.size and not (indices.min() >= 0 and indices.max() < count):
+        raise ValueError(
+            f"{name} must have indices from 0 to {count - 1}, "
+            f"got {int(indices.min())} to {int(indices.max())}"
+        )
+
+
+def as_fraction(name: str, value: Any) -> float:
+    """``value`` as a float strictly between 0 and 1."""
+    number = as_float(name, value, minimum=0.0, exclusive=True)
+    if number >= 1.0:
+        raise ValueError(f"{name} must be less than 1, got {number:g}")
+    return number
+
+
+def as_optional_int(name: str, value: Any, minimum: int) -> int | None:
+    """`as_int`, or None."""
+    return None if value is None else as_int(name, value, minimum)
+
+
+def as_optional_float(
+    name: str, value: Any, *, minimum: float | None = None, exclusive: bool = False
+) -> float | None:
+    """`as_float`, or None."""
+    return None if value is None else as_float(name, value, minimum=minimum, exclusive=exclusive)
+
+
+def as_seed(value: Any) -> int:
+    """``value`` as an unsigned 64-bit integer."""
+    seed = as_int("seed", value, 0)
+    if seed >= 2**64:
+        raise ValueError(f"seed must be below 2**64, got {seed}")
+    return seed
+
+
+def as_int(name: str, value: Any, minimum: int) -> int:
+    """``value`` as an integer of at least ``minimum``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def as_float(
+    name: str, value: Any, *, minimum: float | None = None, exclusive: bool = False
+) -> float:
+    """``value`` as a finite float, at least (or, ``exclusive``, above) ``minimum``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    if minimum is not None and (number < minimum or (exclusive and number == minimum)):
+        bound = "greater than" if exclusive else "at least"
+        raise ValueError(f"{name} must be {bound} {minimum:g}, got {number:g}")
+    return number
+
+
+def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """``value`` if it is one of ``choices``."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, one of {', '.join(choices)}; got {value!r}")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+    return value
+
+
+def as_bool(name: str, value: Any) -> bool:
+    """``value`` if it is a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)

@@ -1,0 +1,154 @@
+"""Second moments of centred data: without cancellation, without densifying what is sparse.
+
+Means are subtracted before anything is squared. Of sparse data only the columns that are more than
+half full are stored whole, centred; for the others ``‖v‖² ≤ 2‖v − μ‖²``, so that the difference of
+stored values and means loses a bit or two, however large the means are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .checks import FloatArray, is_sparse
+
+
+def _column_numbers(data: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The column of every stored entry of a CSC matrix."""
+    return np.repeat(np.arange(data.shape[1]), np.diff(data.indptr))
+
+
+def _sums(data: Any, values: FloatArray) -> FloatArray:
+    """Sums over the columns of a CSC matrix of ``values``, one for each of its entries."""
+    sums = np.bincount(_column_numbers(data), weights=values, minlength=data.shape[1])
+    return np.asarray(sums, dtype=np.float64)
+
+
+def column_means(data: Any) -> FloatArray:
+    """Means of the columns (dense or CSC), to rounding."""
+    m = data.shape[0]
+    if not is_sparse(data):
+        mean = data.mean(axis=0)
+        # What is left has a mean of the size of the rounding of the first.
+        return np.asarray(mean + (data - mean).mean(axis=0), dtype=np.float64)
+    absent = m - np.diff(data.indptr)
+    mean = _sums(data, data.data) / m
+    left = _sums(data, data.data - mean[_column_numbers(data)]) - absent * mean
+    return np.asarray(mean + left / m)
+
+
+def squares_about(data: Any, mean: FloatArray) -> FloatArray:
+    """``Σ_i (data_ij − mean_j)²`` of every column."""
+    if not is_sparse(data):
+        return np.asarray(np.sum((data - mean) ** 2, axis=0))
+    data = data.tocsc()
+    stored = _sums(data, (data.data - mean[_column_numbers(data)]) ** 2)
+    return np.asarray(stored + (data.shape[0] - np.diff(data.indptr)) * mean**2)
+
+
+def _full_columns_centred(data: Any, mean: FloatArray) -> tuple[Any, FloatArray]:
+    """CSC data, its columns that are more than half full whole and centred; the other means."""
+    m = data.shape[0]
+    counts = np.diff(data.indptr)
+    full = 2 * counts > m
+    if not full.any():
+        return data, mean
+    lengths = np.where(full, m, counts)
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    column = _column_numbers(data)
+    whole = np.repeat(full, lengths)
+    values = np.zeros(starts[-1])
+    indices = np.zeros(starts[-1], dtype=np.int64)
+    values[whole] = np.repeat(-mean[full], m)
+    indices[whole] = np.tile(np.arange(m), int(full.sum()))
+    inside = np.arange(data.data.size) - data.indptr[:-1].astype(np.int64)[column]
+    place = starts[:-1][column] + np.where(full[column], data.indices, inside)
+    indices[place] = data.indices
+    values[place] += data.data
+    return type(data)((values, indices, starts), shape=data.shape), np.where(full, 0.0, mean)
+
+
+class Moments:
+    """Data A with its columns centred on request.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n,)
+        What was subtracted; zeros without centring.
+    data : ndarray or CSC matrix of shape (m, n)
+        A where ``offset`` is 0.
+    offset : ndarray of shape (n,)
+        What is still to be subtracted from the columns of ``data``; zeros where it is dense.
+    variances : ndarray of shape (n,)
+        Squared norm of every column of A.
+    """
+
+    def __init__(self, data: Any, center: bool) -> None:
+        n = data.shape[1]
+        self.mean = np.zeros(n)
+        self.offset = np.zeros(n)
+        if is_sparse(data):
+            data = data.tocsc()
+            if not data.has_canonical_format:
+                data = data.copy()
+                data.sum_duplicates()
+        if center:
+            self.mean = column_means(data)
+        self.variances = squares_about(data, self.mean)
+        if center:
+            if is_sparse(data):
+                data, self.offset = _full_columns_centred(data, self.mean)
+            else:
+                data = data - self.mean
+        self.data = data
+
+    def divide(self, deviation: FloatArray) -> None:
+        """Divide the columns of A."""
+        sparse = is_sparse(self.data)
+        self.data = self.data.multiply(1.0 / deviation).tocsc() if sparse else self.data / deviation
+        self.mean = self.mean / deviation
+        self.offset = self.offset / deviation
+        self.variances = self.variances / deviation**2
+
+    @property
+    def pending(self) -> bool:
+        """Whether ``data`` still is to be centred."""
+        return bool(self.offset.any())
+
+    @property
+    def total(self) -> float:
+        """Squared Frobenius norm of A."""
+        return max(float(self.variances.sum()), np.finfo(np.float64).tiny)
+
+    def scores(self, x: FloatArray) -> FloatArray:
+        """A X."""
+        return np.asarray(self.data @ x - self.offset @ x)
+
+    def transposed(self, w: FloatArray) -> FloatArray:
+        """Aᵀ w for a vector w."""
+        return np.asarray(self.data.T @ w - self.offset * w.sum())
+
+    def gram_rows(self, rows: Any) -> FloatArray:
+        """The rows ``rows`` of AᵀA."""
+        product = self.data[:, rows].T @ self.data
+        product = np.asarray(product.toarray() if is_sparse(product) else product)
+        if self.pending:
+            sums, offset = np.asarray(self.data.sum(axis=0)).ravel(), self.offset
+            product -= np.outer(offset[rows], sums - self.data.shape[0] * offset)
+            product -= np.outer(sums[rows], offset)
+        return product
+
+    def selection(self, r: int) -> FloatArray:
+        """One column per feature of the r largest variances: the optimum for a large λ."""
+        x = np.zeros((self.data.shape[1], r))
+        x[np.argsort(-self.variances, kind="stable")[:r], np.arange(r)] = 1.0
+        return x
+
+
+def deviations(data: Any) -> FloatArray:
+    """Standard deviations of the columns; 1 for a constant one."""
+    if is_sparse(data):
+        data = data.tocsc()
+    deviation = np.sqrt(squares_about(data, column_means(data)) / data.shape[0])
+    return np.where(deviation > 0.0, deviation, 1.0)

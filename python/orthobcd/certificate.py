@@ -1,0 +1,260 @@
+"""Certificates, and orthogonal matrices as products of 2 × 2 moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._internal.checks import FloatArray, as_float_array, as_optional_int
+from .hyperbolic.problems import (
+    HyperbolicEigenvalueProblem,
+    HyperbolicPCAProblem,
+    PencilProblem,
+    on_stiefel,
+)
+from .objectives import GramQuadratic, Quadratic
+from .problems import Problem
+
+__all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
+
+OPTIMALITY_TOLERANCE = 1e-10
+"""Gap to a known optimum, relative to `Certificate.magnitude`, that counts as none."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What has been proved about a point.
+
+    Attributes
+    ----------
+    objective, smooth_value, penalty_value : float
+        F = f + h and its two parts.
+    magnitude : float
+        The size of F that tolerances are relative to: ``|f − c| + |h|``, where c is the part of f
+        that is constant on the constraint (what C + cI adds to f is such a part).
+    feasibility : float
+        ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
+        signature ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the
+        diagonal of ±1 that it is up to 1e-8, or 0.
+    relative_feasibility : float
+        The same over ``max(1, ||X||_F²)``, what rounding of XᵀJX is relative to.
+    block2_gap : float
+        Largest decrease of F that any single pair of rows can make, every pair solved globally
+        with exact curvature; 0 when every pair rests. With a mixed signature also over the pairs
+        of columns where they can move, and infinite along a pair that is unbounded below.
+    block2_pair : tuple of (int, int) or None
+        The pair that makes it; None when the gap is 0.
+    block2_kind : str or None
+        "rows" or "columns": what that pair is.
+    block2_measure : float
+        Mean of ``dist(I, argmin)²`` over all pairs (OBCD paper, Definition 4.1); NaN with a mixed
+        signature.
+    criticality : float
+        ``dist(0, ∂_M F(X))``: the norm of the smallest Riemannian subgradient (Euclidean metric);
+        the normal space is {JXΛ : Λ = Λᵀ}.
+    stationarity : float or None
+        ``||G − JXGᵀXJ||_F`` (``||G − XGᵀX||_F`` on the Stiefel manifold) for the gradient G of the
+        smooth part f: zero exactly where f alone is stationary (JOBCD paper, Lemma 3.1). None for
+        a mixed signature with r < n.
+    n_pairs : int
+        All pairs, n(n−1)/2: each solved, or proved at rest; with a mixed signature those of
+        columns too.
+    n_pairs_proved : int
+        Pairs of two zero rows among them; they cannot move and are not visited.
+    optimum : float or None
+        The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight,
+        smooth problems that an eigenvalue or singular value decomposition solves, hyperbolic
+        eigenvalue and PCA problems with a positive semidefinite matrix.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.StiefelProblem(ob.Quadratic(-np.diag([2.0, 1.0])), ob.NoPenalty(), 1)
+    >>> ob.certify(problem, [[0.0], [1.0]]).optimality_gap
+    0.5
+    """
+
+    objective: float
+    smooth_value: float
+    penalty_value: float
+    magnitude: float
+    feasibility: float
+    relative_feasibility: float
+    block2_gap: float
+    block2_pair: tuple[int, int] | None
+    block2_kind: str | None
+    block2_measure: float
+    criticality: float
+    stationarity: float | None
+    n_pairs: int
+    n_pairs_proved: int
+    optimum: float | None
+
+    @property
+    def optimality_gap(self) -> float:
+        """F less the known optimum (NaN where none is known)."""
+        return float("nan") if self.optimum is None else self.objective - self.optimum
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the point is proved globally optimal, to 1e-10 of `magnitude`."""
+        if self.optimum is None:
+            return False
+        return self.optimality_gap <= OPTIMALITY_TOLERANCE * self.magnitude
+
+
+def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> Certificate:
+    """Prove what can be proved about a point: all pairs, first-order condition, optimality.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem; its objective a `Quadratic` or `GramQuadratic` (those of the pencil problems
+        are).
+    x : array_like of shape (n, r)
+        The point. It need not be feasible; ``feasibility`` says how far it is.
+    n_threads : int, optional
+        Number of threads; all cores by default. The result does not depend on it.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``x`` has another shape or is not finite, or the problem is not one of those.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.StiefelProblem(ob.Quadratic([[-3.0, 0.5], [0.5, -1.0]]), ob.L0(10.0), 1)
+    >>> certificate = ob.certify(problem, [[1.0], [0.0]])
+    >>> certificate.block2_gap, certificate.is_optimal
+    (0.0, True)
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            "problem must be a Problem (with smooth, penalty, signature and shape), "
+            f"got {type(problem).__name__}"
+        )
+    if not isinstance(problem.smooth, (Quadratic, GramQuadratic)):
+        name = type(problem.smooth).__name__
+        raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
+    n_threads = as_optional_int("n_threads", n_threads, 1)
+    point = as_float_array("x", x, 2)
+    if point.shape != problem.shape:
+        raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")
+    found = _core.certify(on_stiefel(problem), point, n_threads)
+    if isinstance(problem, PencilProblem):
+        found["optimum"] = _pencil_optimum(problem)
+    size = max(1.0, float(np.vdot(point, point)))
+    return Certificate(**found, relative_feasibility=found["feasibility"] / size)
+
+
+def _pencil_optimum(problem: PencilProblem) -> float | None:
+    """The optimum from the eigenvalues of the pencil (M, J), if M is positive semidefinite.
+
+    The nonzero eigenvalues of JM are those of RJR for the symmetric root R of M.
+    """
+    signs = problem.signature.astype(np.float64)
+    values, vectors = np.linalg.eigh(problem.matrix)
+    if values[0] < -OPTIMALITY_TOLERANCE * max(values[-1], 0.0):
+        return None
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    pencil = np.linalg.eigvalsh(root @ (signs[:, np.newaxis] * root))
+    if isinstance(problem, HyperbolicEigenvalueProblem):
+        if problem.sense == "max":
+            return None
+        return float(np.abs(pencil).sum())
+    positive = int(np.count_nonzero(signs > 0))
+    # Of the positive type there are as many as positive signs; those on the kernel of M are 0.
+    largest = np.maximum(np.sort(pencil)[::-1][:positive], 0.0)
+    kept = problem.n_principal if isinstance(problem, HyperbolicPCAProblem) else 0
+    return float(largest[kept:].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class BasisFactorization:
+    """An orthogonal D as ``W_m ⋯ W_2 W_1``, every factor the identity but for two rows.
+
+    Iterating gives ``(i, j, V)`` from W_1 on: replacing rows (i, j) of X by ``V @ X[[i, j]]``, in
+    this order, turns X into D X.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (m, 2)
+        Rows i < j of every factor; all m = n(n−1)/2 pairs appear.
+    matrices : ndarray of shape (m, 2, 2)
+        V of every factor; at most one is a reflection.
+    n : int
+        Size of D.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> len(ob.basis_factorization(np.eye(4)))
+    6
+    """
+
+    pairs: NDArray[np.int64]
+    matrices: FloatArray
+    n: int
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[tuple[int, int, FloatArray]]:
+        for (i, j), matrix in zip(self.pairs, self.matrices, strict=True):
+            yield int(i), int(j), matrix
+
+    def apply(self, x: ArrayLike) -> FloatArray:
+        """D x, factor by factor, for x of shape (n, r)."""
+        out = as_float_array("x", x, 2).copy()
+        if out.shape[0] != self.n:
+            raise ValueError(f"x must have {self.n} rows, got shape {out.shape}")
+        for i, j, matrix in self:
+            out[[i, j]] = matrix @ out[[i, j]]
+        return out
+
+    def matrix(self) -> FloatArray:
+        """D itself."""
+        return self.apply(np.eye(self.n))
+
+
+def basis_factorization(D: ArrayLike) -> BasisFactorization:
+    """Write an orthogonal matrix as a product of 2 × 2 rotations and reflections.
+
+    Parameters
+    ----------
+    D : array_like of shape (n, n)
+        Orthogonal to 1e-8; n ≥ 2.
+
+    Returns
+    -------
+    BasisFactorization
+
+    Raises
+    ------
+    ValueError, TypeError
+        If D is not square, too small, or not orthogonal.
+
+    Notes
+    -----
+    OBCD paper, Theorem 3.1, in the pivot form (the printed algorithm uses only n − 1 distinct
+    pairs): Givens rotations reduce Dᵀ to the identity, a last sign goes into the last factor.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> D = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    >>> bool(np.abs(ob.basis_factorization(D).matrix() - D).max() < 1e-14)
+    True
+    """
+    matrix = as_float_array("D", D, 2)
+    pairs, matrices = _core.basis_factorization(matrix)
+    return BasisFactorization(pairs, matrices, matrix.shape[0])

@@ -1,0 +1,33 @@
+"""Matrices with ``XᵀJX`` fixed for a signature J, problems over them, and the space they act on."""
+
+from .matrices import hyperbolic_cs, random_j_orthogonal
+from .posedness import WellPosedness, well_posedness
+from .probe import HyperbolicStructuralProbeProblem
+from .problems import HyperbolicEigenvalueProblem, HyperbolicPCAProblem, JOrthogonalProblem
+from .space import (
+    DISTANCE_EPSILON,
+    distance,
+    distance_gradient,
+    double_projection,
+    double_projection_gradient,
+    inner,
+    inverse_double_projection,
+)
+
+__all__ = [
+    "DISTANCE_EPSILON",
+    "HyperbolicEigenvalueProblem",
+    "HyperbolicPCAProblem",
+    "HyperbolicStructuralProbeProblem",
+    "JOrthogonalProblem",
+    "WellPosedness",
+    "distance",
+    "distance_gradient",
+    "double_projection",
+    "double_projection_gradient",
+    "hyperbolic_cs",
+    "inner",
+    "inverse_double_projection",
+    "random_j_orthogonal",
+    "well_posedness",
+]

@@ -1,0 +1,132 @@
+"""Whether a hyperbolic eigenvalue problem has a finite infimum, and whether that is attained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._internal.checks import FloatArray, as_signature, as_symmetric
+
+__all__ = ["WellPosedness", "well_posedness"]
+
+ATTAINED_TOLERANCE = 1e-10
+"""J is singular on the kernel of A when an eigenvalue of J restricted to it is at most this in
+magnitude; the kernel is the span of eigenvectors of A up to this times its largest eigenvalue."""
+
+
+@dataclass(frozen=True)
+class WellPosedness:
+    """Whether ``inf tr(XᵀMX)`` over ``XᵀJX = J`` is finite and attained.
+
+    Attributes
+    ----------
+    finite : bool
+        Whether M − λJ is positive semidefinite for some λ.
+    attained : bool
+        Whether some X reaches the infimum.
+    shift : float
+        A λ that maximises the smallest eigenvalue of M − λJ (0 if M is positive semidefinite).
+    ridge : float
+        A ridge to add to M that makes the infimum attained; 0 if it is.
+    message : str
+        The same in words.
+    """
+
+    finite: bool
+    attained: bool
+    shift: float
+    ridge: float
+    message: str
+
+
+def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
+    """Whether ``inf tr(XᵀMX)`` over ``XᵀJX = J`` is finite, and whether it is attained.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (n, n)
+        Symmetric M.
+    signature : array_like of shape (n,)
+        J.
+
+    Returns
+    -------
+    WellPosedness
+        The answer, with the ridge that cures an infimum that is not attained.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Notes
+    -----
+    λ ↦ λ_min(M − λJ) is concave; its maximum is found by bisection on the sign of its supergradient
+    −vᵀJv. One eigendecomposition if M is positive semidefinite, about fifty otherwise.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.well_posedness([[2.0, 0.0], [0.0, -1.0]], [1, -1]).finite
+    True
+    """
+    M = as_symmetric("matrix", matrix)
+    signs = as_signature(signature, M.shape[0]).astype(np.float64)
+    values, vectors = np.linalg.eigh(M)
+    size = float(max(abs(values[0]), abs(values[-1]), np.finfo(float).tiny))
+    noise = ATTAINED_TOLERANCE * size
+    cure = 1e-6 * size
+    if (signs == signs[0]).all():
+        return WellPosedness(True, True, 0.0, 0.0, "J is definite: the infimum is attained")
+    shift = 0.0
+    if values[0] < -noise:
+        shift, least, values, vectors = _best_shift(M, signs, size)
+        if least < -noise:
+            return WellPosedness(
+                False,
+                False,
+                shift,
+                cure - least,
+                "the infimum is −∞: matrix − λ·J is not positive semidefinite for any λ (its "
+                f"smallest eigenvalue is at best {least:.6g}, at λ = {shift:.6g}); a ridge above "
+                f"{-least:.6g} makes it finite, ridge={cure - least:.6g} makes it attained",
+            )
+    kernel = vectors[:, values <= noise]
+    if kernel.shape[1]:
+        restricted = np.linalg.eigvalsh(kernel.T @ (signs[:, None] * kernel))
+        mixed = restricted[0] < 0.0 < restricted[-1] if shift != 0.0 else False
+        if np.abs(restricted).min() <= ATTAINED_TOLERANCE or mixed:
+            return WellPosedness(
+                True,
+                False,
+                shift,
+                cure,
+                "the infimum is finite but not attained: J is singular on the kernel of the matrix "
+                f"(dimension {kernel.shape[1]}), so ‖X‖ grows without bound on the way to it; any "
+                f"positive ridge makes it attained, for instance ridge={cure:.3g}",
+            )
+    return WellPosedness(True, True, shift, 0.0, "the infimum is attained")
+
+
+def _best_shift(
+    M: FloatArray, signs: FloatArray, size: float
+) -> tuple[float, float, FloatArray, FloatArray]:
+    """The λ that maximises λ_min(M − λJ), and the eigendecomposition there."""
+    low, high = -2.0 * size, 2.0 * size
+    best: tuple[float, float, FloatArray, FloatArray] | None = None
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        values, vectors = np.linalg.eigh(M - np.diag(middle * signs))
+        if best is None or values[0] > best[1]:
+            best = (middle, float(values[0]), values, vectors)
+        slope = -float(vectors[:, 0] @ (signs * vectors[:, 0]))
+        if slope > 0.0:
+            low = middle
+        else:
+            high = middle
+        if high - low <= 1e-15 * size:
+            break
+    assert best is not None
+    return best

@@ -1,0 +1,201 @@
+"""The hyperbolic structural probe: a J-orthogonal map after which distances follow given ones."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._internal.checks import (
+    Checked,
+    FloatArray,
+    Signs,
+    as_choice,
+    as_data,
+    as_float,
+    as_float_array,
+    as_signature,
+)
+from ..penalties import NoPenalty, Penalty
+
+__all__ = ["HyperbolicStructuralProbeProblem"]
+
+Transform = Literal["first", "literal"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class HyperbolicStructuralProbeProblem(Checked):
+    """``min (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²`` over ``XᵀJX = J``, with ``Q = φ(DX)``.
+
+    φ and d are `orthobcd.hyperbolic.double_projection` and `orthobcd.hyperbolic.distance`.
+
+    Parameters
+    ----------
+    D : array_like of shape (m, n)
+        Data, samples in rows, no zero row.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    T : array_like of shape (m, m), optional
+        Distances to follow, symmetric. By default the Euclidean distances of the rows of D, of
+        which no m×m array is kept once m exceeds 4096.
+    radius : float, default 1.0
+        ρ > 0 of the pseudo-hyperboloid ``⟨q, q⟩ = −ρ²``.
+    transform : {"first", "literal"}, default "first"
+        "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X`` as the JOBCD paper prints it; X is an
+        isometry, so the objective is constant on the group, which the constructor warns of.
+    T_scale : float or "match", default "match"
+        Factor of T. "match" makes the mean of T that of d at X = I. Unscaled (1.0), Euclidean
+        distances grow like √n and d only like a logarithm, and X is driven to infinity.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Attributes
+    ----------
+    core : object
+        The objective in the compiled core.
+    scale : float
+        The factor of T in use.
+
+    Warns
+    -----
+    UserWarning
+        Once per problem with ``transform="literal"``.
+
+    Notes
+    -----
+    d has infinite slope where two points coincide or are antipodal, so no Lipschitz constant
+    of the gradient exists: see the option ``step_rule`` of `VRJOBCD`. A gradient takes about m²n
+    multiply-adds and m²/2 logarithms, in parallel over blocks of 128 rows.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> D = np.random.default_rng(0).standard_normal((30, 4))
+    >>> problem = ob.HyperbolicStructuralProbeProblem(D, [1, 1, -1, -1])
+    >>> result = ob.solve(problem, max_sweeps=20)
+    >>> result.objective < problem.value(np.eye(4))
+    True
+    """
+
+    D: FloatArray
+    signature: Signs
+    T: FloatArray | None
+    radius: float
+    transform: Transform
+    T_scale: float | Literal["match"]
+
+    def __init__(
+        self,
+        D: ArrayLike,
+        signature: ArrayLike,
+        T: ArrayLike | None = None,
+        radius: float = 1.0,
+        transform: Transform = "first",
+        T_scale: float | Literal["match"] = "match",
+    ) -> None:
+        data = as_data("D", D)
+        signs = as_signature(signature, data.shape[1])
+        radius = as_float("radius", radius, minimum=0.0, exclusive=True)
+        as_choice("transform", transform, get_args(Transform))
+        targets = None if T is None else as_data("T", T)
+        if targets is None and transform == "literal":
+            raise ValueError("T must be given with transform='literal'")
+        if isinstance(T_scale, str):
+            as_choice("T_scale", T_scale, ("match",))
+        else:
+            T_scale = as_float("T_scale", T_scale, minimum=0.0, exclusive=True)
+        self._set(D=data, signature=signs, T=targets, radius=radius)
+        self._set(transform=transform, T_scale=T_scale)
+        self._build()
+        if transform == "literal":
+            warnings.warn(
+                "transform='literal': the objective is constant, every J-orthogonal X is optimal; "
+                "transform='first' depends on X",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    core: ClassVar[_core.StructuralProbe]
+    scale: ClassVar[float]
+
+    def _build(self) -> None:
+        """The objective in the core, which holds the data."""
+        scale = 1.0 if isinstance(self.T_scale, str) else self.T_scale
+        core = _core.StructuralProbe(
+            self.D, self.T, self.signature, self.radius, self.transform == "literal", scale
+        )
+        if self.T_scale == "match":
+            d, t = core.mean_distances(np.eye(self.signature.size))
+            if not (d > 0.0 and t > 0.0):
+                raise ValueError("T_scale='match' needs distances that are not all zero")
+            scale = d / t
+            core = core.with_scale(scale)
+        self._set(core=core, scale=scale)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(**state)
+        self._build()
+
+    @property
+    def penalty(self) -> Penalty:
+        """None."""
+        return NoPenalty()
+
+    @property
+    def smooth(self) -> HyperbolicStructuralProbeProblem:
+        """The problem itself: f."""
+        return self
+
+    @property
+    def n_samples(self) -> int:
+        """m."""
+        return int(self.D.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows n of X."""
+        return int(self.signature.size)
+
+    @property
+    def n_components(self) -> int:
+        """Columns of X: n, X is square."""
+        return self.n_rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, n) of X."""
+        return self.n_rows, self.n_rows
+
+    def value_and_gradient(self, X: ArrayLike) -> tuple[float, FloatArray]:
+        """``f(X)`` and ``∇f(X)``.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n)
+            Any matrix, feasible or not.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n, n)
+        """
+        n = self.n_rows
+        x = as_float_array("X", X, 2)
+        if x.shape != (n, n):
+            raise ValueError(f"X must have shape ({n}, {n}), got {x.shape}")
+        value, gradient = self.core.value_and_gradient(x)
+        return float(value), gradient
+
+    def value(self, X: ArrayLike) -> float:
+        """``f(X)``."""
+        return self.value_and_gradient(X)[0]

@@ -1,0 +1,255 @@
+"""Problems over matrices that keep ``XᵀJX`` for a signature ``J = diag(±1)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._internal.checks import (
+    Checked,
+    DataLike,
+    FloatArray,
+    Signs,
+    as_choice,
+    as_data_matrix,
+    as_float,
+    as_int,
+    as_signature,
+    as_symmetric,
+)
+from ..objectives import GramQuadratic, LogisticLoss, Quadratic, Smooth
+from ..penalties import NoPenalty, Penalty
+from ..problems import Problem, StiefelProblem, check_problem
+
+__all__ = ["HyperbolicEigenvalueProblem", "HyperbolicPCAProblem", "JOrthogonalProblem"]
+
+Sense = Literal["min", "max"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class JOrthogonalProblem(Checked):
+    """``min f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(signature)``.
+
+    Parameters
+    ----------
+    smooth : Quadratic, GramQuadratic or LogisticLoss
+        f. A `LogisticLoss` is solved by `VRJOBCD`.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order. All of one sign is the Stiefel manifold, solved as such.
+    penalty : L0, L1, NonNegative or NoPenalty, default NoPenalty()
+        h.
+    n_components : int, optional
+        Number of columns r; n by default. ``XᵀJX`` keeps its value at the start, which for
+        r = n is J.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.JOrthogonalProblem(ob.Quadratic(np.eye(3)), [1, 1, -1])
+    >>> ob.solve(problem).objective
+    1.5
+    """
+
+    smooth: Smooth | LogisticLoss
+    signature: Signs
+    penalty: Penalty
+    n_components: int
+
+    def __init__(
+        self,
+        smooth: Smooth | LogisticLoss,
+        signature: ArrayLike,
+        penalty: Penalty | None = None,
+        n_components: int | None = None,
+    ) -> None:
+        n = getattr(smooth, "n_rows", None)
+        signs = as_signature(signature, n)
+        h = NoPenalty() if penalty is None else penalty
+        if n_components is None:
+            n_components = smooth.n_columns if isinstance(smooth, LogisticLoss) else n
+        r = check_problem(smooth, h, n_components, (Quadratic, GramQuadratic, LogisticLoss))
+        self._set(smooth=smooth, signature=signs, penalty=h, n_components=r)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, r) of X."""
+        return int(self.signature.size), self.n_components
+
+
+class PencilProblem(Checked):
+    """A problem ``± tr(W XᵀMX)`` over ``XᵀJX = J``, W diagonal, of a pencil (M, J).
+
+    Attributes
+    ----------
+    smooth : Quadratic
+        The objective f.
+    matrix : ndarray of shape (n, n)
+        The symmetric matrix M.
+    """
+
+    signature: Signs
+    smooth: Quadratic
+    matrix: FloatArray
+
+    def _signs(self, name: str, n: int, signature: ArrayLike) -> Signs:
+        if n < 2:
+            raise ValueError(f"{name} must have at least 2 columns, got {n}")
+        return as_signature(signature, n)
+
+    @property
+    def penalty(self) -> Penalty:
+        """None."""
+        return NoPenalty()
+
+    @property
+    def n_components(self) -> int:
+        """Columns of X: n, X is square."""
+        return int(self.signature.size)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape (n, n) of X."""
+        return self.n_components, self.n_components
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class HyperbolicEigenvalueProblem(PencilProblem):
+    """``min`` (or ``max``) ``tr(Xᵀ(AᵀA + ridge·I)X)`` over ``XᵀJX = J``: the pencil (AᵀA, J).
+
+    Parameters
+    ----------
+    A : ndarray or scipy.sparse matrix of shape (m, n)
+        Data, samples in rows.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order.
+    sense : {"min", "max"}, default "min"
+        "min" has the infimum ``Σ|eig(J(AᵀA + ridge·I))|``. "max" is the problem of the JOBCD paper;
+        it is unbounded for every nonzero A and mixed signature, which a solve reports
+        with the status ``UNBOUNDED``.
+    ridge : float, default 0.0
+        Added to the diagonal of AᵀA.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Notes
+    -----
+    The infimum is finite iff ``AᵀA + ridge·I − λJ`` is positive semidefinite for some λ (Liang, Li
+    and Bai, Linear Algebra Appl. 438, 2013), and for a positive semidefinite matrix attained
+    iff J is nonsingular on its kernel. `well_posedness` says which; a solve checks it first.
+
+    ``smooth`` is f = ± tr(Xᵀ(AᵀA + ridge·I)X), ``matrix`` is AᵀA + ridge·I.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.HyperbolicEigenvalueProblem(np.diag([2.0, 1.0]), [1, -1])
+    >>> ob.solve(problem).objective
+    5.0
+    """
+
+    A: Any
+    signature: Signs
+    sense: Sense
+    ridge: float
+
+    def __init__(
+        self, A: DataLike, signature: ArrayLike, sense: Sense = "min", ridge: float = 0.0
+    ) -> None:
+        data = as_data_matrix(A)
+        signs = self._signs("A", int(data.shape[1]), signature)
+        as_choice("sense", sense, get_args(Sense))
+        ridge = as_float("ridge", ridge)
+        gram = data.T @ data
+        gram = np.asarray(gram.todense() if hasattr(gram, "todense") else gram, dtype=np.float64)
+        gram = 0.5 * (gram + gram.T)
+        gram[np.diag_indices_from(gram)] += ridge
+        smooth = Quadratic((2.0 if sense == "min" else -2.0) * gram)
+        self._set(A=data, signature=signs, sense=sense, ridge=ridge, matrix=gram, smooth=smooth)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class HyperbolicPCAProblem(PencilProblem):
+    """Hyperbolic PCA: ``min tr(W Xᵀ J C J X)`` over ``XᵀJX = J``, a bounded problem.
+
+    W is the diagonal 0/1 matrix of the residual columns: of the p columns of positive sign,
+    ``n_principal`` are kept as principal directions (with all columns of negative sign), and the
+    other p − n_principal, the last ones, carry what is lost. The optimum is the sum of the
+    p − n_principal smallest positive-type eigenvalues of the pencil (JCJ, J).
+
+    Parameters
+    ----------
+    C : array_like of shape (n, n)
+        Symmetric positive semidefinite second-moment matrix.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order; the hyperboloid model has one −1.
+    n_principal : int
+        Number of principal directions of positive sign kept, 0 ≤ n_principal ≤ p.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Notes
+    -----
+    ``smooth`` is f = tr(W XᵀJCJX), ``matrix`` is JCJ, ``weights`` the diagonal of W.
+    The columns of X other than those of W are free up to rotations and boosts that leave W's
+    columns alone.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.HyperbolicPCAProblem(np.diag([3.0, 2.0, 1.0]), [1, 1, -1], n_principal=1)
+    >>> problem.n_components, ob.solve(problem).objective
+    (3, 2.0)
+    """
+
+    C: FloatArray
+    signature: Signs
+    n_principal: int
+
+    def __init__(self, C: ArrayLike, signature: ArrayLike, n_principal: int) -> None:
+        moments = as_symmetric("C", C)
+        signs = self._signs("C", int(moments.shape[1]), signature)
+        kept = as_int("n_principal", n_principal, 0)
+        positive = np.flatnonzero(signs > 0)
+        if kept > positive.size:
+            raise ValueError(
+                f"n_principal must be at most the number of positive signs ({positive.size}), "
+                f"got {kept}"
+            )
+        weights = np.zeros(signs.size)
+        weights[positive[kept:]] = 1.0
+        matrix = signs[:, None] * moments * signs[None, :]
+        smooth = Quadratic(2.0 * matrix, D=np.diag(weights))
+        self._set(C=moments, signature=signs, n_principal=kept, matrix=matrix, smooth=smooth)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The diagonal of W."""
+        metric = self.smooth.D
+        assert metric is not None
+        return np.diag(metric).copy()
+
+
+def on_stiefel(problem: Problem) -> Problem:
+    """A problem with a signature of one sign as one on the Stiefel manifold, ``XᵀJX = ±XᵀX``.
+
+    The same problem where the signs are mixed, or f has no exact pair model.
+    """
+    signs, smooth = problem.signature, problem.smooth
+    exact = isinstance(smooth, (Quadratic, GramQuadratic))
+    if signs is None or not exact or (signs != signs[0]).any():
+        return problem
+    return StiefelProblem(smooth, problem.penalty, problem.shape[1])

@@ -1,0 +1,188 @@
+"""Solves with a mixed signature."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
+from .._internal.run import Run
+from ..objectives import GramQuadratic, LogisticLoss
+from ..penalties import NoPenalty
+from ..problems import Problem
+from ..result import Status
+from ..solvers import JOBCD, VRJOBCD, Auto
+from .matrices import random_j_orthogonal
+from .posedness import WellPosedness, well_posedness
+from .probe import HyperbolicStructuralProbeProblem
+from .problems import HyperbolicEigenvalueProblem, PencilProblem
+
+logger = logging.getLogger("orthobcd")
+
+STARTS = ("identity", "random", "cs")
+
+RANDOM_SCALE = 0.5
+"""Standard deviation of the rapidities of the start "random"."""
+
+CS_SCALE = 0.65
+"""Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
+
+PROBE_TOL = 1e-4
+"""Default ``tol`` of a `HyperbolicStructuralProbeProblem`."""
+
+FEASIBLE_START = 1e-8
+"""A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
+
+SUMS = (LogisticLoss, HyperbolicStructuralProbeProblem)
+"""Objectives whose pairs have no exact model."""
+
+
+def signature_of(problem: Problem) -> Signs:
+    """The signature of a problem that has one."""
+    signs = problem.signature
+    assert signs is not None
+    return signs
+
+
+def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
+    """`VRJOBCD` for sums, `Auto` where a penalty makes many optima, `JOBCD` elsewhere."""
+    if isinstance(problem, HyperbolicStructuralProbeProblem):
+        return VRJOBCD(full_gradient=True, side="both", matchings=problem.n_rows)
+    if isinstance(problem.smooth, LogisticLoss):
+        return VRJOBCD(full_gradient=True)
+    return JOBCD() if isinstance(problem.penalty, NoPenalty) else Auto()
+
+
+def solve_mixed(
+    problem: Problem,
+    x0: Any,
+    solver: JOBCD | VRJOBCD | Auto,
+    run: Run,
+    watcher: Callable[..., bool] | None,
+) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
+    """What the core returns and what it adds; the arguments of `solve`, already checked."""
+    posed = _check(problem)
+    start = start_point(problem, x0, run.seed)
+    if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
+        run = replace(run, tol=PROBE_TOL)
+    if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
+        name = type(problem.smooth).__name__
+        raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
+    extra: dict[str, Any] = {}
+    if isinstance(solver, VRJOBCD):
+        returned, error = _core.solve_finite_sum(
+            _finite_sum(problem),
+            problem.penalty,
+            signature_of(problem),
+            start,
+            _for_sum(problem, solver),
+            run,
+            watcher,
+        )
+        extra["component_gradients"] = returned.pop("evaluations")
+    elif isinstance(solver, JOBCD):
+        returned, error = _core.solve_j_orthogonal(problem, start, solver, run, watcher)
+    else:
+        if solver.strategies is not None:
+            raise ValueError("strategies must be None for a mixed signature")
+        returned, error = _core.solve_auto(problem, start, False, solver, run, watcher)
+    recession = returned.pop("recession", None)
+    if recession is not None:
+        extra["recession"] = recession
+        logger.warning(
+            "the objective is unbounded below along %s %s: rapidity → %s∞, signs %s",
+            recession["kind"],
+            recession["pair"],
+            "+" if recession["direction"] > 0 else "−",
+            recession["signs"],
+        )
+    if posed is not None:
+        extra["well_posedness"] = posed
+        ended = (Status.CONVERGED.value, Status.MAX_TIME.value, Status.MAX_SWEEPS.value)
+        if not posed.attained and returned["status"] in ended:
+            returned["status"] = Status.DIVERGED.value
+    if isinstance(problem, PencilProblem):
+        x = returned["x"]
+        extra["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, problem.matrix @ x)
+    return returned, error, extra
+
+
+def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
+    """The solver with the defaults of the problem."""
+    probe = isinstance(problem, HyperbolicStructuralProbeProblem)
+    if solver.side != "rows" and not probe:
+        raise ValueError(f"side must be 'rows' for a {type(problem).__name__}")
+    if solver.step_rule is None:
+        return replace(solver, step_rule="accumulated" if probe else "bound")
+    return solver
+
+
+def _finite_sum(problem: Problem) -> Any:
+    """The sum over data rows that the variance-reduced update samples."""
+    if isinstance(problem, HyperbolicStructuralProbeProblem):
+        return problem.core
+    smooth = problem.smooth
+    if isinstance(smooth, LogisticLoss):
+        return smooth
+    if isinstance(problem, HyperbolicEigenvalueProblem):
+        data, scale = problem.A, 2.0 if problem.sense == "min" else -2.0
+        if problem.ridge < 0.0:
+            raise ValueError("ridge must be nonnegative with VRJOBCD")
+    elif isinstance(smooth, GramQuadratic) and smooth.mean is None:
+        data, scale = smooth.A, smooth.scale
+    else:
+        raise ValueError(
+            "solver must be a JOBCD or Auto here: VRJOBCD needs a sum over data rows "
+            "(LogisticLoss, GramQuadratic without mean, hyperbolic eigenvalues, structural probe)"
+        )
+    dense = np.ascontiguousarray(data.toarray() if is_sparse(data) else data)
+    ridge = getattr(problem, "ridge", 0.0)
+    if ridge > 0.0:
+        dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
+    return dense, scale
+
+
+def _check(problem: Problem) -> WellPosedness | None:
+    if not isinstance(problem, PencilProblem):
+        return None
+    if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
+        # Unbounded wherever it is not trivial; the solve finds the pair.
+        return None
+    posed = well_posedness(problem.matrix, problem.signature)
+    name = "ridge" if isinstance(problem, HyperbolicEigenvalueProblem) else "C"
+    if not posed.finite:
+        raise ValueError(f"{name}: {posed.message}")
+    if not posed.attained:
+        logger.warning("%s: %s", type(problem).__name__, posed.message)
+    return posed
+
+
+def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
+    """The start: by name, or the checked array."""
+    signs = signature_of(problem)
+    n, r = problem.shape
+    if x0 is None:
+        x0 = "identity"
+    if isinstance(x0, str):
+        if x0 not in STARTS:
+            raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")
+        if x0 == "identity":
+            return np.eye(n, r)
+        scale = RANDOM_SCALE if x0 == "random" else CS_SCALE
+        return np.ascontiguousarray(random_j_orthogonal(signs, scale, seed)[:, :r])
+    array = as_float_array("x0", x0, 2)
+    if array.shape != (n, r):
+        raise ValueError(f"x0 must have shape ({n}, {r}), got {array.shape}")
+    if r == n:
+        gap = float(np.linalg.norm(array.T @ (signs[:, None] * array) - np.diag(signs)))
+        size = max(1.0, float(np.linalg.norm(array)) ** 2)
+        if gap > FEASIBLE_START * size:
+            raise ValueError(
+                f"x0 must satisfy XᵀJX = J for J = diag(signature), ‖XᵀJX − J‖_F is {gap:.3e}"
+            )
+    return array

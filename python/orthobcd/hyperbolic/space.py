@@ -1,0 +1,274 @@
+"""The pseudo-hyperboloid ``{x : ⟨x, x⟩ = −ρ²}``: inner product, double projection, distance.
+
+``⟨x, y⟩ = xᵀJy`` with ``J = diag(signature)``. Everything works on batches, rows of an array, and
+every J-orthogonal matrix leaves distances as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._internal.checks import FloatArray, as_bool, as_float, as_float_array, as_signature
+
+__all__ = [
+    "DISTANCE_EPSILON",
+    "distance",
+    "distance_gradient",
+    "double_projection",
+    "double_projection_gradient",
+    "inner",
+    "inverse_double_projection",
+]
+
+DISTANCE_EPSILON = 1e-8
+"""With ``z = |⟨x, y⟩|/ρ²``, distance and slope are zero where ``|z − 1|`` is at most this (the
+slope is infinite at z = 1), and the slope is zero where z is at most this (it jumps at z = 0)."""
+
+
+def inner(
+    X: ArrayLike, Y: ArrayLike, signature: ArrayLike, *, pairwise: bool = False
+) -> FloatArray:
+    """The inner products ``⟨x, y⟩ = xᵀJy`` of rows.
+
+    Parameters
+    ----------
+    X : array_like of shape (m, n)
+        First vectors.
+    Y : array_like of shape (m, n), or (k, n) if ``pairwise``
+        Second vectors.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    pairwise : bool, default False
+        All pairs of rows instead of row by row.
+
+    Returns
+    -------
+    ndarray of shape (m,), or (m, k) if ``pairwise``
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> from orthobcd.hyperbolic import inner
+    >>> inner([[1.0, 2.0]], [[3.0, 4.0]], [1, -1])
+    array([-5.])
+    """
+    x, y = as_float_array("X", X, 2), as_float_array("Y", Y, 2)
+    signs = as_signature(signature)
+    out: FloatArray
+    if as_bool("pairwise", pairwise):
+        out = _core.inner_pairs(x, y, signs)
+    else:
+        out = _core.inner_rows(x, y, signs)
+    return out
+
+
+def double_projection(X: ArrayLike, signature: ArrayLike, radius: float = 1.0) -> FloatArray:
+    """``φ(s, t) = (s, √(ρ² + ‖s‖²)·t/‖t‖)`` of every row: points with ``⟨y, y⟩ = −ρ²``.
+
+    Parameters
+    ----------
+    X : array_like of shape (m, n)
+        Rows ``(s, t)``, s the coordinates of sign +1 and t those of sign −1, t ≠ 0.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    radius : float, default 1.0
+        ρ > 0.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid or a row has t = 0.
+
+    References
+    ----------
+    Law and Stam, Ultrahyperbolic representation learning, NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from orthobcd.hyperbolic import double_projection
+    >>> double_projection([[0.0, 2.0]], [1, -1])
+    array([[0., 1.]])
+    """
+    out: FloatArray = _core.double_projection(
+        as_float_array("X", X, 2), as_signature(signature), _radius(radius)
+    )
+    return out
+
+
+def inverse_double_projection(
+    Y: ArrayLike, signature: ArrayLike, radius: float = 1.0
+) -> FloatArray:
+    """The inverse of `double_projection` on ``{‖t‖ = 1}``: ``(s, t/‖t‖)`` of every row.
+
+    Parameters
+    ----------
+    Y : array_like of shape (m, n)
+        Points with ``⟨y, y⟩ = −ρ²``, up to 1e-8 relatively.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    radius : float, default 1.0
+        ρ > 0.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid or a row is not such a point.
+
+    Examples
+    --------
+    >>> from orthobcd.hyperbolic import inverse_double_projection
+    >>> inverse_double_projection([[0.0, 1.0]], [1, -1])
+    array([[0., 1.]])
+    """
+    out: FloatArray = _core.inverse_double_projection(
+        as_float_array("Y", Y, 2), as_signature(signature), _radius(radius)
+    )
+    return out
+
+
+def double_projection_gradient(
+    X: ArrayLike, cotangent: ArrayLike, signature: ArrayLike, radius: float = 1.0
+) -> FloatArray:
+    """The gradient in X of a function of ``φ(X)`` whose gradient at ``φ(X)`` is ``cotangent``.
+
+    Parameters
+    ----------
+    X, cotangent : array_like of shape (m, n)
+        Rows, and the gradient with respect to their double projection.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    radius : float, default 1.0
+        ρ > 0.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+        ``φ′(x)ᵀ c`` of every row.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid or a row of X has t = 0.
+
+    Examples
+    --------
+    >>> from orthobcd.hyperbolic import double_projection_gradient
+    >>> double_projection_gradient([[0.0, 2.0]], [[1.0, 1.0]], [1, -1])
+    array([[1., 0.]])
+    """
+    out: FloatArray = _core.double_projection_gradient(
+        as_float_array("X", X, 2),
+        as_float_array("cotangent", cotangent, 2),
+        as_signature(signature),
+        _radius(radius),
+    )
+    return out
+
+
+def distance(
+    X: ArrayLike, Y: ArrayLike, signature: ArrayLike, radius: float = 1.0, *, pairwise: bool = False
+) -> FloatArray:
+    """Distances on the pseudo-hyperboloid.
+
+    With ``z = |⟨x, y⟩|/ρ²`` it is ``ρ arccosh z`` for z ≥ 1 and ``ρ arccos z`` for z < 1, and 0 for
+    ``|z − 1| ≤ 1e-8``.
+
+    Parameters
+    ----------
+    X : array_like of shape (m, n)
+        Points, for instance from `double_projection`.
+    Y : array_like of shape (m, n), or (k, n) if ``pairwise``
+        Points.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    radius : float, default 1.0
+        ρ > 0.
+    pairwise : bool, default False
+        All pairs of rows instead of row by row.
+
+    Returns
+    -------
+    ndarray of shape (m,), or (m, k) if ``pairwise``
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> from orthobcd.hyperbolic import distance, double_projection
+    >>> points = double_projection([[0.0, 1.0], [1.0, 1.0]], [1, -1])
+    >>> distance(points[:1], points[1:], [1, -1]).round(6)
+    array([0.881374])
+    """
+    x, y = as_float_array("X", X, 2), as_float_array("Y", Y, 2)
+    signs, scale = as_signature(signature), _radius(radius)
+    out: FloatArray
+    if as_bool("pairwise", pairwise):
+        out = _core.distance_pairs(x, y, signs, scale)
+    else:
+        out = _core.distance_gradient(x, y, signs, scale)[0]
+    return out
+
+
+def distance_gradient(
+    X: ArrayLike, Y: ArrayLike, signature: ArrayLike, radius: float = 1.0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distances row by row, with their gradients in x and in y.
+
+    ``∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩/(ρ√|z² − 1|)``, + for z ≥ 1; 0 within 1e-8 of z = 1 and of z = 0.
+
+    Parameters
+    ----------
+    X, Y : array_like of shape (m, n)
+        Points.
+    signature : array_like of shape (n,)
+        +1 and −1 in any order, at least one −1.
+    radius : float, default 1.0
+        ρ > 0.
+
+    Returns
+    -------
+    d : ndarray of shape (m,)
+    gradient_x, gradient_y : ndarray of shape (m, n)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> from orthobcd.hyperbolic import distance_gradient, double_projection
+    >>> points = double_projection([[0.0, 1.0], [1.0, 1.0]], [1, -1])
+    >>> d, gradient_x, gradient_y = distance_gradient(points[:1], points[1:], [1, -1])
+    >>> gradient_x.shape
+    (1, 2)
+    """
+    out: tuple[FloatArray, FloatArray, FloatArray] = _core.distance_gradient(
+        as_float_array("X", X, 2),
+        as_float_array("Y", Y, 2),
+        as_signature(signature),
+        _radius(radius),
+    )
+    return out
+
+
+def _radius(radius: Any) -> float:
+    return as_float("radius", radius, minimum=0.0, exclusive=True)

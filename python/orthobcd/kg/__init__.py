@@ -1,0 +1,7 @@
+"""Knowledge graphs: the embedding `UltraE`, rankings, the dense core of a graph."""
+
+from .ranking import Ranking
+from .triples import dense_core
+from .ultra_e import UltraE
+
+__all__ = ["Ranking", "UltraE", "dense_core"]

@@ -1,0 +1,277 @@
+"""A knowledge-graph embedding as it is used: scores, ranks and predictions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._internal.checks import (
+    FloatArray,
+    IntArray,
+    Signs,
+    as_choice,
+    as_float,
+    as_int,
+    as_optional_int,
+    as_seed,
+    as_signature,
+    summary,
+)
+from ..result import Status
+from .ranking import Ranking
+from .training import Embedding, Training
+from .triples import as_triples
+
+RelationUpdate = Literal["jobcd", "frozen", "csdm"]
+
+
+class Model:
+    """What a fitted `UltraE` can do; the constructor is its own."""
+
+    n_entities: int
+    n_relations: int
+    dim: int
+    signature: ArrayLike | None
+    margin: float
+    radius: float
+    init_scale: float
+    patience: int | None
+    max_epochs: int
+    relations: RelationUpdate
+    entity_names: Sequence[str] | None
+    relation_names: Sequence[str] | None
+    seed: int
+    n_threads: int | None
+    _training: Training
+
+    def get_params(self) -> dict[str, Any]:
+        """The constructor's arguments, by name.
+
+        Returns
+        -------
+        dict of str to object
+        """
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def __repr__(self) -> str:
+        shown = [f"{k}={summary(v)}" for k, v in self.get_params().items() if v is not None]
+        return f"UltraE({', '.join(shown)})"
+
+    @property
+    def history_(self) -> dict[str, FloatArray]:
+        """The training curve."""
+        return self._training.history
+
+    @property
+    def n_epochs_(self) -> int:
+        """Epochs done."""
+        return self._training.n_epochs
+
+    @property
+    def best_epoch_(self) -> int:
+        """The epoch that the model is of."""
+        return self._training.best_epoch
+
+    @property
+    def status_(self) -> Status:
+        """Why training ended."""
+        return self._training.status
+
+    def score_triples(self, triples: ArrayLike) -> FloatArray:
+        """Scores; a higher one is more plausible.
+
+        Parameters
+        ----------
+        triples : array_like of int, of shape (N, 3)
+            Heads, relations and tails.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+        """
+        self._fitted()
+        return self._scores(self._triples("triples", triples))
+
+    def rank(self, triples: ArrayLike, filter: ArrayLike | None = None) -> Ranking:
+        """Ranks of the heads and tails of triples among all entities.
+
+        Parameters
+        ----------
+        triples : array_like of int, of shape (N, 3)
+            Heads, relations and tails.
+        filter : array_like of int, of shape (K, 3), optional
+            True triples: other entities that make one of them are left out of a ranking. By
+            default nothing is left out.
+
+        Returns
+        -------
+        Ranking
+        """
+        self._fitted()
+        checked = self._triples("triples", triples)
+        known = np.zeros((0, 3), dtype=np.int64)
+        if filter is not None:
+            known = self._triples("filter", filter)
+        return self._rank(self._training.best, checked, known)
+
+    def predict_tails(
+        self, head: int | str, relation: int | str, k: int = 10, *, filter: ArrayLike | None = None
+    ) -> list[tuple[int | str, float]]:
+        """The most plausible tails of a head and a relation.
+
+        Parameters
+        ----------
+        head, relation : int or str
+            Numbers, or names where the model has them.
+        k : int, default 10
+            How many, at most.
+        filter : array_like of int, of shape (K, 3), optional
+            Triples that are known: their tails are left out.
+
+        Returns
+        -------
+        list of (int or str, float)
+            Entities (names where the model has them) and scores, best first.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not valid or the model is not fitted.
+        """
+        h = self._number("head", head, self.entity_names, self.n_entities)
+        r = self._number("relation", relation, self.relation_names, self.n_relations)
+        return self._completed((h, r, None), k, filter)
+
+    def predict_heads(
+        self, relation: int | str, tail: int | str, k: int = 10, *, filter: ArrayLike | None = None
+    ) -> list[tuple[int | str, float]]:
+        """The most plausible heads of a relation and a tail.
+
+        Parameters
+        ----------
+        relation, tail : int or str
+            Numbers, or names where the model has them.
+        k : int, default 10
+            How many, at most.
+        filter : array_like of int, of shape (K, 3), optional
+            Triples that are known: their heads are left out.
+
+        Returns
+        -------
+        list of (int or str, float)
+            Entities (names where the model has them) and scores, best first.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not valid or the model is not fitted.
+        """
+        r = self._number("relation", relation, self.relation_names, self.n_relations)
+        t = self._number("tail", tail, self.entity_names, self.n_entities)
+        return self._completed((None, r, t), k, filter)
+
+    def _completed(
+        self, known: tuple[int | None, int, int | None], k: int, filter: ArrayLike | None
+    ) -> list[tuple[int | str, float]]:
+        """The best k entities in the place of the None in a triple."""
+        self._fitted()
+        k = as_int("k", k, 1)
+        place = known.index(None)
+        triples = np.empty((self.n_entities, 3), dtype=np.int64)
+        for column, value in enumerate(known):
+            triples[:, column] = np.arange(self.n_entities) if value is None else value
+        allowed = np.ones(self.n_entities, dtype=bool)
+        if filter is not None:
+            true = self._triples("filter", filter)
+            fits = [true[:, c] == value for c, value in enumerate(known) if value is not None]
+            allowed[true[np.logical_and(*fits), place]] = False
+        scores = np.where(allowed, self._scores(triples), -np.inf)
+        order = np.argsort(-scores, kind="stable")[: min(k, int(allowed.sum()))]
+        names: Sequence[int | str] = self.entity_names or range(self.n_entities)
+        return [(names[int(e)], float(scores[e])) for e in order]
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        as_int("n_entities", self.n_entities, 1)
+        as_int("n_relations", self.n_relations, 1)
+        as_int("dim", self.dim, 2)
+        signs = self._signs()
+        if (signs == signs[0]).all():
+            raise ValueError("signature must hold +1 and -1")
+        as_float("margin", self.margin)
+        for name in (
+            "radius",
+            "learning_rate",
+            "relation_curvature",
+            "relation_step",
+            "init_scale",
+        ):
+            as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
+        for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
+            as_int(name, getattr(self, name), 1)
+        as_int("max_epochs", self.max_epochs, 0)
+        for name in ("patience", "n_threads"):
+            as_optional_int(name, getattr(self, name), 1)
+        as_seed(self.seed)
+        as_choice("relations", self.relations, get_args(RelationUpdate))
+        for name, count in (
+            ("entity_names", self.n_entities),
+            ("relation_names", self.n_relations),
+        ):
+            names = getattr(self, name)
+            if names is not None and len(set(names)) != count:
+                raise ValueError(f"{name} must hold {count} different names")
+
+    def _signs(self) -> Signs:
+        if self.signature is None:
+            plus = self.dim // 2
+            return np.repeat(np.array([1, -1], dtype=np.int8), [plus, self.dim - plus])
+        return as_signature(self.signature, self.dim)
+
+    def _triples(self, name: str, value: Any) -> IntArray:
+        return as_triples(name, value, self.n_entities, self.n_relations)
+
+    def _number(self, name: str, value: Any, names: Sequence[str] | None, count: int) -> int:
+        """The number of an entity or relation that is given by number or name."""
+        if isinstance(value, str):
+            if names is None:
+                raise ValueError(f"{name} must be a number: the model has no names")
+            if value not in names:
+                raise ValueError(f"{name} must be a known name, got {value!r}")
+            return list(names).index(value)
+        number = as_int(name, value, 0)
+        if number >= count:
+            raise ValueError(f"{name} must be below {count}, got {number}")
+        return number
+
+    def _random(self, n_entities: int, n_relations: int) -> Embedding:
+        scale = float(self.init_scale)
+        return _core.ultra_e_init(n_entities, n_relations, self._signs(), self, scale)
+
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the arrays of a model."""
+        # One entity and one relation show what a state consists of, however many there are.
+        rows, matrices, memory = self._random(1, 1)
+        return (
+            (self.n_entities, rows.shape[1]),
+            (self.n_relations, *matrices.shape[1:]),
+            (self.n_relations, memory.shape[1]),
+        )
+
+    def _scores(self, triples: IntArray) -> FloatArray:
+        best, signs = self._training.best, self._signs()
+        return _core.ultra_e_scores(best, triples, signs, self, self.n_threads)
+
+    def _rank(self, state: Embedding, triples: IntArray, known: IntArray) -> Ranking:
+        ranks = _core.ultra_e_ranks(state, triples, known, self._signs(), self, self.n_threads)
+        return Ranking(ranks[:, 0].copy(), ranks[:, 1].copy())
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "_training"):
+            raise ValueError("this UltraE is not fitted yet: call fit first")

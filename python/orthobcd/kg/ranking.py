@@ -1,0 +1,64 @@
+"""Filtered ranks of triples, and entities that complete them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._internal.checks import FloatArray, as_int
+
+__all__ = ["Ranking"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Filtered ranks of test triples.
+
+    Attributes
+    ----------
+    head_ranks, tail_ranks : ndarray of shape (N,)
+        Rank of the true entity among all that are not known to fit, from 1; the mean rank of equal
+        scores.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> ranking = ob.Ranking(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    >>> ranking.mrr, ranking.hits(1)
+    (0.6875, 0.5)
+    """
+
+    head_ranks: FloatArray
+    tail_ranks: FloatArray
+
+    @property
+    def ranks(self) -> FloatArray:
+        """Both sides, of shape (2N,)."""
+        return np.concatenate([self.head_ranks, self.tail_ranks])
+
+    @property
+    def mrr(self) -> float:
+        """Mean reciprocal rank of both sides."""
+        return float(np.mean(1.0 / self.ranks)) if self.ranks.size else float("nan")
+
+    def hits(self, k: int) -> float:
+        """Share of ranks of at most ``k``.
+
+        Parameters
+        ----------
+        k : int
+            At least 1.
+
+        Returns
+        -------
+        float
+        """
+        k = as_int("k", k, 1)
+        return float(np.mean(self.ranks <= k)) if self.ranks.size else float("nan")
+
+    def __repr__(self) -> str:
+        return (
+            f"Ranking({self.head_ranks.size} triples, MRR={self.mrr:.4f}, "
+            f"Hits@1={self.hits(1):.4f}, @3={self.hits(3):.4f}, @10={self.hits(10):.4f})"
+        )

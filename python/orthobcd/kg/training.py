@@ -1,0 +1,155 @@
+"""The state of training of an `UltraE`: what a checkpoint holds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from .._internal.archive import write_arrays
+from .._internal.checks import FloatArray, IntArray, Signs, as_float, as_int
+from ..result import Status
+
+HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
+"""Columns of a training curve: of every epoch, and of every validation."""
+
+Embedding = tuple[FloatArray, FloatArray, FloatArray]
+"""Entities (points, Adam's moments, biases), relation matrices, and their memories."""
+
+
+@dataclass
+class Training:
+    """A training run after some epochs.
+
+    Attributes
+    ----------
+    state, best : Embedding
+        The current model, and the one of the best validation.
+    fingerprint : list of int
+        Of the training and validation triples.
+    """
+
+    state: Embedding
+    best: Embedding
+    fingerprint: list[int]
+    best_mrr: float = -np.inf
+    stale: int = 0
+    n_epochs: int = 0
+    best_epoch: int = 0
+    status: Status = Status.MAX_SWEEPS
+    history: dict[str, FloatArray] = field(
+        default_factory=lambda: {name: np.zeros(0) for name in HISTORY}
+    )
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether there was a validation."""
+        return bool(np.isfinite(self.best_mrr))
+
+    def epoch(self, state: Embedding, loss: float, seconds: float) -> dict[str, float]:
+        """Take over an epoch; what a callback is told of it."""
+        self.state = state
+        self.n_epochs += 1
+        if not self.is_validated:
+            self.best, self.best_epoch = state, self.n_epochs
+        event = {"epoch": float(self.n_epochs), "seconds": seconds, "loss": loss}
+        self._append(event)
+        return event
+
+    def validated(self, mrr: float, seconds: float) -> None:
+        """Take over a validation."""
+        self._append(
+            {"valid_epoch": float(self.n_epochs), "valid_mrr": mrr, "valid_seconds": seconds}
+        )
+        if mrr > self.best_mrr:
+            self.best, self.best_mrr, self.stale = self.state, mrr, 0
+            self.best_epoch = self.n_epochs
+        else:
+            self.stale += 1
+
+    def _append(self, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.history[name] = np.append(self.history[name], value)
+
+    def write(
+        self, path: str | os.PathLike[str], options: dict[str, Any], signature: Signs
+    ) -> None:
+        """Write a checkpoint, replacing an old one as a whole."""
+        header = {
+            "options": options,
+            "n_epochs": self.n_epochs,
+            "best_epoch": self.best_epoch,
+            "best_mrr": self.best_mrr if self.is_validated else None,
+            "stale": self.stale,
+            "triples": self.fingerprint,
+            "status": self.status.value,
+        }
+        arrays: dict[str, Any] = {"signature": signature}
+        for name, embedding in (("state", self.state), ("best", self.best)):
+            arrays.update({f"{name}_{k}": array for k, array in enumerate(embedding)})
+        arrays.update({f"history_{name}": self.history[name] for name in HISTORY})
+        write_arrays(path, header, arrays)
+
+    @classmethod
+    def read(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, Any],
+        shapes: tuple[tuple[int, ...], ...],
+    ) -> Training:
+        """The state in a checkpoint.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it does not hold a state of these shapes.
+        """
+        state, best = (
+            _embedding(name, [arrays[f"{name}_{k}"] for k in range(3)], shapes)
+            for name in ("state", "best")
+        )
+        epochs = as_int("n_epochs", header["n_epochs"], 0)
+        best_epoch = as_int("best_epoch", header["best_epoch"], 0)
+        if best_epoch > epochs:
+            raise ValueError(f"best_epoch must be at most n_epochs = {epochs}")
+        mrr = header["best_mrr"]
+        if not isinstance(header["triples"], list):
+            raise TypeError("triples must be a list")
+        history = {name: arrays[f"history_{name}"] for name in HISTORY}
+        validations = len(history["valid_epoch"])
+        for k, (name, curve) in enumerate(history.items()):
+            if curve.shape != (epochs if k < 3 else validations,) or curve.dtype.kind != "f":
+                raise ValueError(f"history_{name} must have a number for every epoch or validation")
+        return cls(
+            state=state,
+            best=best,
+            fingerprint=header["triples"],
+            best_mrr=-np.inf if mrr is None else as_float("best_mrr", mrr, minimum=0.0),
+            stale=as_int("stale", header["stale"], 0),
+            n_epochs=epochs,
+            best_epoch=best_epoch,
+            status=Status(header["status"]),
+            history=history,
+        )
+
+
+def _embedding(name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...]) -> Embedding:
+    for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
+        if array.shape != shape or array.dtype != np.float64:
+            raise ValueError(
+                f"{name}_{k} must be float64 of shape {shape}, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name}_{k} must be finite")
+    first, second, third = arrays
+    return first, second, third
+
+
+def fingerprint(train: IntArray, valid: IntArray | None) -> list[int]:
+    """Sizes and checksums of the triples."""
+    parts = [train] if valid is None else [train, valid]
+    return [number for part in parts for number in (len(part), crc32(part.tobytes()))]

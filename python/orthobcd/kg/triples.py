@@ -1,0 +1,104 @@
+"""Knowledge graphs as arrays of triples (head, relation, tail)."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._internal.checks import IntArray, as_int
+
+__all__ = ["dense_core"]
+
+
+def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The densest part of a graph: entities of least degree leave until ``n_entities`` are left.
+
+    Parameters
+    ----------
+    triples : array_like of int, of shape (N, 3)
+        Heads, relations and tails.
+    n_entities : int
+        Entities to keep. Of equal degrees the one with the larger number leaves.
+
+    Returns
+    -------
+    core : ndarray of shape (M, 3)
+        The triples left, in their order, entities and relations numbered anew.
+    entities, relations : ndarray of int
+        The old number of every new one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> triples = [[0, 0, 1], [1, 0, 2], [2, 0, 0], [2, 0, 3]]
+    >>> core, entities, relations = ob.dense_core(triples, 3)
+    >>> core.tolist(), entities.tolist()
+    ([[0, 0, 1], [1, 0, 2], [2, 0, 0]], [0, 1, 2])
+    """
+    unlimited = np.iinfo(np.int64).max
+    rows = as_triples("triples", triples, unlimited, unlimited)
+    count = int(rows[:, [0, 2]].max()) + 1 if rows.size else 0
+    keep = as_int("n_entities", n_entities, 1)
+    touching: list[list[int]] = [[] for _ in range(count)]
+    for i, (head, _, tail) in enumerate(rows.tolist()):
+        touching[head].append(i)
+        touching[tail].append(i)
+    degree = [len(own) for own in touching]
+    alive = np.ones(len(rows), dtype=bool)
+    there = [True] * count
+    queue = [(d, -e) for e, d in enumerate(degree)]
+    heapq.heapify(queue)
+    left = count
+    while left > keep:
+        least, negative = heapq.heappop(queue)
+        entity = -negative
+        if not there[entity] or least != degree[entity]:
+            continue
+        there[entity] = False
+        left -= 1
+        for i in touching[entity]:
+            if not alive[i]:
+                continue
+            alive[i] = False
+            for other in (int(rows[i, 0]), int(rows[i, 2])):
+                degree[other] -= 1
+                if there[other]:
+                    heapq.heappush(queue, (degree[other], -other))
+    core = rows[alive]
+    entities, ends = np.unique(core[:, [0, 2]], return_inverse=True)
+    relations, kinds = np.unique(core[:, 1], return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    return np.stack([ends[:, 0], kinds.ravel(), ends[:, 1]], axis=1), entities, relations
+
+
+def as_triples(name: str, value: Any, n_entities: int, n_relations: int) -> IntArray:
+    """``value`` as an (N, 3) array of entity, relation and entity numbers in range.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is not one; the message names the argument.
+    """
+    raw = np.asarray(value)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an integer array, got dtype {raw.dtype}")
+    if raw.ndim != 2 or raw.shape[1] != 3:
+        raise ValueError(f"{name} must have shape (N, 3), got {raw.shape}")
+    triples = np.ascontiguousarray(raw, dtype=np.int64)
+    if triples.size:
+        limits = np.array([n_entities, n_relations, n_entities])
+        if triples.min() < 0 or (triples >= limits).any():
+            raise ValueError(
+                f"{name} must hold entities in 0..{n_entities - 1} and relations in "
+                f"0..{n_relations - 1}, its largest are {triples.max(axis=0).tolist()}, its "
+                f"smallest {triples.min(axis=0).tolist()}"
+            )
+    return triples

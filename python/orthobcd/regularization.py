@@ -1,0 +1,318 @@
+"""Sparse PCA along a decreasing penalty, from the known optimum at a large λ on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _core
+from ._internal.checks import (
+    DataLike,
+    FloatArray,
+    IntArray,
+    as_bool,
+    as_choice,
+    as_float_array,
+    as_fraction,
+    as_int,
+)
+from ._internal.moments import Moments
+from ._internal.progress import live
+from ._internal.run import Run
+from .penalties import L0, L1
+from .problems import Problem, SparsePCAProblem
+from .result import PathPoint, as_result
+from .solvers import OBCD, RATIO
+from .solving import watcher_of
+
+__all__ = ["RegularizationPath", "lam_max", "regularization_path"]
+
+logger = logging.getLogger("orthobcd")
+
+PenaltyName = Literal["l0", "l1"]
+
+SMALLEST = 1e-6
+"""A path that looks for a number of nonzeros ends at this share of ``lam_max``."""
+
+TOLERANCE = 1e-10
+"""Default tolerance of every stage, that of `orthobcd.solve`."""
+
+REFINEMENTS = 12
+"""Bisections between two neighbours of a path that straddle the wanted number of nonzeros."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizationPath:
+    """Sparse PCA for a decreasing sequence of penalties, each solve started at the one before.
+
+    Attributes
+    ----------
+    lams : ndarray of shape (k,)
+        Penalties, decreasing; ``lam`` of `L0` or `L1`.
+    n_nonzero : ndarray of shape (k,)
+        Nonzero entries of every point.
+    explained_variance_ratio : ndarray of shape (k,)
+        Share of the variance in the span of the components. As they are orthonormal it is the sum
+        of their variances.
+    objective : ndarray of shape (k,)
+        ``−½‖AX‖² + h(X)``.
+    results : tuple of PathPoint
+        The points; left out (empty) in the ``path_`` of a fitted estimator.
+    lam_max : float
+        See `orthobcd.lam_max`.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, lams=[0.5, 0.1])
+    >>> path.lams.tolist(), len(path)
+    ([0.5, 0.1], 2)
+    """
+
+    lams: FloatArray
+    n_nonzero: IntArray
+    explained_variance_ratio: FloatArray
+    objective: FloatArray
+    results: tuple[PathPoint, ...]
+    lam_max: float
+
+    def __len__(self) -> int:
+        return len(self.lams)
+
+    def nearest(self, n_nonzero: int) -> int:
+        """Index of the point whose number of nonzeros is nearest; of equals the lower objective."""
+        gap = np.abs(self.n_nonzero - n_nonzero)
+        return int(np.lexsort((self.objective, gap))[0])
+
+
+def penalty_of(name: str, lam: float) -> L0 | L1:
+    """The penalty of a name."""
+    return L0(lam) if name == "l0" else L1(lam)
+
+
+def largest_lam(problem: Problem, n_threads: int | None = None) -> float:
+    """`lam_max` of an ℓ0 or ℓ1 problem from data."""
+    largest = _core.largest_lam(problem, n_threads)
+    assert largest is not None
+    return largest
+
+
+def lam_max(
+    A: DataLike, n_components: int, penalty: PenaltyName = "l0", *, center: bool = False
+) -> float:
+    """The penalty from which on the answer is known: one entry per component.
+
+    For every λ ≥ ``lam_max`` no pair of rows improves the selection of the ``n_components``
+    features of largest variance: all entries are zero but the forced ones. For ℓ0 it is the
+    smallest such λ, for ℓ1 at most 1.21 times the smallest.
+
+    Parameters
+    ----------
+    A : ndarray or scipy.sparse matrix of shape (m, n)
+        Data, samples in rows.
+    n_components : int
+        Number of components r.
+    penalty : {"l0", "l1"}, default "l0"
+        Which penalty.
+    center : bool, default False
+        Whether the columns of A are to be centred.
+
+    Returns
+    -------
+    float
+        In the units of ``lam`` of `L0` and `L1` in ``−½‖AX‖² + h(X)``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.lam_max([[2.0, 1.0], [1.0, 3.0]], 1)
+    1.5450849718747373
+    """
+    as_choice("penalty", penalty, ("l0", "l1"))
+    return largest_lam(SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center))
+
+
+def regularization_path(
+    A: DataLike,
+    n_components: int,
+    penalty: PenaltyName = "l0",
+    *,
+    lams: ArrayLike | None = None,
+    n_lams: int = 20,
+    ratio: float = RATIO,
+    n_nonzero: int | None = None,
+    center: bool = False,
+    solver: OBCD | None = None,
+    max_time: float | None = None,
+    tol: float | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    verbose: bool = False,
+) -> RegularizationPath:
+    """Sparse PCA for a decreasing sequence of penalties, each solve started at the one before.
+
+    It begins at the selection of the features of largest variance, which is optimal for a large
+    penalty; a solve that starts from a slightly sparser optimum usually ends far better than one
+    from an arbitrary point.
+
+    Parameters
+    ----------
+    A : ndarray or scipy.sparse matrix of shape (m, n)
+        Data, samples in rows.
+    n_components : int
+        Number of components r.
+    penalty : {"l0", "l1"}, default "l0"
+        Which penalty.
+    lams : array_like of shape (k,), optional
+        Penalties, positive or zero; sorted decreasing. By default ``lam_max · ratio^i``.
+    n_lams : int, default 20
+        Length of the default sequence.
+    ratio : float, default 0.6
+        Between 0 and 1.
+    n_nonzero : int, optional
+        Go on (beyond ``n_lams``) until a point has at least this many nonzeros, then bisect
+        towards exactly this many. At least ``n_components``, at most ``n · n_components``.
+    center : bool, default False
+        Subtract the column means first (sparse data stays sparse).
+    solver : OBCD, optional
+        Solves every stage; ``OBCD()`` by default.
+    max_time, tol, seed, n_threads, verbose
+        As in `solve`; ``max_time`` is for the whole path.
+
+    Returns
+    -------
+    RegularizationPath
+        Sorted by decreasing penalty.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((50, 30))
+    >>> path = ob.regularization_path(A, 3, n_lams=5)
+    >>> int(path.n_nonzero[0]), bool((np.diff(path.lams) < 0.0).all())
+    (3, True)
+    """
+    as_choice("penalty", penalty, ("l0", "l1"))
+    n_lams = as_int("n_lams", n_lams, 1)
+    ratio = as_fraction("ratio", ratio)
+    run = Run.checked(max_time=max_time, tol=tol, seed=seed, n_threads=n_threads)
+    as_bool("verbose", verbose)
+    base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
+    n, r = base.shape
+    if n_nonzero is not None:
+        n_nonzero = as_int("n_nonzero", n_nonzero, r)
+        if n_nonzero > n * r:
+            raise ValueError(f"n_nonzero must be at most {n * r}, got {n_nonzero}")
+    top = largest_lam(base, run.n_threads)
+    if lams is not None:
+        given = as_float_array("lams", lams, 1)
+        if (given < 0.0).any():
+            raise ValueError(f"lams must be nonnegative, the smallest is {given.min():g}")
+        values = sorted(map(float, given), reverse=True)
+    elif n_nonzero is None:
+        values = [top * ratio**k for k in range(n_lams)]
+    else:
+        # Where nothing ever changes (top = 0) one point is all there is.
+        count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(ratio))) if top > 0.0 else 1
+        values = [top * ratio**k for k in range(count)]
+    follower = _Follower(base, penalty, OBCD() if solver is None else solver, run, bool(verbose))
+    moments = Moments(base.A, base.center)
+    # A given sequence is followed to its end, whatever the number of nonzeros.
+    points = follower.follow(values, moments.selection(r), None if lams is not None else n_nonzero)
+    if n_nonzero is not None:
+        points = _bisect(points, n_nonzero, follower)
+    return _collect(points, moments, top)
+
+
+@dataclass
+class _Follower:
+    """Follows sequences of λ in the core, within one time limit."""
+
+    base: SparsePCAProblem
+    penalty: PenaltyName
+    solver: OBCD
+    run: Run
+    verbose: bool
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+
+    def left(self) -> float | None:
+        """Seconds left."""
+        limit = self.run.max_time
+        return None if limit is None else max(limit - (time.perf_counter() - self.started), 0.0)
+
+    def follow(
+        self, lams: Sequence[float], x: FloatArray, n_nonzero: int | None = None
+    ) -> list[PathPoint]:
+        """The points of a sequence from x, up to the first with so many nonzeros."""
+        problem = self.base.with_penalty(penalty_of(self.penalty, lams[0]))
+        run = replace(self.run, max_time=self.left())
+        tol = TOLERANCE if run.tol is None else run.tol
+        stages = _Stages(tuple(lams), self.solver, tol, n_nonzero)
+        with live(self.verbose, self.run.max_time) as line:
+            watcher = watcher_of(None, line)
+            returned, error = _core.solve_continuation(problem, x, False, stages, run, watcher)
+            points = list(as_result(returned, error, run.seed).path)
+        for point in points:
+            logger.debug("path: λ %.6g, %d nonzeros", point.lam, point.n_nonzero)
+        return points
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """What the core reads of a continuation: every stage is solved to the same tolerance."""
+
+    lams: tuple[float, ...]
+    solver: OBCD
+    stage_tol: float
+    n_nonzero: int | None
+    ratio: float = RATIO
+
+
+def _bisect(points: list[PathPoint], wanted: int, follower: _Follower) -> list[PathPoint]:
+    """Points between the last sparser and the first denser one, until the number is exact."""
+    sparser = [point for point in points if point.n_nonzero <= wanted]
+    denser = [point for point in points if point.n_nonzero >= wanted]
+    if not sparser or not denser:
+        return points
+    low, high = sparser[-1], denser[0]
+    for _ in range(REFINEMENTS):
+        met = wanted in (low.n_nonzero, high.n_nonzero)
+        if met or follower.left() == 0.0 or high.lam >= low.lam:
+            break
+        (middle,) = follower.follow([float(np.sqrt(low.lam * high.lam))], low.x)
+        points.append(middle)
+        if middle.n_nonzero <= wanted:
+            low = middle
+        else:
+            high = middle
+    return sorted(points, key=lambda point: -point.lam)
+
+
+def _collect(points: Sequence[PathPoint], moments: Moments, top: float) -> RegularizationPath:
+    explained = [float(np.sum(moments.scores(p.x) ** 2)) / moments.total for p in points]
+    return RegularizationPath(
+        lams=np.array([point.lam for point in points]),
+        n_nonzero=np.array([point.n_nonzero for point in points], dtype=np.int64),
+        explained_variance_ratio=np.array(explained),
+        objective=np.array([point.objective for point in points]),
+        results=tuple(points),
+        lam_max=top,
+    )

@@ -1,0 +1,111 @@
+"""Nonnegative PCA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._internal.moments import Moments
+from .._internal.run import limited_work
+from ..problems import NonnegativePCAProblem
+from ..result import Result
+from ..solvers import OBCD, Auto
+from ..solving import solve
+from .base import OrthonormalPCA
+
+
+class NonnegativePCA(OrthonormalPCA):
+    """PCA with nonnegative, exactly orthonormal components: every feature belongs to one of them.
+
+    Maximises the explained variance over X ≥ 0 with orthonormal columns. As the columns are
+    nonnegative and orthogonal, their supports are disjoint.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; min(10, n_samples, n_features) by default.
+    center : bool, default True
+        Subtract the means. Sparse data stays sparse.
+    scale : bool, default False
+        Divide by the standard deviations.
+    solver : orthobcd.Auto or orthobcd.OBCD, optional
+        How to solve. By default all of `Auto` with ``max_time``; without, its quick starts up to
+        4096 features, and `OBCD` from the spectral start beyond.
+    max_time : float, optional
+        Seconds for a fit. Without, and without ``solver``, the work of a fit is counted and bounded
+        (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
+        ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
+    tol : float, default 1e-10
+        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
+    random_state : int, RandomState or None, default None
+        Seed of the order in which rows are visited.
+    n_jobs : int, optional
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
+    warm_start : bool, default False
+        Start at the components of the previous fit.
+    verbose : bool, default False
+        Show a live line of progress, see `orthobcd.solve`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`, if a parameter is not valid; the message names it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal, nonnegative rows, ordered by explained variance.
+    mean_, scale_, explained_variance_, explained_variance_ratio_, n_nonzero_, objective_, result_,
+    n_iter_, n_features_in_, feature_names_in_
+        As in `SparsePCA`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orthobcd import NonnegativePCA
+    >>> pca = NonnegativePCA(n_components=5, random_state=0).fit(load_digits().data)
+    >>> bool((pca.components_ >= 0.0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        center: bool = True,
+        scale: bool = False,
+        solver: Auto | OBCD | None = None,
+        max_time: float | None = None,
+        tol: float = 1e-10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.center = center
+        self.scale = scale
+        self.solver = solver
+        self.max_time = max_time
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _solve(self, moments: Moments, r: int) -> Result:
+        n = moments.data.shape[1]
+        problem = NonnegativePCAProblem(moments.data, r, center=moments.pending)
+        start = self._warm(n, r)
+        solver = self.solver
+        limits: dict[str, Any] = {}
+        if solver is None:
+            if start is None:
+                solver, limits = self._default(n, "nonnegative")
+            solver = solver or OBCD()
+        x0: Any = start
+        if start is None and isinstance(solver, OBCD):
+            x0 = "spectral"
+        work = None if self.solver is not None else self._work(n)
+        with limited_work(work):
+            return solve(problem, x0, solver=solver, **self._options(), **limits)

@@ -1,0 +1,183 @@
+"""Sparse PCA."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._internal.moments import Moments
+from ..problems import SparsePCAProblem
+from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
+from ..result import Result
+from ..solvers import OBCD, Auto, Continuation
+from .base import OrthonormalPCA
+from .sparse_fit import SparseFit
+
+AlphaScale = Literal["relative", "absolute"]
+
+
+class SparsePCA(OrthonormalPCA):
+    """Sparse PCA with exactly orthonormal components.
+
+    Minimises ``−½‖AX‖_F² + h(X)`` over X with orthonormal columns, A the centred data. The
+    components are the columns of X, ordered by explained variance.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; min(10, n_samples, n_features) by default.
+    penalty : {"l0", "l1"}, default "l0"
+        Price per nonzero entry, or per absolute value.
+    alpha : float, default 0.1
+        Weight of the penalty. With ``alpha_scale="relative"`` in units of ``alpha_max_``, from
+        which on every component is a single feature, as no pair of features improves that; with
+        "absolute" the λ of `orthobcd.L0`.
+    alpha_scale : {"relative", "absolute"}, default "relative"
+        Units of ``alpha``.
+    n_nonzero : int, optional
+        Instead of ``alpha``: the number of nonzero loadings in all components together. With "l0"
+        it is met exactly: the regularisation path leads near it, then entries are dropped,
+        added and exchanged (`orthobcd.minimize_at_count`). With "l1", or should no such point be
+        found, the nearest number of the path is taken, with a warning.
+    center : bool, default True
+        Subtract the means. Sparse data stays sparse.
+    scale : bool, default False
+        Divide by the standard deviations.
+    solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
+        What improves the end of the regularisation path. `OBCD` solves the path itself and nothing
+        after it (fastest); `Auto` starts there and many times elsewhere, then perturbs the best
+        point (best). By default all of `Auto` with ``max_time``; without, its quick starts up to
+        4096 features, and exchanges of entries and pairs beyond.
+    max_time : float, optional
+        Seconds for a fit. Without, and without ``solver``, the work of a fit is counted and bounded
+        (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
+        ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
+    tol : float, default 1e-10
+        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
+    random_state : int, RandomState or None, default None
+        Seed of the order in which rows are visited.
+    n_jobs : int, optional
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
+    warm_start : bool, default False
+        Start at the components of the previous fit instead of following the path.
+    verbose : bool, default False
+        Show a live line of progress, see `orthobcd.solve`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`, if a parameter is not valid; the message names it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal rows; the largest loading of each is positive.
+    mean_ : ndarray of shape (n_features,)
+        Of the (scaled) data; zeros without centring.
+    scale_ : ndarray of shape (n_features,) or None
+        What features were divided by.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variance of each coordinate. As the components are orthonormal, nothing is counted twice:
+        the sum is the variance of the projection onto their span.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as shares of the total variance.
+    n_nonzero_ : int
+        Nonzero loadings.
+    alpha_ : float
+        The λ that was used, absolute.
+    alpha_max_ : float
+        Of the data; see `orthobcd.lam_max`.
+    path_ : RegularizationPath or None
+        The path that was followed, without its points; None after a warm start.
+    objective_ : float
+        ``−½‖AX‖² + h(X)`` at the components.
+    result_ : Result
+        Of the last solve; its columns are not ordered.
+    n_iter_ : int
+        Sweeps of the last solve.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where the data has some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from orthobcd import SparsePCA
+    >>> X = load_digits().data
+    >>> pca = SparsePCA(n_components=5, n_nonzero=40, random_state=0).fit(X)
+    >>> pca.n_nonzero_
+    40
+    >>> bool(np.allclose(pca.components_ @ pca.components_.T, np.eye(5), atol=1e-12))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        penalty: PenaltyName = "l0",
+        alpha: float = 0.1,
+        alpha_scale: AlphaScale = "relative",
+        n_nonzero: int | None = None,
+        center: bool = True,
+        scale: bool = False,
+        solver: Auto | Continuation | OBCD | None = None,
+        max_time: float | None = None,
+        tol: float = 1e-10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.penalty = penalty
+        self.alpha = alpha
+        self.alpha_scale = alpha_scale
+        self.n_nonzero = n_nonzero
+        self.center = center
+        self.scale = scale
+        self.solver = solver
+        self.max_time = max_time
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def _solve(self, moments: Moments, r: int) -> Result:
+        if self.penalty not in ("l0", "l1"):
+            raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
+        if self.alpha_scale not in ("relative", "absolute"):
+            raise ValueError(
+                f"alpha_scale must be 'relative' or 'absolute', got {self.alpha_scale!r}"
+            )
+        if self.solver is not None and not isinstance(self.solver, (Auto, Continuation, OBCD)):
+            raise TypeError(
+                f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
+            )
+        unit_price = penalty_of(self.penalty, 1.0)
+        problem = SparsePCAProblem(moments.data, r, unit_price, center=moments.pending)
+        self.path_: RegularizationPath | None = None
+        self.alpha_max_ = largest_lam(problem, self._threads())
+        fit = SparseFit(self, problem, self._warm(moments.data.shape[1], r))
+        if self.n_nonzero is not None:
+            self.alpha_, result = fit.at_count(self.n_nonzero)
+            if result.n_nonzero != self.n_nonzero:
+                warnings.warn(
+                    f"n_nonzero={self.n_nonzero} was not met; {result.n_nonzero} is the nearest",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+            return result
+        if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
+            raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")
+        unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
+        self.alpha_ = float(self.alpha) * unit
+        return fit.at_penalty(self.alpha_)

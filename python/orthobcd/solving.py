@@ -1,0 +1,368 @@
+"""The front door: checks, the call into the core, the result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _core
+from ._internal.checks import FloatArray, as_bool, as_float_array, as_int
+from ._internal.progress import Line, live
+from ._internal.run import Run
+from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
+from .hyperbolic.solving import default_solver, solve_mixed
+from .penalties import L0, L1, NonNegative
+from .problems import Problem
+from .result import Result, as_result
+from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
+
+__all__ = ["Progress", "minimize_at_count", "solve"]
+
+logger = logging.getLogger("orthobcd")
+
+Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
+
+STARTS = ("identity", "random", "spectral", "partition")
+"""Those with XᵀX = I."""
+
+FEASIBLE_START = 1e-8
+"""Largest ``||XᵀX − I||_F`` of a start that counts as orthonormal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What a callback is given: the current feasible point and how far the solve is.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall-clock time since the start.
+    objective : float
+        F at ``x``; never rises from one call to the next.
+    feasibility : float
+        As in `Result`.
+    n_iterations : int
+        Pairs visited.
+    x : ndarray of shape (n, r)
+        A copy of the current point.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.StiefelProblem(ob.Quadratic(np.diag([1.0, 2.0])), ob.NoPenalty(), 1)
+    >>> shapes = []
+    >>> _ = ob.solve(problem, callback=lambda progress: shapes.append(progress.x.shape))
+    >>> set(shapes)
+    {(2, 1)}
+    """
+
+    seconds: float
+    objective: float
+    feasibility: float
+    n_iterations: int
+    x: FloatArray
+
+
+def solve(
+    problem: Problem,
+    x0: Start | ArrayLike | None = None,
+    *,
+    solver: Solver | None = None,
+    max_time: float | None = None,
+    max_sweeps: int | None = None,
+    tol: float | None = None,
+    target: float | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    project_x0: bool = False,
+    verbose: bool = False,
+) -> Result:
+    """Minimise F = f + h from a feasible start; every iterate is feasible and F never rises.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to minimise.
+    x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
+        Where to start. "identity": the first r columns of the identity. "random": a random point.
+        "spectral": eigenvectors of the quadratic part. "partition": a random partition of the
+        rows into r groups. An array must have orthonormal columns up to 1e-8 (and, whatever the
+        signature, no negative entry for a nonnegative problem). By default `OBCD` starts at
+        "identity" ("partition" for a nonnegative problem), `Continuation` at its closed form, and
+        `Auto` chooses its own starts; one that is given here is the first of them. With a mixed
+        signature: "identity" (the default), "random" or "cs" (J-orthogonal with rapidities of
+        standard deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must
+        satisfy XᵀJX = J up to 1e-8·‖X‖², of any other shape XᵀJX keeps the value that it has there.
+    solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
+        How; ``Auto()`` by default. With a mixed signature `JOBCD`, the default without a penalty,
+        or `Auto`, the default with one; a `LogisticLoss` and a structural probe are solved by
+        `VRJOBCD`, by default with full gradients.
+    max_time : float, optional
+        Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
+        perturbations in a row bring nothing.
+    max_sweeps : int, optional
+        Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
+    tol : float, optional
+        The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,
+        ``|f − c| + |h|`` with c the part of f that is constant on the constraint (see
+        `Status.CONVERGED`). Default 1e-10. With 0 it ends when no pair lowers F by more than
+        rounding.
+    target : float, optional
+        Stop when F reaches this value.
+    seed : int, default 0
+        Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
+        same machine, for any ``n_threads``; with it the clock decides how far the search gets.
+    n_threads : int, optional
+        Number of threads; all cores by default.
+    callback : callable, optional
+        Called with a `Progress` at the start, after sweeps and about every tenth of a second;
+        returning True stops the solve. If it raises, the exception (KeyboardInterrupt too) is
+        raised from here, with the result so far as its attribute ``result`` if it takes attributes.
+    project_x0 : bool, default False
+        Replace an infeasible array ``x0`` by a nearby feasible point instead of refusing it.
+    verbose : bool, default False
+        Show a live line on standard error, or in the notebook (tqdm; the extra ``progress``):
+        objective, nonzeros, time, and time left where there is a limit. The same goes to the logger
+        ``orthobcd`` at level INFO, which is shown where tqdm is not installed.
+
+    Returns
+    -------
+    Result
+        The best feasible point. Limits, Ctrl-C and a callback that stops are statuses.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((50, 30))
+    >>> result = ob.solve(ob.SparsePCAProblem(A, 3, ob.L0(20.0)))
+    >>> result.converged, bool(result.feasibility < 1e-12)
+    (True, True)
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            "problem must be a Problem (with smooth, penalty, signature and shape), "
+            f"got {type(problem).__name__}"
+        )
+    if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
+        problem = on_stiefel(problem)
+        solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver
+    run = Run.checked(
+        max_time=max_time,
+        max_sweeps=max_sweeps,
+        tol=tol,
+        target=target,
+        seed=seed,
+        n_threads=n_threads,
+    )
+    _check_callback(callback)
+    as_bool("verbose", verbose)
+    if as_bool("project_x0", project_x0) and problem.signature is not None:
+        raise ValueError("project_x0 must be False for a mixed signature")
+    if problem.signature is not None:
+        how = default_solver(problem) if solver is None else solver
+        if not isinstance(how, (Auto, JOBCD, VRJOBCD)):
+            raise TypeError(
+                f"solver must be a JOBCD, VRJOBCD or Auto for a {type(problem).__name__}, "
+                f"got {type(how).__name__}"
+            )
+        with live(bool(verbose), run.max_time) as line:
+            returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
+            return as_result(returned, error, run.seed, extra)
+    how = Auto() if solver is None else solver
+    core = _core_of(how, problem)
+    start = _start(x0, problem.shape)
+    if start is None and isinstance(how, OBCD):
+        start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
+    with live(bool(verbose), run.max_time) as line:
+        returned, error = core(problem, start, project_x0, how, run, watcher_of(callback, line))
+        if line is not None:
+            line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
+        return as_result(returned, error, run.seed)
+
+
+def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
+    """The function of the core that a solver stands for, if it can solve the problem."""
+    if not isinstance(solver, (Auto, Continuation, OBCD)):
+        raise TypeError(
+            f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
+        )
+    n = problem.shape[0]
+    sweeper = solver.solver if isinstance(solver, Continuation) else solver
+    if isinstance(sweeper, OBCD) and sweeper.block_size > n:
+        raise ValueError(f"block_size must be at most n = {n}, got {sweeper.block_size}")
+    if isinstance(solver, Auto):
+        return _core.solve_auto
+    if isinstance(solver, OBCD):
+        return _core.solve_stiefel
+    if not isinstance(problem.penalty, (L0, L1)):
+        raise ValueError(
+            f"solver: Continuation needs an L0 or L1 penalty, got {type(problem.penalty).__name__}"
+        )
+    return _core.solve_continuation
+
+
+def _as_obcd(solver: JOBCD) -> OBCD:
+    """The options of a `JOBCD` on the Stiefel manifold."""
+    if solver.rapidity_bound is not None:
+        raise ValueError("rapidity_bound needs a signature of both signs")
+    return OBCD(
+        working_set=solver.working_set,
+        update=solver.update,
+        side=solver.side,
+        proximal=solver.proximal,
+        tile_size=solver.tile_size,
+    )
+
+
+def minimize_at_count(
+    problem: Problem,
+    x0: ArrayLike,
+    n_nonzero: int,
+    *,
+    max_time: float | None = None,
+    tol: float | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    verbose: bool = False,
+) -> Result | None:
+    """Minimise f over orthonormal columns with exactly ``n_nonzero`` nonzero entries.
+
+    The ℓ0 penalty meets only some numbers of nonzeros, whatever its weight; here the number is a
+    constraint. From a point with about as many, entries are dropped or added until the
+    number is met, then exchanged while that lowers f, f being minimised on each support.
+
+    Parameters
+    ----------
+    problem : StiefelProblem or SparsePCAProblem
+        With the penalty `L0`; its ``lam`` only prices the returned point.
+    x0 : array_like of shape (n, r)
+        Orthonormal columns up to 1e-8; best from a solve with nearly as many nonzeros.
+    n_nonzero : int
+        Between r and n·r.
+    max_time, tol, callback, verbose
+        As in `solve`.
+
+    Returns
+    -------
+    Result or None
+        ``CONVERGED`` when no exchange that was tried lowers f by 1e-6 of the part of it that is not
+        constant (or by ``tol``, if that is more), ``MAX_SWEEPS`` when, without a time limit, the
+        work that is done at most (some seconds) did not reach that; it counts no pairs. None
+        when no point with that many nonzeros was found near ``x0``, or not in time.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((50, 30))
+    >>> problem = ob.SparsePCAProblem(A, 3, ob.L0(20.0))
+    >>> ob.minimize_at_count(problem, ob.solve(problem).x, 12).n_nonzero
+    12
+    """
+    if not isinstance(problem, Problem) or problem.signature is not None:
+        raise TypeError(
+            f"problem must be a StiefelProblem or SparsePCAProblem, got {type(problem).__name__}"
+        )
+    if not isinstance(problem.penalty, L0):
+        raise TypeError(
+            f"penalty of the problem must be an L0, got {type(problem.penalty).__name__}"
+        )
+    n, r = problem.shape
+    start = _start(x0, problem.shape)
+    if not isinstance(start, np.ndarray):
+        raise TypeError(f"x0 must be an array, got {x0!r}")
+    gap = float(np.linalg.norm(start.T @ start - np.eye(r)))
+    if gap > FEASIBLE_START:
+        raise ValueError(f"x0 must have orthonormal columns, ||XᵀX − I||_F is {gap:.3g}")
+    count = as_int("n_nonzero", n_nonzero, r)
+    if count > n * r:
+        raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
+    run = Run.checked(max_time=max_time, tol=tol)
+    _check_callback(callback)
+    as_bool("verbose", verbose)
+    with live(bool(verbose), run.max_time) as line:
+        if line is not None:
+            line.stage("exchanges")
+        answer = _core.solve_at_count(problem, start, count, run, watcher_of(callback, line))
+        if answer is None:
+            return None
+        returned, error = answer
+        if line is not None:
+            line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
+        return as_result(returned, error, 0)
+
+
+def _check_callback(callback: Any) -> None:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+
+
+def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
+    if x0 is None:
+        return None
+    if isinstance(x0, str):
+        if x0 not in STARTS:
+            raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")
+        return x0
+    array = as_float_array("x0", x0, 2)
+    if array.shape != shape:
+        raise ValueError(f"x0 must have shape {shape}, got {array.shape}")
+    return array
+
+
+class Watcher:
+    """What the core calls: shows the point on the live line and asks the user's callback."""
+
+    def __init__(self, callback: Callable[[Progress], Any] | None, line: Line | None) -> None:
+        self.callback, self.line = callback, line
+
+    def __call__(
+        self,
+        seconds: float,
+        objective: float,
+        feasibility: float,
+        n_iterations: int,
+        x: FloatArray,
+    ) -> bool:
+        """Whether to stop."""
+        if self.line is not None:
+            try:
+                nonzeros = int(np.count_nonzero(x))
+                self.line.update(objective, nonzeros)
+                logger.info(
+                    "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
+                    seconds,
+                    objective,
+                    nonzeros,
+                    n_iterations,
+                )
+            except KeyboardInterrupt:
+                # Ctrl-C: a status.
+                return True
+        if self.callback is None:
+            return False
+        return bool(self.callback(Progress(seconds, objective, feasibility, n_iterations, x)))
+
+    def stage(self, done: int, total: int | None) -> None:
+        """A stage of a path begins."""
+        if self.line is not None:
+            self.line.stage(f"path {done + 1}" + (f" of {total}" if total else ""), done, total)
+
+
+def watcher_of(callback: Callable[[Progress], Any] | None, line: Line | None) -> Watcher | None:
+    """None where nobody watches."""
+    return None if callback is None and line is None else Watcher(callback, line)
