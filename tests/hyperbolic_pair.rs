@@ -12,7 +12,7 @@ use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use common::{Generic, normal};
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;
@@ -244,22 +244,6 @@ impl Instance {
     }
 }
 
-/// A penalty known only by its definition: its pair problem is solved by the generic solver.
-#[derive(Clone)]
-struct Plain<P>(P);
-
-impl<P: Penalty> Penalty for Plain<P> {
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.entry(row, column, value)
-    }
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.slope(row, column, value)
-    }
-    fn levels(&self) -> &[f64] {
-        self.0.levels()
-    }
-}
-
 fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -> P) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(name.len() as u64);
     let mut scratch = Scratch::new(8);
@@ -295,7 +279,7 @@ fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro25
         moved += usize::from(value < 0.0);
         furthest = furthest.max(best.boost.rapidity().abs());
         components[SIGNS.iter().position(|s| *s == best.boost.signs).unwrap()] += 1;
-        let generic = case.solve(&Plain(penalty.clone()), &mut scratch);
+        let generic = case.solve(&Generic(penalty.clone()), &mut scratch);
         assert!(
             (generic.value - best.value).abs() <= 1e-11 * size,
             "{name} {trial}: kernel {} generic {}",
@@ -371,7 +355,7 @@ fn unbounded_instances_are_recognised() {
             case.solve(&NoPenalty, &mut scratch).unbounded,
             case.solve(&L0 { lambda: 1.0 }, &mut scratch).unbounded,
             case.solve(&L1::new(1.0), &mut scratch).unbounded,
-            case.solve(&Plain(L1::new(1.0)), &mut scratch).unbounded,
+            case.solve(&Generic(L1::new(1.0)), &mut scratch).unbounded,
         ] {
             assert_eq!(unbounded.is_none(), bounded, "{:?}", case.m);
             if let Some((signs, upwards)) = unbounded {
@@ -431,7 +415,7 @@ fn flat_directions_follow_the_linear_part() {
             assert!(case.solve(&above, &mut scratch).unbounded.is_none());
             let below = L1::new(0.99 * steep);
             assert!(case.solve(&below, &mut scratch).unbounded.is_some());
-            assert!(case.solve(&Plain(below), &mut scratch).unbounded.is_some());
+            assert!(case.solve(&Generic(below), &mut scratch).unbounded.is_some());
             seen[0] += 1;
         } else if case.g.iter().flatten().all(|&v| v == 0.0) {
             assert!(none.is_none());
@@ -494,7 +478,7 @@ fn rapidity_bound_is_kept_and_best_within_it() {
         let best = l1.hyperbola(&pair, &mut scratch);
         assert!(best.unbounded.is_none());
         assert!(best.boost.rapidity().abs() <= bound * (1.0 + 1e-12));
-        let generic = Plain(l1.clone()).hyperbola(&pair, &mut scratch);
+        let generic = Generic(l1.clone()).hyperbola(&pair, &mut scratch);
         let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1
             + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
         assert!(

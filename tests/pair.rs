@@ -17,7 +17,7 @@ use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use common::{Generic, normal};
 
 const INSTANCES: usize = 10_000;
 const ANGLES: usize = 20_000;
@@ -462,24 +462,6 @@ fn weighted_l1_against_grid() {
 #[test]
 fn nonnegative_against_grid() {
     against_grid(5, true, |_, _| NonNegative);
-}
-
-/// The same penalty with the solver every new penalty starts with.
-#[derive(Clone)]
-struct Generic<P: Penalty>(P);
-
-impl<P: Penalty> Penalty for Generic<P> {
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.entry(row, column, value)
-    }
-
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.slope(row, column, value)
-    }
-
-    fn levels(&self) -> &[f64] {
-        self.0.levels()
-    }
 }
 
 fn against_generic<P: Penalty>(

@@ -100,25 +100,12 @@ fn default_stages<P: Penalty>(problem: &Problem<'_, P>, ratio: f64, high: f64) -
     stages
 }
 
-/// Passes on what a stage reports, with the time and pairs of the stages before.
-struct Stage<'a> {
-    monitor: &'a mut dyn Monitor,
-    stopped: bool,
-}
-
-impl Monitor for Stage<'_> {
-    fn poll(&mut self) -> Control {
-        let control = self.monitor.poll();
-        self.stopped |= control == Control::Stop;
-        control
-    }
-}
-
-/// Passes on the records of the last stage.
+/// Passes on the records of the stage of the problem's own λ, with the time and pairs of those before.
 struct Last<'a> {
     monitor: &'a mut dyn Monitor,
     seconds: f64,
     iterations: u64,
+    own: bool,
 }
 
 impl Monitor for Last<'_> {
@@ -127,6 +114,9 @@ impl Monitor for Last<'_> {
     }
 
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
+        if !self.own {
+            return Control::Continue;
+        }
         let record = Record {
             seconds: record.seconds + self.seconds,
             iterations: record.iterations + self.iterations,
@@ -156,7 +146,7 @@ pub fn follow_path<P: Penalty>(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<PathSolution> {
-    let started = Instant::now();
+    let clock = Clock::new(Instant::now(), options.max_time);
     problem.check()?;
     require_quadratic(problem.smooth)?;
     options.check(problem.smooth.rows())?;
@@ -166,10 +156,7 @@ pub fn follow_path<P: Penalty>(
             format!("must be between 0 and 1, got {ratio}"),
         ));
     }
-    let Some(lambda) = strength(problem.penalty) else {
-        return Err(Error::invalid("solver", "Path needs an L0 or L1 penalty"));
-    };
-    let clock = Clock::new(started, options.max_time);
+    let lambda = strength(problem.penalty).ok_or_else(unfit)?;
     let rising = stages.is_some_and(|given| {
         let end = match given.contains(&lambda) {
             true => given.last().copied(),
@@ -177,28 +164,67 @@ pub fn follow_path<P: Penalty>(
         };
         given.first().copied() < end
     });
+    let wanted = (stages.is_none(), rising && x0.is_none());
+    let prepared = prepare(problem, wanted, threads, &clock, monitor);
+    let ended = prepared.as_ref().err().copied();
+    let (high, spectral) = prepared.unwrap_or((0.0, None));
+    let stages = match stages {
+        None => default_stages(problem, ratio, high),
+        Some(stages) => given_stages(stages, lambda)?,
+    };
+    let x = x0
+        .or(spectral)
+        .unwrap_or_else(|| top_diagonal(problem.smooth, problem.components));
+    let mut walk = Walk {
+        problem,
+        options,
+        threads,
+        clock: &clock,
+        trace: 0.5 * problem.smooth.diagonal().iter().sum::<f64>(),
+        x,
+        path: Vec::with_capacity(stages.len()),
+        answer: None,
+        ended,
+        iterations: 0,
+        updates: 0,
+        sweeps: 0,
+        spent: 0,
+    };
+    for (index, &stage) in stages.iter().enumerate() {
+        if walk.ended.is_some() {
+            break;
+        }
+        walk.stage(stage, stage / lambda, index + 1 == stages.len(), monitor)?;
+    }
+    walk.finish()
+}
+
+/// What takes long before the first stage, as far as it is wanted: the largest eigenvalue of C (or 0)
+/// and the spectral start. Meanwhile the monitor is asked; else, why there is neither.
+fn prepare<P: Penalty>(
+    problem: &Problem<'_, P>,
+    (eigenvalue, spectral): (bool, bool),
+    threads: &Threads,
+    clock: &Clock,
+    monitor: &mut dyn Monitor,
+) -> std::result::Result<(f64, Option<Array2<f64>>), Status> {
+    let (smooth, r) = (problem.smooth, problem.components);
     let go_on = || !clock.expired();
-    // What takes long before the first stage, while the monitor is asked.
     let mut stopped = false;
     let prepared = workers::run(
         1,
         1,
-        &clock,
+        clock,
         |_| {
-            let high = match stages {
-                None => problem.smooth.spectrum_while(&go_on)?.1,
-                Some(_) => 0.0,
+            let high = match eigenvalue {
+                true => smooth.spectrum_while(&go_on)?.1,
+                false => 0.0,
             };
-            let spectral = match &x0 {
-                None if rising => Some(start::spectral_while(
-                    problem.smooth,
-                    problem.components,
-                    threads,
-                    &go_on,
-                )?),
-                _ => None,
+            let start = match spectral {
+                true => Some(start::spectral_while(smooth, r, threads, &go_on)?),
+                false => None,
             };
-            Some((high, spectral))
+            Some((high, start))
         },
         |_| {
             let control = monitor.poll();
@@ -206,13 +232,26 @@ pub fn follow_path<P: Penalty>(
             control
         },
     );
-    let prepared = prepared.into_iter().flatten().flatten().next();
-    let (high, spectral) = prepared.clone().unwrap_or((0.0, None));
-    let mut stages = match stages {
-        None => default_stages(problem, ratio, high),
-        Some([]) => return Err(Error::invalid("lams", "must not be empty")),
-        Some(stages) => stages.to_vec(),
-    };
+    prepared
+        .into_iter()
+        .flatten()
+        .flatten()
+        .next()
+        .ok_or(match stopped {
+            true => Status::Interrupted,
+            false => Status::MaxTime,
+        })
+}
+
+fn unfit() -> Error {
+    Error::invalid("solver", "Path needs an L0 or L1 penalty")
+}
+
+/// The stages that were asked for, and the problem's own λ.
+fn given_stages(stages: &[f64], lambda: f64) -> Result<Vec<f64>> {
+    if stages.is_empty() {
+        return Err(Error::invalid("lams", "must not be empty"));
+    }
     if let Some(bad) = stages.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
         return Err(Error::invalid(
             "lams",
@@ -225,125 +264,133 @@ pub fn follow_path<P: Penalty>(
             "must be 0 for a problem whose own lam is 0: there is nothing to rescale",
         ));
     }
+    let mut stages = stages.to_vec();
     if !stages.contains(&lambda) {
         stages.push(lambda);
     }
-    let mut x = match x0 {
-        Some(x0) => x0,
-        None => match spectral {
-            Some(x) => x,
-            None => top_diagonal(problem.smooth, problem.components),
-        },
-    };
-    let trace: f64 = 0.5 * problem.smooth.diagonal().iter().sum::<f64>();
-    let mut path: Vec<PathPoint> = Vec::with_capacity(stages.len());
-    let mut answer: Option<Solution> = None;
-    let (mut iterations, mut updates, mut sweeps, mut spent) = (0, 0, 0, 0);
-    let mut ended = match (&prepared, stopped) {
-        (Some(_), _) => None,
-        (None, true) => Some(Status::Interrupted),
-        (None, false) => Some(Status::MaxTime),
-    };
-    for (index, &stage) in stages.iter().enumerate() {
-        if ended.is_some() {
-            break;
-        }
-        let own = stage == lambda;
+    Ok(stages)
+}
+
+/// A path on the way: the last point, and what the stages before have counted.
+struct Walk<'a, P: Penalty> {
+    problem: &'a Problem<'a, P>,
+    options: &'a Options,
+    threads: &'a Threads,
+    clock: &'a Clock,
+    /// ½ tr(C).
+    trace: f64,
+    x: Array2<f64>,
+    path: Vec<PathPoint>,
+    answer: Option<Solution>,
+    ended: Option<Status>,
+    iterations: u64,
+    updates: u64,
+    sweeps: u64,
+    spent: u64,
+}
+
+impl<P: Penalty> Walk<'_, P> {
+    /// Solves the stage of λ = `stage`, the penalty multiplied by `factor`.
+    fn stage(
+        &mut self,
+        stage: f64,
+        factor: f64,
+        is_last: bool,
+        monitor: &mut dyn Monitor,
+    ) -> Result<()> {
+        let own = strength(self.problem.penalty) == Some(stage);
         let penalty = match own {
-            true => problem.penalty.clone(),
-            false => {
-                let Some(penalty) = problem.penalty.scaled(stage / lambda) else {
-                    return Err(Error::invalid("solver", "Path needs an L0 or L1 penalty"));
-                };
-                penalty
-            }
+            true => self.problem.penalty.clone(),
+            false => self.problem.penalty.scaled(factor).ok_or_else(unfit)?,
         };
         let scaled = Problem {
-            smooth: problem.smooth,
+            smooth: self.problem.smooth,
             penalty: &penalty,
-            signature: problem.signature,
-            components: problem.components,
+            signature: self.problem.signature,
+            components: self.problem.components,
         };
-        let elapsed = started.elapsed().as_secs_f64();
+        let options = self.options;
+        let elapsed = self.clock.seconds();
         let stage_options = Options {
-            tol: if index + 1 == stages.len() {
+            tol: if is_last {
                 options.tol
             } else {
                 options.tol.max(STAGE_TOLERANCE)
             },
             target: options.target.filter(|_| own),
-            verify: options.verify && index + 1 == stages.len(),
+            verify: options.verify && is_last,
             max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
-            max_sweeps: options.max_sweeps.map(|limit| limit.saturating_sub(sweeps)),
-            max_work: options.max_work.map(|limit| limit.saturating_sub(spent)),
+            max_sweeps: options.max_sweeps.map(|v| v.saturating_sub(self.sweeps)),
+            max_work: options.max_work.map(|v| v.saturating_sub(self.spent)),
             ..options.clone()
         };
-        let (solution, work) = if own {
-            let mut last = Last {
-                monitor: &mut *monitor,
-                seconds: elapsed,
-                iterations,
-            };
-            minimize_counting(&scaled, x, &stage_options, threads, &mut last)?
-        } else {
-            let mut quiet = Stage {
-                monitor: &mut *monitor,
-                stopped: false,
-            };
-            minimize_counting(&scaled, x, &stage_options, threads, &mut quiet)?
+        let mut last = Last {
+            monitor: &mut *monitor,
+            seconds: elapsed,
+            iterations: self.iterations,
+            own,
         };
-        x = solution.x.clone();
-        iterations += solution.iterations;
-        updates += solution.updates;
-        sweeps += solution.sweeps.max(1);
-        spent += work as u64;
-        path.push(PathPoint {
+        let x = std::mem::take(&mut self.x);
+        let (solution, work) =
+            minimize_counting(&scaled, x, &stage_options, self.threads, &mut last)?;
+        self.x.clone_from(&solution.x);
+        self.iterations += solution.iterations;
+        self.updates += solution.updates;
+        self.sweeps += solution.sweeps.max(1);
+        self.spent += work as u64;
+        self.path.push(PathPoint {
             lambda: stage,
             objective: solution.objective,
-            nonzeros: x.iter().filter(|&&v| v != 0.0).count(),
-            explained_variance: solution.smooth_value / trace,
-            x: x.clone(),
+            nonzeros: self.x.iter().filter(|&&v| v != 0.0).count(),
+            explained_variance: solution.smooth_value / self.trace,
+            x: self.x.clone(),
             status: solution.status,
         });
-        let status = solution.status;
+        let limits = [
+            Status::MaxTime,
+            Status::MaxSweeps,
+            Status::Interrupted,
+            Status::Target,
+        ];
+        self.ended = Some(solution.status).filter(|status| limits.contains(status));
         if own {
-            answer = Some(solution);
+            self.answer = Some(solution);
         }
-        if matches!(
-            status,
-            Status::MaxTime | Status::MaxSweeps | Status::Interrupted | Status::Target
-        ) {
-            ended = Some(status);
+        Ok(())
+    }
+
+    /// The point for the problem's own λ, with the counts of the whole path.
+    fn finish(self) -> Result<PathSolution> {
+        let mut solution = match self.answer {
+            Some(solution) => solution,
+            None => {
+                // Ended before the problem's own λ was reached: value the point with it. Without a
+                // proximal weight that needs no bound of the spectrum.
+                let options = Options {
+                    max_sweeps: Some(0),
+                    alpha: 0.0,
+                    ..self.options.clone()
+                };
+                let unwatched = &mut crate::solver::Unwatched;
+                minimize(self.problem, self.x, &options, self.threads, unwatched)?
+            }
+        };
+        let n = self.problem.smooth.rows() as u64;
+        let before = self.iterations - solution.iterations.min(self.iterations);
+        let seconds = self.clock.seconds();
+        let offset = (seconds - solution.seconds).max(0.0);
+        for record in &mut solution.history {
+            record.seconds += offset;
+            record.iterations += before;
         }
+        solution.iterations = self.iterations;
+        solution.updates = self.updates;
+        solution.sweeps = self.iterations / (n * (n - 1) / 2);
+        solution.seconds = seconds;
+        solution.status = self.ended.unwrap_or(solution.status);
+        Ok(PathSolution {
+            solution,
+            path: self.path,
+        })
     }
-    let n = problem.smooth.rows() as u64;
-    let pairs = n * (n - 1) / 2;
-    let mut solution = match answer {
-        Some(solution) => solution,
-        None => {
-            // Ended before the problem's own λ was reached: value the point with it. Without a
-            // proximal weight that needs no bound of the spectrum.
-            let options = Options {
-                max_sweeps: Some(0),
-                alpha: 0.0,
-                ..options.clone()
-            };
-            minimize(problem, x, &options, threads, &mut crate::Unwatched)?
-        }
-    };
-    let before = iterations - solution.iterations.min(iterations);
-    let seconds = started.elapsed().as_secs_f64();
-    let offset = (seconds - solution.seconds).max(0.0);
-    for record in &mut solution.history {
-        record.seconds += offset;
-        record.iterations += before;
-    }
-    solution.iterations = iterations;
-    solution.updates = updates;
-    solution.sweeps = iterations / pairs;
-    solution.seconds = seconds;
-    if let Some(status) = ended {
-        solution.status = status;
-    }
-    Ok(PathSolution { solution, path })
 }
