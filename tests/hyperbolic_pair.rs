@@ -415,7 +415,11 @@ fn flat_directions_follow_the_linear_part() {
             assert!(case.solve(&above, &mut scratch).unbounded.is_none());
             let below = L1::new(0.99 * steep);
             assert!(case.solve(&below, &mut scratch).unbounded.is_some());
-            assert!(case.solve(&Generic(below), &mut scratch).unbounded.is_some());
+            assert!(
+                case.solve(&Generic(below), &mut scratch)
+                    .unbounded
+                    .is_some()
+            );
             seen[0] += 1;
         } else if case.g.iter().flatten().all(|&v| v == 0.0) {
             assert!(none.is_none());

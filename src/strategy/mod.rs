@@ -40,7 +40,6 @@ mod partition;
 mod path;
 mod product;
 mod smoothed;
-mod spectral;
 mod splitting;
 mod starts;
 mod supports;

@@ -8,7 +8,6 @@ use super::candidate::{self, Candidate, TANGENT_STEPS, Watch};
 use super::options::{Auto, Strategy};
 use super::oracle::Oracle;
 use super::path::{follow_path, strength, top_diagonal};
-use super::spectral::spectral;
 use super::workers::decorrelated;
 use super::{escape, forward, partition, smoothed, splitting, supports};
 use crate::budget::{Clock, Pace, Task};
@@ -483,7 +482,7 @@ pub(super) fn prepare<'a, P: Penalty>(
     let smooth = problem.smooth;
     let r = problem.components;
     let go_on = || !task.expired();
-    let (spectral, spectrum) = spectral(smooth, r, threads, task)?;
+    let (spectral, spectrum) = start::rough_spectral(smooth, r, threads, &go_on)?;
     let oracle = Oracle::new(problem, Array2::eye(r), spectrum, task);
     if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
         return None;
