@@ -1,14 +1,28 @@
 //! Dense factorizations, from `faer`, in `ndarray` terms; and the few matrix products we need.
 
-use faer::Mat;
+use faer::{Mat, MatMut, MatRef};
 use ndarray::{Array1, Array2, ArrayView2};
 
-fn to_faer(a: ArrayView2<'_, f64>) -> Mat<f64> {
-    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[[i, j]])
+use crate::rows::Rows;
+
+/// What `body` makes of A as `faer` sees it: in place where A is stored by rows or by columns without
+/// gaps, as a copy elsewhere.
+fn in_faer<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -> T {
+    let (rows, columns) = a.dim();
+    if let Some(entries) = a.to_slice() {
+        body(MatRef::from_row_major_slice(entries, rows, columns))
+    } else if let Some(entries) = a.reversed_axes().to_slice() {
+        body(MatRef::from_column_major_slice(entries, rows, columns))
+    } else {
+        body(Mat::from_fn(rows, columns, |i, j| a[[i, j]]).as_ref())
+    }
 }
 
-fn from_faer(a: faer::MatRef<'_, f64>) -> Array2<f64> {
-    Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, j)| a[(i, j)])
+fn from_faer(a: MatRef<'_, f64>) -> Array2<f64> {
+    let (rows, columns) = a.shape();
+    let mut out = Rows::zeros((rows, columns));
+    MatMut::from_row_major_slice_mut(out.entries_mut(), rows, columns).copy_from(a);
+    out.into_array()
 }
 
 /// The inner product of two vectors.
@@ -84,7 +98,7 @@ pub(crate) fn conjugate_gradients(
 pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let n = a.nrows();
     let usable = a.is_square() && a.iter().all(|v| v.is_finite());
-    match usable.then(|| to_faer(a).self_adjoint_eigen(faer::Side::Lower)) {
+    match usable.then(|| in_faer(a, |a| a.self_adjoint_eigen(faer::Side::Lower))) {
         Some(Ok(eigen)) => (
             Array1::from_shape_fn(n, |i| eigen.S()[i]),
             from_faer(eigen.U()),
@@ -101,7 +115,7 @@ pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
 pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
     let k = a.nrows().min(a.ncols());
     let finite = a.iter().all(|v| v.is_finite());
-    match finite.then(|| to_faer(a).thin_svd()) {
+    match finite.then(|| in_faer(a, |a| a.thin_svd())) {
         Some(Ok(svd)) => (
             from_faer(svd.U()),
             Array1::from_shape_fn(k, |i| svd.S()[i]),
@@ -118,7 +132,7 @@ pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
 /// The orthonormal factor of a thin QR decomposition, with the diagonal of R positive, so that it
 /// is unique.
 pub fn orthonormal_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
-    let qr = to_faer(a).qr();
+    let qr = in_faer(a, |a| a.qr());
     let mut q = from_faer(qr.compute_thin_Q().as_ref());
     let r = qr.thin_R();
     for k in 0..q.ncols() {
@@ -140,7 +154,7 @@ pub fn polar_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
 pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
     let (n, k) = (a.nrows(), a.ncols().min(a.nrows()));
     let a = a.slice(ndarray::s![.., ..k]);
-    let qr = to_faer(a).qr();
+    let qr = in_faer(a, |a| a.qr());
     let full = qr.compute_Q();
     let mut q = from_faer(full.as_ref());
     // The span of the first k columns is that of a; take a itself there.
@@ -152,7 +166,7 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
 /// The Cayley transform `(I − K/2)⁻¹(I + K/2)`: orthogonal for skew-symmetric K.
 pub fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     use faer::linalg::solvers::Solve;
-    let half = to_faer(k) * faer::Scale(0.5);
+    let half = in_faer(k, |k| k * faer::Scale(0.5));
     let identity = Mat::<f64>::identity(k.nrows(), k.nrows());
     let solved = (&identity - &half)
         .partial_piv_lu()

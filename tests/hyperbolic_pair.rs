@@ -5,17 +5,16 @@ mod common;
 
 use ndarray::Array2;
 use orthobcd::pair::{
-    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, Piece, RECESSION_TOLERANCE, SIGNS,
+    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
     Scratch, Sym2,
 };
 use orthobcd::penalty::{
-    Exact, L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights,
-    solve_on_hyperbola,
+    L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights, solve_on_hyperbola,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use common::{Generic, normal};
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;
@@ -247,24 +246,6 @@ impl Instance {
     }
 }
 
-/// A penalty known only by its definition: its pair problem is solved by the generic solver.
-#[derive(Clone)]
-struct Plain<P>(P);
-
-impl<P: Penalty> Penalty for Plain<P> {
-    type Kernel = Exact;
-
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.entry(row, column, value)
-    }
-    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
-        self.0.piece(row, column, value)
-    }
-    fn levels(&self) -> &[f64] {
-        self.0.levels()
-    }
-}
-
 fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -> P) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(name.len() as u64);
     let mut scratch = Scratch::new(8);
@@ -300,7 +281,7 @@ fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro25
         moved += usize::from(value < 0.0);
         furthest = furthest.max(best.boost.rapidity().abs());
         components[SIGNS.iter().position(|s| *s == best.boost.signs).unwrap()] += 1;
-        let generic = case.solve(&Plain(penalty.clone()), &mut scratch);
+        let generic = case.solve(&Generic(penalty.clone()), &mut scratch);
         assert!(
             (generic.value - best.value).abs() <= 1e-11 * size,
             "{name} {trial}: kernel {} generic {}",
@@ -525,7 +506,7 @@ fn unbounded_instances_are_recognised() {
             case.solve(&NoPenalty, &mut scratch).unbounded,
             case.solve(&L0 { lambda: 1.0 }, &mut scratch).unbounded,
             case.solve(&L1::new(1.0), &mut scratch).unbounded,
-            case.solve(&Plain(L1::new(1.0)), &mut scratch).unbounded,
+            case.solve(&Generic(L1::new(1.0)), &mut scratch).unbounded,
         ] {
             assert_eq!(unbounded.is_none(), bounded, "{:?}", case.m);
             if let Some((signs, upwards)) = unbounded {
@@ -585,7 +566,11 @@ fn flat_directions_follow_the_linear_part() {
             assert!(case.solve(&above, &mut scratch).unbounded.is_none());
             let below = L1::new(0.99 * steep);
             assert!(case.solve(&below, &mut scratch).unbounded.is_some());
-            assert!(case.solve(&Plain(below), &mut scratch).unbounded.is_some());
+            assert!(
+                case.solve(&Generic(below), &mut scratch)
+                    .unbounded
+                    .is_some()
+            );
             seen[0] += 1;
         } else if case.g.iter().flatten().all(|&v| v == 0.0) {
             assert!(none.is_none());
@@ -648,7 +633,7 @@ fn rapidity_bound_is_kept_and_best_within_it() {
         let best = solve_on_hyperbola(&l1, &pair, &mut scratch);
         assert!(best.unbounded.is_none());
         assert!(best.boost.rapidity().abs() <= bound * (1.0 + 1e-12));
-        let generic = solve_on_hyperbola(&Plain(l1.clone()), &pair, &mut scratch);
+        let generic = solve_on_hyperbola(&Generic(l1.clone()), &pair, &mut scratch);
         let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1
             + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
         assert!(

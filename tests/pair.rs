@@ -11,15 +11,14 @@ mod common;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
-use orthobcd::pair::{Best, CirclePair, PairModel, Piece, Scratch, Sym2, Trig};
+use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
 use orthobcd::penalty::{
-    Exact, L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights,
-    solve_on_circle,
+    L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights, solve_on_circle,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use common::{Generic, normal};
 
 const INSTANCES: usize = 10_000;
 const ANGLES: usize = 20_000;
@@ -624,26 +623,6 @@ fn sums_against_grid() {
         let penalty = Sum::new(inner, L1::new(0.3));
         (instance, penalty)
     });
-}
-
-/// The same penalty with the solver every new penalty starts with.
-#[derive(Clone)]
-struct Generic<P: Penalty>(P);
-
-impl<P: Penalty> Penalty for Generic<P> {
-    type Kernel = Exact;
-
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.entry(row, column, value)
-    }
-
-    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
-        self.0.piece(row, column, value)
-    }
-
-    fn levels(&self) -> &[f64] {
-        self.0.levels()
-    }
 }
 
 fn against_generic<P: Penalty>(

@@ -6,10 +6,9 @@
 //! correction. The r×r system is solved by conjugate gradients; Newton's iteration converges
 //! quadratically, so two or three passes reach rounding.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Zip};
 
 use super::constraint::{normals, signs_of};
-use super::support::masked;
 use crate::linalg::{conjugate_gradients, square};
 use crate::signature::Signature;
 
@@ -53,6 +52,16 @@ pub(super) fn newton(
         }
     }
     (x, drift)
+}
+
+/// x without the entries where `support` is zero.
+pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
+    Zip::from(&mut x).and(support).for_each(|x, &s| {
+        if s == 0.0 {
+            *x = 0.0;
+        }
+    });
+    x
 }
 
 /// The Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, by at most `steps` conjugate gradients,

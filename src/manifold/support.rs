@@ -1,18 +1,11 @@
 //! Projection onto {XᵀJX = K, X zero outside a support}, from far away.
 
-use ndarray::{Array2, Axis, Zip};
+use ndarray::{Array2, Axis};
 
-use super::{Manifold, drift, polar};
-
-/// x without the entries where `support` is zero.
-pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
-    Zip::from(&mut x).and(support).for_each(|x, &s| {
-        if s == 0.0 {
-            *x = 0.0;
-        }
-    });
-    x
-}
+use super::constraint::drift;
+use super::geometry::Manifold;
+use super::repair::masked;
+use super::stiefel::polar;
 
 fn has_empty_column(x: &Array2<f64>) -> bool {
     x.axis_iter(Axis(1))

@@ -1,8 +1,9 @@
 //! Feasible starting points: on the Stiefel manifold, and J-orthogonal ones.
 
 mod cs;
+mod spectral;
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -11,25 +12,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::manifold;
-use crate::objective::{GoOn, QuadraticForm};
 use crate::signature::Signature;
-use crate::threads::Threads;
 
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
-
-/// Up to this n the spectral start decomposes C itself; beyond it, block power iterations are used.
-const DENSE_SPECTRUM: usize = 512;
-
-/// Block power iterations, at most and at least.
-const POWER_ITERATIONS: usize = 300;
-const LEAST_ITERATIONS: usize = 20;
-
-/// Multiply-adds after which they end as well, and what one of a QR decomposition costs.
-const POWER_WORK: f64 = 1e10;
-const TALL: f64 = 10.0;
-
-/// Relative change of the Ritz sum at which they stop.
-const POWER_TOLERANCE: f64 = 1e-10;
+pub use spectral::spectral;
+pub(crate) use spectral::{rough_spectral, spectral_while};
 
 /// The first r columns of the identity; those beyond the n-th are zero.
 pub fn identity(n: usize, r: usize) -> Array2<f64> {
@@ -67,61 +54,6 @@ pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
         x[[row, label]] = 1.0 / (counts[label] as f64).sqrt();
     }
     x
-}
-
-/// The minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
-/// eigenvalues of C. An objective that is only linear gives its exact minimiser, the polar factor
-/// of −linear. It has min(n, r) columns.
-pub fn spectral(form: &dyn QuadraticForm, r: usize, threads: &Threads) -> Array2<f64> {
-    spectral_while(form, r, threads, &|| true).unwrap_or_else(|| identity(form.order(), r))
-}
-
-/// The same, given up (None) if `go_on` says no on the way.
-pub(crate) fn spectral_while(
-    form: &dyn QuadraticForm,
-    r: usize,
-    threads: &Threads,
-    go_on: GoOn<'_>,
-) -> Option<Array2<f64>> {
-    let n = form.order();
-    let r = r.min(n);
-    let (low, high) = form.spectrum(go_on)?;
-    if low == 0.0 && high == 0.0 {
-        return Some(match form.linear() {
-            Some(linear) => linalg::polar_factor((-&linear).view()),
-            None => identity(n, r),
-        });
-    }
-    if n <= DENSE_SPECTRUM {
-        let c = form.apply_while(Array2::eye(n).view(), threads, go_on)?;
-        let (_, vectors) = linalg::symmetric_eigen(c.view());
-        return Some(vectors.slice(s![.., ..r]).to_owned());
-    }
-    // Smallest eigenvalues of C: largest of shift − C, which is positive semidefinite.
-    let shift = high;
-    let width = (r + (r / 2).max(8)).min(n);
-    let mut basis = random(n, width, 0x7370_6563);
-    let mut previous = f64::NEG_INFINITY;
-    let mut vectors = basis.clone();
-    let each = width as f64 * (form.product_work() + TALL * (n * width) as f64);
-    let iterations = ((POWER_WORK / each) as usize).clamp(LEAST_ITERATIONS, POWER_ITERATIONS);
-    for _ in 0..iterations {
-        let mut image = form.apply_while(basis.view(), threads, go_on)?;
-        image.mapv_inplace(|v| -v);
-        image.scaled_add(shift, &basis);
-        let small = basis.t().dot(&image);
-        let small = (&small + &small.t()) * 0.5;
-        let (values, rotation) = linalg::symmetric_eigen(small.view());
-        let top: f64 = values.iter().rev().take(r).sum();
-        let order = rotation.slice(s![.., ..;-1]);
-        vectors = basis.dot(&order);
-        if (top - previous).abs() <= POWER_TOLERANCE * top.abs() {
-            break;
-        }
-        previous = top;
-        basis = linalg::orthonormal_factor(image.view());
-    }
-    Some(linalg::orthonormal_factor(vectors.slice(s![.., ..r])))
 }
 
 /// A nonnegative point near a given one: every row goes to the component in which it is largest

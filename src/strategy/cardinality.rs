@@ -25,6 +25,7 @@ use crate::budget::{Clock, Task};
 use crate::error::{Error, Result};
 use crate::linalg::symmetric;
 use crate::manifold::{drift, project_on_support};
+use crate::objective::QuadraticForm;
 use crate::penalty::{L0, Penalty};
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -95,27 +96,9 @@ pub fn minimize_at_count(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Option<Solution>> {
-    let started = Instant::now();
-    let form = problem.quadratic()?;
-    let (n, r) = (form.order(), problem.components);
-    options.check(n)?;
-    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
-        return Err(Error::invalid("signature", "must be all +1"));
-    }
-    problem.check_start(x0)?;
-    let gap = feasibility(x0);
-    if !(gap <= START_TOLERANCE * (r as f64).sqrt()) {
-        return Err(Error::invalid(
-            "x0",
-            format!("must have orthonormal columns, ‖XᵀX − I‖_F is {gap:.3e}"),
-        ));
-    }
-    if !(r..=n * r).contains(&count) {
-        return Err(Error::invalid(
-            "n_nonzero",
-            format!("must be between {r} and {}, got {count}", n * r),
-        ));
-    }
+    let clock = Clock::new(Instant::now(), options.max_time);
+    let form = check(problem, x0, count, options)?;
+    let r = problem.components;
     let free = L0 { lambda: 0.0 };
     let unpriced = Problem {
         smooth: problem.smooth,
@@ -123,7 +106,6 @@ pub fn minimize_at_count(
         signature: problem.signature,
         components: r,
     };
-    let clock = Clock::new(started, options.max_time);
     let work = options.max_work.map_or(WORK, |limit| limit as f64);
     let task = Task::new(&clock, work);
     let price = problem.penalty.lambda * count as f64;
@@ -167,11 +149,26 @@ pub fn minimize_at_count(
     let Some((x, status)) = found.into_iter().flatten().flatten().next() else {
         return Ok(None);
     };
+    let status = match interrupted {
+        true => Status::Interrupted,
+        false => status,
+    };
+    Ok(Some(priced(problem, x, status, history, clock.seconds())))
+}
+
+/// The point and its history, which cannot have been lower on the way.
+fn priced(
+    problem: &Problem<'_, L0>,
+    x: Array2<f64>,
+    status: Status,
+    mut history: Vec<Record>,
+    seconds: f64,
+) -> Solution {
     let smooth_value = problem.smooth.value(x.view(), &Threads::serial());
     let penalty_value = problem.penalty.value(x.view());
     let feasibility = feasibility(x.view());
     let last = Record {
-        seconds: clock.seconds(),
+        seconds,
         objective: smooth_value + penalty_value,
         feasibility,
         iterations: 0,
@@ -180,24 +177,49 @@ pub fn minimize_at_count(
         record.objective = record.objective.max(last.objective);
     }
     history.push(last);
-    Ok(Some(Solution {
+    Solution {
         x,
         objective: last.objective,
         smooth_value,
         penalty_value,
         feasibility,
-        status: if interrupted {
-            Status::Interrupted
-        } else {
-            status
-        },
+        status,
         iterations: 0,
         sweeps: 0,
         updates: 0,
-        seconds: last.seconds,
+        seconds,
         history,
         recession: None,
-    }))
+    }
+}
+
+fn check<'a>(
+    problem: &Problem<'a, L0>,
+    x0: ArrayView2<'_, f64>,
+    count: usize,
+    options: &Options,
+) -> Result<&'a dyn QuadraticForm> {
+    let form = problem.quadratic()?;
+    let (n, r) = (form.order(), problem.components);
+    options.check(n)?;
+    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
+        return Err(Error::invalid("signature", "must be all +1"));
+    }
+    problem.check_start(x0)?;
+    let gap = feasibility(x0);
+    if !(gap <= START_TOLERANCE * (r as f64).sqrt()) {
+        return Err(Error::invalid(
+            "x0",
+            format!("must have orthonormal columns, ‖XᵀX − I‖_F is {gap:.3e}"),
+        ));
+    }
+    if !(r..=n * r).contains(&count) {
+        return Err(Error::invalid(
+            "n_nonzero",
+            format!("must be between {r} and {}, got {count}", n * r),
+        ));
+    }
+    Ok(form)
 }
 
 fn feasibility(x: ArrayView2<'_, f64>) -> f64 {

@@ -162,6 +162,32 @@ fn retract<P: Penalty>(
     None
 }
 
+/// The first of ever shorter steps that lowers F, `objective` at x, by `slope` times its length: the
+/// point, f and h there, and ∇f.
+fn line_search<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: &Array2<f64>,
+    direction: &Array2<f64>,
+    objective: f64,
+    slope: f64,
+) -> Option<(Array2<f64>, f64, f64, Array2<f64>)> {
+    let mut length = 1.0;
+    for _ in 0..12 {
+        if oracle.task.expired() {
+            return None;
+        }
+        if let Some(next) = retract(oracle, x, direction, length) {
+            let (value, gradient) = oracle.value_and_gradient(&next);
+            let price = oracle.problem.penalty.value(next.view());
+            if value + price <= objective - slope * length {
+                return Some((next, value, price, gradient));
+            }
+        }
+        length *= 0.4;
+    }
+    None
+}
+
 /// Proximal-gradient steps of Barzilai–Borwein length from a feasible point, at most `limit`.
 pub(super) fn descend<P: Penalty>(
     oracle: &Oracle<'_, P>,
@@ -185,11 +211,9 @@ pub(super) fn descend<P: Penalty>(
     let mut lambda = oracle.manifold.multiplier(&x, &gradient);
     let mut t = 1.0 / oracle.lipschitz;
     let (shortest, longest) = (1e-3 / oracle.lipschitz, 1e3 / oracle.lipschitz);
-    let mixed = !oracle.manifold.signature.is_definite();
-    let short = if mixed {
-        shortest
-    } else {
-        0.1 / oracle.lipschitz
+    let short = match oracle.manifold.signature.is_definite() {
+        true => 0.1 / oracle.lipschitz,
+        false => shortest,
     };
     let mut steps = 0;
     let mut idle = 0;
@@ -205,22 +229,8 @@ pub(super) fn descend<P: Penalty>(
             stalled = true;
             break;
         }
-        let mut accepted = None;
-        let mut length = 1.0;
-        for _ in 0..12 {
-            if pace.task.expired() {
-                break;
-            }
-            if let Some(next) = retract(oracle, &x, &direction, length) {
-                let (value, next_gradient) = oracle.value_and_gradient(&next);
-                let next_price = penalty.value(next.view());
-                if value + next_price <= objective - 1e-4 * length * norm2 / t {
-                    accepted = Some((next, value, next_price, next_gradient));
-                    break;
-                }
-            }
-            length *= 0.4;
-        }
+        let slope = 1e-4 * norm2 / t;
+        let accepted = line_search(oracle, &x, &direction, objective, slope);
         let Some((next, value, next_price, next_gradient)) = accepted else {
             // A shorter proximal step has a better model; give up when it is short already.
             if t > short && !pace.task.expired() {
@@ -251,9 +261,7 @@ pub(super) fn descend<P: Penalty>(
         objective = smooth + price;
         steps += 1;
         idle = if gained > STALL * size { 0 } else { idle + 1 };
-        if idle >= 4 {
-            stalled = true;
-        }
+        stalled = idle >= 4;
     }
     Descent {
         x,

@@ -400,6 +400,37 @@ fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
     (columns, free)
 }
 
+/// The columns `emptied` grown anew one after the other from random rows, and which rows are free then;
+/// none if that is not better.
+fn regrown(
+    grower: &mut Grower<'_>,
+    columns: &[Column],
+    free: &[bool],
+    emptied: &[usize],
+    rng: &mut Xoshiro256PlusPlus,
+) -> Option<(Vec<Column>, Vec<bool>)> {
+    let mut free = free.to_vec();
+    let mut before = 0.0;
+    for &k in emptied {
+        before += grower.cost(&columns[k]);
+        columns[k].rows.iter().for_each(|&i| free[i] = true);
+    }
+    let mut grown = Vec::with_capacity(emptied.len());
+    let mut after = 0.0;
+    for _ in emptied {
+        let seeds: Vec<usize> = (0..free.len()).filter(|&i| free[i]).collect();
+        grower.pace.task.spend(free.len() as f64);
+        let tried: Vec<usize> = (0..SEEDS.min(seeds.len()))
+            .map(|_| seeds[rng.random_range(0..seeds.len())])
+            .collect();
+        let (cost, column, marks) = grower.best_from(&tried, &free)?;
+        after += cost;
+        free = marks;
+        grown.push(column);
+    }
+    (after < before - GAIN * before.abs()).then_some((grown, free))
+}
+
 /// Improves a point with disjoint supports, or grows the first ones; returns a feasible point, no
 /// worse than `x`.
 pub(super) fn improve<P: Penalty>(
@@ -438,7 +469,6 @@ pub(super) fn improve<P: Penalty>(
         }
     };
     let mut order: Vec<usize> = (0..r).collect();
-    let mut seeds: Vec<usize> = Vec::with_capacity(n);
     while !grower.is_late() {
         // Every round counts, also one in which no row joins.
         grower.joins += JOINS_PER_ROUND;
@@ -448,34 +478,11 @@ pub(super) fn improve<P: Penalty>(
             [1, 1, 2, 2, 2, 3][rng.random_range(0..6)].min(r)
         };
         let (emptied, _) = order.partial_shuffle(&mut rng, group);
-        let emptied = emptied.to_vec();
-        let mut trial_free = free.clone();
-        let mut before = 0.0;
-        for &k in &emptied {
-            before += grower.cost(&columns[k]);
-            columns[k].rows.iter().for_each(|&i| trial_free[i] = true);
-        }
-        let mut grown = Vec::with_capacity(group);
-        let mut after = 0.0;
-        for _ in &emptied {
-            seeds.clear();
-            seeds.extend((0..n).filter(|&i| trial_free[i]));
-            pace.task.spend(n as f64);
-            let tried: Vec<usize> = (0..SEEDS.min(seeds.len()))
-                .map(|_| seeds[rng.random_range(0..seeds.len())])
-                .collect();
-            let Some((cost, column, marks)) = grower.best_from(&tried, &trial_free) else {
-                break;
-            };
-            after += cost;
-            trial_free = marks;
-            grown.push(column);
-        }
-        if grown.len() == emptied.len() && after < before - GAIN * before.abs() {
+        if let Some((grown, marks)) = regrown(&mut grower, &columns, &free, emptied, &mut rng) {
             for (&k, column) in emptied.iter().zip(grown) {
                 columns[k] = column;
             }
-            free = trial_free;
+            free = marks;
             // The others may use what has become free.
             for column in &mut columns {
                 grower.complete(column, &mut free);

@@ -22,7 +22,7 @@ use super::board::Board;
 use super::candidate::{Candidate, GAIN, Watch, polish};
 use super::options::Auto;
 use super::oracle::Oracle;
-use super::{decorrelated, workers};
+use super::workers::{self, decorrelated};
 use crate::budget::{Clock, Task};
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;

@@ -41,7 +41,6 @@ mod partition;
 mod path;
 mod product;
 mod smoothed;
-mod spectral;
 mod splitting;
 mod starts;
 mod supports;
@@ -52,9 +51,3 @@ pub use auto::minimize_auto;
 pub use cardinality::minimize_at_count;
 pub use options::{Auto, AutoSolution, StartReport, Strategy};
 pub use path::{PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal};
-
-/// Seeds whose neighbours, in either argument, have nothing to do with each other.
-fn decorrelated(seed: u64, index: u64) -> u64 {
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
-}

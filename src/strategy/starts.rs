@@ -9,8 +9,8 @@ use super::covariance::Covariance;
 use super::options::{Auto, Strategy};
 use super::oracle::Oracle;
 use super::path::{Stages, follow_path, top_diagonal};
-use super::spectral::spectral;
-use super::{decorrelated, escape, forward, partition, smoothed, splitting, supports};
+use super::workers::decorrelated;
+use super::{escape, forward, partition, smoothed, splitting, supports};
 use crate::budget::{Clock, Pace, Task};
 use crate::certificate::known_optimum;
 use crate::linalg;
@@ -216,13 +216,7 @@ impl<P: Penalty> Shared<'_, P> {
             // The splitting finds the groups, alternation and single rows find their places.
             let (x, _) = splitting::anneal(&self.oracle, x, beta, pace.first(0.5));
             let grouped = start::round_to_partition(x.view());
-            let settled = partition::improve(
-                &self.oracle,
-                Some(p),
-                &grouped,
-                seed,
-                pace.rest(1.0).first(0.5),
-            );
+            let settled = self.regroup(&grouped, seed, pace.rest(1.0).first(0.5));
             let annealed = supports::anneal(
                 &self.oracle,
                 p,
@@ -238,6 +232,19 @@ impl<P: Penalty> Shared<'_, P> {
         let nonnegative = self.problem.penalty.nonnegative();
         let y = if nonnegative { x.clone() } else { y };
         self.settle(&x, &y).map(|x| self.tangent(x, pace.rest(0.2)))
+    }
+
+    /// Forward selection on disjoint supports, from a point that has some; for ℓ0.
+    fn forward(&self, x: Option<&Array2<f64>>, seed: u64, pace: Pace<'_>) -> Option<Array2<f64>> {
+        let lambda = self.problem.penalty.count()?;
+        let covariance = self.setup.covariance.as_ref()?;
+        let oracle = &self.oracle;
+        Some(forward::improve(oracle, covariance, x, lambda, seed, pace))
+    }
+
+    /// Columns and owners of a partition in turn, perturbed.
+    fn regroup(&self, x: &Array2<f64>, seed: u64, pace: Pace<'_>) -> Array2<f64> {
+        partition::improve(&self.oracle, self.setup.covariance.as_ref(), x, seed, pace)
     }
 
     /// How the smoothing of a fresh descent from x falls.
@@ -322,6 +329,7 @@ impl<P: Penalty> Shared<'_, P> {
     ) -> Option<Candidate> {
         let (n, r) = (self.oracle.rows(), self.oracle.columns());
         let until = seconds.map(|s| self.clock.seconds() + s);
+        let pace = |steps| self.oracle.pace(until, steps);
         let seed = self.seed(index as u64 + 1);
         let name = strategy.to_string();
         let nonnegative = self.problem.penalty.nonnegative();
@@ -333,12 +341,11 @@ impl<P: Penalty> Shared<'_, P> {
         let x = match strategy {
             Strategy::Given => self.setup.given.clone(),
             Strategy::Splitting => {
-                let pace = self.oracle.pace(until, SPLITTING_STEPS);
                 let beta = splitting::range(&self.oracle, &self.setup.rotated);
-                self.split(rotated, beta, seed, pace)
+                self.split(rotated, beta, seed, pace(SPLITTING_STEPS))
             }
             Strategy::Smoothed => {
-                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
+                let pace = pace(SMOOTHED_STEPS);
                 let schedule = self.schedule(&rotated, pace);
                 // A slow descent forgets its start, unless varimax has locked it.
                 let near = !repeated && schedule.stages < smoothed::ABSOLUTE.stages;
@@ -346,7 +353,7 @@ impl<P: Penalty> Shared<'_, P> {
                 Some(self.sharpened(ended, until))
             }
             Strategy::Reheated => {
-                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
+                let pace = pace(SMOOTHED_STEPS);
                 let ended = smoothed::reheat(&self.oracle, rotated, seed, pace.first(0.85));
                 Some(self.sharpened(ended, until))
             }
@@ -355,16 +362,10 @@ impl<P: Penalty> Shared<'_, P> {
                     _ if !nonnegative && !repeated => top_diagonal(self.oracle.form, r),
                     _ => rotated,
                 };
-                let pace = self.oracle.pace(until, SUPPORT_STEPS);
+                let pace = pace(SUPPORT_STEPS);
                 supports::anneal(&self.oracle, p, &x, supports::TEMPERATURE, seed, pace)
             }),
-            Strategy::Forward => match (self.problem.penalty.count(), &self.setup.covariance) {
-                (Some(lambda), Some(p)) => {
-                    let pace = self.oracle.pace(until, SUPPORT_STEPS);
-                    Some(forward::improve(&self.oracle, p, None, lambda, seed, pace))
-                }
-                _ => None,
-            },
+            Strategy::Forward => self.forward(None, seed, pace(SUPPORT_STEPS)),
             Strategy::Path | Strategy::Sparse => {
                 let x0 = (strategy == Strategy::Sparse).then(|| random_rows(n, r, seed));
                 self.path_from(x0, None, until, sweeps).map(|solution| {
@@ -386,14 +387,7 @@ impl<P: Penalty> Shared<'_, P> {
                 } else {
                     start::round_to_partition(rotated.view())
                 };
-                let pace = self.oracle.pace(until, PARTITION_STEPS);
-                Some(partition::improve(
-                    &self.oracle,
-                    self.setup.covariance.as_ref(),
-                    &x,
-                    seed,
-                    pace,
-                ))
+                Some(self.regroup(&x, seed, pace(PARTITION_STEPS)))
             }
         };
         let mut candidate = Candidate::new(&self.oracle, x?, name)?;
@@ -443,6 +437,7 @@ impl<P: Penalty> Shared<'_, P> {
         seconds: f64,
     ) -> Option<Candidate> {
         let until = self.clock.limit().map(|_| self.clock.seconds() + seconds);
+        let pace = |steps| self.oracle.pace(until, steps);
         let seed = self.seed(1_000_000 + index);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let draw: f64 = rng.random();
@@ -451,45 +446,22 @@ impl<P: Penalty> Shared<'_, P> {
         let x = match (way, &self.setup.covariance) {
             (Strategy::Supports, Some(p)) => {
                 let heat = supports::TEMPERATURE.0 * 0.6 * (0.25f64).powf(draw);
-                let pace = self.oracle.pace(until, SUPPORT_STEPS);
-                supports::anneal(
-                    &self.oracle,
-                    p,
-                    base,
-                    (heat, supports::TEMPERATURE.1),
-                    seed,
-                    pace,
-                )
+                let heat = (heat, supports::TEMPERATURE.1);
+                supports::anneal(&self.oracle, p, base, heat, seed, pace(SUPPORT_STEPS))
             }
-            (Strategy::Forward, Some(p)) => {
-                let pace = self.oracle.pace(until, SUPPORT_STEPS);
-                match self.problem.penalty.count() {
-                    Some(lambda) => {
-                        forward::improve(&self.oracle, p, Some(base), lambda, seed, pace)
-                    }
-                    None => base.clone(),
-                }
-            }
-            (Strategy::Partition, _) => {
-                let pace = self.oracle.pace(until, PARTITION_STEPS);
-                partition::improve(
-                    &self.oracle,
-                    self.setup.covariance.as_ref(),
-                    base,
-                    seed,
-                    pace,
-                )
-            }
+            (Strategy::Forward, Some(_)) => self
+                .forward(Some(base), seed, pace(SUPPORT_STEPS))
+                .unwrap_or_else(|| base.clone()),
+            (Strategy::Partition, _) => self.regroup(base, seed, pace(PARTITION_STEPS)),
             (Strategy::Splitting, _) => {
                 let (first, last) = splitting::range(&self.oracle, &self.setup.rotated);
                 let first = first * 6f64.powf(draw);
-                let pace = self.oracle.pace(until, SPLITTING_STEPS);
                 let from = kicked(base, 0.05 * draw, seed);
-                self.split(from, (first, last), seed, pace)
+                self.split(from, (first, last), seed, pace(SPLITTING_STEPS))
                     .unwrap_or_else(|| base.clone())
             }
             (Strategy::Smoothed, _) => {
-                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
+                let pace = pace(SMOOTHED_STEPS);
                 let ended = if draw < AFRESH {
                     let schedule = self.schedule(base, pace);
                     self.race(schedule, None, seed, pace.first(0.8))
@@ -508,7 +480,7 @@ impl<P: Penalty> Shared<'_, P> {
                 self.sharpened(ended, until)
             }
             (Strategy::Reheated, _) => {
-                let pace = self.oracle.pace(until, SMOOTHED_STEPS);
+                let pace = pace(SMOOTHED_STEPS);
                 let from = kicked(base, 0.04 * draw, seed);
                 let ended = smoothed::reheat(&self.oracle, from, seed, pace.first(0.8));
                 self.sharpened(ended, until)
@@ -545,7 +517,7 @@ pub(super) fn prepare<'a, P: Penalty>(
 ) -> Option<(Oracle<'a, P>, Setup<'a>)> {
     let r = problem.components;
     let go_on = || !task.expired();
-    let (spectral, spectrum) = spectral(form, r, threads, task)?;
+    let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
     let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, task);
     if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
         return None;

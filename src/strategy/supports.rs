@@ -323,6 +323,37 @@ impl<'a> State<'a> {
     }
 }
 
+/// One random row is offered another owner, accepted as by Metropolis at temperature `heat`.
+fn metropolis(state: &mut State<'_>, heat: f64, price: f64, rng: &mut Xoshiro256PlusPlus) {
+    let (n, r) = (state.n, state.r);
+    let i = rng.random_range(0..n);
+    let from = state.owner[i];
+    let draw: f64 = rng.random();
+    let to = if from < r && draw < 0.15 {
+        from
+    } else if from < r && price > 0.0 && draw < 0.4 {
+        r
+    } else if draw < 0.7 {
+        state.suitor(i)
+    } else {
+        rng.random_range(0..r)
+    };
+    if from == r && to == r {
+        return;
+    }
+    let Some(trial) = state.propose(i, to) else {
+        return;
+    };
+    let accepted = if to == from {
+        trial.change < -1e-3 * heat
+    } else {
+        trial.change < 0.0 || rng.random::<f64>() < (-trial.change / heat).exp()
+    };
+    if accepted {
+        state.accept(&trial);
+    }
+}
+
 /// Anneals from `x`; returns a feasible point with disjoint supports.
 pub(super) fn anneal<P: Penalty>(
     oracle: &Oracle<'_, P>,
@@ -342,7 +373,7 @@ pub(super) fn anneal<P: Penalty>(
     // Per row, after its price: what a row is worth.
     let unit = (0.5 * total.abs() / members as f64 - price).max(0.2 * price);
     let unit = if price > 0.0 { unit.min(price) } else { unit };
-    let (n, r) = (state.n, state.r);
+    let r = state.r;
     let mut best = (state.value(), state.owner.clone(), state.u.clone());
     let mut step = 0;
     loop {
@@ -358,32 +389,7 @@ pub(super) fn anneal<P: Penalty>(
             if proposal % LOOK == 0 && pace.task.expired() {
                 break;
             }
-            let i = rng.random_range(0..n);
-            let from = state.owner[i];
-            let draw: f64 = rng.random();
-            let to = if from < r && draw < 0.15 {
-                from
-            } else if from < r && price > 0.0 && draw < 0.4 {
-                r
-            } else if draw < 0.7 {
-                state.suitor(i)
-            } else {
-                rng.random_range(0..r)
-            };
-            if from == r && to == r {
-                continue;
-            }
-            let Some(trial) = state.propose(i, to) else {
-                continue;
-            };
-            let accepted = if to == from {
-                trial.change < -1e-3 * heat
-            } else {
-                trial.change < 0.0 || rng.random::<f64>() < (-trial.change / heat).exp()
-            };
-            if accepted {
-                state.accept(&trial);
-            }
+            metropolis(&mut state, heat, price, &mut rng);
         }
         if ratio > 0.7 {
             let value = state.value();

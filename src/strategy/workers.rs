@@ -60,3 +60,9 @@ pub(super) fn run<T: Send>(
     });
     results
 }
+
+/// Seeds whose neighbours, in either argument, have nothing to do with each other.
+pub(super) fn decorrelated(seed: u64, index: u64) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+}

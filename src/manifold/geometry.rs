@@ -1,0 +1,102 @@
+//! {X : XᵀJX = K} as the full-gradient methods see it: multipliers, and points nearby, paid for.
+
+use ndarray::Array2;
+
+use super::constraint::{drift, normals};
+use super::repair::{newton, pattern_step, project_dense};
+use crate::budget::Task;
+use crate::linalg::{conjugate_gradients, square, symmetric};
+use crate::signature::Signature;
+
+/// Drift up to which a projected point counts as feasible.
+const FEASIBLE: f64 = 5e-13;
+
+/// The same for mixed signs, relative to ‖X‖²/r.
+const MIXED_FEASIBLE: f64 = 2e-14;
+
+/// What a multiply-add of a product of an n×r with an r×r matrix costs, relative to one of C X.
+const TALL: f64 = 2.5;
+
+/// The matrices with XᵀJX = K, as the full-gradient methods see them.
+#[derive(Debug, Clone)]
+pub(crate) struct Manifold<'a> {
+    pub(crate) signature: &'a Signature,
+    pub(crate) k: Array2<f64>,
+    /// Who pays, and says when it is too late.
+    task: Option<&'a Task<'a>>,
+}
+
+impl<'a> Manifold<'a> {
+    /// {XᵀX = I}, or whatever `signature` and K say.
+    pub(crate) fn new(
+        signature: &'a Signature,
+        k: Array2<f64>,
+        task: Option<&'a Task<'a>>,
+    ) -> Self {
+        Self { signature, k, task }
+    }
+
+    /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
+    /// not, they are paid for.
+    pub(crate) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
+        let Some(task) = self.task else {
+            return false;
+        };
+        let r = x.ncols();
+        task.spend(TALL * (products * x.len() * (r + 2)) as f64);
+        task.expired()
+    }
+
+    /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
+    pub(crate) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
+        let lambda = symmetric(&normals(x, self.signature).t().dot(gradient));
+        if self.signature.is_definite() {
+            return lambda;
+        }
+        // XᵀXΛ + ΛXᵀX = XᵀJG + GᵀJX.
+        let gram = x.t().dot(x);
+        let lyapunov = |d: &Array2<f64>| {
+            let product = gram.dot(d);
+            &product + &product.t()
+        };
+        conjugate_gradients(lyapunov, &(lambda * 2.0), 4 * x.ncols() + 20, 1e-12)
+    }
+
+    /// A nearby point with XᵀJX = K for K = diag(±1), whatever happens to the zeros; none if Newton's
+    /// method does not reach it, or for one sign, where patterns do not fail for long.
+    pub(crate) fn restore_dense(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+        if self.signature.is_definite() {
+            return None;
+        }
+        let restored = project_dense(x, self.signature, self.k.view());
+        let gap = drift(restored.view(), self.signature, self.k.view());
+        (gap <= MIXED_FEASIBLE * square(&restored).max(1.0)).then_some(restored)
+    }
+
+    /// The nearby point with XᵀJX = K and the zeros of x, by at most a few Newton steps with few
+    /// conjugate gradients each (unlike [`project_onto_pattern`](super::project_onto_pattern), which may take long on a
+    /// degenerate pattern); none if that does not reach it.
+    pub(crate) fn restore(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+        const NEWTON: usize = 7;
+        const GRADIENTS: usize = 40;
+        const FAR: f64 = 0.7;
+        if self.refuses(x, 2) {
+            return None;
+        }
+        let r = x.ncols() as f64;
+        // Rounding of XᵀJX is relative to ‖X‖²; orthonormal columns have ‖X‖² = r.
+        let (scale, feasible) = if self.signature.is_definite() {
+            (1.0, FEASIBLE)
+        } else {
+            ((square(x) / r).max(1.0), MIXED_FEASIBLE)
+        };
+        let step = |x: &Array2<f64>, normals: &Array2<f64>, gap: &Array2<f64>| {
+            let late = || self.refuses(x, 2);
+            (square(gap) <= FAR * FAR && !late())
+                .then(|| pattern_step(x, normals, gap, GRADIENTS, late))
+        };
+        let rest = 2e-16 * r * scale;
+        let (x, gap) = newton(x, self.signature, self.k.view(), NEWTON, rest, step);
+        (gap <= feasible * scale).then_some(x)
+    }
+}

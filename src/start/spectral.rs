@@ -1,0 +1,247 @@
+//! Eigenvectors of C for its smallest eigenvalues, from a block Krylov space that is restarted with
+//! its best vectors.
+//!
+//! Made of pieces of a few hundredths of a second, between which the caller is asked whether to go on:
+//! products, and block Gram–Schmidt by Gram matrices in place of QR decompositions.
+
+use ndarray::{Array2, ArrayView2, s};
+
+use super::{identity, random};
+use crate::linalg;
+use crate::manifold::polar;
+use crate::objective::{GoOn, QuadraticForm};
+use crate::threads::Threads;
+
+/// Up to this n the spectrum is computed.
+const DENSE: usize = 400;
+
+/// Products with a block that are good enough to begin with, and blocks in the space between
+/// restarts, at most.
+const PRODUCTS: usize = 10;
+
+/// Products, at most, and multiply-adds after which they end as well, for eigenvectors to rounding.
+const MANY_PRODUCTS: usize = 300;
+const WORK: f64 = 1e10;
+
+/// Cost of a multiply-add of Gram–Schmidt, relative to one of a product, per block in the space.
+const TALL: f64 = 1.0;
+
+/// Change of the sum of the eigenvalues between restarts, relative to their distance from the largest
+/// one, at which they are found.
+const TOLERANCE: f64 = 1e-10;
+
+/// Columns and entries of the space, at most.
+const COLUMNS: usize = 320;
+const ENTRIES: usize = 12_000_000;
+
+/// Columns beyond r.
+const MORE: usize = 8;
+
+/// Square of the relative length below which a direction lies in the space already.
+const DEPENDENT: f64 = 1e-20;
+
+/// Relative spread of the eigenvalues up to which they are equal.
+const EQUAL: f64 = 1e-13;
+
+/// The minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
+/// eigenvalues of C. Where all eigenvalues are equal, the minimiser of the linear term: the polar
+/// factor of −linear. It has min(n, r) columns.
+pub fn spectral(form: &dyn QuadraticForm, r: usize, threads: &Threads) -> Array2<f64> {
+    spectral_while(form, r, threads, &|| true).unwrap_or_else(|| identity(form.order(), r))
+}
+
+/// The same, given up (None) if `go_on` says no on the way.
+pub(crate) fn spectral_while(
+    form: &dyn QuadraticForm,
+    r: usize,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<Array2<f64>> {
+    let width = (r + MORE) as f64;
+    let each = width * (form.product_work() + TALL * form.order() as f64 * COLUMNS as f64);
+    let products = ((WORK / each) as usize).clamp(2 * PRODUCTS, MANY_PRODUCTS);
+    Some(krylov(form, r, products, threads, go_on)?.0)
+}
+
+/// X from few products, good enough to begin with, and about the extreme eigenvalues of C; None if
+/// `go_on` says no on the way.
+pub(crate) fn rough_spectral(
+    form: &dyn QuadraticForm,
+    r: usize,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, (f64, f64))> {
+    krylov(form, r, PRODUCTS, threads, go_on)
+}
+
+/// X and about the extreme eigenvalues of C, by at most `most` products with a block.
+fn krylov(
+    form: &dyn QuadraticForm,
+    r: usize,
+    most: usize,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, (f64, f64))> {
+    let n = form.order();
+    let r = r.min(n);
+    let width = (r + MORE).min(n);
+    if n <= DENSE || 2 * width > n {
+        let c = form.apply_while(Array2::eye(n).view(), threads, go_on)?;
+        let (values, vectors) = linalg::symmetric_eigen(c.view());
+        let (low, high) = (values[0], values[n - 1]);
+        let x = vectors.slice(s![.., ..r]).to_owned();
+        return Some((settled(form, x, low, high), (low, high)));
+    }
+    let blocks = (COLUMNS / width)
+        .min(ENTRIES / (n * width))
+        .clamp(2, PRODUCTS)
+        .min(n / width);
+    let mut block = random(n, width, 0x6b72_796c);
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut products = 0;
+    let mut previous = f64::INFINITY;
+    loop {
+        let space = Space::grown(form, block, blocks, threads, go_on)?;
+        products += space.images.len();
+        let small = compression(&space.basis, &space.images, go_on)?;
+        let (values, vectors) = linalg::symmetric_eigen(small.view());
+        if values.iter().any(|v| !v.is_finite()) {
+            return Some((identity(n, r), (f64::NAN, f64::NAN)));
+        }
+        low = low.min(values[0]);
+        high = high.max(values[values.len() - 1]);
+        let kept = width.min(values.len());
+        let mut x = Array2::<f64>::zeros((n, kept));
+        let mut from = 0;
+        for part in &space.basis {
+            let to = from + part.ncols();
+            x += &part.dot(&vectors.slice(s![from..to, ..kept]));
+            from = to;
+            if !go_on() {
+                return None;
+            }
+        }
+        let sum: f64 = values.iter().take(r).sum();
+        let found = (previous - sum).abs() <= TOLERANCE * (r as f64 * high - sum);
+        if space.is_invariant || found || products >= most {
+            let x = polar(&x.slice(s![.., ..r]).to_owned());
+            return Some((settled(form, x, low, high), (low, high)));
+        }
+        previous = sum;
+        block = polar(&x);
+    }
+}
+
+/// A Krylov space: orthonormal blocks Q, and CQ.
+struct Space {
+    basis: Vec<Array2<f64>>,
+    images: Vec<Array2<f64>>,
+    /// Whether C maps it into itself.
+    is_invariant: bool,
+}
+
+impl Space {
+    /// `blocks` blocks from the first one, fewer if they already hold what comes next.
+    fn grown(
+        form: &dyn QuadraticForm,
+        first: Array2<f64>,
+        blocks: usize,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Option<Self> {
+        let mut space = Self {
+            basis: vec![first],
+            images: Vec::with_capacity(blocks),
+            is_invariant: false,
+        };
+        loop {
+            let last = space.basis[space.basis.len() - 1].view();
+            let image = form.apply_while(last, threads, go_on)?;
+            space.images.push(image.clone());
+            if space.basis.len() == blocks {
+                return Some(space);
+            }
+            let next = beside(&space.basis, image, go_on)?;
+            if next.ncols() == 0 {
+                space.is_invariant = true;
+                return Some(space);
+            }
+            space.basis.push(next);
+        }
+    }
+}
+
+/// X, or what is better where all eigenvalues are equal: the minimiser of the linear term.
+fn settled(form: &dyn QuadraticForm, x: Array2<f64>, low: f64, high: f64) -> Array2<f64> {
+    if high - low > EQUAL * high.abs().max(low.abs()) {
+        return x;
+    }
+    match form.linear() {
+        Some(linear) => linalg::polar_factor((-&linear).view()),
+        None => identity(x.nrows(), x.ncols()),
+    }
+}
+
+/// An orthonormal basis of what the columns of `image` have beside `basis`, perhaps fewer columns.
+fn beside(basis: &[Array2<f64>], image: Array2<f64>, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+    let sizes = largest_square(image.view());
+    let mut rest = image;
+    // Twice is enough for orthogonality to rounding.
+    for _ in 0..2 {
+        for part in basis {
+            if !go_on() {
+                return None;
+            }
+            let overlap = part.t().dot(&rest);
+            rest -= &part.dot(&overlap);
+        }
+        let (values, vectors) = linalg::symmetric_eigen(rest.t().dot(&rest).view());
+        let kept: Vec<usize> = (0..values.len())
+            .filter(|&k| {
+                values[k] > DEPENDENT * sizes && values[k] > f64::EPSILON * values[values.len() - 1]
+            })
+            .collect();
+        let mut scaled = Array2::zeros((values.len(), kept.len()));
+        for (to, &k) in kept.iter().enumerate() {
+            scaled
+                .column_mut(to)
+                .assign(&(&vectors.column(k) / values[k].sqrt()));
+        }
+        rest = rest.dot(&scaled);
+        if kept.is_empty() {
+            break;
+        }
+    }
+    Some(rest)
+}
+
+fn largest_square(a: ArrayView2<'_, f64>) -> f64 {
+    let squares = a.columns().into_iter().map(|column| column.dot(&column));
+    squares.fold(0.0, f64::max)
+}
+
+/// QᵀCQ from the blocks of Q and C Q.
+fn compression(
+    basis: &[Array2<f64>],
+    images: &[Array2<f64>],
+    go_on: GoOn<'_>,
+) -> Option<Array2<f64>> {
+    let size = basis.iter().map(Array2::ncols).sum();
+    let mut small = Array2::<f64>::zeros((size, size));
+    let mut row = 0;
+    for part in basis {
+        let mut column = 0;
+        for image in images {
+            if !go_on() {
+                return None;
+            }
+            let (height, width) = (part.ncols(), image.ncols());
+            small
+                .slice_mut(s![row..row + height, column..column + width])
+                .assign(&part.t().dot(image));
+            column += width;
+        }
+        row += part.ncols();
+    }
+    Some((&small + &small.t()) * 0.5)
+}
