@@ -15,7 +15,7 @@ use std::time::Instant;
 use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
-use orthobcd::penalty::{L1, NoPenalty, Penalty};
+use orthobcd::penalty::{Kernel, L1, NoPenalty, Penalty};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, Update, WorkingSet, minimize, start,
 };
@@ -117,7 +117,7 @@ impl<P: Penalty> WithSimd for Solve<'_, P> {
                 rotation,
                 reflection,
             };
-            sum += self.penalty.circle(simd, &pair, self.scratch).value;
+            sum += P::Kernel::circle(self.penalty, simd, &pair, self.scratch).value;
         }
         sum
     }

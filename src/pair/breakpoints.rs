@@ -18,7 +18,7 @@ const RANK_SORT: usize = 64;
 /// Slots are filled in any order, one per column or term; a slot without a breakpoint is inert: key
 /// beyond every angle, no jump.
 #[derive(Debug, Clone, Default)]
-pub struct Breakpoints {
+pub(crate) struct Breakpoints {
     slots: usize,
     live: usize,
     key: Vec<f64>,

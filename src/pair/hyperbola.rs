@@ -25,7 +25,7 @@
 //! overflows.
 
 /// Largest |μ| searched: cosh 2μ, and so the objective, is not a double beyond about 355.
-pub const MAX_RAPIDITY: f64 = 350.0;
+pub(crate) const MAX_RAPIDITY: f64 = 350.0;
 
 /// Newton or bisection steps, at most, for one root.
 const MAX_STEPS: usize = 200;

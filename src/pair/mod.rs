@@ -18,24 +18,23 @@ mod curve;
 mod hyperbola;
 
 pub use boost::{
-    BestBoost, Boost, Branch, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS,
-    Tail,
+    BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS,
 };
-pub use breakpoints::Breakpoints;
-pub(crate) use breakpoints::LANES;
-pub use circle::{Minima, Trig};
+pub(crate) use breakpoints::{Breakpoints, LANES};
+pub use circle::Trig;
 pub use curve::Piece;
 pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola};
-pub use hyperbola::{BoostMinima, Hyp, MAX_RAPIDITY, full_range};
+pub(crate) use hyperbola::MAX_RAPIDITY;
+pub use hyperbola::{Hyp, full_range};
 
 /// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
 /// objective by more than this times the sum of the magnitudes that were added up to compute the
 /// change, so V = I wins ties and the objective cannot rise.
-pub const TIE: f64 = 8.0 * f64::EPSILON;
+pub(crate) const TIE: f64 = 8.0 * f64::EPSILON;
 
 /// Two directions closer than this (in the angle of a breakpoint, radians) are one breakpoint:
 /// both entries vanish there, up to the rounding of the entries themselves.
-pub const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
+pub(crate) const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
 
 /// A symmetric 2×2 matrix `[[d0, o], [o, d1]]`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -255,15 +254,15 @@ pub struct Scratch {
     /// Columns whose smaller entry is zero at the chosen breakpoint.
     pub vanishing: Vec<u32>,
     /// Breakpoints and arcs.
-    pub breakpoints: Breakpoints,
+    pub(crate) breakpoints: Breakpoints,
     /// Other entries that are exact there: column, whether of the second row, value.
     pub(crate) pinned: Vec<(usize, bool, f64)>,
     /// Entries and the levels they cross.
     pub(crate) crossings: Crossings,
     /// On the hyperbola: (u at which an entry vanishes, column).
-    pub order: Vec<(f64, u32)>,
+    pub(crate) order: Vec<(f64, u32)>,
     /// On the hyperbola: jumps of the coefficients of u and 1/u there, by column.
-    pub jumps: Vec<[f64; 2]>,
+    pub(crate) jumps: Vec<[f64; 2]>,
 }
 
 impl Scratch {

@@ -22,7 +22,9 @@ use pulp::{Simd, WithSimd};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
 pub use exact::Exact;
-pub(crate) use exact::Kernel;
+/// For the benchmarks, which time the kernels inside one loop of vector code.
+#[doc(hidden)]
+pub use exact::Kernel;
 pub use l0::L0;
 pub use l1::{L1, Weights};
 pub use none::NoPenalty;
