@@ -1,4 +1,4 @@
-"""``orthobcd bench``: the papers' comparisons on data you have, against every competitor.
+"""``orthobcd-bench``: the papers' comparisons on data you have, against every competitor.
 
 `run` is the command line. A run is a list of tasks (row × method × seed) from a suite; each
 finished task is one line of ``results.jsonl`` in the output folder, so a run that was killed goes

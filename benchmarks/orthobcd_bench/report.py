@@ -451,7 +451,7 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
 
 def _command(settings: dict[str, Any]) -> str:
     """The command line of a run."""
-    parts = [f"orthobcd bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
+    parts = [f"orthobcd-bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
     parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
     parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []
     parts += ["--full"] if settings.get("full") else []

@@ -1,6 +1,6 @@
 """Small random problems over all options and scales, each checked for what every solve promises.
 
-``python benches/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package and
+``python scripts/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package and
 scikit-learn) solves them in processes of their own, killed and replaced when a case uses more CPU
 time than ``--timeout`` (or `PATIENCE` times that on the clock), and prints the failures by kind
 with the numbers of their cases:

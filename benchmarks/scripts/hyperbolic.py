@@ -1,10 +1,10 @@
-"""Mixed signatures, measured: ``python benches/hyperbolic.py [table ...] [--repeats 3]``.
+"""Mixed signatures, measured: ``python scripts/hyperbolic.py [table ...] [--repeats 3]``.
 
 Tables: ``eigen`` (min tr(XᵀAX) against ``scipy.linalg.eig(A, J)``), ``race`` (the same against the
 methods of the literature in `orthobcd_bench.baselines`), ``unbounded`` (the JOBCD paper's
 maximisation), ``threads`` (J-JOBCD on one and two threads), ``curvature`` (adaptive against safe),
-``variance`` (component gradients of VR-J-JOBCD), ``nonsmooth`` (ℓ1 against brute-force multi-start) and
-``sides`` (column rotations for sparse PCA). All of them by default; they take about an hour.
+``variance`` (component gradients of VR-J-JOBCD), ``nonsmooth`` (ℓ1 against brute-force
+multi-start) and ``sides`` (column rotations for sparse PCA). All by default: about an hour.
 Times are medians [smallest, largest] over the repetitions. Data sets that are not in
 ``ORTHOBCD_DATA`` (default ``../shared/data``) are left out, and said to be.
 """

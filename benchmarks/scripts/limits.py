@@ -1,6 +1,6 @@
 """How late a time limit and Ctrl-C are kept, on one thread.
 
-``python benches/limits.py`` (needs the installed package and scipy) solves one problem per row in
+``python scripts/limits.py`` (needs the installed package and scipy) solves one problem per row in
 a process of its own: dense and sparse data, three penalties, 5 and 50 components. Making the data
 and the problem is not counted. A row says
 

@@ -3,9 +3,9 @@
 Run it on a quiet machine from the root of a checkout, with the data sets in ``../shared/data`` (or
 where ``ORTHOBCD_DATA`` says)::
 
-    OMP_NUM_THREADS=1 python benches/optima.py --seeds 3 --only randn > optima.md
+    OMP_NUM_THREADS=1 python scripts/optima.py --seeds 3 --only randn > optima.md
 
-With ``--against DIR`` it reads what ``orthobcd bench --suite quality --out DIR`` has measured,
+With ``--against DIR`` it reads what ``orthobcd-bench --suite quality --out DIR`` has measured,
 and sets the default solver beside the best of the competitors, row by row.
 
 A row is solved once per seed; the table has the worst, the median and the best objective, the

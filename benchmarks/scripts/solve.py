@@ -1,6 +1,6 @@
 """Whole solves against the plain NumPy reference of the papers' method, side by side.
 
-``python benches/solve.py`` (needs the installed package and the tests' ``reference.py``) prints,
+``python scripts/solve.py`` (needs the installed package and the tests' ``reference.py``) prints,
 for small dense problems, microseconds per pair visited in the first sweep from the same random
 start, of the tiled solver, of our plain pairs and of the reference, and the ratios: median
 [smallest, largest] of five rounds.
@@ -16,7 +16,7 @@ import numpy as np
 
 import orthobcd as ob
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
 import reference
 
 ROUNDS = 5

@@ -1,4 +1,4 @@
-"""The hyperbolic structural probe, measured: ``python benches/structural_probe.py [table ...]``.
+"""The hyperbolic structural probe, measured: ``python scripts/structural_probe.py [table ...]``.
 
 Tables: ``race`` (20 s of every feasible method on the w1a row, T matched, from I and from a random
 J-orthogonal start), ``large`` (one full gradient with m = 10,000 and n = 50: seconds, busy cores,

@@ -1,8 +1,8 @@
 """UltraE on WN18RR's core and on FB15k-237: quality and time, against the two controls.
 
-    python benches/ultra_e.py core [--epochs 120] [--seeds 3] [--relations jobcd ...] [--out DIR]
-    python benches/ultra_e.py select [--epochs 120]
-    python benches/ultra_e.py fb15k237 [--epochs 1] [--batch 512]
+    python scripts/ultra_e.py core [--epochs 120] [--seeds 3] [--relations jobcd ...] [--out DIR]
+    python scripts/ultra_e.py select [--epochs 120]
+    python scripts/ultra_e.py fb15k237 [--epochs 1] [--batch 512]
 
 ``core`` peels the entity of least degree (ties: the larger number) from all of WN18RR until 208 are
 left (813 triples, 4 relations), splits them 569/244 by ``default_rng(0).permutation``, and prints
@@ -27,7 +27,7 @@ import numpy as np
 import orthobcd as ob
 
 DATA = Path(
-    os.environ.get("ORTHOBCD_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+    os.environ.get("ORTHOBCD_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
 )
 
 

@@ -55,11 +55,28 @@ MATRIX_KEYS = ("X", "A", "data")
 
 
 class UnreadableFile(Exception):
-    """A data file that cannot be used; the message is one line for the user."""
+    """A data file that cannot be used; the message is one line for the user.
+
+    Examples
+    --------
+    >>> from orthobcd.io import UnreadableFile, read_matrix
+    >>> try:
+    ...     read_matrix("none.csv")
+    ... except UnreadableFile as error:
+    ...     print(error)
+    none.csv: no such file
+    """
 
 
 class FileNote(UserWarning):
-    """What was left out of a file, or how its header was understood."""
+    """What was left out of a file, or how its header was understood.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from orthobcd.io import FileNote
+    >>> warnings.simplefilter("ignore", FileNote)
+    """
 
 
 def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]:
@@ -92,6 +109,16 @@ def read_matrix(path: str | Path, *, min_rows: int = 2) -> tuple[Any, list[str]]
     -----
     FileNote
         If an index column of a table is left out, or a header of numbers taken for one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from orthobcd.io import read_matrix
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("height,width\\n1,2\\n3,4\\n")
+    >>> data, names = read_matrix(path)
+    >>> data.shape, names
+    ((2, 2), ['height', 'width'])
     """
     path = Path(path)
     if path.is_dir():
@@ -341,6 +368,16 @@ def write_components(path: str | Path, components: FloatArray, names: Sequence[s
         If the path has another ending.
     OSError
         If it cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from orthobcd.io import write_components
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "components.csv"
+    >>> write_components(path, np.eye(2), ["height", "width"])
+    >>> path.read_text().splitlines()[0]
+    'height,width'
     """
     path = Path(path)
     labels = list(names) or [f"x{j}" for j in range(components.shape[1])]

@@ -124,6 +124,14 @@ def convergence(
     ------
     ValueError, TypeError
         If an argument is not valid.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
+    >>> result = ob.solve(problem, solver=ob.OBCD())
+    >>> ob.plot.convergence({"pairs": result}).get_yscale()
+    'log'
     """
     as_choice("x", x, get_args(Time))
     named = _named(results, Result)
@@ -161,10 +169,23 @@ def feasibility(
     -------
     matplotlib.axes.Axes
 
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid.
+
     Notes
     -----
     An exact 0 is drawn at 1e-17. The dashed line is 1e-12, which no point exceeds on the Stiefel
     manifold.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
+    >>> result = ob.solve(problem, solver=ob.OBCD())
+    >>> ob.plot.feasibility(result).get_xlabel()
+    'seconds'
     """
     as_choice("x", x, get_args(Time))
     curves = {
@@ -210,6 +231,18 @@ def path(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a path or a mapping of paths.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, n_lams=3)
+    >>> ob.plot.path(path).get_xlabel()
+    'nonzero loadings'
     """
     curves = {
         name: (one.n_nonzero.astype(np.float64), 100.0 * one.explained_variance_ratio)
@@ -267,6 +300,13 @@ def components(
     ------
     ValueError, TypeError
         If an argument is not valid or sizes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> axes = ob.plot.components(np.eye(3), feature_names=["a", "b", "c"])
+    >>> [ax.get_title() for ax in axes]
+    ['component 1', 'component 2', 'component 3']
     """
     as_choice("kind", kind, get_args(Kind))
     n_top, max_columns = as_int("n_top", n_top, 1), as_int("max_columns", max_columns, 1)
@@ -400,6 +440,13 @@ def comparison(
     ------
     ValueError
         If there are no rows, or one lacks a column.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ax = ob.plot.comparison([{"method": "OBCD", "objective": -5.9}], bold=[0])
+    >>> ax.texts[0].get_text()
+    'method'
     """
     if not rows:
         raise ValueError("rows must not be empty")

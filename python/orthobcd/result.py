@@ -113,8 +113,9 @@ class StartReport:
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
-    >>> ob.solve(problem, solver=ob.Auto(strategies=["path"])).starts[0].strategy
+    >>> A = np.random.default_rng(0).standard_normal((30, 12))
+    >>> problem = ob.SparsePCAProblem(A, 2, ob.L0(1.0))
+    >>> ob.solve(problem, solver=ob.Auto(strategies=["path"]), max_sweeps=9).starts[0].strategy
     'path'
     """
 

@@ -219,9 +219,11 @@ class Auto(Checked):
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> problem = ob.SparsePCAProblem(np.diag([3.0, 2.0, 1.0]), 1, ob.L0(0.1))
-    >>> ob.solve(problem, solver=ob.Auto(strategies=["path"])).strategy
-    'path'
+    >>> A = np.random.default_rng(0).standard_normal((30, 12))
+    >>> problem = ob.SparsePCAProblem(A, 2, ob.L0(1.0))
+    >>> result = ob.solve(problem, solver=ob.Auto(strategies=["path", "varimax"]))
+    >>> [start.strategy for start in result.starts][:2]
+    ['path', 'varimax']
     """
 
     n_starts: int | None = None

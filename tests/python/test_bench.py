@@ -22,7 +22,7 @@ from orthobcd import Status
 from orthobcd.problems import L0
 from orthobcd_bench import run, runner
 from orthobcd_bench.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
-from orthobcd_bench.data import DATASETS, ORIGINS, MissingDataError, dataset, load
+from orthobcd_bench.data import DATASETS, LISTS, ORIGINS, MissingDataError, dataset, load
 from orthobcd_bench.published import published
 from orthobcd_bench.report import Run, data_lines, places, write_all
 from orthobcd_bench.runner import Bench, Store, Task
@@ -30,6 +30,7 @@ from orthobcd_bench.suites import (
     HYPERBOLIC_HYBRIDS,
     HYPERBOLIC_OURS,
     OURS,
+    PAPER_DATA,
     SUITES,
     Row,
     Table,
@@ -297,7 +298,7 @@ def test_selection_is_part_of_the_whole() -> None:
         for row in table.rows:
             assert {(row.id, method) for method in bench.methods(row)} <= whole
     data = {row.data for table in suite.tables for row in table.rows}
-    assert set(DATASETS) - {"mnist-train"} <= data
+    assert {*PAPER_DATA, "w1a-290"} <= data
 
 
 def test_published_figures() -> None:
@@ -402,3 +403,37 @@ def test_bad_options() -> None:
     ):
         with pytest.raises(SystemExit):
             run([*argv])
+
+
+# Own data and methods ----------------------------------------------------------------------------
+
+
+def test_every_named_set_is_in_one_list_and_has_a_source(capsys):
+    listed = [name for names in LISTS.values() for name in names]
+    assert len(set(listed)) == len(listed)
+    assert set(DATASETS) - set(listed) == {"w1a-290"}
+    assert {spec.file for spec in DATASETS.values()} == set(ORIGINS)
+    assert run(["--list-data"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"  {name}: " in printed for name in listed)
+
+
+def test_own_data_and_an_own_method(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).standard_normal((30, 24)))
+    (tmp_path / "mymethod.py").write_text(
+        "import orthobcd as ob\n"
+        "def descend(problem, x0, *, max_time, seed):\n"
+        "    return ob.solve(problem, x0, solver=ob.OBCD(), max_time=max_time, seed=seed)\n"
+    )
+    _without_figures(monkeypatch)
+    arguments = ["--data", "mine.npy", "--method", "mymethod:descend", "--rows", "rho0.1-r10"]
+    arguments += ["--methods", "mymethod:descend", "--time", "0.1", "--out", "out"]
+    assert run(arguments) == 0
+    rows = [json.loads(line) for line in (tmp_path / "out/results.jsonl").read_text().splitlines()]
+    assert {row["row"] for row in rows} == {f"mine.npy-{h}-rho0.1-r10" for h in ("l0", "l1")}
+    assert all("error" not in row for row in rows)
+    with pytest.raises(SystemExit):
+        run(["--data", "none.npy"])
+    with pytest.raises(SystemExit):
+        run(["--method", "mymethod:ascend"])

@@ -481,3 +481,43 @@ def test_wn18rr_loads(data_dir):
     assert len(loaded.relations) == 11
     core, entities, relations = ob.dense_core(np.concatenate(loaded.splits), 208)
     assert (len(core), len(entities), len(relations)) == (813, 208, 4)
+
+
+# Predictions -------------------------------------------------------------------------------------
+
+
+def test_predictions_are_in_the_order_of_the_ranks(fitted):
+    ranking = fitted.rank(VALID)
+    for k, (head, relation, tail) in enumerate(VALID.tolist()):
+        tails = [entity for entity, _ in fitted.predict_tails(head, relation, N_ENTITIES)]
+        heads = [entity for entity, _ in fitted.predict_heads(relation, tail, N_ENTITIES)]
+        assert tails.index(tail) + 1 == ranking.tail_ranks[k]
+        assert heads.index(head) + 1 == ranking.head_ranks[k]
+    head, relation, tail = VALID[0].tolist()
+    best, score = fitted.predict_tails(head, relation, 1)[0]
+    assert score == fitted.score_triples([[head, relation, best]])[0]
+    left = fitted.predict_tails(head, relation, N_ENTITIES, filter=VALID)
+    assert tail not in [entity for entity, _ in left]
+
+
+def test_predictions_by_name(tmp_path):
+    names = [f"e{k}" for k in range(N_ENTITIES)]
+    kinds = [f"r{k}" for k in range(N_RELATIONS)]
+    estimator = model(entity_names=names, relation_names=kinds, max_epochs=2).fit(TRAIN)
+    plain = model(max_epochs=2).fit(TRAIN)
+    named = estimator.predict_tails("e1", "r0", 3)
+    assert named == [(f"e{e}", score) for e, score in plain.predict_tails(1, 0, 3)]
+    estimator.save(tmp_path / "model.npz")
+    loaded = ob.UltraE.load(tmp_path / "model.npz")
+    assert loaded.predict_heads("r0", "e1") == estimator.predict_heads("r0", "e1")
+    assert loaded.get_params()["entity_names"] == names
+    for arguments, name in (((N_ENTITIES, 0), "head"), ((0, -1), "relation"), (("x", 0), "head")):
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            estimator.predict_tails(*arguments)
+    with pytest.raises(ValueError, match=r"\bhead\b.*no names"):
+        plain.predict_tails("e1", 0)
+    with pytest.raises(ValueError, match=r"\bentity_names\b"):
+        model(entity_names=names[1:]).fit(TRAIN)
+    again = ob.UltraE(**estimator.get_params())
+    assert repr(again) == repr(estimator)
+    assert "dim=8" in repr(estimator)

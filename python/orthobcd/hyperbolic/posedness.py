@@ -32,6 +32,12 @@ class WellPosedness:
         A ridge to add to M that makes the infimum attained; 0 if it is.
     message : str
         The same in words.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.well_posedness([[1.0, 0.0], [0.0, 1.0]], [1, -1]).attained
+    True
     """
 
     finite: bool

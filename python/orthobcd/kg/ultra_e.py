@@ -126,7 +126,7 @@ class UltraE(Model):
     >>> import numpy as np, orthobcd as ob
     >>> k = np.arange(20)
     >>> cycle = np.stack([k, 0 * k, (k + 1) % 20], axis=1)
-    >>> model = ob.UltraE(20, 1, dim=8, n_negatives=10, max_epochs=100).fit(cycle)
+    >>> model = ob.UltraE(20, 1, dim=8, n_negatives=10, batch_size=4).fit(cycle)
     >>> [entity for entity, score in model.predict_tails(3, 0, k=1)]
     [4]
     """

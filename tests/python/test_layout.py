@@ -1,0 +1,60 @@
+"""The rooms of the packages: imports make no circle, files and functions can be read at once."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+PACKAGES = [ROOT / "python" / "orthobcd", ROOT / "benchmarks" / "orthobcd_bench"]
+FILES = sorted([f for p in PACKAGES for f in p.rglob("*.py")])
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imported(tree: ast.Module, package: list[str]) -> set[str]:
+    """Modules of the package that a module imports relatively, at its top or inside functions."""
+    found = set()
+    waiting = [node for node in tree.body if not is_for_types(node)]
+    while waiting:
+        node = waiting.pop()
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            stem = [*base, *(node.module.split(".") if node.module else [])]
+            found |= {".".join([*stem, alias.name]) for alias in node.names}
+            found.add(".".join(stem))
+    return found
+
+
+@pytest.mark.parametrize("root", PACKAGES, ids=lambda p: p.name)
+def test_imports_make_no_circle(root):
+    """A folder's ``__init__`` stands above what is in it; what only re-exports is looked through."""
+    modules = {}
+    for path in root.rglob("*.py"):
+        parts = list(path.relative_to(root.parent).with_suffix("").parts)
+        package = parts[:-1]
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        modules[name] = imported(ast.parse(path.read_text(encoding="utf-8")), package)
+    graph = {
+        name: {m for m in uses if m in modules and m != name} for name, uses in modules.items()
+    }
+    # The package itself is what users import; modules below it may name it for its version.
+    below = {name: uses - {root.name} for name, uses in graph.items() if name != root.name}
+    TopologicalSorter(below).prepare()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_files_and_functions_are_short(path: Path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 600
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            begin = node.body[0].end_lineno if ast.get_docstring(node) else node.lineno
+            assert node.end_lineno - begin <= 80, node.name

@@ -1,0 +1,127 @@
+"""Results on disk and in words; what options mean; what is missing names itself."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+A = np.random.default_rng(0).standard_normal((30, 8))
+J = [1, 1, 1, 1, -1, -1, -1, -1]
+PROBLEM = ob.SparsePCAProblem(A, 3, ob.L0(1.0))
+
+RESULTS = {
+    "auto": lambda: ob.solve(PROBLEM, max_sweeps=30),
+    "continuation": lambda: ob.solve(PROBLEM, solver=ob.Continuation()),
+    "eigenvalues": lambda: ob.solve(ob.HyperbolicEigenvalueProblem(A, J)),
+    "sampled": lambda: ob.solve(
+        ob.HyperbolicEigenvalueProblem(A, J), solver=ob.VRJOBCD(max_epochs=5)
+    ),
+}
+
+
+def same(one: object, two: object) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(one[k], two[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(two) and all(map(same, one, two))
+    if isinstance(one, (ob.PathPoint, ob.StartReport)):
+        return same(vars(one), vars(two))
+    return bool(np.array_equal(one, two))
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_result_comes_back(kind, tmp_path):
+    result = RESULTS[kind]()
+    path = tmp_path / "result.npz"
+    result.save(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["result.npz"]
+    np.load(path, allow_pickle=False).close()
+    loaded = ob.Result.load(path)
+    for name in result.__dataclass_fields__:
+        if name != "extra":
+            assert same(getattr(result, name), getattr(loaded, name)), name
+    assert set(result.extra) - set(loaded.extra) <= {"well_posedness"}
+    assert all(same(result.extra[k], v) for k, v in loaded.extra.items())
+    assert repr(loaded) == repr(result)
+    assert loaded.message == result.message
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "result.npz"
+    for write in (
+        lambda: path.write_bytes(b""),
+        lambda: np.savez(path, x=np.eye(2)),
+        lambda: np.savez(path, header=np.array("[1]")),
+        lambda: np.savez(path, header=np.array('{"kind": "Result", "tree": {}}')),
+        lambda: np.savez(path, header=np.array('{"kind": "Ranking", "tree": {}}')),
+    ):
+        write()
+        with pytest.raises(ValueError, match=r"result\.npz is not a file of Result\.save"):
+            ob.Result.load(path)
+    with pytest.raises(FileNotFoundError):
+        ob.Result.load(tmp_path / "none.npz")
+
+
+def test_every_status_has_a_message():
+    from orthobcd.result import MESSAGES
+
+    assert set(MESSAGES) == set(ob.Status)
+    assert "max_sweeps" in ob.solve(PROBLEM, max_sweeps=0).message
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_sweep_is_a_number_of_pairs_and_an_epoch_one_of_rows(full):
+    problem = ob.HyperbolicEigenvalueProblem(A, J)
+    epochs = ob.solve(problem, solver=ob.VRJOBCD(full, max_epochs=12), tol=0.0)
+    sweeps = ob.solve(problem, solver=ob.VRJOBCD(full), tol=0.0, max_sweeps=6)
+    for result in (epochs, sweeps):
+        assert result.status is ob.Status.MAX_SWEEPS
+        assert result.n_sweeps == result.n_iterations // 28
+        assert result.n_epochs == result.extra["component_gradients"][-1] // 30
+    assert epochs.n_epochs == 12
+    assert sweeps.n_sweeps == 6
+    assert ob.solve(problem).n_epochs is None
+
+
+def test_columns_of_x_are_components():
+    problem = ob.HyperbolicPCAProblem(A.T @ A, J, n_principal=2)
+    assert problem.n_components == problem.shape[1] == ob.solve(problem).x.shape[1] == 8
+    assert problem.n_principal == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"full_gradient": True, "batch_size": 3},
+        {"full_gradient": True, "small_batch_size": 3},
+        {"step_rule": "adaptive"},
+    ],
+)
+def test_options_without_a_meaning_are_refused(options):
+    with pytest.raises(ValueError, match=list(options)[-1]):
+        ob.VRJOBCD(**options)
+
+
+def test_arrays_are_shown_by_their_shapes():
+    pytest.importorskip("scipy")
+    from scipy.sparse import csc_array
+
+    shown = repr(ob.SparsePCAProblem(csc_array(np.eye(9)), 2, ob.L0(0.5)))
+    assert shown == (
+        "SparsePCAProblem(A=<csc 9x9, 9 stored>, n_components=2, penalty=L0(lam=0.5), center=False)"
+    )
+
+
+def test_a_missing_package_names_its_extra(monkeypatch, tmp_path):
+    for name in ("pyarrow", "pyarrow.csv", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
+    path = tmp_path / "graph.tsv"
+    path.write_text("a\tb\tc\n")
+    with pytest.raises(ImportError, match=r"pyarrow.*orthobcd\[files\]"):
+        ob.load_triples(path)
+    with pytest.raises(ImportError, match=r"matplotlib.*orthobcd\[plot\]"):
+        ob.plot.path(ob.regularization_path(A, 2, n_lams=2))
