@@ -164,7 +164,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         let go_on = || !self.task.expired();
         let form = self.form;
         let image = match plain(form) {
-            Some(c) => Some(symmetric_product(c, x.view(), &go_on)),
+            Some(c) => symmetric_product(c, x.view(), |v| v, &go_on),
             None => form.apply_while(x.view(), &self.serial, &go_on),
         };
         let Some(mut gradient) = image.filter(|_| go_on()) else {
@@ -194,10 +194,11 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         self.task
             .spend(SINGLE * self.product_work() + self.step_work());
         let go_on = || !self.task.expired();
-        let gradient = symmetric_product(c, x.view(), &go_on) * self.lipschitz;
-        if !go_on() {
+        let image = symmetric_product(c, x.view(), |v| v as f32, &go_on);
+        let Some(mut gradient) = image.filter(|_| go_on()) else {
             return (f64::NAN, Array2::zeros(x.dim()));
-        }
+        };
+        gradient *= self.lipschitz;
         (0.5 * inner(&gradient, x), gradient)
     }
 
