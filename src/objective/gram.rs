@@ -28,6 +28,8 @@ use crate::threads::{CHUNK_ROWS, Threads};
 #[derive(Debug, Clone)]
 pub struct GramQuadratic {
     data: Arc<dyn Data>,
+    /// Number of samples m.
+    samples: f64,
     scale: f64,
     /// Those left to be subtracted from products.
     mean: Option<Array1<f64>>,
@@ -78,6 +80,7 @@ impl GramQuadratic {
             }
         };
         Ok(Self {
+            samples: data.samples() as f64,
             data: Arc::new(data),
             scale,
             mean,
@@ -97,7 +100,7 @@ impl GramQuadratic {
     #[inline(always)]
     fn center_row(&self, k: usize, moments: &Moments, target: &mut [f64]) {
         if let (Some(mean), Some((by_mean, by_sum))) = (&self.mean, moments) {
-            let m = self.data.samples() as f64;
+            let m = self.samples;
             let (mu, sigma) = (mean[k], self.sums[k]);
             for ((t, &u), &v) in target.iter_mut().zip(by_mean).zip(by_sum) {
                 *t += self.scale * ((m * mu - sigma) * u - mu * v);
@@ -111,7 +114,7 @@ impl GramQuadratic {
         match &self.mean {
             None => 0.0,
             Some(mean) => {
-                let m = self.data.samples() as f64;
+                let m = self.samples;
                 self.scale
                     * (m * mean[k] * mean[l] - self.sums[k] * mean[l] - mean[k] * self.sums[l])
             }
