@@ -8,7 +8,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
-use super::l1::quarter_period;
+use super::arcs::quarter_period;
 use super::{Kernel, Penalty};
 use crate::pair::{
     Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,

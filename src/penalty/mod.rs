@@ -5,6 +5,7 @@
 //! that the methods ask a penalty for is derived from the pieces. The built-in penalties have faster
 //! kernels (and are tested against it) and closed forms.
 
+mod arcs;
 mod boost;
 mod derived;
 mod exact;

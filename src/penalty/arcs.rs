@@ -1,0 +1,408 @@
+//! Σ λ_ij |X_ij|: piecewise sinusoidal on the circle.
+//!
+//! With one weight for both rows, `|cx + sy| + |cy − sx|` has period π/2: every column is reduced to the
+//! first quadrant, where it has a single breakpoint, and four quadrants and both branches share
+//! the same r breakpoints and running sums (A, B), h = A cosθ + B sinθ on an arc. With unequal
+//! weights the period is π and there are 2r breakpoints. One sort, O(r log r).
+//!
+//! The best value at a breakpoint comes first. A better one can only hide inside an arc whose chord,
+//! lowered by the largest curvature times width²/8, comes below it; the derivatives at both ends
+//! then settle most of the arcs that are left, and the few others are solved for their minima.
+
+use pulp::Simd;
+
+use crate::pair::{Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+
+/// One weight: the breakpoint of every column in the first quadrant; returns (A, B) just after
+/// θ = 0. A column with a zero entry breaks at the axis, which is visited anyway.
+#[inline(always)]
+pub(super) fn quarter_period<S: Simd>(
+    simd: S,
+    lambda: f64,
+    pair: &CirclePair<'_>,
+    points: &mut Breakpoints,
+) -> (f64, f64) {
+    points.resize(pair.x.len());
+    let slots = points.slots();
+    let (xs, _) = S::as_simd_f64s(pair.x);
+    let (ys, _) = S::as_simd_f64s(pair.y);
+    let (keys, _) = S::as_mut_simd_f64s(slots.key);
+    let (cs, _) = S::as_mut_simd_f64s(slots.c);
+    let (ss, _) = S::as_mut_simd_f64s(slots.s);
+    let (jcs, _) = S::as_mut_simd_f64s(slots.jump_c);
+    let (jss, _) = S::as_mut_simd_f64s(slots.jump_s);
+    let zero = simd.splat_f64s(0.0);
+    let one = simd.splat_f64s(1.0);
+    let inert = simd.splat_f64s(Breakpoints::INERT);
+    let twice = simd.splat_f64s(2.0 * lambda);
+    let (mut a, mut b) = (zero, zero);
+    for ((((((&x, &y), key), c), s), jc), js) in xs
+        .iter()
+        .zip(ys)
+        .zip(keys)
+        .zip(cs)
+        .zip(ss)
+        .zip(jcs)
+        .zip(jss)
+    {
+        let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
+        let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
+        // (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|).
+        let u = simd.select_f64s(
+            px,
+            simd.select_f64s(py, ax, ay),
+            simd.select_f64s(py, ay, ax),
+        );
+        let sum = simd.add_f64s(ax, ay);
+        let w = simd.select_f64s(
+            px,
+            simd.select_f64s(py, ay, ax),
+            simd.select_f64s(py, ax, ay),
+        );
+        let full = simd.less_than_f64s(zero, simd.min_f64s(ax, ay));
+        // Scaled by the sum nothing over- or underflows.
+        let divisor = simd.select_f64s(full, sum, one);
+        let (cu, su) = (simd.div_f64s(u, divisor), simd.div_f64s(w, divisor));
+        let square = simd.mul_add_e_f64s(cu, cu, simd.mul_f64s(su, su));
+        let inverse = simd.div_f64s(one, simd.sqrt_f64s(simd.select_f64s(full, square, one)));
+        *key = simd.select_f64s(full, su, inert);
+        *c = simd.mul_f64s(cu, inverse);
+        *s = simd.mul_f64s(su, inverse);
+        *jc = simd.neg_f64s(simd.mul_f64s(twice, w));
+        *js = simd.mul_f64s(twice, u);
+        a = simd.add_f64s(a, sum);
+        b = simd.add_f64s(b, simd.select_f64s(full, simd.sub_f64s(w, u), sum));
+    }
+    (
+        lambda * simd.reduce_sum_f64s(a),
+        lambda * simd.reduce_sum_f64s(b),
+    )
+}
+
+/// Entrywise weights: the breakpoint in (0, π) of `weight·|cα + sβ|`.
+#[inline(always)]
+pub(super) fn half_period(
+    weight: f64,
+    alpha: f64,
+    beta: f64,
+    index: usize,
+    points: &mut Breakpoints,
+    start: &mut (f64, f64),
+) {
+    let positive = alpha > 0.0 || (alpha == 0.0 && beta > 0.0);
+    let (alpha, beta) = if positive {
+        (alpha, beta)
+    } else {
+        (-alpha, -beta)
+    };
+    start.0 += weight * alpha;
+    start.1 += weight * beta;
+    if alpha == 0.0 {
+        points.set(index, Breakpoints::INERT, (-1.0, 0.0), (0.0, 0.0));
+        return;
+    }
+    // (c, s) ∝ (−β, α), s > 0; the key is the ℓ1 angle in [0, 2].
+    let sum = alpha + beta.abs();
+    let (c, s) = (-beta / sum, alpha / sum);
+    let length = (c * c + s * s).sqrt();
+    let key = if c >= 0.0 { s } else { 1.0 - c };
+    points.set(
+        index,
+        key,
+        (c / length, s / length),
+        (-2.0 * weight * alpha, -2.0 * weight * beta),
+    );
+}
+
+/// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
+const CHORD: f64 = 0.154_212_6;
+
+/// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.
+const ANGLE: f64 = 1.110_720_8;
+
+/// Sweeps the arcs of one period (a quarter turn, or half a turn), in the two or four copies of it
+/// that make up the circle, on both branches.
+#[inline(always)]
+pub(super) fn search<S: Simd, const QUARTER: bool>(
+    simd: S,
+    pair: &CirclePair<'_>,
+    scratch: &mut Scratch,
+    start: (f64, f64),
+) -> Best {
+    let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
+    scratch.breakpoints.lay_arcs(simd, start, end);
+    let arcs = scratch.breakpoints.arcs();
+    let last = arcs.count - 1;
+    let padded = arcs.a.len();
+
+    // Everything relative to the identity: smooth part a + p, penalty A at θ = 0.
+    let base = pair.rotation.a + pair.rotation.p + start.0;
+    let mut best = Best::IDENTITY;
+    for (f, values, reflect) in [
+        (pair.rotation, &mut *arcs.rotation, false),
+        (pair.reflection, &mut *arcs.reflection, true),
+    ] {
+        // At every point, the lowest value over the copies of the period.
+        let (out, _) = S::as_mut_simd_f64s(values);
+        let (c, _) = S::as_simd_f64s(&arcs.c[..padded]);
+        let (s, _) = S::as_simd_f64s(&arcs.s[..padded]);
+        let (a, _) = S::as_simd_f64s(arcs.a);
+        let (b, _) = S::as_simd_f64s(arcs.b);
+        let (fa, fb) = (simd.splat_f64s(f.a), simd.splat_f64s(f.b));
+        let (fp, fq) = (simd.splat_f64s(f.p), simd.splat_f64s(2.0 * f.q));
+        let less = simd.splat_f64s(base);
+        let mut least = simd.splat_f64s(f64::INFINITY);
+        for ((((&c, &s), &a), &b), out) in c.iter().zip(s).zip(a).zip(b).zip(out) {
+            let first = simd.mul_add_e_f64s(fa, c, simd.mul_f64s(fb, s));
+            let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
+            let second =
+                simd.mul_add_e_f64s(fp, difference, simd.mul_f64s(fq, simd.mul_f64s(c, s)));
+            let h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
+            let even = simd.sub_f64s(second, simd.abs_f64s(first));
+            let lowest = if QUARTER {
+                let quarter = simd.sub_f64s(simd.mul_f64s(fb, c), simd.mul_f64s(fa, s));
+                let odd = simd.neg_f64s(simd.add_f64s(second, simd.abs_f64s(quarter)));
+                simd.min_f64s(even, odd)
+            } else {
+                even
+            };
+            *out = simd.add_f64s(h, lowest);
+            least = simd.min_f64s(least, *out);
+        }
+        let least = simd.reduce_min_f64s(least);
+        let fill = values[last];
+        values[padded..].fill(fill);
+        if least < best.value {
+            let m = values[..=last]
+                .iter()
+                .position(|&v| v == least)
+                .unwrap_or(last);
+            let (c, s) = (arcs.c[m], arcs.s[m]);
+            let (first, quarter, second) = harmonics(&f, c, s);
+            let (cm, sm) = if !QUARTER || second - first.abs() <= -second - quarter.abs() {
+                let sign = if first > 0.0 { -1.0 } else { 1.0 };
+                (sign * c, sign * s)
+            } else {
+                let sign = if quarter > 0.0 { -1.0 } else { 1.0 };
+                (-sign * s, sign * c)
+            };
+            best.offer(least, cm, sm, reflect, Some(m));
+        }
+    }
+
+    for (f, values, reflect) in [
+        (pair.rotation, &*arcs.rotation, false),
+        (pair.reflection, &*arcs.reflection, true),
+    ] {
+        let second = 4.0 * (f.p * f.p + f.q * f.q).sqrt();
+        let reach = (f.a * f.a + f.b * f.b).sqrt();
+        // Lower bound on every arc, over all copies: the chord less the largest curvature. The first
+        // harmonic is at least h less the smooth amplitude; a sinusoid that is positive at both
+        // ends of an arc is positive, hence concave, in between.
+        let least = {
+            let view = |array| S::as_simd_f64s(array).0;
+            let (c0, c1) = (view(&arcs.c[..padded]), view(&arcs.c[1..=padded]));
+            let (s0, s1) = (view(&arcs.s[..padded]), view(&arcs.s[1..=padded]));
+            let (v0, v1) = (view(&values[..padded]), view(&values[1..=padded]));
+            let (a, b) = (view(arcs.a), view(arcs.b));
+            let (out, _) = S::as_mut_simd_f64s(arcs.bound);
+            let zero = simd.splat_f64s(0.0);
+            let factor = simd.splat_f64s(CHORD);
+            let (reach, second) = (simd.splat_f64s(reach), simd.splat_f64s(second));
+            let mut least = simd.splat_f64s(f64::INFINITY);
+            for (m, out) in out.iter_mut().enumerate() {
+                let (dc, ds) = (simd.sub_f64s(c1[m], c0[m]), simd.sub_f64s(s1[m], s0[m]));
+                let chord = simd.mul_add_e_f64s(dc, dc, simd.mul_f64s(ds, ds));
+                let (a, b) = (a[m], b[m]);
+                let h0 = simd.mul_add_e_f64s(a, c0[m], simd.mul_f64s(b, s0[m]));
+                let h1 = simd.mul_add_e_f64s(a, c1[m], simd.mul_f64s(b, s1[m]));
+                let lowest = simd.sub_f64s(simd.min_f64s(h0, h1), reach);
+                let amplitude =
+                    simd.add_f64s(simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)), reach);
+                let first = simd.select_f64s(
+                    simd.less_than_f64s(lowest, zero),
+                    amplitude,
+                    simd.neg_f64s(lowest),
+                );
+                let curvature = simd.max_f64s(zero, simd.add_f64s(first, second));
+                let below = simd.mul_f64s(simd.mul_f64s(factor, chord), curvature);
+                *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
+                least = simd.min_f64s(least, *out);
+            }
+            simd.reduce_min_f64s(least)
+        };
+        if least >= best.value {
+            continue;
+        }
+        // The most promising arc first: what it gives settles most of the others.
+        let first = arcs.bound[..last]
+            .iter()
+            .position(|&v| v == least)
+            .unwrap_or(0);
+        for m in std::iter::once(first).chain(0..last) {
+            if arcs.bound[m] >= best.value {
+                continue;
+            }
+            let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
+            // How far below its ends the arc can dip, in any copy; then copy by copy.
+            let dip = values[m].min(values[m + 1]) - arcs.bound[m];
+            let at_end = |(c, s): (f64, f64)| {
+                let (first, quarter, second) = harmonics(&f, c, s);
+                let h = arcs.a[m] * c + arcs.b[m] * s - base;
+                [
+                    h + second + first,
+                    h - second + quarter,
+                    h + second - first,
+                    h - second - quarter,
+                ]
+            };
+            let (left, right) = (at_end(ends[0]), at_end(ends[1]));
+            for quadrant in (0..4).step_by(if QUARTER { 1 } else { 2 }) {
+                if left[quadrant].min(right[quadrant]) - dip >= best.value {
+                    continue;
+                }
+                let f = f.quadrant(quadrant);
+                let arc = Trig {
+                    a: f.a + arcs.a[m],
+                    b: f.b + arcs.b[m],
+                    ..f
+                };
+                if let Some((cv, sv)) = inside(&arc, ends, second, best.value + base) {
+                    let (cq, sq) = turned(cv, sv, quadrant);
+                    best.offer(arc.value(cv, sv) - base, cq, sq, reflect, None);
+                }
+            }
+        }
+    }
+    if let Some(m) = best.breakpoint
+        && scratch.breakpoints.is_breakpoint(m)
+    {
+        let per_column = if QUARTER { 1 } else { 2 };
+        for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
+            scratch.vanishing.push(k / per_column);
+        }
+    }
+    best
+}
+
+/// First harmonic, the same a quarter turn on, and second harmonic.
+#[inline(always)]
+fn harmonics(f: &Trig, c: f64, s: f64) -> (f64, f64, f64) {
+    (
+        f.a * c + f.b * s,
+        f.b * c - f.a * s,
+        f.p * (c - s) * (c + s) + 2.0 * f.q * c * s,
+    )
+}
+
+/// The best local minimum strictly inside an arc (at most a quadrant long), if there may be one
+/// below `ceiling`; `second` is the amplitude of the second derivative of the second harmonic.
+#[inline(always)]
+fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Option<(f64, f64)> {
+    let [(c0, s0), (c1, s1)] = ends;
+    let (dc, ds) = (c1 - c0, s1 - s0);
+    let chord = dc * dc + ds * ds;
+    let first = [arc.a * c0 + arc.b * s0, arc.a * c1 + arc.b * s1];
+    let positive = first[0] >= 0.0 && first[1] >= 0.0;
+    let amplitude = arc.a.abs() + arc.b.abs();
+    let upper = second
+        + if positive {
+            -first[0].min(first[1])
+        } else {
+            amplitude
+        };
+    let values = [arc.value(c0, s0), arc.value(c1, s1)];
+    if upper <= 0.0 || values[0].min(values[1]) - CHORD * chord * upper >= ceiling {
+        return None;
+    }
+    // f(t) ≥ f(end) + |slope|·d − ½·lower·d² with f'' ≥ −lower: an end that rises steeply enough
+    // into the arc is below everything inside.
+    let lower = amplitude + second;
+    let needed = 0.5 * lower * ANGLE * chord.sqrt();
+    let slopes = (arc.slope(c0, s0), arc.slope(c1, s1));
+    if slopes.0 >= needed || -slopes.1 >= needed {
+        return None;
+    }
+    // f'' is at least minus the largest values of the two harmonics (the second counts four times);
+    // on an arc a harmonic exceeds its ends by at most its second derivative times width²/8.
+    let overshoot = CHORD * chord * (amplitude + 4.0 * second);
+    let harmonic = |value: f64, first: f64| 4.0 * (value - first);
+    let convex = first[0].max(first[1])
+        + harmonic(values[0], first[0]).max(harmonic(values[1], first[1]))
+        + overshoot
+        < 0.0;
+    if convex {
+        // One minimum, where the slope changes sign, if it does.
+        return (slopes.0 < 0.0 && slopes.1 > 0.0).then(|| newton(arc, ends, slopes));
+    }
+    let mut found: Option<(f64, f64)> = None;
+    let mut lowest = ceiling;
+    for &(c, s) in arc.minima().points() {
+        if c0 * s - s0 * c > 0.0 && c * s1 - s * c1 > 0.0 {
+            let value = arc.value(c, s);
+            if value < lowest {
+                lowest = value;
+                found = Some((c, s));
+            }
+        }
+    }
+    found
+}
+
+/// Newton steps in [`newton`], at most; bisection steps count.
+const MAX_NEWTON: usize = 60;
+
+/// The zero of the slope on an arc where the function is convex and the slope changes sign: Newton's
+/// method from the secant point, with bisection wherever it would leave the bracket.
+#[inline(always)]
+fn newton(arc: &Trig, ends: [(f64, f64); 2], slopes: (f64, f64)) -> (f64, f64) {
+    let unit = |c: f64, s: f64| {
+        let inverse = 1.0 / (c * c + s * s).sqrt();
+        (c * inverse, s * inverse)
+    };
+    let [mut low, mut high] = ends;
+    let (u, w) = (slopes.1, -slopes.0);
+    let sum = u + w;
+    let (u, w) = (u / sum, w / sum);
+    let mut point = unit(u * low.0 + w * high.0, u * low.1 + w * high.1);
+    for _ in 0..MAX_NEWTON {
+        let (c, s) = point;
+        let slope = arc.slope(c, s);
+        if slope < 0.0 {
+            low = point;
+        } else {
+            high = point;
+        }
+        let curvature =
+            -(arc.a * c + arc.b * s) - 4.0 * (arc.p * (c - s) * (c + s) + 2.0 * arc.q * c * s);
+        let step = -slope / curvature;
+        if !(step.abs() > 2.0 * f64::EPSILON) {
+            break;
+        }
+        let next = unit(c - s * step, s + c * step);
+        let inside = low.0 * next.1 - low.1 * next.0 >= 0.0
+            && next.0 * high.1 - next.1 * high.0 >= 0.0
+            && step.abs() < 1.0;
+        point = if inside {
+            next
+        } else {
+            unit(low.0 + high.0, low.1 + high.1)
+        };
+        // Quadratic convergence: the next step would be below rounding.
+        if inside && step.abs() < 1e-9 {
+            break;
+        }
+    }
+    point
+}
+
+/// (cos, sin) of θ + quadrant·π/2.
+#[inline(always)]
+fn turned(c: f64, s: f64, quadrant: usize) -> (f64, f64) {
+    match quadrant {
+        0 => (c, s),
+        1 => (-s, c),
+        2 => (-c, -s),
+        _ => (s, -c),
+    }
+}
