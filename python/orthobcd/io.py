@@ -480,6 +480,9 @@ def load_triples(
     return TripleFiles(splits, entity_names, relation_names)
 
 
+BLOCK = 1 << 24
+"""Bytes of a file of triples that are read at a time."""
+
 ENDS, LINKS = slice(0, 3, 2), slice(1, 2)
 """Columns of a triple with entities, and with relations."""
 
@@ -493,12 +496,12 @@ def _read_triples(path: str | os.PathLike[str]) -> list[Any]:
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     if os.path.getsize(path) == 0:
-        return [pyarrow.array([], kind)] * 3
+        return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3
     try:
         with pyarrow.input_stream(path, compression="gzip" if packed else None) as stream:
             table = reader.read_csv(
                 stream,
-                read_options=reader.ReadOptions(column_names=names),
+                read_options=reader.ReadOptions(column_names=names, block_size=BLOCK),
                 parse_options=reader.ParseOptions(delimiter="\t", quote_char=False),
                 convert_options=reader.ConvertOptions(
                     column_types=dict.fromkeys(names, kind), strings_can_be_null=False
@@ -506,7 +509,7 @@ def _read_triples(path: str | os.PathLike[str]) -> list[Any]:
             )
     except pyarrow.ArrowInvalid as error:
         raise ValueError(f"{os.fspath(path)}: {_wrong_line(path, str(error))}") from error
-    return [column.unify_dictionaries().combine_chunks() for column in table.columns]
+    return list(table.columns)
 
 
 def _wrong_line(path: str | os.PathLike[str], error: str) -> str:
@@ -521,8 +524,13 @@ def _wrong_line(path: str | os.PathLike[str], error: str) -> str:
 def _unified(columns: list[Any]) -> tuple[list[IntArray], list[str]]:
     """Codes of dictionary-encoded columns in one dictionary, and that."""
     pyarrow = need("files", "pyarrow")
-    whole = pyarrow.chunked_array(columns).unify_dictionaries()
-    codes = [np.asarray(chunk.indices, dtype=np.int64) for chunk in whole.chunks]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    whole = pyarrow.chunked_array(chunks).unify_dictionaries()
+    indices = iter(whole.chunks)
+    codes = [
+        np.concatenate([next(indices).indices for _ in column.chunks], dtype=np.int64)
+        for column in columns
+    ]
     return codes, whole.chunks[0].dictionary.to_pylist()
 
 
