@@ -470,7 +470,7 @@ def load_triples(
     if ids is None:
         ids = all(map(_is_id, itertools.chain(kinds[0][1], kinds[1][1])))
     numbered = [
-        (_as_ids if ids else _as_names)(what, codes, words, given, paths)
+        (_as_ids if ids else _as_names)(what, codes, words, given)
         for what, (codes, words), given in zip(("entities", "relations"), kinds, named, strict=True)
     ]
     (ends, entity_names), (links, relation_names) = numbered
@@ -495,8 +495,6 @@ def _read_triples(path: str | os.PathLike[str]) -> list[Any]:
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    if os.path.getsize(path) == 0:
-        return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3
     try:
         with pyarrow.input_stream(path, compression="gzip" if packed else None) as stream:
             table = reader.read_csv(
@@ -508,6 +506,8 @@ def _read_triples(path: str | os.PathLike[str]) -> list[Any]:
                 ),
             )
     except pyarrow.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3
         raise ValueError(f"{os.fspath(path)}: {_wrong_line(path, str(error))}") from error
     return list(table.columns)
 
@@ -535,12 +535,12 @@ def _unified(columns: list[Any]) -> tuple[list[IntArray], list[str]]:
 
 
 def _as_ids(
-    what: str, codes: list[IntArray], words: list[str], given: list[str] | None, paths: Any
+    what: str, codes: list[IntArray], words: list[str], given: list[str] | None
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Columns of numbers, and the names of all numbers."""
     bad = next((word for word in words if not _is_id(word)), None)
     if bad is not None:
-        raise ValueError(f"{paths[0]}: must hold nonnegative integers (ids=True), got {bad!r}")
+        raise ValueError(f"paths must hold nonnegative integers (ids=True), got {bad!r}")
     numbers = np.array(words, dtype=np.int64)
     count = 1 + int(numbers.max(initial=-1))
     if given is not None and len(given) < count:
@@ -553,17 +553,14 @@ def _as_ids(
 
 
 def _as_names(
-    what: str, codes: list[IntArray], words: list[str], given: list[str] | None, paths: Any
+    what: str, codes: list[IntArray], words: list[str], given: list[str] | None
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Columns of numbers of names, and the names: the given ones, or as they first occur."""
     if given is None:
         # Row by row: what stands in the first column of a row before what stands in the last.
-        per_file = len(codes) // len(paths)
-        rows = [
-            np.stack(codes[k : k + per_file], axis=1).ravel()
-            for k in range(0, len(codes), per_file)
-        ]
-        order = np.concatenate(rows)
+        width = 2 if what == "entities" else 1
+        files = range(0, len(codes), width)
+        order = np.concatenate([np.stack(codes[k : k + width], axis=1).ravel() for k in files])
         first = np.zeros(len(words), dtype=np.int64)
         first[order[::-1]] = np.arange(order.size)[::-1]
         ranked = np.argsort(first, kind="stable")
