@@ -409,7 +409,7 @@ DOCUMENT_HEAD = """\
 Every method on the same rows, in the same time, on as many cores; made by `orthobcd-bench` (see
 `orthobcd-bench --help`), from runs that anybody can repeat:
 
-    pip install "orthobcd[bench]"
+    pip install . ./benchmarks
 """
 
 

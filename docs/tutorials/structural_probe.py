@@ -17,10 +17,11 @@ signature = np.repeat([1, -1], 20)
 
 # --8<-- [start:solve]
 problem = ob.HyperbolicStructuralProbeProblem(D, signature)
-result = ob.solve(problem, max_sweeps=200, tol=0.0)
+solver = ob.VRJOBCD(full_gradient=True, side="both", matchings=40, max_epochs=200)
+result = ob.solve(problem, solver=solver, tol=0.0)
 
 before, after = problem.value(np.eye(40)), result.objective
-print(f"mean squared error {before:.4f} before, {after:.4f} after {result.n_sweeps} gradients")
+print(f"mean squared error {before:.4f} before, {after:.4f} after {result.n_epochs} gradients")
 print(f"‖XᵀJX − J‖ / ‖X‖² = {result.feasibility / np.sum(result.x**2):.0e}")
 print(f"‖X‖² / n = {np.sum(result.x**2) / 40:.2f}")
 # --8<-- [end:solve]

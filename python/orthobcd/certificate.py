@@ -17,7 +17,7 @@ from .hyperbolic.problems import (
     on_stiefel,
 )
 from .objectives import GramQuadratic, Quadratic
-from .problems import Problem
+from .problems import Problem, as_problem
 
 __all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
 
@@ -137,11 +137,7 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     >>> certificate.block2_gap, certificate.is_optimal
     (0.0, True)
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(
-            "problem must be a Problem (with smooth, penalty, signature and shape), "
-            f"got {type(problem).__name__}"
-        )
+    as_problem(problem)
     if not isinstance(problem.smooth, (Quadratic, GramQuadratic)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")

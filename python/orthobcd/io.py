@@ -470,7 +470,7 @@ def load_triples(
     if ids is None:
         ids = all(map(_is_id, itertools.chain(kinds[0][1], kinds[1][1])))
     numbered = [
-        (_as_ids if ids else _as_names)(what, codes, words, given, paths)
+        (_as_ids if ids else _as_names)(what, codes, words, given)
         for what, (codes, words), given in zip(("entities", "relations"), kinds, named, strict=True)
     ]
     (ends, entity_names), (links, relation_names) = numbered
@@ -479,6 +479,9 @@ def load_triples(
     )
     return TripleFiles(splits, entity_names, relation_names)
 
+
+BLOCK = 1 << 24
+"""Bytes of a file of triples that are read at a time."""
 
 ENDS, LINKS = slice(0, 3, 2), slice(1, 2)
 """Columns of a triple with entities, and with relations."""
@@ -492,21 +495,21 @@ def _read_triples(path: str | os.PathLike[str]) -> list[Any]:
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    if os.path.getsize(path) == 0:
-        return [pyarrow.array([], kind)] * 3
     try:
         with pyarrow.input_stream(path, compression="gzip" if packed else None) as stream:
             table = reader.read_csv(
                 stream,
-                read_options=reader.ReadOptions(column_names=names),
+                read_options=reader.ReadOptions(column_names=names, block_size=BLOCK),
                 parse_options=reader.ParseOptions(delimiter="\t", quote_char=False),
                 convert_options=reader.ConvertOptions(
                     column_types=dict.fromkeys(names, kind), strings_can_be_null=False
                 ),
             )
     except pyarrow.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3
         raise ValueError(f"{os.fspath(path)}: {_wrong_line(path, str(error))}") from error
-    return [column.unify_dictionaries().combine_chunks() for column in table.columns]
+    return list(table.columns)
 
 
 def _wrong_line(path: str | os.PathLike[str], error: str) -> str:
@@ -521,18 +524,23 @@ def _wrong_line(path: str | os.PathLike[str], error: str) -> str:
 def _unified(columns: list[Any]) -> tuple[list[IntArray], list[str]]:
     """Codes of dictionary-encoded columns in one dictionary, and that."""
     pyarrow = need("files", "pyarrow")
-    whole = pyarrow.chunked_array(columns).unify_dictionaries()
-    codes = [np.asarray(chunk.indices, dtype=np.int64) for chunk in whole.chunks]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    whole = pyarrow.chunked_array(chunks).unify_dictionaries()
+    indices = iter(whole.chunks)
+    codes = [
+        np.concatenate([next(indices).indices for _ in column.chunks], dtype=np.int64)
+        for column in columns
+    ]
     return codes, whole.chunks[0].dictionary.to_pylist()
 
 
 def _as_ids(
-    what: str, codes: list[IntArray], words: list[str], given: list[str] | None, paths: Any
+    what: str, codes: list[IntArray], words: list[str], given: list[str] | None
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Columns of numbers, and the names of all numbers."""
     bad = next((word for word in words if not _is_id(word)), None)
     if bad is not None:
-        raise ValueError(f"{paths[0]}: must hold nonnegative integers (ids=True), got {bad!r}")
+        raise ValueError(f"paths must hold nonnegative integers (ids=True), got {bad!r}")
     numbers = np.array(words, dtype=np.int64)
     count = 1 + int(numbers.max(initial=-1))
     if given is not None and len(given) < count:
@@ -545,17 +553,14 @@ def _as_ids(
 
 
 def _as_names(
-    what: str, codes: list[IntArray], words: list[str], given: list[str] | None, paths: Any
+    what: str, codes: list[IntArray], words: list[str], given: list[str] | None
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Columns of numbers of names, and the names: the given ones, or as they first occur."""
     if given is None:
         # Row by row: what stands in the first column of a row before what stands in the last.
-        per_file = len(codes) // len(paths)
-        rows = [
-            np.stack(codes[k : k + per_file], axis=1).ravel()
-            for k in range(0, len(codes), per_file)
-        ]
-        order = np.concatenate(rows)
+        width = 2 if what == "entities" else 1
+        files = range(0, len(codes), width)
+        order = np.concatenate([np.stack(codes[k : k + width], axis=1).ravel() for k in files])
         first = np.zeros(len(words), dtype=np.int64)
         first[order[::-1]] = np.arange(order.size)[::-1]
         ranked = np.argsort(first, kind="stable")

@@ -62,6 +62,16 @@ class Problem(Protocol):
         """The shape (n, r) of X."""
 
 
+def as_problem(value: Any) -> Problem:
+    """``value`` if it has what a problem has."""
+    if not isinstance(value, Problem):
+        raise TypeError(
+            "problem must be a Problem (with smooth, penalty, signature and shape), "
+            f"got {type(value).__name__}"
+        )
+    return value
+
+
 def check_problem(
     smooth: Any,
     penalty: Any,

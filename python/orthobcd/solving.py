@@ -17,7 +17,7 @@ from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, solve_mixed
 from .penalties import L0, L1, NonNegative
-from .problems import Problem
+from .problems import Problem, as_problem
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
@@ -149,11 +149,7 @@ def solve(
     >>> result.converged, bool(result.feasibility < 1e-12)
     (True, True)
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(
-            "problem must be a Problem (with smooth, penalty, signature and shape), "
-            f"got {type(problem).__name__}"
-        )
+    as_problem(problem)
     if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
         problem = on_stiefel(problem)
         solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits for pipes
 spec = importlib.util.spec_from_file_location("fuzz", ROOT / "benchmarks" / "scripts" / "fuzz.py")
 fuzz = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(fuzz)
+checks = sys.modules["fuzz_checks"]
 
 
 @pytest.mark.slow
@@ -48,8 +49,12 @@ def test_what_does_not_hold_is_noticed():
     result = ob.solve(problem, x0, solver=ob.OBCD())
 
     def kinds(found: ob.Result) -> set[str]:
-        failures = fuzz.check(
-            found, lambda x: fuzz.quadratic_value(-C, None, None, x), problem.penalty, np.eye(2), []
+        failures = checks.check(
+            found,
+            lambda x: checks.quadratic_value(-C, None, None, x),
+            problem.penalty,
+            np.eye(2),
+            [],
         )
         return {kind for kind, _ in failures}
 
@@ -59,9 +64,9 @@ def test_what_does_not_hold_is_noticed():
     rising = {**result.history, "objective": result.history["objective"].copy()}
     rising["objective"][-1] = rising["objective"][-2] + 1e-12
     assert kinds(replace(result, history=rising)) == {"rises"}
-    assert fuzz.not_above(
+    assert checks.not_above(
         replace(result, objective=ob.solve(problem, x0, max_sweeps=0).objective + 1e-6),
-        lambda x: fuzz.quadratic_value(-C, None, None, x),
+        lambda x: checks.quadratic_value(-C, None, None, x),
         problem.penalty,
         x0,
     )

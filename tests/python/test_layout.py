@@ -11,6 +11,28 @@ import pytest
 from .conftest import ROOT
 
 PACKAGES = [ROOT / "python" / "orthobcd", ROOT / "benchmarks" / "orthobcd_bench"]
+ROOMS = (
+    "_core",
+    "_internal",
+    "penalties",
+    "objectives",
+    "problems",
+    "solvers",
+    "result",
+    "hyperbolic",
+    "solving",
+    "certificate",
+    "regularization",
+    "kg",
+    "io",
+    "sklearn",
+    "plot",
+    "demo",
+    "cli",
+    "__main__",
+)
+"""The rooms of the package from the ground up: each uses only those before it."""
+
 FILES = sorted([f for p in PACKAGES for f in p.rglob("*.py")])
 
 
@@ -33,21 +55,27 @@ def imported(tree: ast.Module, package: list[str]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("root", PACKAGES, ids=lambda p: p.name)
-def test_imports_make_no_circle(root):
-    """A folder's ``__init__`` stands above what is in it; what only re-exports is looked through."""
+def graph_of(root: Path) -> dict[str, set[str]]:
+    """The modules of a package and what each imports of it; without the package itself."""
     modules = {}
     for path in root.rglob("*.py"):
         parts = list(path.relative_to(root.parent).with_suffix("").parts)
-        package = parts[:-1]
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        modules[name] = imported(ast.parse(path.read_text(encoding="utf-8")), package)
-    graph = {
-        name: {m for m in uses if m in modules and m != name} for name, uses in modules.items()
-    }
+        modules[name] = imported(ast.parse(path.read_text(encoding="utf-8")), parts[:-1])
     # The package itself is what users import; modules below it may name it for its version.
-    below = {name: uses - {root.name} for name, uses in graph.items() if name != root.name}
-    TopologicalSorter(below).prepare()
+    del modules[root.name]
+    return {name: (uses & set(modules)) - {name} for name, uses in modules.items()}
+
+
+@pytest.mark.parametrize("root", PACKAGES, ids=lambda p: p.name)
+def test_imports_make_no_circle(root):
+    TopologicalSorter(graph_of(root)).prepare()
+
+
+def test_nothing_runs_back_up():
+    for name, uses in graph_of(PACKAGES[0]).items():
+        room = ROOMS.index(name.split(".")[1])
+        assert all(ROOMS.index(used.split(".")[1]) <= room for used in uses), (name, uses)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())

@@ -1,6 +1,6 @@
 """Real packages as rivals, each imported only when called: pymanopt and scikit-learn.
 
-Install them with ``pip install orthobcd[bench]``; `available` says which are there.
+`available` says which are there.
 """
 
 from __future__ import annotations

@@ -1,0 +1,152 @@
+"""What every solve of `fuzz.py` promises, valued in extended precision."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import orthobcd as ob
+
+FEASIBLE = 1e-12
+
+CLOSE = 1e-11
+"""Largest error of a reported objective, relative to the sizes of f and h."""
+
+ROUNDING = 1e-14
+"""Error allowed in an entry of (A − mean) X, relative to (|A| + |mean|) |X|."""
+
+Long = np.longdouble
+
+Failures = list[tuple[str, str]]
+
+
+def quadratic_value(C: Any, linear: Any, D: Any, x: Any) -> tuple[Any, Any]:
+    C, D = C.astype(Long), np.eye(x.shape[1], dtype=Long) if D is None else D.astype(Long)
+    f = np.sum(x * (C @ x @ D)) / 2
+    size = np.sum(abs(x) * (abs(C) @ abs(x) @ abs(D))) / 2
+    if linear is not None:
+        f += np.sum(linear.astype(Long) * x)
+        size += np.sum(abs(linear.astype(Long) * x))
+    return f, CLOSE * size
+
+
+def gram_value(A: Any, scale: float, mean: Any, x: Any) -> tuple[Any, Any]:
+    A = A.astype(Long)
+    error = ROUNDING * (abs(A) @ abs(x))
+    if mean is not None:
+        A = A - A.mean(axis=0)
+        error = error + ROUNDING * (abs(mean.astype(Long)) @ abs(x))
+    w = A @ x
+    f = Long(scale) / 2 * np.sum(w * w)
+    # A rounded AᵀA is off by eps·|A|ᵀ|A|; a rounded product by the error of its entries.
+    size = np.sum((abs(A) @ abs(x)) ** 2)
+    return f, abs(Long(scale)) * (CLOSE * size + np.sum(2 * abs(w) * error + error**2))
+
+
+def logistic_value(A: Any, B: Any, labels: Any, x: Any) -> tuple[Any, Any]:
+    margins = labels * np.einsum("ki,ij,kj->k", A.astype(Long), x, B.astype(Long))
+    sizes = np.einsum("ki,ij,kj->k", abs(A).astype(Long), abs(x), abs(B).astype(Long))
+    return np.mean(np.logaddexp(Long(0), -margins)), CLOSE * (1 + np.mean(sizes))
+
+
+def penalty_of(penalty: Any, x: Any) -> Any:
+    if isinstance(penalty, ob.L0):
+        return Long(penalty.lam) * np.count_nonzero(x)
+    if isinstance(penalty, ob.L1):
+        return np.sum(np.asarray(penalty.lam, Long) * abs(x))
+    return Long(0)
+
+
+def infeasibility(x: Any, signs: Any, target: Any) -> Any:
+    """‖XᵀJX − target‖_F, relative to ‖X‖² where signs are mixed."""
+    long = np.asarray(x, Long)
+    gap = np.sqrt(np.sum((long.T @ (signs[:, None] * long) - target) ** 2))
+    return gap if (signs > 0).all() else gap / max(Long(1), np.sum(long * long))
+
+
+# Checks -----------------------------------------------------------------------------------------
+
+
+def check(
+    result: ob.Result,
+    smooth: Callable[..., Any],
+    penalty: Any,
+    target: Any,
+    seen: list[float],
+    signs: Any = None,
+) -> Failures:
+    failures: Failures = []
+
+    def fail(kind: str, text: str) -> None:
+        failures.append((kind, f"{text} ({result.status.name})"))
+
+    x = result.x
+    if not np.isfinite(x).all():
+        fail("nonfinite", "the point")
+        return failures
+    for name in ("objective", "smooth_value", "penalty_value", "feasibility", "seconds"):
+        if not np.isfinite(getattr(result, name)):
+            fail("nonfinite", f"{name} = {getattr(result, name)}")
+    signs = np.ones(len(x)) if signs is None else signs
+    gap = infeasibility(x, signs, target)
+    if not gap <= FEASIBLE:
+        fail("infeasible", f"off by {float(gap):.2e}, reported {result.feasibility:.2e}")
+    if isinstance(penalty, ob.NonNegative) and not x.min() >= 0.0:
+        fail("infeasible", f"an entry {x.min()}")
+    values = result.history["objective"]
+    if not np.isfinite(values).all():
+        fail("nonfinite", f"history {values[~np.isfinite(values)][:3]}")
+    elif not (np.diff(values) <= 0.0).all():
+        fail("rises", f"history by {np.diff(values).max():.3g} at {abs(values[0]):.3g}")
+    elif not result.objective <= values[0] or values[-1] != result.objective:
+        fail("rises", f"from {values[0]} to {values[-1]}, reported {result.objective}")
+    if any(not later <= earlier for earlier, later in itertools.pairwise(seen)):
+        fail("rises", f"a callback saw {seen}")
+    f, error = smooth(x.astype(Long))
+    h = penalty_of(penalty, x.astype(Long))
+    allowed = error + CLOSE * abs(h) + Long(np.finfo(float).tiny)
+    if np.isfinite(result.objective) and not abs(result.objective - (f + h)) <= allowed:
+        fail("value", f"reported {result.objective!r}, is {f + h}, allowed {float(allowed):.2e}")
+    return failures
+
+
+def not_above(result: ob.Result, smooth: Any, penalty: Any, x0: np.ndarray) -> Failures:
+    """F at the end is not above F at a feasible start."""
+    if isinstance(penalty, ob.NonNegative) and x0.min() < 0.0:
+        return []
+    f, error = smooth(x0.astype(Long))
+    h = penalty_of(penalty, x0.astype(Long))
+    # A start that is feasible to 1e-8 may be moved as far.
+    allowed = 1e4 * (error + CLOSE * abs(h)) + Long(np.finfo(float).tiny)
+    if isinstance(penalty, ob.L0) and np.count_nonzero(x0) < x0.size:
+        allowed += Long(penalty.lam) * (x0.size - np.count_nonzero(x0))
+    if np.isfinite(result.objective) and not result.objective <= f + h + allowed:
+        return [("rises", f"from F(x0) = {f + h} to {result.objective}")]
+    return []
+
+
+def same_bits(
+    problem: Any, x0: Any, solver: Any, options: dict[str, Any], result: ob.Result
+) -> Failures:
+    if options.get("max_time") is not None or "callback" in options:
+        return []
+    other = ob.solve(problem, x0, solver=solver, **{**options, "n_threads": 4})
+    if np.array_equal(other.x, result.x) and other.objective == result.objective:
+        return []
+    threads = options["n_threads"]
+    return [("bits", f"{result.objective!r} on {threads} threads, {other.objective!r} on 4")]
+
+
+def check_certificate(problem: Any, result: ob.Result) -> Failures:
+    certificate = ob.certify(problem, result.x, n_threads=1)
+    failures: Failures = []
+    for name in ("objective", "block2_gap", "block2_measure", "criticality", "feasibility"):
+        if not np.isfinite(getattr(certificate, name)):
+            failures.append(("nonfinite", f"certificate's {name} {getattr(certificate, name)}"))
+    size = abs(certificate.smooth_value) + abs(certificate.penalty_value)
+    if certificate.optimum is not None and certificate.optimality_gap < -1e-9 * size:
+        failures.append(("optimal", f"{result.objective} is below {certificate.optimum}"))
+    return failures
