@@ -18,6 +18,7 @@ use crate::objective::{BlockModel, Moved};
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2, TIE};
 use crate::penalty::{Kernel, Penalty};
 
+pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
 pub use matching::{Majoriser, Matchings};
 use proposal::{Proposal, distance};
@@ -31,15 +32,6 @@ pub enum Curvature {
     Exact,
     /// The scalar bound `ς/2 ‖E‖²`, ς = ‖Z D Zᵀ‖·‖C_BB‖ (eq. 9).
     Scalar,
-}
-
-/// Which pairs of a block are visited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pairs {
-    /// All pairs.
-    All,
-    /// Only pairs of one row of the lead and one of the rest.
-    Cross,
 }
 
 /// A block of rows with everything needed to sweep its pairs.

@@ -1,6 +1,15 @@
 //! Round-robin tournaments: every two players meet once, and in a round no player meets two others, so
 //! that the pairs of a round can move side by side.
 
+/// Which pairs of a block are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairs {
+    /// All pairs.
+    All,
+    /// Only pairs of one row of the lead and one of the rest.
+    Cross,
+}
+
 /// Rounds in which `players` all meet: one less than the next even number.
 pub fn rounds(players: usize) -> usize {
     (players + players % 2).saturating_sub(1)

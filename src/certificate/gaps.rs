@@ -13,7 +13,7 @@ use crate::pair::{RECESSION_TOLERANCE, Scratch};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::solver::{ColumnMethod, PairSweep, SKIP, column_method, curvature_size, trace_matrix};
+use crate::solver::{ColumnMethod, PairSweep, SKIP, column_method, trace_matrix};
 use crate::threads::Threads;
 
 /// The most one pair can lower the objective.
@@ -96,7 +96,7 @@ pub fn column_gap<P: Penalty>(
         ColumnMethod::Pairs(penalty) => penalty,
         ColumnMethod::Trace(weights) => {
             let b = trace_matrix(form, x, threads);
-            let size = curvature_size(form);
+            let size = form.diagonal_size();
             let noise: Vec<f64> = x.columns().into_iter().map(|c| size * c.dot(&c)).collect();
             return Some(trace_gap(b.view(), &signs, &weights, &noise));
         }

@@ -144,6 +144,11 @@ pub trait QuadraticForm: Objective {
     /// Diagonal of C.
     fn diagonal(&self) -> Vec<f64>;
 
+    /// The largest diagonal entry of C in magnitude: what rounding of a product with C is relative to.
+    fn diagonal_size(&self) -> f64 {
+        self.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
+    }
+
     /// Where the spectrum of C is kept once it has been computed.
     fn cache(&self) -> &Spectrum;
 

@@ -47,7 +47,7 @@ impl Penalty for L0 {
         (delta, delta.abs())
     }
 
-    fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
+    fn check(&self, _n: usize, _r: usize) -> crate::error::Result<()> {
         super::check_weight(self.lambda)
     }
 

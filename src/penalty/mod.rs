@@ -34,11 +34,11 @@ pub use piecewise_quadratic::PiecewiseQuadratic;
 pub use sum::Sum;
 
 /// Checks one weight of a penalty.
-fn check_weight(weight: f64) -> crate::Result<()> {
+fn check_weight(weight: f64) -> crate::error::Result<()> {
     if (0.0..=crate::error::LARGEST).contains(&weight) {
         return Ok(());
     }
-    Err(crate::Error::invalid(
+    Err(crate::error::Error::invalid(
         "lam",
         format!(
             "must be nonnegative and at most {:e}, got {weight}",
@@ -131,7 +131,7 @@ pub trait Penalty: Clone + Send + Sync {
     ///
     /// # Errors
     /// If entrywise data has another shape.
-    fn check(&self, _n: usize, _r: usize) -> crate::Result<()> {
+    fn check(&self, _n: usize, _r: usize) -> crate::error::Result<()> {
         Ok(())
     }
 

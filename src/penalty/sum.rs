@@ -64,7 +64,7 @@ impl<A: Penalty, B: Penalty> Penalty for Sum<A, B> {
             .hypot(self.second.infeasibility(x))
     }
 
-    fn check(&self, n: usize, r: usize) -> crate::Result<()> {
+    fn check(&self, n: usize, r: usize) -> crate::error::Result<()> {
         self.first.check(n, r)?;
         self.second.check(n, r)
     }

@@ -2,7 +2,6 @@
 
 use ndarray::Array2;
 
-use super::columns::curvature_size;
 use super::ledger::Ledger;
 use super::mover::{Mover, Step};
 use super::point::Point;
@@ -68,7 +67,7 @@ impl PairSweep {
         Self {
             block,
             linear,
-            scale: curvature_size(form),
+            scale: form.diagonal_size(),
             pairs: (0..r)
                 .flat_map(|i| (i + 1..r).map(move |j| (i, j)))
                 .collect(),

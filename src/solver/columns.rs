@@ -147,7 +147,7 @@ impl<P: Penalty> Mover<P> for Trace {
                 self.signs.clone(),
                 self.weights.clone(),
                 self.rapidity_bound,
-                curvature_size(point.form),
+                point.form.diagonal_size(),
             )
         });
         let round = jacobi.step(point.threads);
@@ -190,9 +190,4 @@ pub(crate) fn trace_matrix(
 ) -> Array2<f64> {
     let b = x.t().dot(&form.apply(x.view(), threads));
     (&b + &b.t()) * 0.5
-}
-
-/// The largest diagonal entry of C in magnitude.
-pub(crate) fn curvature_size(form: &dyn QuadraticForm) -> f64 {
-    form.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
 }

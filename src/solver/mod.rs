@@ -41,7 +41,7 @@ use monitor::Watch;
 
 pub(crate) use column_jacobi::SKIP;
 pub(crate) use column_pairs::PairSweep;
-pub(crate) use columns::{ColumnMethod, column_method, curvature_size, trace_matrix};
+pub(crate) use columns::{ColumnMethod, column_method, trace_matrix};
 pub use ledger::Ledger;
 pub use monitor::{Control, Monitor, Unwatched};
 pub use mover::{Mover, Step};

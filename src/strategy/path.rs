@@ -496,7 +496,7 @@ impl<P: Penalty> Walk<'_, P> {
                     proximal: 0.0,
                     ..self.options.clone()
                 };
-                let unwatched = &mut crate::Unwatched;
+                let unwatched = &mut crate::solver::Unwatched;
                 minimize(self.problem, self.x, &options, self.threads, unwatched)?
             }
         };

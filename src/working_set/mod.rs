@@ -16,9 +16,8 @@ use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::block::Pairs;
 use crate::error::{Error, Result};
-use crate::tournament;
+use crate::tournament::{self, Pairs};
 
 /// A rule for choosing rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
