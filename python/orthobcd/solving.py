@@ -182,9 +182,7 @@ def solve(
         start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
     with live(bool(verbose), run.max_time) as line:
         returned, error = core(problem, start, project_x0, how, run, watcher_of(callback, line))
-        if line is not None:
-            line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
-        return as_result(returned, error, run.seed)
+        return _ended(returned, error, run.seed, line)
 
 
 def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
@@ -296,10 +294,16 @@ def minimize_at_count(
         answer = _core.solve_at_count(problem, start, count, run, watcher_of(callback, line))
         if answer is None:
             return None
-        returned, error = answer
-        if line is not None:
-            line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
-        return as_result(returned, error, 0)
+        return _ended(*answer, run.seed, line)
+
+
+def _ended(
+    returned: dict[str, Any], error: BaseException | None, seed: int, line: Line | None
+) -> Result:
+    """The result, shown on the live line."""
+    if line is not None:
+        line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
+    return as_result(returned, error, seed)
 
 
 def _check_callback(callback: Any) -> None:

@@ -263,7 +263,7 @@ def test_probe_takes_only_what_it_can():
     problem = build(D, j)
     with pytest.raises(ValueError, match=r"\bX\b"):
         problem.value(np.eye(7))
-    with pytest.raises(ValueError, match=r"\bcurvature\b"):
+    with pytest.raises(ValueError, match=r"\bstep_rule\b"):
         ob.solve(problem, solver=ob.VRJOBCD(full_gradient=True, step_rule="bound"))
     with pytest.raises(ValueError, match=r"\bstep_rule\b"):
         ob.VRJOBCD(step_rule="adaptive")
