@@ -58,9 +58,60 @@ impl<P: Penalty> Sweep<'_, '_, P> {
     /// if it moves.
     #[inline(always)]
     pub(super) fn visit_boost<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
+        let (model, light) = self.boost_models(simd, i, j);
+        let searched = match self.options.curvature {
+            Curvature::Exact => light,
+            Curvature::Scalar => light.scalar(model.s.spectral_norm() * model.m.spectral_norm()),
+        };
+        let block = &mut *self.block;
+        let (r, stride) = (block.r, block.stride);
+        let pair = (block.rows[i], block.rows[j]);
+        let x = &block.x[i * stride..(i + 1) * stride];
+        let y = &block.x[j * stride..(j + 1) * stride];
+        let best = P::Kernel::hyperbola(
+            self.penalty,
+            &HyperbolaPair::new(
+                pair,
+                &x[..r],
+                &y[..r],
+                &searched,
+                block.mixed.rapidity_bound,
+            ),
+            self.scratch,
+        );
+        if let Some((signs, upwards)) = best.unbounded {
+            block.mixed.recession = Some(Recession {
+                pair,
+                columns: false,
+                signs,
+                upwards,
+            });
+            return None;
+        }
+        if !(best.value < 0.0) {
+            return None;
+        }
+        let boost = best.boost;
+        let (new_x, new_y) = block.step.split_at_mut(stride);
+        boost.apply(x, y, new_x, new_y);
+        let e = boost.minus_identity();
+        let proposal = Proposal {
+            rows: pair,
+            old: [&x[..r], &y[..r]],
+            new: [new_x, new_y],
+            e,
+            smooth: smooth_change(&model, &light, boost, e),
+        };
+        let change = proposal.settle(self.penalty, self.scratch, self.options.alpha)?;
+        self.commit_pair(simd, i, j);
+        Some(change)
+    }
+
+    /// The smooth part of the pair (i, j), in V − I and in light-cone coordinates.
+    #[inline(always)]
+    fn boost_models<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> (PairModel, LightModel) {
         let block = &mut *self.block;
         let (b, r, stride) = (block.rows.len(), block.r, block.stride);
-        let pair = (block.rows[i], block.rows[j]);
         block.mixed.light.resize(4 * stride, 0.0);
         let (plus, rest) = block.mixed.light.split_at_mut(stride);
         let (minus, metric_rows) = rest.split_at_mut(stride);
@@ -118,47 +169,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             s_size: [0.0; 2],
             alpha: self.options.alpha,
         };
-        let searched = match self.options.curvature {
-            Curvature::Exact => light,
-            Curvature::Scalar => light.scalar(model.s.spectral_norm() * model.m.spectral_norm()),
-        };
-        let best = P::Kernel::hyperbola(
-            self.penalty,
-            &HyperbolaPair::new(
-                pair,
-                &x[..r],
-                &y[..r],
-                &searched,
-                block.mixed.rapidity_bound,
-            ),
-            self.scratch,
-        );
-        if let Some((signs, upwards)) = best.unbounded {
-            block.mixed.recession = Some(Recession {
-                pair,
-                columns: false,
-                signs,
-                upwards,
-            });
-            return None;
-        }
-        if !(best.value < 0.0) {
-            return None;
-        }
-        let boost = best.boost;
-        let (new_x, new_y) = block.step.split_at_mut(stride);
-        boost.apply(x, y, new_x, new_y);
-        let e = boost.minus_identity();
-        let proposal = Proposal {
-            rows: pair,
-            old: [&x[..r], &y[..r]],
-            new: [new_x, new_y],
-            e,
-            smooth: smooth_change(&model, &light, boost, e),
-        };
-        let change = proposal.settle(self.penalty, self.scratch, self.options.alpha)?;
-        self.commit_pair(simd, i, j);
-        Some(change)
+        (model, light)
     }
 }
 

@@ -49,128 +49,27 @@ impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
     }
 }
 
+/// A move of two columns, which `step` holds: V, V − I, and the change of the smooth part.
+type Found = ([[f64; 2]; 2], [[f64; 2]; 2], (f64, f64));
+
 impl<P: Penalty> ColumnSweep<'_, P> {
     #[inline(always)]
     fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
+        let pair = (self.block.rows[i], self.block.rows[j]);
+        let (matrix, e, smooth) = if self.block.mixed.opposite(pair.0, pair.1) {
+            self.boost(simd, i, j)?
+        } else {
+            self.turn(simd, i, j)?
+        };
         let block = &mut *self.block;
         let (r, stride) = (block.r, block.stride);
-        let pair = (block.rows[i], block.rows[j]);
-        let x = &block.x[i * stride..(i + 1) * stride];
-        let y = &block.x[j * stride..(j + 1) * stride];
-        let gz = |a: &[f64], b: &[f64]| {
-            if self.linear.is_empty() {
-                return [[0.0; 2]; 2];
-            }
-            let li = &self.linear[i * stride..(i + 1) * stride];
-            let lj = &self.linear[j * stride..(j + 1) * stride];
-            [
-                [dot(simd, li, a), dot(simd, li, b)],
-                [dot(simd, lj, a), dot(simd, lj, b)],
-            ]
-        };
-        let linear = gz(x, y);
         let (new_x, new_y) = block.step.split_at_mut(stride);
-        // New columns into `step`, V, and the change of the smooth part.
-        let (matrix, e, smooth);
-        if block.mixed.opposite(pair.0, pair.1) {
-            let cx = &block.gradient[i * stride..(i + 1) * stride];
-            let cy = &block.gradient[j * stride..(j + 1) * stride];
-            block.mixed.light.resize(4 * stride, 0.0);
-            let (plus, rest) = block.mixed.light.split_at_mut(stride);
-            let (minus, rest) = rest.split_at_mut(stride);
-            let (c_plus, c_minus) = rest.split_at_mut(stride);
-            for k in 0..stride {
-                (plus[k], minus[k]) = (x[k] + y[k], x[k] - y[k]);
-                (c_plus[k], c_minus[k]) = (cx[k] + cy[k], cx[k] - cy[k]);
-            }
-            let s = Sym2 {
-                d0: dot(simd, x, cx),
-                d1: dot(simd, y, cy),
-                o: dot(simd, x, cy),
-            };
-            let model = PairModel {
-                gz: [
-                    [s.d0 + linear[0][0], s.o + linear[0][1]],
-                    [s.o + linear[1][0], s.d1 + linear[1][1]],
-                ],
-                m: Sym2::scalar(1.0),
-                s,
-                alpha: self.alpha,
-            };
-            let t = [
-                [dot(simd, x, c_plus), dot(simd, x, c_minus)],
-                [dot(simd, y, c_plus), dot(simd, y, c_minus)],
-            ];
-            let along = gz(plus, minus);
-            // Rounding of CX: ε‖C‖ times the length of the columns.
-            let length = self.scale * (dot(simd, x, x).sqrt() + dot(simd, y, y).sqrt());
-            let light = LightModel {
-                gz: [
-                    [t[0][0] + along[0][0], t[0][1] + along[0][1]],
-                    [t[1][0] + along[1][0], t[1][1] + along[1][1]],
-                ],
-                m: model.m,
-                t,
-                s: [dot(simd, plus, c_plus), dot(simd, minus, c_minus)],
-                s_size: [
-                    length * dot(simd, plus, plus).sqrt(),
-                    length * dot(simd, minus, minus).sqrt(),
-                ],
-                alpha: self.alpha,
-            };
-            let best = P::Kernel::hyperbola(
-                self.penalty,
-                &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, block.mixed.rapidity_bound),
-                self.scratch,
-            );
-            if let Some((signs, upwards)) = best.unbounded {
-                block.mixed.recession = Some(Recession {
-                    pair,
-                    columns: true,
-                    signs,
-                    upwards,
-                });
-                return None;
-            }
-            if !(best.value < 0.0) {
-                return None;
-            }
-            e = best.boost.minus_identity();
-            matrix = best.boost.matrix();
-            smooth = smooth_change(&model, &light, best.boost, e);
-            best.boost.apply(x, y, new_x, new_y);
-        } else {
-            // Rotations leave ½⟨X, CX⟩ alone.
-            let model = PairModel {
-                gz: linear,
-                alpha: self.alpha,
-                ..PairModel::default()
-            };
-            let (rotation, reflection) = model.branches();
-            let best = P::Kernel::circle(
-                self.penalty,
-                simd,
-                &CirclePair {
-                    rows: pair,
-                    x,
-                    y,
-                    rotation,
-                    reflection,
-                },
-                self.scratch,
-            );
-            if !(best.value < 0.0) {
-                return None;
-            }
-            matrix = best.turn.matrix();
-            e = best.turn.minus_identity();
-            smooth = model.change(e);
-            combine(simd, new_x, matrix[0][0], x, matrix[0][1], y);
-            combine(simd, new_y, matrix[1][0], x, matrix[1][1], y);
-        }
         let proposal = Proposal {
             rows: pair,
-            old: [&x[..r], &y[..r]],
+            old: [
+                &block.x[i * stride..i * stride + r],
+                &block.x[j * stride..j * stride + r],
+            ],
             new: [&mut *new_x, &mut *new_y],
             e,
             smooth,
@@ -188,5 +87,163 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             }
         }
         Some(change)
+    }
+
+    /// The linear term's columns times those of two vectors.
+    #[inline(always)]
+    fn linear_products<S: Simd>(
+        &self,
+        simd: S,
+        (i, j): (usize, usize),
+        a: &[f64],
+        b: &[f64],
+    ) -> [[f64; 2]; 2] {
+        if self.linear.is_empty() {
+            return [[0.0; 2]; 2];
+        }
+        let stride = self.block.stride;
+        let li = &self.linear[i * stride..(i + 1) * stride];
+        let lj = &self.linear[j * stride..(j + 1) * stride];
+        [
+            [dot(simd, li, a), dot(simd, li, b)],
+            [dot(simd, lj, a), dot(simd, lj, b)],
+        ]
+    }
+
+    /// The best move of two columns of opposite sign.
+    #[inline(always)]
+    fn boost<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<Found> {
+        let (r, stride) = (self.block.r, self.block.stride);
+        let pair = (self.block.rows[i], self.block.rows[j]);
+        let mut sums = std::mem::take(&mut self.block.mixed.light);
+        sums.resize(4 * stride, 0.0);
+        let (model, light) = self.models(simd, (i, j), &mut sums);
+        self.block.mixed.light = sums;
+        let block = &mut *self.block;
+        let x = &block.x[i * stride..(i + 1) * stride];
+        let y = &block.x[j * stride..(j + 1) * stride];
+        let bound = block.mixed.rapidity_bound;
+        let best = P::Kernel::hyperbola(
+            self.penalty,
+            &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, bound),
+            self.scratch,
+        );
+        if let Some((signs, upwards)) = best.unbounded {
+            block.mixed.recession = Some(Recession {
+                pair,
+                columns: true,
+                signs,
+                upwards,
+            });
+            return None;
+        }
+        if !(best.value < 0.0) {
+            return None;
+        }
+        let (new_x, new_y) = block.step.split_at_mut(stride);
+        best.boost.apply(x, y, new_x, new_y);
+        let e = best.boost.minus_identity();
+        let smooth = smooth_change(&model, &light, best.boost, e);
+        Some((best.boost.matrix(), e, smooth))
+    }
+
+    /// The smooth part of a pair of opposite sign, in V − I and in light-cone coordinates; `sums` is work space
+    /// for x ± y and Cx ± Cy.
+    #[inline(always)]
+    fn models<S: Simd>(
+        &self,
+        simd: S,
+        (i, j): (usize, usize),
+        sums: &mut [f64],
+    ) -> (PairModel, LightModel) {
+        let (block, stride) = (&*self.block, self.block.stride);
+        let (x, y) = (
+            &block.x[i * stride..(i + 1) * stride],
+            &block.x[j * stride..(j + 1) * stride],
+        );
+        let (cx, cy) = (
+            &block.gradient[i * stride..(i + 1) * stride],
+            &block.gradient[j * stride..(j + 1) * stride],
+        );
+        let (plus, rest) = sums.split_at_mut(stride);
+        let (minus, rest) = rest.split_at_mut(stride);
+        let (c_plus, c_minus) = rest.split_at_mut(stride);
+        for k in 0..stride {
+            (plus[k], minus[k]) = (x[k] + y[k], x[k] - y[k]);
+            (c_plus[k], c_minus[k]) = (cx[k] + cy[k], cx[k] - cy[k]);
+        }
+        let linear = self.linear_products(simd, (i, j), x, y);
+        let s = Sym2 {
+            d0: dot(simd, x, cx),
+            d1: dot(simd, y, cy),
+            o: dot(simd, x, cy),
+        };
+        let model = PairModel {
+            gz: [
+                [s.d0 + linear[0][0], s.o + linear[0][1]],
+                [s.o + linear[1][0], s.d1 + linear[1][1]],
+            ],
+            m: Sym2::scalar(1.0),
+            s,
+            alpha: self.alpha,
+        };
+        let t = [
+            [dot(simd, x, c_plus), dot(simd, x, c_minus)],
+            [dot(simd, y, c_plus), dot(simd, y, c_minus)],
+        ];
+        let along = self.linear_products(simd, (i, j), plus, minus);
+        // Rounding of CX: ε‖C‖ times the length of the columns.
+        let length = self.scale * (dot(simd, x, x).sqrt() + dot(simd, y, y).sqrt());
+        let light = LightModel {
+            gz: [
+                [t[0][0] + along[0][0], t[0][1] + along[0][1]],
+                [t[1][0] + along[1][0], t[1][1] + along[1][1]],
+            ],
+            m: model.m,
+            t,
+            s: [dot(simd, plus, c_plus), dot(simd, minus, c_minus)],
+            s_size: [
+                length * dot(simd, plus, plus).sqrt(),
+                length * dot(simd, minus, minus).sqrt(),
+            ],
+            alpha: self.alpha,
+        };
+        (model, light)
+    }
+
+    /// The best move of two columns of equal sign: rotations leave ½⟨X, CX⟩ alone.
+    #[inline(always)]
+    fn turn<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<Found> {
+        let stride = self.block.stride;
+        let rows = (self.block.rows[i], self.block.rows[j]);
+        let (x, y) = (
+            &self.block.x[i * stride..(i + 1) * stride],
+            &self.block.x[j * stride..(j + 1) * stride],
+        );
+        let model = PairModel {
+            gz: self.linear_products(simd, (i, j), x, y),
+            alpha: self.alpha,
+            ..PairModel::default()
+        };
+        let (rotation, reflection) = model.branches();
+        let pair = CirclePair {
+            rows,
+            x,
+            y,
+            rotation,
+            reflection,
+        };
+        let best = P::Kernel::circle(self.penalty, simd, &pair, self.scratch);
+        if !(best.value < 0.0) {
+            return None;
+        }
+        let v = best.turn.matrix();
+        let e = best.turn.minus_identity();
+        let (new_x, new_y) = self.block.step.split_at_mut(stride);
+        let x = &self.block.x[i * stride..(i + 1) * stride];
+        let y = &self.block.x[j * stride..(j + 1) * stride];
+        combine(simd, new_x, v[0][0], x, v[0][1], y);
+        combine(simd, new_y, v[1][0], x, v[1][1], y);
+        Some((v, e, model.change(e)))
     }
 }
