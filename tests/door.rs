@@ -269,7 +269,7 @@ fn a_wanted_count_checks_what_it_is_given() {
     let good = start::identity(4, 2);
     let solve = |signature: &Signature, x0: &Array2<f64>, count, options: &Options| {
         let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
-        let problem = Problem::new(&smooth, &penalty, signature, 2).unwrap();
+        let problem = Problem::new(&smooth, &penalty, signature, 2)?;
         minimize_at_count(&problem, x0.view(), count, options, &mut Unwatched)
     };
     let flat = Signature::stiefel(4);

@@ -281,5 +281,5 @@ fn bad_input_is_named() {
     assert!(run(default().with_batch(7)).contains("batch_size"));
     assert!(run(default().with_small_batch(0)).contains("small_batch_size"));
     assert!(run(default().with_probability(0.0)).contains("probability"));
-    assert!(run(default().with_proximal(-1.0)).contains("theta"));
+    assert!(run(default().with_proximal(-1.0)).contains("proximal"));
 }

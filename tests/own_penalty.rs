@@ -5,7 +5,7 @@ use orthobcd::penalty::{Exact, Penalty};
 use orthobcd::{Auto, Options, Problem, Quadratic, Signature, Threads, Unwatched};
 use orthobcd::{certify, minimize_auto};
 
-/// Huber's function of width 1/4 on the even rows, a jump of 1/2 above 1/3 on the odd ones.
+/// Huber's function of width 1/4 on the even rows, a price of 2 beyond ±1/3 on the odd ones.
 #[derive(Clone, Copy)]
 struct Own;
 
@@ -17,12 +17,13 @@ impl Penalty for Own {
             0 if value < -0.25 => [-0.125, -1.0, 0.0],
             0 if value < 0.25 => [0.0, 0.0, 4.0],
             0 => [-0.125, 1.0, 0.0],
-            _ => [if value < 1.0 / 3.0 { 0.0 } else { 0.5 }, 0.0, 0.0],
+            _ if (-1.0 / 3.0..1.0 / 3.0).contains(&value) => [0.0; 3],
+            _ => [2.0, 0.0, 0.0],
         }
     }
 
     fn levels(&self) -> &[f64] {
-        &[-0.25, 0.25, 1.0 / 3.0]
+        &[-1.0 / 3.0, -0.25, 0.25, 1.0 / 3.0]
     }
 }
 
@@ -40,5 +41,5 @@ fn a_penalty_of_ones_own_is_solved_searched_and_certified() {
     assert!(certificate.feasibility < 1e-12, "{certificate:?}");
     assert!(certificate.block2_gap < 1e-9, "{certificate:?}");
     // Entries rest on the edge of the jump, exactly.
-    assert!(x.iter().any(|&v| v == 1.0 / 3.0), "{x}");
+    assert!(x.iter().any(|v| v.abs() == 1.0 / 3.0), "{x}");
 }
