@@ -76,7 +76,7 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 /// let smooth = Quadratic::from_data(a.view())?;
 /// let penalty = L1::new(0.5);
 /// let signature = Signature::stiefel(3);
-/// let problem = Problem { smooth: &smooth, penalty: &penalty, signature: &signature, components: 2 };
+/// let problem = Problem::new(&smooth, &penalty, &signature, 2)?;
 /// let solution = minimize(
 ///     &problem, Array2::eye(3).slice_move(ndarray::s![.., ..2]),
 ///     &Options::default(), &Threads::serial(), &mut Unwatched,
