@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ORTHOBCD_DATA", ROOT.parent / "shared" / "data"))
 
-# In the background of a script this process ignores Ctrl-C, and so would its children, which test that.
+# In the background of a script this process ignores Ctrl-C, and its children would, which test it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
