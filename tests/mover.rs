@@ -21,7 +21,7 @@ impl<P: Penalty> Mover<P> for Turns {
             point.try_move(x, ledger);
             ledger.visit(1, (n * n) as f64);
         }
-        let ended = self.0 % (n * n) == 0;
+        let ended = self.0.is_multiple_of(n * n);
         if ended { Step::Pass } else { Step::Done }
     }
 }

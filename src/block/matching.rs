@@ -105,7 +105,7 @@ impl Matchings {
     }
 
     /// Solves the pairs of a matching; [`Matchings::moved`] has the new rows. The change is that of the model
-    /// and h. Where [`Matchings::recession`] says that the model is unbounded, it ends early.
+    /// and h. Where the model turns out to be unbounded, it ends early.
     pub fn solve<P: Penalty>(
         &mut self,
         x: ArrayView2<'_, f64>,

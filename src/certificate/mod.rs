@@ -58,7 +58,7 @@ pub struct Certificate {
     /// dist(0, ∂_M F(X)).
     pub criticality: f64,
     /// ‖G − JXGᵀXK‖_F, the first-order condition of the smooth part f alone, see
-    /// [`stationarity`](stationarity); none for mixed signs with r < n.
+    /// [`stationarity`]; none for mixed signs with r < n.
     pub stationarity: Option<f64>,
     /// All pairs: n(n−1)/2, and those of columns that were looked at.
     pub pairs: u64,

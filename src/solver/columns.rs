@@ -60,8 +60,8 @@ pub(crate) fn column_method<P: Penalty>(
 
 /// The mover of columns.
 pub(super) enum Columns<P: Penalty> {
-    Trace(Trace),
-    Pairs(ColumnPairs<P>),
+    Trace(Box<Trace>),
+    Pairs(Box<ColumnPairs<P>>),
 }
 
 impl<P: Penalty> Columns<P> {
@@ -85,10 +85,12 @@ impl<P: Penalty> Columns<P> {
             {
                 None
             }
-            ColumnMethod::Trace(weights) => Some(Self::Trace(Trace::new(weights, signs, bound))),
-            ColumnMethod::Pairs(penalty) => {
-                Some(Self::Pairs(ColumnPairs::new(penalty, signs, bound)))
+            ColumnMethod::Trace(weights) => {
+                Some(Self::Trace(Box::new(Trace::new(weights, signs, bound))))
             }
+            ColumnMethod::Pairs(penalty) => Some(Self::Pairs(Box::new(ColumnPairs::new(
+                penalty, signs, bound,
+            )))),
         })
     }
 
@@ -107,8 +109,8 @@ impl<P: Penalty> Columns<P> {
 
     pub(super) fn mover(&mut self) -> &mut dyn Mover<P> {
         match self {
-            Self::Trace(trace) => trace,
-            Self::Pairs(pairs) => pairs,
+            Self::Trace(trace) => &mut **trace,
+            Self::Pairs(pairs) => &mut **pairs,
         }
     }
 }

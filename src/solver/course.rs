@@ -51,7 +51,7 @@ pub(super) struct Course<'m, P: Penalty> {
 
 /// The mover that was asked for.
 enum Own<'m, P: Penalty> {
-    Rows(Rows),
+    Rows(Box<Rows>),
     Jacobi(Jacobi),
     Given(&'m mut dyn Mover<P>),
 }
@@ -59,7 +59,7 @@ enum Own<'m, P: Penalty> {
 impl<P: Penalty> Own<'_, P> {
     fn mover(&mut self) -> &mut dyn Mover<P> {
         match self {
-            Self::Rows(rows) => rows,
+            Self::Rows(rows) => &mut **rows,
             Self::Jacobi(jacobi) => jacobi,
             Self::Given(mover) => &mut **mover,
         }
@@ -105,7 +105,7 @@ impl<'m, P: Penalty> Course<'m, P> {
             } else {
                 0.0
             };
-            Own::Rows(Rows::new(point, options, alpha, lipschitz))
+            Own::Rows(Box::new(Rows::new(point, options, alpha, lipschitz)))
         };
         Self {
             own,

@@ -25,7 +25,7 @@ const LONG_PAUSE: Duration = Duration::from_millis(10);
 pub enum Control {
     /// Go on.
     Continue,
-    /// Stop, with the status [`Status::Interrupted`].
+    /// Stop, with the status [`Status::Interrupted`](super::Status::Interrupted).
     Stop,
 }
 

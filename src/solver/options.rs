@@ -23,8 +23,7 @@ pub enum Update {
 /// What moves: rows (X ← VX), columns (X ← XV), or both in turn.
 ///
 /// Columns move where XᵀJX = diag(±1) and the objective says what that does: `½⟨X, CX⟩ + ⟨linear, X⟩`
-/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method, see
-/// [`hyperbolic`](crate::hyperbolic)).
+/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
@@ -55,7 +54,7 @@ pub enum Side {
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
-/// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](Smooth::spread) of f, until the solve settles |
+/// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](crate::QuadraticForm::spread) of f, until the solve settles |
 /// | `side` | rows | what moves |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
 /// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
@@ -64,7 +63,7 @@ pub enum Side {
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `max_work` | none | counted work, the same on every machine |
 /// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
-/// | `tol` | 1e-10 | decrease, relative to the [magnitude](Problem::magnitude) of F, that is none, see [`Status::Converged`] |
+/// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that is none, see [`Status::Converged`](super::Status::Converged) |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +80,7 @@ pub struct Options {
     pub update: Update,
     /// Exact or scalar curvature.
     pub curvature: Curvature,
-    /// Proximal weight, relative to [`Smooth::spread`]: every accepted move lowers F by at least
+    /// Proximal weight, relative to [`spread`](crate::QuadraticForm::spread): every accepted move lowers F by at least
     /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
     pub proximal: f64,
     /// Pairs that a greedy rule scores before it chooses.
@@ -93,7 +92,7 @@ pub struct Options {
     pub rapidity_bound: Option<f64>,
     /// Whether the Jacobi update adapts its curvature.
     pub adaptive: bool,
-    /// Whether all pairs are looked at before the solve has converged. Without, [`Status::Converged`] says that
+    /// Whether all pairs are looked at before the solve has converged. Without, [`Status::Converged`](super::Status::Converged) says that
     /// a sweep lowered F by no more than the tolerance: enough for a point on the way to another.
     pub verify: bool,
     /// Time limit in seconds.
@@ -103,7 +102,7 @@ pub struct Options {
     /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
     /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
     pub max_work: Option<u64>,
-    /// Decrease that counts as none, relative to the [magnitude](Problem::magnitude) of F.
+    /// Decrease that counts as none, relative to the [magnitude](crate::Problem::magnitude) of F.
     pub tol: f64,
     /// Objective to stop at.
     pub target: Option<f64>,

@@ -10,9 +10,9 @@ use crate::pair::Recession;
 #[non_exhaustive]
 pub enum Status {
     /// No pair is left that lowers F by more than the tolerance, `tol` times the
-    /// [magnitude](Problem::magnitude) of F: a pass over all pairs of what moves (rows, columns, or
-    /// both, see [`Side`]), each solved globally with the exact curvature and without proximal term,
-    /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`]) it is
+    /// [magnitude](crate::Problem::magnitude) of F: a pass over all pairs of what moves (rows, columns, or
+    /// both, see [`Side`](crate::Side)), each solved globally with the exact curvature and without proximal term,
+    /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`](crate::Side::Both)) it is
     /// a pass over them.
     Converged,
     /// The time limit.
@@ -25,7 +25,7 @@ pub enum Status {
     Target,
     /// The objective is unbounded below along one pair, see [`Solution::recession`].
     Unbounded,
-    /// The iterates leave every bound, see [`DIVERGENCE`]: the infimum is not attained.
+    /// The iterates leave every bound, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not attained.
     Diverged,
 }
 

@@ -75,7 +75,7 @@ impl std::str::FromStr for Strategy {
     }
 }
 
-/// Options of [`minimize_auto`].
+/// Options of [`minimize_auto`](super::minimize_auto).
 ///
 /// `options` are those of the pair sweeps; its time limit, sweep limit (for all descents together),
 /// target and seed hold for the whole solve.
@@ -111,7 +111,7 @@ pub struct StartReport {
     pub seconds: f64,
 }
 
-/// What [`minimize_auto`] returns.
+/// What [`minimize_auto`](super::minimize_auto) returns.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
