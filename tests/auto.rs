@@ -245,6 +245,21 @@ fn path_falls_to_the_problems_own_lambda() {
     )
     .unwrap();
     assert!(up.path[0].nonzeros >= up.path[2].nonzeros);
+    // A path that goes through a large λ, and ends there for lack of sweeps, is no worse than its start.
+    let again = follow_path(
+        &problem,
+        Some(answer.solution.x.clone()),
+        &Stages {
+            lams: Some(&[50.0, 5.0]),
+            ..Stages::default()
+        },
+        &options.clone().with_max_sweeps(1),
+        &threads,
+        &mut Unwatched,
+    )
+    .unwrap();
+    assert!(again.path[0].nonzeros < answer.path.last().unwrap().nonzeros);
+    assert!(again.solution.objective <= answer.solution.objective);
     for (lams, ratio) in [(Some(&[][..]), 0.6), (Some(&[-1.0][..]), 0.6), (None, 1.0)] {
         assert!(
             follow_path(

@@ -101,6 +101,23 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         let penalty = L0 { lambda: size };
         assert!(Problem::new(&smooth, &penalty, &signature, 2).is_err());
     }
+    // Products of weights that small are lost, and slow.
+    let (smooth, signature) = (
+        Quadratic::new(c.clone(), None, None).unwrap(),
+        Signature::stiefel(5),
+    );
+    for (lambda, allowed) in [
+        (0.0, true),
+        (1e-120, true),
+        (9e-121, false),
+        (1e-320, false),
+    ] {
+        let penalty = L0 { lambda };
+        assert_eq!(
+            Problem::new(&smooth, &penalty, &signature, 2).is_ok(),
+            allowed
+        );
+    }
     // What is documented is accepted, and valued.
     let x = start::random(5, 2, 0);
     for size in [0.0, 1e-119, 1.0, 1e119] {

@@ -279,8 +279,9 @@ def minimize_at_count(
     start = _start(x0, problem.shape)
     if not isinstance(start, np.ndarray):
         raise TypeError(f"x0 must be an array, got {x0!r}")
-    gap = float(np.linalg.norm(start.T @ start - np.eye(r)))
-    if gap > FEASIBLE_START:
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = float(np.linalg.norm(start.T @ start - np.eye(r)))
+    if not gap <= FEASIBLE_START:
         raise ValueError(f"x0 must have orthonormal columns, ||XᵀX − I||_F is {gap:.3g}")
     count = as_int("n_nonzero", n_nonzero, r)
     if count > n * r:

@@ -20,6 +20,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use pulp::{Simd, WithSimd};
 
+use crate::error::{Error, LARGEST, Result, SMALLEST};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
 pub use exact::Exact;
@@ -34,15 +35,15 @@ pub use piecewise_quadratic::PiecewiseQuadratic;
 pub use sum::Sum;
 
 /// Checks one weight of a penalty.
-fn check_weight(weight: f64) -> crate::error::Result<()> {
-    if (0.0..=crate::error::LARGEST).contains(&weight) {
+fn check_weight(weight: f64) -> Result<()> {
+    if weight == 0.0 || (SMALLEST..=LARGEST).contains(&weight) {
         return Ok(());
     }
-    Err(crate::error::Error::invalid(
+    Err(Error::invalid(
         "lam",
         format!(
-            "must be nonnegative and at most {:e}, got {weight}",
-            crate::error::LARGEST
+            "must be zero or between {SMALLEST:e} and {LARGEST:e}, where products neither overflow nor \
+             vanish; got {weight}"
         ),
     ))
 }
@@ -131,7 +132,7 @@ pub trait Penalty: Clone + Send + Sync {
     ///
     /// # Errors
     /// If entrywise data has another shape.
-    fn check(&self, _n: usize, _r: usize) -> crate::error::Result<()> {
+    fn check(&self, _n: usize, _r: usize) -> Result<()> {
         Ok(())
     }
 

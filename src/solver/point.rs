@@ -166,12 +166,13 @@ impl<'a, P: Penalty> Point<'a, P> {
     }
 
     /// Evaluates everything afresh and repairs the drift of the constraint, if that does not raise what has been
-    /// reported.
+    /// reported by more than the drift was worth: what F gained from it is no decrease.
     pub(super) fn checkpoint(&mut self, ledger: &mut Ledger) {
         if self.stale || self.updated {
             self.refresh();
         }
         self.evaluate(ledger);
+        let (smooth, penalty) = self.values();
         let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
         let (signature, k0) = (self.problem.signature, self.k0.view());
         // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
@@ -180,13 +181,17 @@ impl<'a, P: Penalty> Point<'a, P> {
         } else {
             (MIXED_REPAIR_THRESHOLD, norm(&self.x))
         };
-        if manifold::drift(self.x.view(), signature, k0) <= threshold * size.max(1.0) {
+        let drift = manifold::drift(self.x.view(), signature, k0);
+        if drift <= threshold * size.max(1.0) {
             return;
         }
-        let ceiling = ledger
-            .history
-            .last()
-            .map_or(ledger.objective, |r| r.objective);
+        let relative = match signature.is_definite() {
+            true => drift,
+            false => drift / size.max(1.0),
+        };
+        let reported = ledger.history.last();
+        let ceiling = reported.map_or(ledger.objective, |r| r.objective)
+            + relative * (smooth.abs() + penalty.abs());
         let dense = !signature.is_definite() && P::SMOOTH && manifold::signs_of(k0).is_some();
         let project = if dense {
             manifold::project_dense

@@ -172,15 +172,17 @@ impl<P: Penalty> Search<'_, P> {
         let before = board.best.clone();
         let found = workers::run(count, workers, self.clock, body, |found| {
             let found = found.and_then(|found: &Option<Found>| found.as_ref());
-            if let Some((status, recession)) = found.and_then(|f| f.failed) {
-                board.status = board.status.or(Some(status));
-                board.recession = board.recession.or(recession);
-            }
             board.watch(found.map(|found| &found.candidate))
         });
+        let found: Vec<Option<Found>> = found.into_iter().map(Option::flatten).collect();
+        // The order in which they came in must not decide which failure counts.
+        if let Some((status, recession)) = found.iter().flatten().find_map(|found| found.failed) {
+            board.status = board.status.or(Some(status));
+            board.recession = board.recession.or(recession);
+        }
         let found: Vec<Option<Candidate>> = found
             .into_iter()
-            .map(|found| found.flatten().map(|found| found.candidate))
+            .map(|found| found.map(|found| found.candidate))
             .collect();
         board.settle_best(before, &found);
         board.report(&found);

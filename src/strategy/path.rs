@@ -214,6 +214,7 @@ pub fn follow_path<P: Penalty>(
     let lambda = check_stages(problem, stages)?;
     let clock = Clock::new(started, options.max_time);
     let mut ended = None;
+    let given = x0.clone();
     let prepared = prepare(
         (problem, form),
         x0,
@@ -237,6 +238,7 @@ pub fn follow_path<P: Penalty>(
         started,
         lambda,
         x: prepared.start,
+        given,
         total: lams.len(),
         path: Vec::with_capacity(lams.len()),
         answer: None,
@@ -381,6 +383,8 @@ struct Walk<'a, P: Penalty> {
     started: Instant,
     lambda: f64,
     x: Array2<f64>,
+    /// The start, if it was given: no end is worse.
+    given: Option<Array2<f64>>,
     total: usize,
     path: Vec<PathPoint>,
     answer: Option<Solution>,
@@ -484,22 +488,30 @@ impl<P: Penalty> Walk<'_, P> {
         }
     }
 
-    fn finish(self, ended: Option<Status>) -> Result<PathSolution> {
-        let n = self.form.order() as u64;
-        let mut solution = match self.answer {
-            Some(solution) => solution,
-            None => {
-                // Ended before the problem's own λ was reached: value the point with it. Without a
-                // proximal weight that needs no bound of the spectrum.
-                let options = Options {
-                    max_sweeps: Some(0),
-                    proximal: 0.0,
-                    ..self.options.clone()
-                };
-                let unwatched = &mut crate::solver::Unwatched;
-                minimize(self.problem, self.x, &options, self.threads, unwatched)?
-            }
+    /// A point with the value that it has for the problem's own λ. Without a proximal weight that needs no bound of
+    /// the spectrum.
+    fn valued(&self, x: Array2<f64>) -> Result<Solution> {
+        let options = Options {
+            max_sweeps: Some(0),
+            proximal: 0.0,
+            ..self.options.clone()
         };
+        let unwatched = &mut crate::solver::Unwatched;
+        minimize(self.problem, x, &options, self.threads, unwatched)
+    }
+
+    fn finish(mut self, ended: Option<Status>) -> Result<PathSolution> {
+        let n = self.form.order() as u64;
+        let mut solution = match self.answer.take() {
+            Some(solution) => solution,
+            // Ended before the problem's own λ was reached.
+            None => self.valued(self.x.clone())?,
+        };
+        if let Some(x0) = &self.given
+            && self.problem.objective(x0.view(), self.threads) < solution.objective
+        {
+            solution = self.valued(x0.clone())?;
+        }
         let before = self.iterations - solution.iterations.min(self.iterations);
         let seconds = self.started.elapsed().as_secs_f64();
         let offset = (seconds - solution.seconds).max(0.0);
