@@ -36,6 +36,9 @@ import scipy.sparse as sp  # noqa: E402
 
 import orthobcd as ob  # noqa: E402
 
+# Started in the background of a script, this process and its children would ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 KINDS = ("dense", "sparse")
 SIZES = (1000, 5000, 20_000)
 PENALTIES = ("l0", "l1", "nonnegative")

@@ -142,6 +142,8 @@ impl Trig {
         self.solve_scaled(all, inv)
     }
 
+    /// The minima for coefficients of size one after multiplication by `inv`. One function: the two roots share the
+    /// coordinates in which they are found, and it is inlined into every kernel.
     #[inline(always)]
     fn solve_scaled(&self, all: bool, inv: f64) -> Minima {
         let (a, b, p, q) = (self.a * inv, self.b * inv, self.p * inv, self.q * inv);

@@ -122,6 +122,8 @@ const ANGLE: f64 = 1.110_720_8;
 
 /// Sweeps the arcs of one period (a quarter turn, or half a turn), in the two or four copies of it
 /// that make up the circle, on both branches.
+///
+/// One function, because its running sums and bounds have to stay in registers.
 #[inline(always)]
 pub(super) fn search<S: Simd, const QUARTER: bool>(
     simd: S,

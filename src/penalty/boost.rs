@@ -132,7 +132,7 @@ pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -
     best
 }
 
-/// Σ w|X|: `weights(k)` gives the weights of the two entries of column k.
+/// Σ w|X|: `weights(k)` gives the weights of the two entries of column k. One function: the arcs share running sums.
 #[inline(always)]
 pub(super) fn l1(
     weights: impl Fn(usize) -> (f64, f64),

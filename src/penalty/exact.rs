@@ -63,7 +63,7 @@ fn meetings<'a, P: Penalty>(
 }
 
 /// The least value below `best` on the curve within `range`, and where; `ends` says whether the ends of the
-/// range are candidates. Takes the crossings of `scratch` in their order.
+/// range are candidates. Takes the crossings of `scratch` in their order. One function: the arcs share running sums.
 fn sweep<P: Penalty, C: Curve>(
     penalty: &P,
     mut curve: C,

@@ -52,7 +52,8 @@ pub(super) struct Descent {
     pub(super) stalled: bool,
 }
 
-/// The step D and the multiplier Λ (kept from one call to the next as a warm start).
+/// The step D and the multiplier Λ (kept from one call to the next as a warm start). One function: a Newton method
+/// whose line search needs all that a step does.
 fn tangent_step<P: Penalty>(
     oracle: &Oracle<'_, P>,
     x: &Array2<f64>,
