@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::{Deref, Index, IndexMut};
 
-use ndarray::{Array2, ArrayView1, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
 /// What the type guarantees.
 const STANDARD: &str = "a matrix in standard layout";
@@ -17,6 +17,27 @@ impl Rows {
     /// All zero.
     pub fn zeros(dim: (usize, usize)) -> Self {
         Self(Array2::zeros(dim))
+    }
+
+    /// A copy of a matrix stored in any way; in square pieces, so that neither side leaves the cache.
+    pub(crate) fn copied(a: ArrayView2<'_, f64>) -> Self {
+        const PIECE: usize = 64;
+        if a.is_standard_layout() {
+            return Self(a.to_owned());
+        }
+        let mut copy = Array2::zeros(a.dim());
+        for (from, mut to) in a
+            .axis_chunks_iter(Axis(0), PIECE)
+            .zip(copy.axis_chunks_iter_mut(Axis(0), PIECE))
+        {
+            let pieces = to.axis_chunks_iter_mut(Axis(1), PIECE);
+            for (from, mut to) in from.axis_chunks_iter(Axis(1), PIECE).zip(pieces) {
+                for (from, to) in from.outer_iter().zip(to.outer_iter_mut()) {
+                    to.into_iter().zip(from).for_each(|(to, &from)| *to = from);
+                }
+            }
+        }
+        Self(copy)
     }
 
     /// Of `columns` columns, from all entries row by row.
@@ -65,11 +86,11 @@ impl Rows {
 /// Rearranged if it is stored otherwise.
 impl From<Array2<f64>> for Rows {
     fn from(a: Array2<f64>) -> Self {
-        Self(if a.is_standard_layout() {
-            a
+        if a.is_standard_layout() {
+            Self(a)
         } else {
-            a.as_standard_layout().into_owned()
-        })
+            Self::copied(a.view())
+        }
     }
 }
 

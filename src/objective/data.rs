@@ -83,7 +83,7 @@ impl DenseColumns {
     /// # Errors
     /// If it is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
     pub fn new(a: ArrayView2<'_, f64>) -> Result<Self> {
-        Self::from_transposed(a.t().to_owned())
+        Self::of(Rows::copied(a.t()))
     }
 
     /// From Aᵀ, n×m.
@@ -91,11 +91,15 @@ impl DenseColumns {
     /// # Errors
     /// Those of [`DenseColumns::new`].
     pub fn from_transposed(at: Array2<f64>) -> Result<Self> {
+        Self::of(at.into())
+    }
+
+    fn of(at: Rows) -> Result<Self> {
         if at.is_empty() {
             return Err(Error::invalid("A", "must not be empty"));
         }
-        check_data("A", &at)?;
-        Ok(Self { at: Rows::from(at) })
+        check_data("A", &*at)?;
+        Ok(Self { at })
     }
 }
 
