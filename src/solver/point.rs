@@ -172,7 +172,6 @@ impl<'a, P: Penalty> Point<'a, P> {
             self.refresh();
         }
         self.evaluate(ledger);
-        let (smooth, penalty) = self.values();
         let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
         let (signature, k0) = (self.problem.signature, self.k0.view());
         // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
@@ -189,6 +188,7 @@ impl<'a, P: Penalty> Point<'a, P> {
             true => drift,
             false => drift / size.max(1.0),
         };
+        let (smooth, penalty) = self.values();
         let reported = ledger.history.last();
         let ceiling = reported.map_or(ledger.objective, |r| r.objective)
             + relative * (smooth.abs() + penalty.abs());
