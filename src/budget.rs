@@ -1,4 +1,4 @@
-//! How long a method may run: by the clock when there is a time limit, by counted work otherwise.
+//! How long a method may run: by the clock, or by counted work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -7,20 +7,40 @@ use std::time::Instant;
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The clock of one solve, shared by all its workers.
+///
+/// What methods pace themselves by has a unit: seconds where a time limit decides, work where that is counted. Work
+/// is counted in multiply-adds of a matrix product, other operations in what takes as long; so what a
+/// method returns depends neither on the machine's load nor on the number of threads.
 #[derive(Debug)]
 pub(crate) struct Clock {
     started: Instant,
     limit: Option<f64>,
+    counted: bool,
     stop: AtomicBool,
 }
 
 impl Clock {
+    /// Work is counted where there is no time limit.
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
         Self {
             started,
             limit,
+            counted: limit.is_none(),
             stop: AtomicBool::new(false),
         }
+    }
+
+    /// Work is counted, although the time may be limited too.
+    pub(crate) fn counting(self) -> Self {
+        Self {
+            counted: true,
+            ..self
+        }
+    }
+
+    /// Whether methods are paced by their work.
+    pub(crate) fn counts(&self) -> bool {
+        self.counted
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -51,25 +71,25 @@ impl Clock {
     }
 }
 
-/// One task of a solve: its share of the time limit, or of the work where there is none.
+/// The work of one task of a solve, and the part of the time or of the work that it may take.
 ///
-/// Work is counted in multiply-adds of a matrix product, other operations in what takes as long; so
-/// what a task returns depends neither on the machine's load nor on the number of threads. Every
-/// primitive says what it has cost. When the clock has expired, primitives return at once, with
+/// Every primitive says what it has cost. When the clock has expired, primitives return at once, with
 /// whatever they have: points are checked before they are accepted.
 #[derive(Debug)]
-pub(crate) struct Task<'a> {
+pub(crate) struct Meter<'a> {
     pub(crate) clock: &'a Clock,
     spent: AtomicU64,
-    budget: u64,
+    until: f64,
 }
 
-impl<'a> Task<'a> {
-    pub(crate) fn new(clock: &'a Clock, budget: f64) -> Self {
+impl<'a> Meter<'a> {
+    /// From now for so many units of the clock.
+    pub(crate) fn new(clock: &'a Clock, units: f64) -> Self {
+        let now = if clock.counts() { 0.0 } else { clock.seconds() };
         Self {
             clock,
             spent: AtomicU64::new(0),
-            budget: budget as u64,
+            until: now + units,
         }
     }
 
@@ -78,13 +98,14 @@ impl<'a> Task<'a> {
         self.spent.fetch_add(work as u64, Ordering::Relaxed);
     }
 
-    fn spent(&self) -> f64 {
+    /// The work done.
+    pub(crate) fn spent(&self) -> f64 {
         self.spent.load(Ordering::Relaxed) as f64
     }
 
-    /// Work that is left.
+    /// Units that are left.
     pub(crate) fn left(&self) -> f64 {
-        (self.budget as f64 - self.spent()).max(0.0)
+        (self.until - self.now()).max(0.0)
     }
 
     /// Whether nothing that is still to come can be used.
@@ -92,25 +113,20 @@ impl<'a> Task<'a> {
         self.clock.expired()
     }
 
-    /// A pace from now until `until` (seconds of the clock), or without a time limit over `steps`, or
-    /// until the task's work is done.
-    pub(crate) fn pace(&self, until: Option<f64>, steps: usize) -> Pace<'_> {
+    /// From now until `share` of what is left.
+    pub(crate) fn pace(&self, share: f64) -> Pace<'_> {
+        let from = self.now();
         Pace {
-            task: self,
-            until: match self.clock.limit() {
-                Some(limit) => until.unwrap_or(limit),
-                None => self.budget as f64,
-            },
-            from: self.now(),
-            steps,
+            meter: self,
+            from,
+            until: from + share * (self.until - from).max(0.0),
         }
     }
 
-    /// Seconds of the clock, or the work done where there is no time limit.
     fn now(&self) -> f64 {
-        match self.clock.limit() {
-            Some(_) => self.clock.seconds(),
-            None => self.spent(),
+        match self.clock.counts() {
+            true => self.spent(),
+            false => self.clock.seconds(),
         }
     }
 }
@@ -118,50 +134,38 @@ impl<'a> Task<'a> {
 /// Progress of one method from 0 to 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace<'a> {
-    pub(crate) task: &'a Task<'a>,
+    pub(crate) meter: &'a Meter<'a>,
     from: f64,
     until: f64,
-    steps: usize,
 }
 
 impl<'a> Pace<'a> {
-    /// Progress after `step` steps; 1 when the time is up or the work is done.
-    pub(crate) fn progress(&self, step: usize) -> f64 {
-        if self.task.expired() {
+    /// 1 when the time is up or the work is done.
+    pub(crate) fn progress(&self) -> f64 {
+        if self.meter.expired() {
             return 1.0;
         }
-        let ratio = (self.task.now() - self.from) / (self.until - self.from).max(1e-6);
-        let counted = match self.task.clock.limit() {
-            Some(_) => 0.0,
-            None => step as f64 / self.steps.max(1) as f64,
-        };
-        ratio.max(counted).min(1.0)
+        let whole = (self.until - self.from).max(1e-6);
+        ((self.meter.now() - self.from) / whole).min(1.0)
     }
 
     /// The part of this pace up to `share`.
     pub(crate) fn first(&self, share: f64) -> Pace<'a> {
         Pace {
             until: self.from + share * (self.until - self.from),
-            steps: (self.steps as f64 * share).ceil() as usize,
             ..*self
         }
     }
 
-    /// From now, which is progress `from`, to progress `to`.
-    pub(crate) fn part(&self, from: f64, to: f64) -> Pace<'a> {
-        Pace {
-            from: self.task.now(),
-            until: self.from + to * (self.until - self.from),
-            steps: (self.steps as f64 * (to - from)).ceil() as usize,
-            ..*self
-        }
+    /// From now to progress `to`.
+    pub(crate) fn part(&self, to: f64) -> Pace<'a> {
+        self.first(to).rest()
     }
 
-    /// From now to the end, `share` of the steps.
-    pub(crate) fn rest(&self, share: f64) -> Pace<'a> {
+    /// From now to the end.
+    pub(crate) fn rest(&self) -> Pace<'a> {
         Pace {
-            from: self.task.now(),
-            steps: (self.steps as f64 * share).ceil() as usize,
+            from: self.meter.now(),
             ..*self
         }
     }

@@ -39,7 +39,7 @@
 //!   [quadratic pieces](penalty::PiecewiseQuadratic), with exact pair solvers
 //! * J: a [`Signature`]; with mixed signs X stays J-orthogonal, see [`start::random_j_orthogonal`]
 //! * how: [`minimize`] from one of the [starts](start) with [`Options`], [`follow_path`] over falling λ, or
-//!   [`minimize_auto`], several strong [strategies](strategy) with the best one kept
+//!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept
 //! * what is known of a point: [`certificate`]
 //! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
 //!
@@ -59,6 +59,7 @@
 pub mod block;
 mod budget;
 pub mod certificate;
+mod continuation;
 mod error;
 pub mod finite_sum;
 pub mod linalg;
@@ -73,7 +74,9 @@ mod signature;
 mod simd;
 mod solver;
 pub mod start;
-pub mod strategy;
+pub mod heuristic;
+mod pool;
+pub mod search;
 mod threads;
 pub mod tournament;
 pub mod ultrahyperbolic;
@@ -94,10 +97,10 @@ pub use signature::Signature;
 pub use simd::instructions;
 pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Ledger, MIXED_REPAIR_THRESHOLD, Monitor,
-    Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, minimize,
-    minimize_by,
+    Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT,
+    minimize, minimize_by,
 };
-pub use strategy::{
+pub use search::{
     Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto,
 };
 pub use threads::Threads;

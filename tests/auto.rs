@@ -4,7 +4,7 @@ mod common;
 
 use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
-use orthobcd::strategy::minimize_at_count;
+use orthobcd::search::minimize_at_count;
 use orthobcd::{
     Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Stages, Status,
     Threads, Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
@@ -60,7 +60,7 @@ fn check<P: Penalty>(penalty: &P) {
         solution.history.last().unwrap().objective,
         solution.objective
     );
-    assert!(!one.starts.is_empty() && !one.strategy.is_empty());
+    assert!(!one.runs.is_empty() && !one.strategy.is_empty());
     // One plain descent may be as good, and by luck a little better.
     let plain = match penalty.infeasibility(start::identity(n, r).view()) {
         _ if penalty.entry(0, 0, -1.0).is_infinite() => start::partition(n, r, 0),
@@ -135,7 +135,7 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     assert_eq!(stays.x, x);
     let auto = Auto::default()
         .with_starts(1)
-        .with_strategies(vec![orthobcd::strategy::Strategy::Given])
+        .with_strategies(vec!["given".to_owned()])
         .with_options(options);
     let moves = minimize_auto(
         &problem,

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, array};
 use orthobcd::finite_sum::{FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Weights};
-use orthobcd::strategy::{minimize_at_count, top_diagonal, varimax};
+use orthobcd::search::{minimize_at_count, top_diagonal, varimax};
 use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Transform};
 use orthobcd::{
     Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic,

@@ -25,7 +25,7 @@ from .objectives import GramQuadratic, LogisticLoss, Quadratic
 from .penalties import L0, L1, NonNegative, NoPenalty
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
-from .result import PathPoint, Result, StartReport, Status
+from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation
 from .solving import Progress, minimize_at_count, solve
 
@@ -61,6 +61,8 @@ __all__ = [
     "RegularizationPath",
     "Result",
     "SparsePCAProblem",
+    "Search",
+    "SearchRun",
     "StartReport",
     "Status",
     "StiefelProblem",

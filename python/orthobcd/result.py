@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ._internal.archive import not_ours, portable, read_tree, write_tree
 
-__all__ = ["PathPoint", "Result", "StartReport", "Status"]
+__all__ = ["PathPoint", "Result", "Search", "SearchRun", "StartReport", "Status"]
 
 
 class Status(enum.Enum):
@@ -124,6 +124,79 @@ class StartReport:
     seconds: float
 
 
+@dataclass(frozen=True)
+class SearchRun:
+    """One run of a heuristic of `Auto`.
+
+    Attributes
+    ----------
+    heuristic : str
+        Its name; "polish" for exact pairs and tangent steps alone.
+    improve : bool
+        Whether it began at the best point, not from scratch.
+    restricted : bool
+        Whether it worked on some of the rows only (``Search.profile["n_rows_chosen"]``).
+    seconds : float
+        When it was finished, since the start of the solve.
+    work : float
+        What it took, with its polish; a unit is about a second of one core.
+    objective : float
+        F of its point.
+    gain : float
+        By how much that is below the best F when it began.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((30, 12))
+    >>> result = ob.solve(ob.SparsePCAProblem(A, 2, ob.L0(1.0)))
+    >>> min(run.objective for run in result.search.runs) == result.objective
+    True
+    """
+
+    heuristic: str
+    improve: bool
+    restricted: bool
+    seconds: float
+    work: float
+    objective: float
+    gain: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """What `Auto` did.
+
+    Attributes
+    ----------
+    profile : dict
+        How the problem looked: its size, the kind of penalty, whether a solution is likely to be
+        dense (``price`` below 1: the penalty over F less h at the rotated spectral solution), how
+        alike the leading curvatures are (``flatness``), the work of a step, and on how many rows
+        the search began (``n_rows_chosen``, None for all). Empty if the time was up before.
+    runs : tuple of SearchRun
+        In the order in which they were planned.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((30, 12))
+    >>> ob.solve(ob.SparsePCAProblem(A, 2, ob.L0(1.0))).search.profile["penalty"]
+    'count'
+    """
+
+    profile: dict[str, Any]
+    runs: tuple[SearchRun, ...]
+
+    @classmethod
+    def _of(cls, parts: dict[str, Any] | None) -> Search | None:
+        """From what the core returned, or from a file."""
+        if parts is None:
+            return None
+        runs = (SearchRun(**r) if isinstance(r, dict) else SearchRun(*r) for r in parts["runs"])
+        return cls(parts["profile"], tuple(runs))
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """The best feasible point of a solve and how it was reached.
@@ -162,6 +235,11 @@ class Result:
         With `Continuation`: every stage, in order.
     n_epochs : int or None
         With `VRJOBCD`: passes over the data, component gradients evaluated over their number N.
+    work : float or None
+        Work done, as ``max_work`` of `solve` counts it: a unit is about a second of one core. None
+        with `VRJOBCD`.
+    search : Search or None
+        With `Auto`: how the problem looked, what ran, what it cost and what it gained.
 
     Examples
     --------
@@ -189,6 +267,8 @@ class Result:
     starts: tuple[StartReport, ...] = ()
     path: tuple[PathPoint, ...] = ()
     n_epochs: int | None = None
+    work: float | None = None
+    search: Search | None = None
 
     @property
     def message(self) -> str:
@@ -244,6 +324,9 @@ class Result:
         header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
         header["starts"] = [vars(start) for start in self.starts]
         header["path"] = [vars(point) for point in self.path]
+        if self.search is not None:
+            runs = [vars(run) for run in self.search.runs]
+            header["search"] = {"profile": self.search.profile, "runs": runs}
         write_tree(path, "Result", header)
 
     @classmethod
@@ -270,6 +353,7 @@ class Result:
         try:
             header["status"] = Status(header["status"])
             header["starts"] = tuple(StartReport(**start) for start in header["starts"])
+            header["search"] = Search._of(header["search"])
             points = ({**point, "status": Status(point["status"])} for point in header["path"])
             header["path"] = tuple(PathPoint(**point) for point in points)
             return cls(**header)
@@ -286,6 +370,7 @@ def as_result(
     """The `Result` from what the core returned; raises the callback's ``error`` with it."""
     returned["status"] = Status(returned["status"])
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
+    returned["search"] = Search._of(returned.pop("search", None))
     points = ({**point, "status": Status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
     result = Result(**returned, seed=seed, extra=extra or {})

@@ -75,6 +75,7 @@ def solve(
     solver: Solver | None = None,
     max_time: float | None = None,
     max_sweeps: int | None = None,
+    max_work: float | None = None,
     tol: float | None = None,
     target: float | None = None,
     seed: int = 0,
@@ -108,6 +109,9 @@ def solve(
         perturbations in a row bring nothing.
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
+    max_work : float, optional
+        Limit on counted work; a unit is about a second of one core. Unlike `max_time` it gives the
+        same bits whatever the load and the number of threads. Not for `VRJOBCD`.
     tol : float, optional
         The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,
         ``|f − c| + |h|`` with c the part of f that is constant on the constraint (see
@@ -160,6 +164,7 @@ def solve(
         target=target,
         seed=seed,
         n_threads=n_threads,
+        max_work=max_work,
     )
     _check_callback(callback)
     as_bool("verbose", verbose)
@@ -225,6 +230,7 @@ def minimize_at_count(
     n_nonzero: int,
     *,
     max_time: float | None = None,
+    max_work: float | None = None,
     tol: float | None = None,
     callback: Callable[[Progress], Any] | None = None,
     verbose: bool = False,
@@ -243,7 +249,7 @@ def minimize_at_count(
         Orthonormal columns up to 1e-8; best from a solve with nearly as many nonzeros.
     n_nonzero : int
         Between r and n·r.
-    max_time, tol, callback, verbose
+    max_time, max_work, tol, callback, verbose
         As in `solve`.
 
     Returns
@@ -286,7 +292,7 @@ def minimize_at_count(
     count = as_int("n_nonzero", n_nonzero, r)
     if count > n * r:
         raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
-    run = Run.checked(max_time=max_time, tol=tol)
+    run = Run.checked(max_time=max_time, tol=tol, max_work=max_work)
     _check_callback(callback)
     as_bool("verbose", verbose)
     with live(bool(verbose), run.max_time) as line:
@@ -357,6 +363,11 @@ class Watcher:
         if self.callback is None:
             return False
         return bool(self.callback(Progress(seconds, objective, feasibility, n_iterations, x)))
+
+    def working(self, heuristics: str) -> None:
+        """A round of a search begins."""
+        if self.line is not None:
+            self.line.stage(heuristics)
 
     def stage(self, done: int, total: int | None) -> None:
         """A stage of a path begins."""

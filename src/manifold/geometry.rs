@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::constraint::{drift, normals};
 use super::repair::{newton, pattern_step, project_dense};
-use crate::budget::Task;
+use crate::budget::Meter;
 use crate::linalg::{conjugate_gradients, square, symmetric};
 use crate::signature::Signature;
 
@@ -23,7 +23,7 @@ pub(crate) struct Manifold<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) k: Array2<f64>,
     /// Who pays, and says when it is too late.
-    task: Option<&'a Task<'a>>,
+    meter: Option<&'a Meter<'a>>,
 }
 
 impl<'a> Manifold<'a> {
@@ -31,20 +31,20 @@ impl<'a> Manifold<'a> {
     pub(crate) fn new(
         signature: &'a Signature,
         k: Array2<f64>,
-        task: Option<&'a Task<'a>>,
+        meter: Option<&'a Meter<'a>>,
     ) -> Self {
-        Self { signature, k, task }
+        Self { signature, k, meter }
     }
 
     /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
     /// not, they are paid for.
     pub(crate) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
-        let Some(task) = self.task else {
+        let Some(meter) = self.meter else {
             return false;
         };
         let r = x.ncols();
-        task.spend(TALL * (products * x.len() * (r + 2)) as f64);
-        task.expired()
+        meter.spend(TALL * (products * x.len() * (r + 2)) as f64);
+        meter.expired()
     }
 
     /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.

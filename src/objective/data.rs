@@ -49,6 +49,14 @@ pub trait Data: Debug + Send + Sync {
     /// Adds `A_k stepᵀ` to W.
     fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]);
 
+    /// A_Kᵀ A_K for the columns K; None if `go_on` says no on the way.
+    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let mut out = Inner::default();
+        self.products().compute(columns, false, &[], &mut out);
+        let m = columns.len();
+        go_on().then(|| Array2::from_shape_vec((m, m), out.lead).ok())?
+    }
+
     /// Work space for inner products of columns.
     fn products(&self) -> Box<dyn Products + '_>;
 }
@@ -365,6 +373,30 @@ impl Data for SparseColumns {
         for (i, value) in self.column(k) {
             add(&mut w[i * r..][..r], value, step);
         }
+    }
+
+    /// Sample by sample, at the square of what each has of these columns.
+    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let mut samples: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.samples];
+        for (slot, &k) in columns.iter().enumerate() {
+            for (i, value) in self.column(k) {
+                samples[i].push((slot as u32, value));
+            }
+        }
+        let m = columns.len();
+        let mut product = vec![0.0; m * m];
+        for (i, sample) in samples.iter().enumerate() {
+            if i % CHUNK_ROWS == 0 && !go_on() {
+                return None;
+            }
+            for &(a, u) in sample {
+                let row = &mut product[a as usize * m..][..m];
+                for &(b, v) in sample {
+                    row[b as usize] += u * v;
+                }
+            }
+        }
+        Array2::from_shape_vec((m, m), product).ok()
     }
 
     fn products(&self) -> Box<dyn Products + '_> {

@@ -178,6 +178,20 @@ impl QuadraticForm for GramQuadratic {
             .collect()
     }
 
+    fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let mut c = self.data.inner(rows, go_on)?;
+        for ((a, b), v) in c.indexed_iter_mut() {
+            *v = self.scale * *v + self.center_entry(rows[a], rows[b]);
+        }
+        // Both triangles the same bits.
+        for a in 0..rows.len() {
+            for b in 0..a {
+                c[[a, b]] = c[[b, a]];
+            }
+        }
+        Some(c)
+    }
+
     fn cache(&self) -> &Spectrum {
         &self.spectrum
     }

@@ -175,6 +175,20 @@ pub trait QuadraticForm: Objective {
         target.iter_mut().zip(&image).for_each(|(t, &v)| *t = v);
     }
 
+    /// The entries of C in these rows and columns; None if `go_on` says no on the way.
+    fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let mut column = vec![0.0; self.order()];
+        let mut c = Array2::zeros((rows.len(), rows.len()));
+        for (&j, mut row) in rows.iter().zip(c.rows_mut()) {
+            if !go_on() {
+                return None;
+            }
+            self.column(j, &mut column);
+            row.iter_mut().zip(rows).for_each(|(v, &i)| *v = column[i]);
+        }
+        Some(c)
+    }
+
     /// Multiply-adds of C x for one column x.
     fn product_work(&self) -> f64 {
         (self.order() as f64).powi(2)

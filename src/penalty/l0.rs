@@ -51,6 +51,10 @@ impl Penalty for L0 {
         super::check_weight(self.lambda)
     }
 
+    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
+        Some(*self)
+    }
+
     fn transposed(&self) -> Option<Self> {
         Some(*self)
     }

@@ -1,6 +1,6 @@
 //! Σ λ_ij |X_ij|: piecewise sinusoidal on the circle, see [`arcs`](super::arcs).
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Zip};
 use pulp::Simd;
 
 use super::arcs::{half_period, quarter_period, search};
@@ -101,6 +101,14 @@ impl Penalty for L1 {
             Weights::Scalar(lambda) => lambda * x.iter().map(|v| v.abs()).sum::<f64>(),
             Weights::Entrywise(w) => x.iter().zip(w).map(|(v, w)| w * v.abs()).sum(),
         }
+    }
+
+    fn on_rows(&self, rows: &[usize]) -> Option<Self> {
+        let weights = match &self.weights {
+            Weights::Scalar(lambda) => Weights::Scalar(*lambda),
+            Weights::Entrywise(weights) => Weights::Entrywise(weights.select(Axis(0), rows)),
+        };
+        Some(Self { weights })
     }
 
     fn transposed(&self) -> Option<Self> {

@@ -203,6 +203,11 @@ pub trait Penalty: Clone + Send + Sync {
         None
     }
 
+    /// The penalty of these rows of X alone; `None` (the default) where that is not offered.
+    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
+        None
+    }
+
     /// The strength above which sharing a column does not pay, if that gains two rows at most `gain`.
     fn largest_strength(&self, gain: f64) -> f64 {
         gain

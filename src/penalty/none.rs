@@ -34,6 +34,10 @@ impl Penalty for NoPenalty {
         (0.0, 0.0)
     }
 
+    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
+        Some(*self)
+    }
+
     fn transposed(&self) -> Option<Self> {
         Some(*self)
     }

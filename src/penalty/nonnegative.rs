@@ -53,6 +53,10 @@ impl Penalty for NonNegative {
         0.0
     }
 
+    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
+        Some(*self)
+    }
+
     fn transposed(&self) -> Option<Self> {
         Some(*self)
     }

@@ -46,6 +46,10 @@ impl<A: Penalty, B: Penalty> Penalty for Sum<A, B> {
         self.first.entry(row, column, value) + self.second.entry(row, column, value)
     }
 
+    fn on_rows(&self, rows: &[usize]) -> Option<Self> {
+        Some(Self::new(self.first.on_rows(rows)?, self.second.on_rows(rows)?))
+    }
+
     fn transposed(&self) -> Option<Self> {
         Some(Self::new(
             self.first.transposed()?,

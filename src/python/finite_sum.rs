@@ -120,6 +120,8 @@ pub(super) fn solve_finite_sum<'py>(
             sweeps: solved.visited / (rows * (rows - 1) / 2),
             updates: solved.updates,
             seconds: solved.seconds,
+            // Counted in evaluations.
+            work: f64::NAN,
             history: solved
                 .history
                 .into_iter()

@@ -160,6 +160,8 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
     out.set_item("n_sweeps", solution.sweeps)?;
     out.set_item("n_updates", solution.updates)?;
     out.set_item("seconds", solution.seconds)?;
+    let work = solution.work / crate::solver::WORK_UNIT;
+    out.set_item("work", work.is_finite().then_some(work))?;
     set_recession(&out, solution.recession)?;
     out.set_item("x", solution.x.into_pyarray(py))?;
     Ok(out)
@@ -168,6 +170,9 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    const WORK_UNIT: f64 = crate::WORK_UNIT;
 
     #[pymodule_export]
     use super::strategy::{

@@ -5,11 +5,12 @@ use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::input::{AnyPenalty, AnyProblem, Run, SolverOptions};
+use super::input::{AnyPenalty, AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
-use crate::strategy::{
-    Auto, Stages, follow_path, largest_lambda, minimize_at_count, minimize_auto,
+use crate::heuristic::Profile;
+use crate::search::{
+    Auto, Run, Stages, follow_path, largest_lambda, minimize_at_count, minimize_auto,
 };
 use crate::{Options, Problem, Side, Threads};
 
@@ -29,17 +30,14 @@ pub(super) fn solve_auto<'py>(
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
     solver: AutoOptions,
-    run: Run,
+    run: Limits,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let mixed = problem.signature.is_some();
-    let strategies = solver.strategies.map(|names| {
-        let parsed = names.iter().map(|name| name.parse());
-        parsed.collect::<crate::Result<_>>()
-    });
     let auto = Auto {
         starts: solver.n_starts,
-        strategies: strategies.transpose()?,
+        strategies: solver.strategies,
+        plan: None,
         options: Options {
             side: if mixed { Side::Both } else { Side::Rows },
             ..run.options()
@@ -59,12 +57,41 @@ pub(super) fn solve_auto<'py>(
     })?;
     let out = solution_dict(py, answer.solution)?;
     out.set_item("strategy", answer.strategy)?;
-    let starts = answer
-        .starts
-        .into_iter()
-        .map(|start| (start.strategy, start.objective, start.seconds));
+    let starts = answer.runs.iter().map(|run| (run.strategy(), run.objective, run.seconds));
     out.set_item("starts", PyList::new(py, starts)?)?;
+    out.set_item("search", search_dict(py, &answer.runs, answer.profile.as_ref())?)?;
     Ok((out, watch.into_error()))
+}
+
+/// What `orthobcd.Search` is made of.
+fn search_dict<'py>(
+    py: Python<'py>,
+    runs: &[Run],
+    profile: Option<&Profile>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let rows = runs.iter().map(|run| {
+        let work = run.work / crate::WORK_UNIT;
+        let heuristic = run.heuristic.as_str();
+        (heuristic, run.improve, run.restricted, run.seconds, work, run.objective, run.gain)
+    });
+    out.set_item("runs", PyList::new(py, rows)?)?;
+    let look = PyDict::new(py);
+    if let Some(profile) = profile {
+        look.set_item("n_rows", profile.rows)?;
+        look.set_item("n_components", profile.components)?;
+        look.set_item("mixed", profile.mixed)?;
+        look.set_item("penalty", format!("{:?}", profile.kind).to_lowercase())?;
+        look.set_item("dense", profile.is_dense())?;
+        look.set_item("price", profile.price)?;
+        look.set_item("flatness", profile.flatness)?;
+        look.set_item("whole_matrix", profile.whole)?;
+        look.set_item("n_rows_chosen", profile.chosen)?;
+        look.set_item("step_work", profile.step / crate::WORK_UNIT)?;
+        look.set_item("optimum", profile.optimum)?;
+    }
+    out.set_item("profile", look)?;
+    Ok(out)
 }
 
 /// `orthobcd.Continuation`, or the stages of a regularisation path.
@@ -86,7 +113,7 @@ pub(super) fn solve_continuation<'py>(
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
     solver: ContinuationOptions,
-    run: Run,
+    run: Limits,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let options = solver.solver.options(&run)?;
@@ -140,7 +167,7 @@ pub(super) fn solve_at_count<'py>(
     problem: AnyProblem<'py>,
     x0: PyReadonlyArray2<'py, f64>,
     n_nonzero: usize,
-    run: Run,
+    run: Limits,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Option<Returned<'py>>> {
     let instance = Instance::new(problem, &run)?;

@@ -51,6 +51,16 @@ impl Monitor for Watch {
         }
     }
 
+    fn working(&mut self, heuristics: &str) {
+        let Some(callback) = &self.callback else {
+            return;
+        };
+        let told = Python::attach(|py| callback.call_method1(py, "working", (heuristics,)));
+        if let Err(error) = told {
+            self.error.get_or_insert(error);
+        }
+    }
+
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
         // A Ctrl-C that waits would be raised by whatever Python runs first.
         if self.callback.is_some() && self.poll() == Control::Stop {

@@ -45,7 +45,7 @@ pub(crate) use columns::{ColumnMethod, column_method, trace_matrix};
 pub use ledger::Ledger;
 pub use monitor::{Control, Monitor, Unwatched};
 pub use mover::{Mover, Step};
-pub use options::{DEFAULT_TILE, Options, Side, Update};
+pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
 pub use outcome::{Record, Solution, Status};
 pub use point::Point;
 
@@ -92,25 +92,13 @@ pub fn minimize<P: Penalty>(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
-    minimize_counting(problem, x0, options, threads, monitor).map(|(solution, _)| solution)
-}
-
-/// [`minimize`], and the work that it did, as [`Options::max_work`] counts it.
-pub(crate) fn minimize_counting<P: Penalty>(
-    problem: &Problem<'_, P>,
-    x0: Array2<f64>,
-    options: &Options,
-    threads: &Threads,
-    monitor: &mut dyn Monitor,
-) -> Result<(Solution, f64)> {
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = Ledger::new(problem.smooth.rows(), options.tol);
     let columns = Columns::new(&point, options)?;
     let status = descend(&mut point, &mut ledger, options, monitor, |point| {
         Course::new(point, options, columns)
     });
-    let work = ledger.work;
-    Ok((finish(point, ledger, status), work))
+    Ok(finish(point, ledger, status))
 }
 
 /// [`minimize`] by a mover of one's own; the options that say how rows and columns move are for the passes over
@@ -254,6 +242,7 @@ fn finish<P: Penalty>(mut point: Point<'_, P>, mut ledger: Ledger, status: Statu
         sweeps: ledger.sweeps(),
         updates: ledger.updates,
         seconds: last.seconds,
+        work: ledger.work,
         history,
         recession: ledger.recession,
         x: point.into_x(),

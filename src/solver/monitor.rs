@@ -43,6 +43,9 @@ pub trait Monitor {
 
     /// Called before every stage of a path: how many are done, and how many there will be where that is known.
     fn stage(&mut self, _done: usize, _total: Option<usize>) {}
+
+    /// Called before every round of a [search](crate::search), with the names of the heuristics at work.
+    fn working(&mut self, _heuristics: &str) {}
 }
 
 /// The monitor that lets a solve run.

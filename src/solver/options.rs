@@ -8,6 +8,10 @@ use crate::working_set::WorkingSet;
 /// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
 pub const DEFAULT_TILE: usize = 64;
 
+/// The work that one core does in about a second: multiply-adds of a matrix product, other operations counted as
+/// what takes as long.
+pub const WORK_UNIT: f64 = 1e10;
+
 /// How pairs are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -99,7 +103,7 @@ pub struct Options {
     pub max_time: Option<f64>,
     /// Limit on sweeps.
     pub max_sweeps: Option<u64>,
-    /// Limit on work, counted in multiply-adds of a matrix product (some 10¹⁰ a second); unlike a limit
+    /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second); unlike a limit
     /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
     pub max_work: Option<u64>,
     /// Decrease that counts as none, relative to the [magnitude](crate::Problem::magnitude) of F.

@@ -68,6 +68,8 @@ pub struct Solution {
     pub updates: u64,
     /// Wall-clock seconds.
     pub seconds: f64,
+    /// Work done, in multiply-adds of a matrix product, see [`Options::max_work`](super::Options::max_work).
+    pub work: f64,
     /// Row 0 is the start, the last row the returned point; the objective never rises.
     pub history: Vec<Record>,
     /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].

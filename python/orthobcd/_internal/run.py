@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from .._core import WORK_UNIT
 from .checks import as_optional_float, as_optional_int, as_seed
 
-_work: ContextVar[int | None] = ContextVar("work", default=None)
 
-
-@contextlib.contextmanager
-def limited_work(work: float | None) -> Iterator[None]:
-    """Solves in this context do at most so much work, in multiply-adds (some 1e10 a second).
-
-    Unlike a limit on time it gives the same bits on every machine.
-    """
-    token = _work.set(None if work is None else int(work))
-    try:
-        yield
-    finally:
-        _work.reset(token)
+MOST_WORK = 1e18
+"""Limits above it are none: some years."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +35,10 @@ class Run:
         target: Any = None,
         seed: Any = 0,
         n_threads: Any = None,
+        max_work: Any = None,
     ) -> Run:
-        """From the arguments of `solve`, with the work allowed by `limited_work`."""
+        """From the arguments of `solve`; the core counts work in multiply-adds."""
+        work = as_optional_float("max_work", max_work, minimum=0.0)
         return cls(
             max_time=as_optional_float("max_time", max_time, minimum=0.0),
             max_sweeps=as_optional_int("max_sweeps", max_sweeps, 0),
@@ -57,5 +46,5 @@ class Run:
             target=as_optional_float("target", target),
             seed=as_seed(seed),
             n_threads=as_optional_int("n_threads", n_threads, 1),
-            max_work=_work.get(),
+            max_work=None if work is None else int(min(work * WORK_UNIT, MOST_WORK)),
         )

@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Runs tasks 0..count on `workers` threads and returns the results in order of index; `watch` is
 /// called every few hundredths of a second with what has just come in, and may stop the clock.
 /// Tasks that have not begun when the clock has run out are dropped.
-pub(super) fn run<T: Send>(
+pub(crate) fn run<T: Send>(
     count: usize,
     workers: usize,
     clock: &Clock,
@@ -62,7 +62,7 @@ pub(super) fn run<T: Send>(
 }
 
 /// Seeds whose neighbours, in either argument, have nothing to do with each other.
-pub(super) fn decorrelated(seed: u64, index: u64) -> u64 {
+pub(crate) fn decorrelated(seed: u64, index: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
 }

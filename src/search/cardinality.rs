@@ -19,9 +19,9 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::oracle::Oracle;
-use super::{escape, workers};
-use crate::budget::{Clock, Task};
+use crate::heuristic::{Oracle, tangent};
+use crate::pool;
+use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::linalg::symmetric;
 use crate::manifold::{drift, project_on_support};
@@ -55,7 +55,7 @@ const LEAST_GAIN: f64 = 1e-6;
 /// Most accepted exchanges.
 const EXCHANGES: usize = 1000;
 
-/// Most work without a time limit, see [`Task`].
+/// Most work without a time limit, see [`Meter`].
 const WORK: f64 = 2e10;
 
 /// Largest first value of an added entry.
@@ -97,6 +97,10 @@ pub fn minimize_at_count(
     monitor: &mut dyn Monitor,
 ) -> Result<Option<Solution>> {
     let clock = Clock::new(Instant::now(), options.max_time);
+    let clock = match options.max_work {
+        Some(_) => clock.counting(),
+        None => clock,
+    };
     let form = check(problem, x0, count, options)?;
     let r = problem.components;
     let free = L0 { lambda: 0.0 };
@@ -107,22 +111,22 @@ pub fn minimize_at_count(
         components: r,
     };
     let work = options.max_work.map_or(WORK, |limit| limit as f64);
-    let task = Task::new(&clock, work);
+    let meter = Meter::new(&clock, work);
     let price = problem.penalty.lambda * count as f64;
     let constant = problem.constant(Array2::eye(r).view());
     let news = Mutex::new(Vec::new());
     let mut history: Vec<Record> = Vec::new();
     let mut interrupted = false;
     // The search runs beside the calling thread, which alone can ask the monitor.
-    let found = workers::run(
+    let found = pool::run(
         1,
         1,
         &clock,
         |_| {
-            let go_on = || !task.expired();
+            let go_on = || !meter.expired();
             let spectrum = form.spectrum(&go_on)?;
             let search = Search {
-                oracle: Oracle::new((&unpriced, form), Array2::eye(r), spectrum, &task),
+                oracle: Oracle::new((&unpriced, form), Array2::eye(r), spectrum, &meter),
                 constant,
                 price,
                 tolerance: options.tol,
@@ -153,7 +157,7 @@ pub fn minimize_at_count(
         true => Status::Interrupted,
         false => status,
     };
-    Ok(Some(priced(problem, x, status, history, clock.seconds())))
+    Ok(Some(priced(problem, x, status, history, (clock.seconds(), meter.spent()))))
 }
 
 /// The point and its history, which cannot have been lower on the way.
@@ -162,7 +166,7 @@ fn priced(
     x: Array2<f64>,
     status: Status,
     mut history: Vec<Record>,
-    seconds: f64,
+    (seconds, work): (f64, f64),
 ) -> Solution {
     let smooth_value = problem.smooth.value(x.view(), &Threads::serial());
     let penalty_value = problem.penalty.value(x.view());
@@ -188,6 +192,7 @@ fn priced(
         sweeps: 0,
         updates: 0,
         seconds,
+        work,
         history,
         recession: None,
     }
@@ -243,7 +248,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn descended(&self, x: Array2<f64>, steps: usize) -> Point {
-        let descent = escape::descend(&self.oracle, x, steps, self.oracle.pace(None, steps));
+        let descent = tangent::descend(&self.oracle, x, steps, self.oracle.pace(1.0));
         Point {
             x: descent.x,
             value: descent.objective,
@@ -319,7 +324,7 @@ impl Search<'_> {
                 }
                 return point.value.is_finite().then_some(point);
             }
-            if self.oracle.task.expired() {
+            if self.oracle.meter.expired() {
                 return None;
             }
             let candidates = self.candidates(&point.x);
@@ -409,10 +414,10 @@ impl Search<'_> {
 
     /// Whether the time or the work is spent.
     fn ended(&self) -> Option<Status> {
-        if self.oracle.task.expired() {
+        if self.oracle.meter.expired() {
             return Some(Status::MaxTime);
         }
-        (self.oracle.task.clock.limit().is_none() && self.oracle.task.left() == 0.0)
+        (self.oracle.meter.clock.counts() && self.oracle.meter.left() == 0.0)
             .then_some(Status::MaxSweeps)
     }
 
@@ -467,7 +472,7 @@ impl Search<'_> {
 
     fn record(&self, point: &Point) {
         let record = Record {
-            seconds: self.oracle.task.clock.seconds(),
+            seconds: self.oracle.meter.clock.seconds(),
             objective: point.value + self.price,
             feasibility: feasibility(point.x.view()),
             iterations: 0,

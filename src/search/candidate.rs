@@ -2,18 +2,15 @@
 
 use ndarray::Array2;
 
-use super::escape;
-use super::oracle::Oracle;
-use crate::budget::Clock;
+use crate::heuristic::{Oracle, TANGENT_STEPS, Watch, tangent};
 use crate::linalg::square;
 use crate::manifold::{drift, project_onto_pattern};
 use crate::objective::value_while;
+use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::solver::{Control, Monitor, Options, Solution, Status, minimize_counting};
+use crate::solver::{Options, Solution, Status, minimize};
 use crate::start;
 use crate::threads::Threads;
-
-pub(super) const TANGENT_STEPS: usize = 300;
 
 /// Relative decrease that counts as an improvement. All of these are relative to the
 /// [magnitude](Problem::magnitude) of F.
@@ -34,11 +31,12 @@ pub(super) struct Candidate {
     pub(super) price: f64,
     pub(super) feasibility: f64,
     pub(super) name: String,
-    pub(super) seconds: f64,
     pub(super) iterations: u64,
     pub(super) updates: u64,
     /// Whether exact pairs and tangent steps have both come to rest.
     pub(super) settled: bool,
+    /// Why no descent can end, and along which pair.
+    pub(super) failed: Option<(Status, Option<Recession>)>,
 }
 
 impl Candidate {
@@ -50,7 +48,7 @@ impl Candidate {
     ) -> Option<Self> {
         let problem = oracle.problem;
         let (x, feasibility) = feasible(oracle, x)?;
-        let go_on = || !oracle.task.expired();
+        let go_on = || !oracle.meter.expired();
         let smooth = value_while(oracle.form, x.view(), &oracle.serial, &go_on)?;
         let price = problem.penalty.value(x.view());
         let objective = smooth + price;
@@ -61,15 +59,15 @@ impl Candidate {
             feasibility,
             x,
             name,
-            seconds: oracle.task.clock.seconds(),
             iterations: 0,
             updates: 0,
             settled: false,
+            failed: None,
         })
     }
 
     /// The point of a descent, if it is no worse, and its counts.
-    pub(super) fn take(&mut self, solution: &Solution) {
+    fn take(&mut self, solution: &Solution) {
         self.iterations += solution.iterations;
         self.updates += solution.updates;
         if solution.objective <= self.objective {
@@ -135,70 +133,53 @@ fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array
     (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
 }
 
-/// Stops a descent when the clock does.
-pub(super) struct Watch<'a>(pub(super) &'a Clock);
-
-impl Monitor for Watch<'_> {
-    fn poll(&mut self) -> Control {
-        if self.0.stopped() {
-            Control::Stop
-        } else {
-            Control::Continue
-        }
-    }
-}
-
-/// Exact pairs and tangent steps in turn, until neither lowers F.
+/// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first.
 pub(super) fn polish<P: Penalty>(
     oracle: &Oracle<'_, P>,
     options: &Options,
     from: Candidate,
-    until: Option<f64>,
     sweeps: Option<u64>,
 ) -> Candidate {
     const ROUNDS: usize = 12;
-    let (problem, clock) = (oracle.problem, oracle.task.clock);
-    let until = until.or(clock.limit());
+    let problem = oracle.problem;
     let mut best = from;
     let mut done = 0;
     // Pairs that are looked at and not moved cost as much as a sweep: only once nothing else moves.
     let mut verify = false;
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let before = best.objective;
-        let descent = escape::descend(
-            oracle,
-            best.x.clone(),
-            TANGENT_STEPS,
-            oracle.pace(until, TANGENT_STEPS),
-        );
-        let rest = descent.stalled;
-        if descent.objective < best.objective
-            && let Some(lower) = Candidate::new(oracle, descent.x, String::new())
-        {
-            best.take_lower(lower);
+        let mut rest = false;
+        if round > 0 || problem.signature.is_definite() {
+            let x = best.x.clone();
+            let descent = tangent::descend(oracle, x, TANGENT_STEPS, oracle.pace(1.0));
+            rest = descent.stalled;
+            if descent.objective < best.objective
+                && let Some(lower) = Candidate::new(oracle, descent.x, String::new())
+            {
+                best.take_lower(lower);
+            }
         }
         let options = Options {
-            max_time: until.map(|until| (until - clock.seconds()).max(0.0)),
             max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
-            max_work: oracle.work_left(),
             verify,
-            ..options.clone()
+            ..oracle.limited(options)
         };
         let serial = Threads::serial();
-        let watch = &mut Watch(clock);
-        let Ok((solution, work)) =
-            minimize_counting(problem, best.x.clone(), &options, &serial, watch)
-        else {
+        let watch = &mut Watch(oracle.meter.clock);
+        let Ok(solution) = minimize(problem, best.x.clone(), &options, &serial, watch) else {
             break;
         };
         done += solution.sweeps;
-        oracle.task.spend(work);
+        oracle.meter.spend(solution.work);
         best.take(&solution);
+        if matches!(solution.status, Status::Unbounded | Status::Diverged) {
+            best.failed = Some((solution.status, solution.recession));
+        }
         if !matches!(solution.status, Status::Converged | Status::Target) {
             break;
         }
         let size = oracle.magnitude(best.smooth, best.price);
-        if before - best.objective <= options.tol * size {
+        if rest && before - best.objective <= options.tol * size {
             if verify {
                 best.settled = rest;
                 break;
@@ -206,6 +187,5 @@ pub(super) fn polish<P: Penalty>(
             verify = true;
         }
     }
-    best.seconds = clock.seconds();
     best
 }

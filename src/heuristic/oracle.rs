@@ -10,12 +10,13 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::product::symmetric_product;
-use crate::budget::{Pace, Task};
+use crate::budget::{Clock, Meter, Pace};
 use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
 use crate::objective::{self, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
+use crate::solver::{Control, Monitor, Options};
 use crate::threads::Threads;
 
 /// What a multiply-add costs in single precision, with a sparse matrix or one of tall factors, and
@@ -29,19 +30,19 @@ const PASS: f64 = 8.0;
 const STEP_PASSES: f64 = 12.0;
 const DECOMPOSITION: f64 = 60.0;
 
-/// Value, gradient and proximal map of a problem, evaluated on one thread for one task.
-pub(super) struct Oracle<'a, P: Penalty> {
-    pub(super) problem: &'a Problem<'a, P>,
+/// Value, gradient and proximal map of a problem, evaluated on one thread.
+pub(crate) struct Oracle<'a, P: Penalty> {
+    pub(crate) problem: &'a Problem<'a, P>,
     /// f.
-    pub(super) form: &'a dyn QuadraticForm,
+    pub(crate) form: &'a dyn QuadraticForm,
     /// Where X lives.
-    pub(super) manifold: Manifold<'a>,
-    pub(super) task: &'a Task<'a>,
+    pub(crate) manifold: Manifold<'a>,
+    pub(crate) meter: &'a Meter<'a>,
     /// Largest magnitude of the Hessian's eigenvalues.
-    pub(super) lipschitz: f64,
+    pub(crate) lipschitz: f64,
     /// Largest eigenvalue of the Hessian, at least 0: the inertia that majorises f.
-    pub(super) convexity: f64,
-    pub(super) serial: Threads,
+    pub(crate) convexity: f64,
+    pub(crate) serial: Threads,
     /// c, by which C is shifted.
     shift: f64,
     /// What that takes from f: ½c⟨K, D⟩.
@@ -54,11 +55,11 @@ pub(super) struct Oracle<'a, P: Penalty> {
 
 impl<'a, P: Penalty> Oracle<'a, P> {
     /// `spectrum`: (about) the extreme eigenvalues of C; K: the value of XᵀJX.
-    pub(super) fn new(
+    pub(crate) fn new(
         (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
         k: Array2<f64>,
         (low, high): (f64, f64),
-        task: &'a Task<'a>,
+        meter: &'a Meter<'a>,
     ) -> Self {
         let linear = form
             .linear()
@@ -90,8 +91,8 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             mean: problem.constant(k.view()),
             problem,
             form,
-            manifold: Manifold::new(problem.signature, k, Some(task)),
-            task,
+            manifold: Manifold::new(problem.signature, k, Some(meter)),
+            meter,
             lipschitz,
             // Bounds have slack: a little above zero is zero (concave, as in PCA).
             convexity: if high > 0.1 * lipschitz { high } else { 0.0 },
@@ -101,16 +102,16 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
     }
 
-    /// The same for another task.
-    pub(super) fn during<'t>(&self, task: &'t Task<'t>) -> Oracle<'t, P>
+    /// The same with another meter.
+    pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>) -> Oracle<'t, P>
     where
         'a: 't,
     {
         Oracle {
             problem: self.problem,
             form: self.form,
-            manifold: Manifold::new(self.manifold.signature, self.manifold.k.clone(), Some(task)),
-            task,
+            manifold: Manifold::new(self.manifold.signature, self.manifold.k.clone(), Some(meter)),
+            meter,
             lipschitz: self.lipschitz,
             convexity: self.convexity,
             serial: Threads::serial(),
@@ -121,21 +122,21 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.form.order()
     }
 
-    pub(super) fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.problem.components
     }
 
-    /// A pace of this oracle's task.
-    pub(super) fn pace(&self, until: Option<f64>, steps: usize) -> Pace<'a> {
-        self.task.pace(until, steps)
+    /// A pace over `share` of what is left to this task.
+    pub(crate) fn pace(&self, share: f64) -> Pace<'a> {
+        self.meter.pace(share)
     }
 
     /// What a product C X costs.
-    pub(super) fn product_work(&self) -> f64 {
+    pub(crate) fn product_work(&self) -> f64 {
         let each = self.form.product_work() * self.columns() as f64;
         match self.form.dense() {
             Some(_) => each,
@@ -144,24 +145,24 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     }
 
     /// What the rest of a step costs: passes over X, and a decomposition.
-    fn step_work(&self) -> f64 {
+    pub(crate) fn step_work(&self) -> f64 {
         let (n, r) = (self.rows() as f64, self.columns() as f64);
         n * r * (STEP_PASSES + r) * PASS + DECOMPOSITION * r * r * r
     }
 
     /// The polar factor.
-    pub(super) fn polar(&self, x: &Array2<f64>) -> Array2<f64> {
-        if self.task.expired() {
+    pub(crate) fn polar(&self, x: &Array2<f64>) -> Array2<f64> {
+        if self.meter.expired() {
             return x.clone();
         }
-        self.task.spend(self.step_work());
+        self.meter.spend(self.step_work());
         polar(x)
     }
 
     /// f less its constant, and ∇f; not a number if the time ran out on the way.
-    pub(super) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
-        self.task.spend(self.product_work() + self.step_work());
-        let go_on = || !self.task.expired();
+    pub(crate) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
+        self.meter.spend(self.product_work() + self.step_work());
+        let go_on = || !self.meter.expired();
         let form = self.form;
         let image = match plain(form) {
             Some(c) => symmetric_product(c, x.view(), |v| v, &go_on),
@@ -187,13 +188,13 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// f and ∇f to about 1e-6 relative where that is faster: enough while a method only looks for
     /// the region of a good point.
-    pub(super) fn rough_value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
+    pub(crate) fn rough_value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         let Some(c) = &self.single else {
             return self.value_and_gradient(x);
         };
-        self.task
+        self.meter
             .spend(SINGLE * self.product_work() + self.step_work());
-        let go_on = || !self.task.expired();
+        let go_on = || !self.meter.expired();
         let image = symmetric_product(c, x.view(), |v| v as f32, &go_on);
         let Some(mut gradient) = image.filter(|_| go_on()) else {
             return (f64::NAN, Array2::zeros(x.dim()));
@@ -203,48 +204,68 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     }
 
     /// F, with the constant.
-    pub(super) fn objective(&self, x: &Array2<f64>) -> f64 {
+    pub(crate) fn objective(&self, x: &Array2<f64>) -> f64 {
         let price = self.problem.penalty.value(x.view());
         self.full(self.value_and_gradient(x).0 + price)
     }
 
     /// F from F less its constant.
-    pub(super) fn full(&self, value: f64) -> f64 {
+    pub(crate) fn full(&self, value: f64) -> f64 {
         value + self.constant
     }
 
     /// The [magnitude](Problem::magnitude) of F for values of f and h.
-    pub(super) fn magnitude(&self, smooth: f64, price: f64) -> f64 {
+    pub(crate) fn magnitude(&self, smooth: f64, price: f64) -> f64 {
         self.problem.magnitude(smooth, price, self.mean)
     }
 
-    /// What pair sweeps may still do, where no clock limits them.
-    pub(super) fn work_left(&self) -> Option<u64> {
-        match self.task.clock.limit() {
-            Some(_) => None,
-            None => Some(self.task.left() as u64),
+    /// `options` of pair sweeps that end with this task.
+    pub(crate) fn limited(&self, options: &Options) -> Options {
+        let (clock, left) = (self.meter.clock, self.meter.left());
+        let seconds = clock.limit().map(|limit| (limit - clock.seconds()).max(0.0));
+        let (max_time, max_work) = match clock.counts() {
+            true => (seconds, Some(left as u64)),
+            false => (Some(left), None),
+        };
+        Options {
+            max_time,
+            max_work,
+            ..options.clone()
         }
     }
 
     /// Diagonal of C − cI.
-    pub(super) fn diagonal(&self) -> Vec<f64> {
+    pub(crate) fn diagonal(&self) -> Vec<f64> {
         let diagonal = self.form.diagonal();
         diagonal.into_iter().map(|v| v - self.shift).collect()
     }
 
     /// c, by which C is shifted.
-    pub(super) fn shift(&self) -> f64 {
+    pub(crate) fn shift(&self) -> f64 {
         self.shift
     }
 
     /// The proximal map of `step · h`, entry by entry.
-    pub(super) fn proximal(&self, mut x: Array2<f64>, step: f64) -> Array2<f64> {
+    pub(crate) fn proximal(&self, mut x: Array2<f64>, step: f64) -> Array2<f64> {
         for (i, mut row) in x.outer_iter_mut().enumerate() {
             for (k, v) in row.iter_mut().enumerate() {
                 *v = self.problem.penalty.proximal(i, k, *v, step);
             }
         }
         x
+    }
+}
+
+/// Stops a descent when the clock does.
+pub(crate) struct Watch<'a>(pub(crate) &'a Clock);
+
+impl Monitor for Watch<'_> {
+    fn poll(&mut self) -> Control {
+        if self.0.stopped() {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
     }
 }
 

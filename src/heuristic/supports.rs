@@ -14,7 +14,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::covariance::Covariance;
 use super::oracle::Oracle;
+use super::profile::{Kind, Profile};
+use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
+use crate::continuation::top_diagonal;
 use crate::penalty::Penalty;
 
 /// Proposals per step of the pace, and between looks at the clock.
@@ -33,11 +36,56 @@ const LAST: f64 = 1e-9;
 const PER_COLUMN: usize = 4;
 const PER_PROPOSAL: usize = 100;
 
-/// First and last temperature, in units of the mean value per row.
-pub(super) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
+/// Annealed disjoint supports.
+pub(super) struct Supports {
+    /// First and last temperature, in units of the mean value per row.
+    temperature: (f64, f64),
+    /// From the best point the first temperature is this share of it, down to that times `coolest`.
+    warm: f64,
+    coolest: f64,
+}
 
-/// The same for a point whose groups are right already.
-pub(super) const COOL: (f64, f64) = (0.15, 0.015);
+impl Default for Supports {
+    fn default() -> Self {
+        Self {
+            temperature: (0.4, 0.025),
+            warm: 0.6,
+            coolest: 0.25,
+        }
+    }
+}
+
+impl<P: Penalty> Heuristic<P> for Supports {
+    fn name(&self) -> &'static str {
+        "supports"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match (profile.kind, profile.is_dense()) {
+            (Kind::Nonnegative, _) => 0.95,
+            (Kind::Count, false) => 1.0,
+            (Kind::Count, true) if improve => 0.2,
+            _ => 0.6,
+        };
+        (profile.whole && profile.is_disjoint()).then(|| Prior::new(hope, 30.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let (first, last) = self.temperature;
+        let (x, first) = match task.from {
+            Some(best) => {
+                let heat = first * self.warm * self.coolest.powf(1.0 - task.heat);
+                (best.clone(), heat)
+            }
+            None if task.profile.kind == Kind::Count && task.run == 0 => {
+                (top_diagonal(task.oracle.form, task.oracle.columns()), first)
+            }
+            None => (task.known.basis.rotated.clone(), first),
+        };
+        let p = task.known.covariance.as_ref()?;
+        Some(anneal(task.oracle, p, &x, (first, last), task.seed, task.pace))
+    }
+}
 
 /// Owners, vectors and images.
 struct State<'a> {
@@ -275,7 +323,7 @@ impl<'a> State<'a> {
     }
 
     fn pay(&mut self, pace: Pace<'_>) {
-        pace.task.spend(std::mem::take(&mut self.work) as f64);
+        pace.meter.spend(std::mem::take(&mut self.work) as f64);
     }
 
     /// Improvements only, all rows against all columns, until there is none.
@@ -287,7 +335,7 @@ impl<'a> State<'a> {
                 if i % LOOK == 0 {
                     self.work += LOOK * (self.r + 1) * PER_PROPOSAL;
                     self.pay(pace);
-                    if pace.task.expired() {
+                    if pace.meter.expired() {
                         return;
                     }
                 }
@@ -306,7 +354,7 @@ impl<'a> State<'a> {
             }
             self.refresh();
             let after = self.value();
-            if !(before - after > LAST * after.abs()) || pace.progress(0) >= 1.0 {
+            if !(before - after > LAST * after.abs()) || pace.progress() >= 1.0 {
                 break;
             }
         }
@@ -355,7 +403,7 @@ fn metropolis(state: &mut State<'_>, heat: f64, price: f64, rng: &mut Xoshiro256
 }
 
 /// Anneals from `x`; returns a feasible point with disjoint supports.
-pub(super) fn anneal<P: Penalty>(
+fn anneal<P: Penalty>(
     oracle: &Oracle<'_, P>,
     p: &Covariance<'_>,
     x: &Array2<f64>,
@@ -375,18 +423,16 @@ pub(super) fn anneal<P: Penalty>(
     let unit = if price > 0.0 { unit.min(price) } else { unit };
     let r = state.r;
     let mut best = (state.value(), state.owner.clone(), state.u.clone());
-    let mut step = 0;
     loop {
-        let ratio = pace.progress(step);
+        let ratio = pace.progress();
         if ratio >= 1.0 {
             break;
         }
-        step += 1;
         let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
         state.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
         state.pay(pace);
         for proposal in 0..BATCH {
-            if proposal % LOOK == 0 && pace.task.expired() {
+            if proposal % LOOK == 0 && pace.meter.expired() {
                 break;
             }
             metropolis(&mut state, heat, price, &mut rng);

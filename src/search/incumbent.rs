@@ -1,10 +1,11 @@
-//! The best point of a search with several starts, its history, and the monitor.
+//! The best point of a search, its history, and the monitor: the only place where a point is accepted.
 
 use ndarray::Array2;
 
 use super::candidate::Candidate;
-use super::options::{Auto, AutoSolution, StartReport};
+use super::options::{Auto, AutoSolution, Run};
 use crate::budget::Clock;
+use crate::heuristic::Profile;
 use crate::manifold::{drift, start_constraint};
 use crate::pair::Recession;
 use crate::penalty::Penalty;
@@ -16,7 +17,7 @@ use crate::threads::Threads;
 const RECORD_SECONDS: f64 = 0.1;
 
 /// The best point so far, the history, and the monitor.
-pub(super) struct Board<'a, P: Penalty> {
+pub(super) struct Incumbent<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
     pub(super) auto: &'a Auto,
     pub(super) clock: &'a Clock,
@@ -29,7 +30,8 @@ pub(super) struct Board<'a, P: Penalty> {
     /// Whether the best point is not in the history yet.
     pub(super) unrecorded: bool,
     pub(super) history: Vec<Record>,
-    pub(super) starts: Vec<StartReport>,
+    pub(super) runs: Vec<Run>,
+    pub(super) profile: Option<Profile>,
     pub(super) iterations: u64,
     pub(super) updates: u64,
     /// When the last record was made, and how long that took.
@@ -38,7 +40,7 @@ pub(super) struct Board<'a, P: Penalty> {
     pub(super) recession: Option<Recession>,
 }
 
-impl<'a, P: Penalty> Board<'a, P> {
+impl<'a, P: Penalty> Incumbent<'a, P> {
     pub(super) fn new(
         problem: &'a Problem<'a, P>,
         auto: &'a Auto,
@@ -67,14 +69,15 @@ impl<'a, P: Penalty> Board<'a, P> {
                 price,
                 feasibility,
                 name: "first point".to_owned(),
-                seconds: clock.seconds(),
                 iterations: 0,
                 updates: 0,
                 settled: false,
+                failed: None,
             },
             unrecorded: false,
             history: Vec::new(),
-            starts: Vec::new(),
+            runs: Vec::new(),
+            profile: None,
             iterations: 0,
             updates: 0,
             recorded: (0.0, 0.0),
@@ -106,11 +109,6 @@ impl<'a, P: Penalty> Board<'a, P> {
         let ended = self.clock.seconds();
         self.recorded = (ended, ended - begun);
         control
-    }
-
-    /// What XᵀJX is to be.
-    pub(super) fn constraint(&self) -> &Array2<f64> {
-        &self.k
     }
 
     /// The magnitude of F at the best point.
@@ -152,25 +150,24 @@ impl<'a, P: Penalty> Board<'a, P> {
         }
     }
 
-    /// The best of what there was and what tasks returned, by index: the order in which they came in
-    /// must not decide between equal values.
-    pub(super) fn settle_best(&mut self, before: Candidate, found: &[Option<Candidate>]) {
-        self.best = found.iter().flatten().fold(before, |best, candidate| {
-            if candidate.objective < best.objective {
-                candidate.clone()
-            } else {
-                best
+    /// The best of what there was and of what a round returned, by index: the order in which they came in must not
+    /// decide between equal values, nor which failure counts.
+    pub(super) fn settle<'c>(
+        &mut self,
+        before: Candidate,
+        found: impl Iterator<Item = &'c Candidate> + Clone,
+    ) {
+        if let Some((status, recession)) = found.clone().find_map(|found| found.failed) {
+            self.status = self.status.or(Some(status));
+            self.recession = self.recession.or(recession);
+        }
+        self.best = found.fold(before, |best, candidate| {
+            let as_good = candidate.objective == best.objective && candidate.settled;
+            match candidate.objective < best.objective || (as_good && !best.settled) {
+                true => candidate.clone(),
+                false => best,
             }
         });
-    }
-
-    pub(super) fn report(&mut self, found: &[Option<Candidate>]) {
-        self.starts
-            .extend(found.iter().flatten().map(|candidate| StartReport {
-                strategy: candidate.name.clone(),
-                objective: candidate.objective,
-                seconds: candidate.seconds,
-            }));
     }
 
     pub(super) fn finish(mut self) -> AutoSolution {
@@ -202,11 +199,13 @@ impl<'a, P: Penalty> Board<'a, P> {
                 sweeps: self.iterations / (n * (n - 1) / 2),
                 updates: self.updates,
                 seconds: last.seconds,
+                work: self.runs.iter().map(|run| run.work).sum(),
                 history: self.history,
                 recession: self.recession,
             },
             strategy: self.best.name,
-            starts: self.starts,
+            runs: self.runs,
+            profile: self.profile,
         }
     }
 }

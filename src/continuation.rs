@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::workers;
+use crate::pool;
 use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{
-    Control, Monitor, Options, Record, Solution, Status, minimize, minimize_counting,
+    Control, Monitor, Options, Record, Solution, Status, minimize,
 };
 use crate::start;
 use crate::threads::Threads;
@@ -326,7 +326,7 @@ fn prepare<P: Penalty>(
     }
     let go_on = || !clock.expired();
     let mut stopped = false;
-    let made = workers::run(
+    let made = pool::run(
         1,
         1,
         clock,
@@ -425,15 +425,15 @@ impl<P: Penalty> Walk<'_, P> {
         let elapsed = self.started.elapsed().as_secs_f64();
         let options = self.stage_options(own, elapsed);
         let x = std::mem::take(&mut self.x);
-        let (solution, work) = if own {
+        let solution = if own {
             let mut last = Last {
                 monitor: &mut *monitor,
                 seconds: elapsed,
                 iterations: self.iterations,
             };
-            minimize_counting(&scaled, x, &options, self.threads, &mut last)?
+            minimize(&scaled, x, &options, self.threads, &mut last)?
         } else {
-            minimize_counting(
+            minimize(
                 &scaled,
                 x,
                 &options,
@@ -445,7 +445,7 @@ impl<P: Penalty> Walk<'_, P> {
         self.iterations += solution.iterations;
         self.updates += solution.updates;
         self.sweeps += solution.sweeps.max(1);
-        self.spent += work as u64;
+        self.spent += solution.work as u64;
         let trace: f64 = 0.5 * self.form.diagonal().iter().sum::<f64>();
         self.path.push(PathPoint {
             lambda: lam,
@@ -523,6 +523,7 @@ impl<P: Penalty> Walk<'_, P> {
         solution.updates = self.updates;
         solution.sweeps = self.iterations / (n * (n - 1) / 2);
         solution.seconds = seconds;
+        solution.work = self.spent as f64;
         if let Some(status) = ended {
             solution.status = status;
         }

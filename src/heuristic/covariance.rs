@@ -4,11 +4,8 @@ use super::oracle::Oracle;
 use crate::objective::Columns;
 use crate::penalty::Penalty;
 
-/// Memory for columns of a C that is not stored: all of them up to n = 4096.
-const MEMORY: usize = 8 * 4096 * 4096;
-
 /// P = cI − C with the c of an oracle.
-pub(super) struct Covariance<'a> {
+pub(crate) struct Covariance<'a> {
     columns: Columns<'a>,
     diagonal: Vec<f64>,
     /// Work of a column that is not at hand.
@@ -16,15 +13,10 @@ pub(super) struct Covariance<'a> {
 }
 
 impl<'a> Covariance<'a> {
-    /// None if f is not ½ tr(XᵀCX), or the time is up.
-    pub(super) fn new<P: Penalty>(oracle: &Oracle<'a, P>) -> Option<Self> {
-        Self::within(oracle, MEMORY)
-    }
-
-    /// The same in so many bytes.
+    /// With so many bytes for columns of a C that is not stored; None if f is not ½ tr(XᵀCX), or the time is up.
     pub(super) fn within<P: Penalty>(oracle: &Oracle<'a, P>, bytes: usize) -> Option<Self> {
         let form = oracle.form;
-        let go_on = || !oracle.task.expired();
+        let go_on = || !oracle.meter.expired();
         if !form.is_trace_form() {
             return None;
         }
@@ -84,13 +76,13 @@ impl<'a> Covariance<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Clock, Task};
+    use crate::budget::{Clock, Meter};
     use crate::objective::{DenseColumns, GoOn, GramQuadratic, Quadratic, QuadraticForm, Spectrum};
     use crate::penalty::L0;
     use crate::problem::Problem;
     use crate::signature::Signature;
     use crate::start;
-    use crate::strategy::forward;
+    use crate::heuristic::forward;
     use crate::threads::Threads;
     use ndarray::{Array2, ArrayView2};
     use std::time::Instant;
@@ -132,10 +124,10 @@ mod tests {
             components: r,
         };
         let clock = Clock::new(Instant::now(), None);
-        let task = Task::new(&clock, 1e9);
-        let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &task);
+        let meter = Meter::new(&clock, 1e8);
+        let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &meter);
         let covariance = Covariance::within(&oracle, bytes).unwrap();
-        let pace = oracle.pace(None, 1);
+        let pace = oracle.pace(1.0);
         let x = forward::improve(&oracle, &covariance, None, lambda, 0, pace);
         (x, covariance.is_whole())
     }
@@ -165,7 +157,7 @@ mod tests {
         }
         let data = DenseColumns::new(a.view()).unwrap();
         let gram = GramQuadratic::new(data, -1.0, None).unwrap();
-        let (x, whole) = selected(&gram, MEMORY);
+        let (x, whole) = selected(&gram, 8 * 4096 * 4096);
         assert!(!whole);
         assert!((0..6).all(|k| x.row(700 * k).iter().any(|&v| v != 0.0)));
     }

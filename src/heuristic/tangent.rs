@@ -27,7 +27,7 @@ use crate::manifold::normals;
 use crate::penalty::Penalty;
 
 /// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
-pub(super) const STALL: f64 = 1e-12;
+pub(crate) const STALL: f64 = 1e-12;
 
 /// Entries below this are zero when X ≥ 0.
 const NEGLIGIBLE: f64 = 1e-14;
@@ -45,11 +45,11 @@ const LEAST_DAMPING: f64 = 1e-12;
 const DAMPING: f64 = 0.01;
 
 /// What a descent reached.
-pub(super) struct Descent {
-    pub(super) x: Array2<f64>,
-    pub(super) objective: f64,
+pub(crate) struct Descent {
+    pub(crate) x: Array2<f64>,
+    pub(crate) objective: f64,
     /// Whether it ended because no step lowers F by more than the tolerance.
-    pub(super) stalled: bool,
+    pub(crate) stalled: bool,
 }
 
 /// The step D and the multiplier Λ (kept from one call to the next as a warm start). One function: a Newton method
@@ -174,7 +174,7 @@ fn line_search<P: Penalty>(
 ) -> Option<(Array2<f64>, f64, f64, Array2<f64>)> {
     let mut length = 1.0;
     for _ in 0..12 {
-        if oracle.task.expired() {
+        if oracle.meter.expired() {
             return None;
         }
         if let Some(next) = retract(oracle, x, direction, length) {
@@ -190,7 +190,7 @@ fn line_search<P: Penalty>(
 }
 
 /// Proximal-gradient steps of Barzilai–Borwein length from a feasible point, at most `limit`.
-pub(super) fn descend<P: Penalty>(
+pub(crate) fn descend<P: Penalty>(
     oracle: &Oracle<'_, P>,
     x: Array2<f64>,
     limit: usize,
@@ -219,11 +219,11 @@ pub(super) fn descend<P: Penalty>(
     let mut steps = 0;
     let mut idle = 0;
     let mut stalled = false;
-    while !stalled && steps < limit && pace.progress(steps) < 1.0 {
+    while !stalled && steps < limit && pace.progress() < 1.0 {
         let direction = tangent_step(oracle, &x, &gradient, t, &mut lambda);
         let norm2 = square(&direction);
         let size = oracle.magnitude(oracle.full(smooth), price);
-        if pace.task.expired() {
+        if pace.meter.expired() {
             break;
         }
         if !(norm2 / t > 1e-16 * size) {
@@ -234,12 +234,12 @@ pub(super) fn descend<P: Penalty>(
         let accepted = line_search(oracle, &x, &direction, objective, slope);
         let Some((next, value, next_price, next_gradient)) = accepted else {
             // A shorter proximal step has a better model; give up when it is short already.
-            if t > short && !pace.task.expired() {
+            if t > short && !pace.meter.expired() {
                 t = (0.1 * t).max(shortest);
                 steps += 1;
                 continue;
             }
-            stalled = !pace.task.expired();
+            stalled = !pace.meter.expired();
             break;
         };
         let moved = &next - &x;

@@ -13,6 +13,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::covariance::Covariance;
 use super::oracle::Oracle;
+use super::profile::{Kind, Profile};
+use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::linalg::inner;
 use crate::penalty::Penalty;
@@ -63,17 +65,29 @@ struct Alternation<'a, 'b, P: Penalty> {
     /// Its diagonal.
     diagonal: Vec<f64>,
     pace: Pace<'a>,
-    rounds: usize,
 }
 
-impl<P: Penalty> Alternation<'_, '_, P> {
+impl<'a, 'b, P: Penalty> Alternation<'a, 'b, P> {
+    fn new(
+        oracle: &'a Oracle<'b, P>,
+        covariance: Option<&'a Covariance<'a>>,
+        pace: Pace<'a>,
+    ) -> Self {
+        Self {
+            oracle,
+            covariance,
+            diagonal: oracle.diagonal().iter().map(|v| -v).collect(),
+            pace,
+        }
+    }
+
     fn over(&self) -> bool {
-        self.pace.progress(self.rounds) >= 1.0
+        self.pace.progress() >= 1.0
     }
 
     /// Work of as many passes over X.
     fn pay(&self, point: &Array2<f64>, passes: usize) {
-        self.pace.task.spend((passes * point.len()) as f64);
+        self.pace.meter.spend((passes * point.len()) as f64);
     }
 
     fn point(&self, x: Array2<f64>) -> Point {
@@ -81,7 +95,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         let (value, gradient) = match self.covariance {
             Some(p) if p.is_whole() => {
                 self.pay(&x, PASSES);
-                self.pace.task.spend((p.order() * p.order()) as f64);
+                self.pace.meter.spend((p.order() * p.order()) as f64);
                 sparse_value_and_gradient(p, &x, &owner)
             }
             _ => self.oracle.value_and_gradient(&x),
@@ -178,7 +192,7 @@ impl<P: Penalty> Alternation<'_, '_, P> {
         let chosen = rows[rng.random_range(0..rows.len())];
         let pulled = match self.covariance {
             Some(p) => {
-                self.pace.task.spend(p.first_use());
+                self.pace.meter.spend(p.first_use());
                 let mut pulled = Array1::zeros(n);
                 change(pulled.view_mut(), |pulled| p.add(chosen, 1.0, pulled));
                 pulled
@@ -297,8 +311,19 @@ fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
     x
 }
 
-/// Alternation from x, then perturbed and repeated while there is time; x has one owner per row.
-pub(super) fn improve<P: Penalty>(
+/// Alternation from x, which has one owner per row, until it rests.
+pub(crate) fn settled<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    covariance: Option<&Covariance<'_>>,
+    x: &Array2<f64>,
+    pace: Pace<'_>,
+) -> Array2<f64> {
+    let alternation = Alternation::new(oracle, covariance, pace);
+    alternation.descend(alternation.point(x.clone())).x
+}
+
+/// Alternation from x, then perturbed and repeated while there is time.
+fn improve<P: Penalty>(
     oracle: &Oracle<'_, P>,
     covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
@@ -306,19 +331,12 @@ pub(super) fn improve<P: Penalty>(
     pace: Pace<'_>,
 ) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut alternation = Alternation {
-        oracle,
-        covariance,
-        diagonal: oracle.diagonal().iter().map(|v| -v).collect(),
-        pace,
-        rounds: 0,
-    };
+    let alternation = Alternation::new(oracle, covariance, pace);
     let mut best = alternation.descend(alternation.point(x.clone()));
     let mut current = best.clone();
     let mut failed = 0;
     while !alternation.over() {
         let trial = alternation.descend(alternation.perturbed(&current, &mut rng));
-        alternation.rounds += 1;
         if trial.value < best.value {
             best = trial.clone();
             failed = 0;
@@ -336,10 +354,42 @@ pub(super) fn improve<P: Penalty>(
     best.x
 }
 
+/// Columns and owners of a partition of the rows in turn, perturbed; without X ≥ 0 a random partition.
+pub(super) struct Partition;
+
+impl<P: Penalty> Heuristic<P> for Partition {
+    fn name(&self) -> &'static str {
+        "partition"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match (profile.kind, improve) {
+            (Kind::Nonnegative, true) => 1.0,
+            (Kind::Nonnegative, false) => 0.9,
+            _ => 0.0,
+        };
+        (!profile.mixed && !(improve && hope == 0.0)).then(|| Prior::new(hope, 40.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let (n, r) = task.known.basis.rotated.dim();
+        if task.profile.kind != Kind::Nonnegative {
+            return Some(start::partition(n, r, task.seed));
+        }
+        let x = match task.from {
+            Some(best) => best.clone(),
+            None if task.run > 0 => start::partition(n, r, task.seed),
+            None => start::round_to_partition(task.known.basis.rotated.view()),
+        };
+        let covariance = task.known.covariance.as_ref();
+        Some(improve(task.oracle, covariance, &x, task.seed, task.pace))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Clock, Task};
+    use crate::budget::{Clock, Meter};
     use crate::objective::Quadratic;
     use crate::penalty::NonNegative;
     use crate::problem::Problem;
@@ -368,9 +418,9 @@ mod tests {
             components: 3,
         };
         let clock = Clock::new(Instant::now(), None);
-        let task = Task::new(&clock, 1e9);
-        let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &task);
-        test(&oracle, &Covariance::new(&oracle).unwrap());
+        let meter = Meter::new(&clock, 1e7);
+        let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &meter);
+        test(&oracle, &Covariance::within(&oracle, 0).unwrap());
     }
 
     #[test]
@@ -379,7 +429,7 @@ mod tests {
         with_oracle(&p, (-1.1, 0.1), |oracle, p| {
             for (seed, covariance) in (0..10).zip([None, Some(p)].into_iter().cycle()) {
                 let x0 = start::partition(12, 3, seed);
-                let x = improve(oracle, covariance, &x0, seed, oracle.pace(None, 20));
+                let x = improve(oracle, covariance, &x0, seed, oracle.pace(0.3));
                 assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
                 for i in 0..12 {
                     let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();
@@ -420,13 +470,7 @@ mod tests {
         }
         start::complete_partition(&mut x, |_, _| 0.0);
         with_oracle(&p, (-4.0, 0.0), |oracle, _| {
-            let alternation = Alternation {
-                oracle,
-                covariance: None,
-                diagonal: vec![1.0; 12],
-                pace: oracle.pace(None, 1),
-                rounds: 0,
-            };
+            let alternation = Alternation::new(oracle, None, oracle.pace(1.0));
             let optimum = -0.5 * 3.0 * (1.0 + 3.0 * 0.9);
             let alone = alternation.descend(alternation.point(x.clone()));
             assert!(alone.value > optimum + 0.5, "{}", alone.value);

@@ -16,12 +16,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::covariance::Covariance;
 use super::oracle::Oracle;
+use super::profile::{Kind, Profile};
+use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::penalty::Penalty;
-
-/// Rows that join in one step of a pace, and as how many joins a column that is emptied counts.
-const JOINS_PER_STEP: usize = 300;
-const JOINS_PER_ROUND: usize = 10;
 
 /// Work of a scan for the best row, per row.
 const SCAN: usize = 10;
@@ -62,13 +60,12 @@ struct Grower<'a> {
     price: f64,
     /// Makes P + shift·I positive semidefinite.
     shift: f64,
-    joins: usize,
     pace: Pace<'a>,
 }
 
 impl Grower<'_> {
     fn is_late(&self) -> bool {
-        self.pace.progress(self.joins / JOINS_PER_STEP) >= 1.0
+        self.pace.progress() >= 1.0
     }
 
     fn cost(&self, column: &Column) -> f64 {
@@ -78,11 +75,11 @@ impl Grower<'_> {
     /// Power iterations on the rows of a column; then its image.
     fn refine(&self, column: &mut Column, iterations: usize) {
         let s = column.rows.len();
-        if self.pace.task.expired() {
+        if self.pace.meter.expired() {
             return;
         }
         self.pace
-            .task
+            .meter
             .spend((s * (s * (iterations + 2) + self.p.order())) as f64);
         let mut local = Vec::with_capacity(s * s);
         for &i in &column.rows {
@@ -130,7 +127,7 @@ impl Grower<'_> {
     }
 
     fn seeded(&self, row: usize) -> Column {
-        self.pace.task.spend(self.p.first_use());
+        self.pace.meter.spend(self.p.first_use());
         let mut image = vec![0.0; self.p.order()];
         self.p.add(row, 1.0, &mut image);
         Column {
@@ -144,7 +141,7 @@ impl Grower<'_> {
 
     /// The free row whose joining lowers the cost most, and what the value would at least be.
     fn best_join(&self, column: &Column, free: &[bool]) -> Option<(usize, f64)> {
-        self.pace.task.spend((SCAN * self.p.order()) as f64);
+        self.pace.meter.spend((SCAN * self.p.order()) as f64);
         let mu = column.value;
         let (mut best, mut largest) = (None, mu + 2.0 * self.price);
         for (j, ((&b, &d), &free)) in column
@@ -172,11 +169,10 @@ impl Grower<'_> {
         column.vector.iter_mut().for_each(|v| *v *= along);
         column.rows.push(j);
         column.vector.push(across);
-        self.pace.task.spend(self.p.first_use());
+        self.pace.meter.spend(self.p.first_use());
         column.image.iter_mut().for_each(|t| *t *= along);
         self.p.add(j, across, &mut column.image);
         column.value = top;
-        self.joins += 1;
         if column.rows.len() >= column.refined + (column.refined / GROWTH).max(1) {
             self.refine(column, REFINEMENTS);
         }
@@ -222,9 +218,9 @@ impl Grower<'_> {
     /// Rows that no longer pay leave, the worst first.
     fn prune(&self, column: &mut Column, free: &mut [bool]) -> bool {
         let mut changed = false;
-        while column.rows.len() > 1 && !self.pace.task.expired() {
+        while column.rows.len() > 1 && !self.pace.meter.expired() {
             self.pace
-                .task
+                .meter
                 .spend((self.p.order() + SCAN * column.rows.len()) as f64);
             let loss = |k: usize| {
                 let (i, v) = (column.rows[k], column.vector[k]);
@@ -419,7 +415,7 @@ fn regrown(
     let mut after = 0.0;
     for _ in emptied {
         let seeds: Vec<usize> = (0..free.len()).filter(|&i| free[i]).collect();
-        grower.pace.task.spend(free.len() as f64);
+        grower.pace.meter.spend(free.len() as f64);
         let tried: Vec<usize> = (0..SEEDS.min(seeds.len()))
             .map(|_| seeds[rng.random_range(0..seeds.len())])
             .collect();
@@ -429,6 +425,33 @@ fn regrown(
         grown.push(column);
     }
     (after < before - GAIN * before.abs()).then_some((grown, free))
+}
+
+/// Forward selection on disjoint supports, columns emptied and grown anew.
+#[derive(Default)]
+pub(super) struct Forward;
+
+impl<P: Penalty> Heuristic<P> for Forward {
+    fn name(&self) -> &'static str {
+        "forward"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match (profile.is_dense(), improve) {
+            (false, true) => 0.9,
+            (false, false) => 0.8,
+            _ => 0.03,
+        };
+        let fits = profile.columns && profile.kind == Kind::Count;
+        fits.then(|| Prior::new(hope, 50.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let covariance = task.known.covariance.as_ref()?;
+        let lambda = task.problem().penalty.count()?;
+        let x = improve(task.oracle, covariance, task.from, lambda, task.seed, task.pace);
+        Some(x)
+    }
 }
 
 /// Improves a point with disjoint supports, or grows the first ones; returns a feasible point, no
@@ -447,7 +470,6 @@ pub(super) fn improve<P: Penalty>(
         p,
         price,
         shift: oracle.convexity,
-        joins: 0,
         pace,
     };
     let given = x
@@ -470,8 +492,8 @@ pub(super) fn improve<P: Penalty>(
     };
     let mut order: Vec<usize> = (0..r).collect();
     while !grower.is_late() {
-        // Every round counts, also one in which no row joins.
-        grower.joins += JOINS_PER_ROUND;
+        // Every round costs, also one in which no row is free.
+        grower.pace.meter.spend(grower.p.order() as f64);
         let group = if r == 1 {
             1
         } else {

@@ -11,27 +11,31 @@ use std::ops::Range;
 use ndarray::Array2;
 
 use super::oracle::Oracle;
+use super::profile::{Kind, Profile};
+use super::sharpen::sharpened;
+use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::linalg::{inner, square};
 use crate::manifold::{kicked, tangent};
 use crate::penalty::Penalty;
+use crate::start;
 
 /// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Schedule {
-    pub(super) first: f64,
-    pub(super) last: f64,
-    pub(super) stages: usize,
+struct Schedule {
+    first: f64,
+    last: f64,
+    stages: usize,
     /// In a race: the stages after which the descents are compared, since the ranks of the smoothed
     /// values are then close to those at the end; the most steps that these stages take; and what the
     /// stages after them cost, relative to these.
-    pub(super) early: usize,
-    pub(super) early_steps: usize,
-    pub(super) late: f64,
+    early: usize,
+    early_steps: usize,
+    late: f64,
 }
 
 /// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops.
-pub(super) const COUNT: Schedule = Schedule {
+const COUNT: Schedule = Schedule {
     first: 2.0,
     last: 0.15,
     stages: 20,
@@ -42,7 +46,7 @@ pub(super) const COUNT: Schedule = Schedule {
 
 /// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. Wide and slow: with some
 /// hundred steps a stage most starts end at the same value.
-pub(super) const ABSOLUTE: Schedule = Schedule {
+const ABSOLUTE: Schedule = Schedule {
     first: 3.0,
     last: 0.01,
     stages: 24,
@@ -52,7 +56,7 @@ pub(super) const ABSOLUTE: Schedule = Schedule {
 };
 
 /// For ℓ1 where there is time for fewer than [`SLOW`] steps, or a start to stay near.
-pub(super) const BRIEF: Schedule = Schedule {
+const BRIEF: Schedule = Schedule {
     first: 1.0,
     last: 0.03,
     stages: 12,
@@ -97,7 +101,7 @@ const SLOW: usize = 2500;
 const PROBE: usize = 3;
 
 /// The schedule for ℓ1 from x that fits the pace.
-pub(super) fn absolute<P: Penalty>(
+fn absolute<P: Penalty>(
     oracle: &Oracle<'_, P>,
     x: &Array2<f64>,
     pace: Pace<'_>,
@@ -105,11 +109,11 @@ pub(super) fn absolute<P: Penalty>(
     let mut descent = Descent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
-        if pace.progress(0) >= 1.0 || !descent.step() {
+        if pace.progress() >= 1.0 || !descent.step() {
             break;
         }
     }
-    if pace.progress(PROBE) * SLOW as f64 > PROBE as f64 {
+    if pace.progress() * SLOW as f64 > PROBE as f64 {
         BRIEF
     } else {
         ABSOLUTE
@@ -145,7 +149,7 @@ const PLACES: usize = 5;
 const ENTRIES: usize = 64;
 
 /// The unit of ε.
-pub(super) fn natural_epsilon<P: Penalty>(oracle: &Oracle<'_, P>) -> f64 {
+fn natural_epsilon<P: Penalty>(oracle: &Oracle<'_, P>) -> f64 {
     match oracle.problem.penalty.count() {
         Some(lambda) => (2.0 * lambda / oracle.lipschitz).sqrt(),
         None => 1.0 / (oracle.rows() as f64).sqrt(),
@@ -220,7 +224,7 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
         }
         let mut length = self.length;
         for _ in 0..25 {
-            if self.oracle.task.expired() {
+            if self.oracle.meter.expired() {
                 return false;
             }
             let mut trial = self.x.clone();
@@ -254,34 +258,32 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
         false
     }
 
-    /// The stages `range` of a schedule, in equal shares of the pace and of `limit` steps; returns
-    /// the number of steps.
+    /// The stages `range` of a schedule, in equal shares of the pace and of `limit` steps.
     fn run(
         &mut self,
         schedule: Schedule,
         range: Range<usize>,
         limit: usize,
         pace: Pace<'_>,
-    ) -> usize {
+    ) {
         let unit = natural_epsilon(self.oracle);
         let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
         let mut steps = 0;
         for stage in range.clone() {
             self.restart(unit * schedule.at(stage));
             let share = (stage + 1 - range.start) as f64 / range.len() as f64;
-            while pace.progress(steps) < share && (steps as f64) < share * limit as f64 {
+            while pace.progress() < share && (steps as f64) < share * limit as f64 {
                 if !(self.norm2 > floor * floor) || !self.step() {
                     break;
                 }
                 steps += 1;
             }
         }
-        steps
     }
 }
 
 /// Descends over the schedule; returns a dense orthonormal X and the ε it ended at.
-pub(super) fn descend<P: Penalty>(
+fn descend<P: Penalty>(
     oracle: &Oracle<'_, P>,
     x: Array2<f64>,
     schedule: Schedule,
@@ -296,26 +298,25 @@ pub(super) fn descend<P: Penalty>(
 /// goes on with the best; returns a dense orthonormal X and the ε it ended at.
 ///
 /// Which optimum a descent ends in is settled while ε is large: successive halving, once.
-pub(super) fn race<P: Penalty>(
+fn race<P: Penalty>(
     oracle: &Oracle<'_, P>,
     start: impl Fn(usize) -> Array2<f64>,
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
     let mut entries: Vec<Descent<'_, '_, P>> = Vec::new();
-    let mut steps = 0;
     let mut most = 1;
     while entries.len() < most {
-        let spent = pace.progress(steps);
+        let spent = pace.progress();
         let mut descent = Descent::new(oracle, start(entries.len()));
-        let part = pace.part(spent, (spent + EARLY).min(1.0));
-        steps += descent.run(schedule, 0..schedule.early, schedule.early_steps, part);
+        let part = pace.part((spent + EARLY).min(1.0));
+        descent.run(schedule, 0..schedule.early, schedule.early_steps, part);
         entries.push(descent);
-        let cost = pace.progress(steps) - spent;
+        let cost = pace.progress() - spent;
         if entries.len() == 1 {
             most = schedule.entries(cost);
         }
-        if pace.progress(steps) + (1.0 + schedule.late) * cost > 1.0 {
+        if pace.progress() + (1.0 + schedule.late) * cost > 1.0 {
             break;
         }
     }
@@ -323,9 +324,9 @@ pub(super) fn race<P: Penalty>(
     entries.truncate((entries.len() / PLACES).max(1));
     let count = entries.len();
     for (k, descent) in entries.iter_mut().enumerate() {
-        let spent = pace.progress(steps);
-        let part = pace.part(spent, spent + (1.0 - spent) / (count - k) as f64);
-        steps += descent.run(schedule, schedule.early..schedule.stages, usize::MAX, part);
+        let spent = pace.progress();
+        let part = pace.part(spent + (1.0 - spent) / (count - k) as f64);
+        descent.run(schedule, schedule.early..schedule.stages, usize::MAX, part);
     }
     entries
         .into_iter()
@@ -335,7 +336,7 @@ pub(super) fn race<P: Penalty>(
 
 /// Descends over a short range of ε, which is then raised and lowered again as long as that helps;
 /// after that from small random rotations of the columns of the best point. For ℓ1.
-pub(super) fn reheat<P: Penalty>(
+fn reheat<P: Penalty>(
     oracle: &Oracle<'_, P>,
     x: Array2<f64>,
     seed: u64,
@@ -344,12 +345,10 @@ pub(super) fn reheat<P: Penalty>(
     let cycles = pace.first(1.0 - FINAL_SHARE);
     let mut descent = Descent::new(oracle, x);
     let mut best: Option<(f64, Array2<f64>)> = None;
-    let (mut steps, mut count, mut failed) = (0usize, 0u64, 0usize);
-    while cycles.progress(steps) < 1.0 {
-        let rest = cycles.part(cycles.progress(steps), 1.0);
-        steps += descent
-            .run(AGAIN, 0..AGAIN.stages, AGAIN.early_steps, rest)
-            .max(1);
+    let (mut count, mut failed) = (0u64, 0usize);
+    while cycles.progress() < 1.0 {
+        let rest = cycles.rest();
+        descent.run(AGAIN, 0..AGAIN.stages, AGAIN.early_steps, rest);
         count += 1;
         match &best {
             Some((value, x)) if descent.value >= value - HELPS * value.abs() => {
@@ -366,6 +365,125 @@ pub(super) fn reheat<P: Penalty>(
     if let Some((_, x)) = best {
         descent.x = x;
     }
-    descent.run(FINAL, 0..FINAL.stages, usize::MAX, pace.rest(FINAL_SHARE));
+    descent.run(FINAL, 0..FINAL.stages, usize::MAX, pace.rest());
     (descent.x, descent.epsilon)
+}
+
+/// How often a descent from the best point starts afresh instead.
+const AFRESH: f64 = 0.7;
+
+/// Share of a run for the descents; the rest is for what makes their end feasible.
+const DESCENTS: f64 = 0.83;
+
+/// Smoothed descents, thresholded and descended from.
+#[derive(Default)]
+pub(super) struct Smoothed;
+
+impl Smoothed {
+    /// How the smoothing of a fresh descent from x falls.
+    fn schedule<P: Penalty>(task: &Task<'_, P>, x: &Array2<f64>) -> Schedule {
+        match task.profile.kind {
+            Kind::Count => COUNT,
+            Kind::Sparse => absolute(task.oracle, x, task.pace),
+            // Smooth already.
+            _ => Schedule {
+                stages: 1,
+                early: 0,
+                ..BRIEF
+            },
+        }
+    }
+
+    /// Descents from `first`, if there is one, and from random rotations of the spectral solution.
+    fn race<P: Penalty>(
+        task: &Task<'_, P>,
+        schedule: Schedule,
+        first: Option<&Array2<f64>>,
+    ) -> (Array2<f64>, f64) {
+        let r = task.oracle.columns();
+        let start = |k: usize| match first {
+            Some(first) if k == 0 => first.clone(),
+            _ => {
+                let rotation = start::random(r, r, task.seed.wrapping_add(k as u64));
+                task.known.basis.spectral.dot(&rotation)
+            }
+        };
+        race(task.oracle, start, schedule, task.pace.first(DESCENTS))
+    }
+}
+
+impl<P: Penalty> Heuristic<P> for Smoothed {
+    fn name(&self) -> &'static str {
+        "smoothed"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match (profile.kind, profile.is_dense()) {
+            (Kind::Sparse, _) => 1.0,
+            (Kind::Count, true) => 0.9,
+            (Kind::Count, false) => 0.5,
+            (Kind::Smooth, _) => 0.7,
+            _ => 0.0,
+        };
+        (!profile.mixed && !(improve && hope == 0.0)).then(|| Prior::new(hope, 150.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let (oracle, pace) = (task.oracle, task.pace);
+        let rotated = &task.known.basis.rotated;
+        let ended = match task.from {
+            None => {
+                let schedule = Self::schedule(task, rotated);
+                // A slow descent forgets its start, unless varimax has locked it.
+                let near = task.run == 0 && schedule.stages < ABSOLUTE.stages;
+                Self::race(task, schedule, near.then_some(rotated))
+            }
+            Some(best) if task.heat < AFRESH => Self::race(task, Self::schedule(task, best), None),
+            Some(best) => {
+                let near = match task.profile.kind {
+                    Kind::Count => COUNT,
+                    _ => BRIEF,
+                };
+                let schedule = Schedule {
+                    first: near.first * task.heat,
+                    ..near
+                };
+                let from = kicked(best, KICK * task.heat, task.seed);
+                descend(oracle, from, schedule, pace.first(DESCENTS))
+            }
+        };
+        Some(sharpened(task, ended))
+    }
+}
+
+/// Size of the random rotation of the best point.
+const KICK: f64 = 0.04;
+
+/// Smoothed descents whose smoothing is raised and lowered again; for ℓ1.
+#[derive(Default)]
+pub(super) struct Reheated;
+
+impl<P: Penalty> Heuristic<P> for Reheated {
+    fn name(&self) -> &'static str {
+        "reheated"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match (profile.kind, improve) {
+            (Kind::Sparse, _) if profile.is_dense() => 0.9,
+            (Kind::Sparse, true) => 0.4,
+            _ => 0.0,
+        };
+        (!profile.mixed && !(improve && hope == 0.0)).then(|| Prior::new(hope, 150.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let from = match task.from {
+            Some(best) => kicked(best, KICK * task.heat, task.seed),
+            None if task.run > 0 => kicked(&task.known.basis.rotated, 0.1, task.seed),
+            None => task.known.basis.rotated.clone(),
+        };
+        let ended = reheat(task.oracle, from, task.seed, task.pace.first(DESCENTS));
+        Some(sharpened(task, ended))
+    }
 }

@@ -1,0 +1,172 @@
+//! What is found out about a problem once, before heuristics run.
+
+use ndarray::{Array2, Axis};
+
+use super::covariance::Covariance;
+use super::oracle::Oracle;
+use super::profile::{Kind, Profile};
+use crate::budget::Meter;
+use crate::certificate::known_optimum;
+use crate::linalg::{symmetric, symmetric_eigen};
+use crate::manifold::varimax_while;
+use crate::objective::QuadraticForm;
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::signature::Signature;
+use crate::start;
+use crate::threads::Threads;
+
+/// Up to this n the spectrum is computed to know the optimum of a smooth problem.
+const KNOWN_ROWS: usize = 512;
+
+/// The leading eigenvectors.
+#[derive(Debug, Clone)]
+pub(crate) struct Basis {
+    /// Orthonormal basis of the eigenvectors of the r smallest eigenvalues of C; empty for a mixed J.
+    pub(crate) spectral: Array2<f64>,
+    /// The same rotated by varimax.
+    pub(crate) rotated: Array2<f64>,
+    /// (About) the extreme eigenvalues of C.
+    pub(crate) spectrum: (f64, f64),
+}
+
+/// The cache of a search: made once, read by every heuristic.
+pub(crate) struct Known<'a> {
+    pub(crate) basis: Basis,
+    /// C by columns, where supports are disjoint.
+    pub(crate) covariance: Option<Covariance<'a>>,
+    /// The start that was given.
+    pub(crate) given: Option<Array2<f64>>,
+    /// The signs of XᵀJX if that is diag(±1) and J is mixed.
+    pub(crate) columns: Option<Signature>,
+}
+
+fn kind<P: Penalty>(penalty: &P) -> Kind {
+    match () {
+        () if penalty.count().is_some() => Kind::Count,
+        () if penalty.nonnegative() => Kind::Nonnegative,
+        () if P::SMOOTH => Kind::Smooth,
+        () if penalty.sparsifies() => Kind::Sparse,
+        () => Kind::Other,
+    }
+}
+
+/// Turns the columns so that their third moments are positive.
+fn turn_positive(x: &mut Array2<f64>) {
+    for mut column in x.axis_iter_mut(Axis(1)) {
+        if column.iter().map(|v| v * v * v).sum::<f64>() < 0.0 {
+            column.mapv_inplace(|v| -v);
+        }
+    }
+}
+
+fn profile<P: Penalty>(problem: &Problem<'_, P>, form: &dyn QuadraticForm) -> Profile {
+    Profile {
+        rows: form.order(),
+        components: problem.components,
+        mixed: !problem.signature.is_definite(),
+        kind: kind(problem.penalty),
+        has_strength: problem.penalty.strength().is_some(),
+        trace_form: form.is_trace_form(),
+        columns: false,
+        whole: false,
+        price: f64::INFINITY,
+        flatness: 0.0,
+        step: 0.0,
+        chosen: None,
+        optimum: None,
+    }
+}
+
+/// The oracle of a problem, what is known of it, and how it looks; None if the time is up, or a number is not
+/// finite.
+pub(crate) type Prepared<'a, P> = (Oracle<'a, P>, Known<'a>, Profile);
+
+impl<'a> Known<'a> {
+    /// With J = I; `bytes`: memory for columns of C.
+    pub(crate) fn definite<P: Penalty>(
+        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+        given: Option<Array2<f64>>,
+        bytes: usize,
+        threads: &Threads,
+        meter: &'a Meter<'a>,
+    ) -> Option<Prepared<'a, P>> {
+        let r = problem.components;
+        let go_on = || !meter.expired();
+        let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
+        let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, meter);
+        if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
+            return None;
+        }
+        let mut rotated = varimax_while(spectral.view(), &go_on);
+        let mut profile = profile(problem, form);
+        if profile.kind == Kind::Nonnegative {
+            turn_positive(&mut rotated);
+        }
+        let covariance = match profile.is_disjoint() {
+            true => Covariance::within(&oracle, bytes),
+            false => None,
+        };
+        let (value, gradient) = oracle.value_and_gradient(&rotated);
+        let (seen, _) = symmetric_eigen(symmetric(&rotated.t().dot(&gradient)).view());
+        profile.columns = covariance.is_some();
+        profile.whole = covariance.as_ref().is_some_and(Covariance::is_whole);
+        profile.price = problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
+        profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
+        profile.step = oracle.product_work() + oracle.step_work();
+        profile.optimum = known_optimum(problem, threads, KNOWN_ROWS, &go_on);
+        // The pair sweeps need it as well, and cannot give it up.
+        form.spectrum(&go_on)?;
+        let known = Self {
+            basis: Basis {
+                spectral,
+                rotated,
+                spectrum,
+            },
+            covariance,
+            given,
+            columns: None,
+        };
+        (value.is_finite() && go_on()).then_some((oracle, known, profile))
+    }
+
+    /// Of a problem whose basis is known.
+    pub(crate) fn again<P: Penalty>(oracle: &Oracle<'a, P>, basis: &Basis, profile: &Profile) -> Self {
+        Self {
+            basis: basis.clone(),
+            covariance: match profile.columns {
+                true => Covariance::within(oracle, usize::MAX),
+                false => None,
+            },
+            given: None,
+            columns: None,
+        }
+    }
+
+    /// With a mixed J: x0 says what XᵀJX = `k` is.
+    pub(crate) fn mixed<P: Penalty>(
+        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+        x0: Array2<f64>,
+        k: Array2<f64>,
+        meter: &'a Meter<'a>,
+    ) -> Option<Prepared<'a, P>> {
+        let spectrum = form.spectrum(&|| !meter.expired())?;
+        let signs: Vec<i8> = k.diag().iter().map(|&v| v as i8).collect();
+        let is_diagonal =
+            k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
+        let oracle = Oracle::new((problem, form), k, spectrum, meter);
+        let known = Self {
+            basis: Basis {
+                spectral: Array2::zeros((0, 0)),
+                rotated: Array2::zeros((0, 0)),
+                spectrum,
+            },
+            covariance: None,
+            given: Some(x0),
+            columns: is_diagonal.then(|| Signature::new(&signs).ok()).flatten(),
+        };
+        let mut profile = profile(problem, form);
+        profile.step = oracle.product_work() + oracle.step_work();
+        Some((oracle, known, profile))
+    }
+}

@@ -1,0 +1,91 @@
+//! Decreasing λ, from its closed-form optimum or from random rows.
+
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::profile::{Kind, Profile};
+use super::oracle::Watch;
+use super::{Heuristic, Prior, Task};
+use crate::continuation::{Stages, follow_path};
+use crate::penalty::Penalty;
+use crate::solver::Options;
+use crate::threads::Threads;
+
+/// From the best point λ is raised by 1.5 to 4.5 and falls in two steps.
+const RAISE: (f64, f64) = (1.5, 3.0);
+
+/// Tolerance of the last stage: pairs and tangent steps polish what comes out.
+const TOLERANCE: f64 = 1e-7;
+
+/// The path from the optimum of a large λ, or from random rows.
+pub(super) struct Path {
+    pub(super) random: bool,
+}
+
+/// Distinct random rows as unit vectors.
+fn random_rows(n: usize, r: usize, seed: u64) -> Array2<f64> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut rows: Vec<usize> = (0..n).collect();
+    let mut x = Array2::zeros((n, r));
+    for k in 0..r {
+        let other = rng.random_range(k..n);
+        rows.swap(k, other);
+        x[[rows[k], k]] = 1.0;
+    }
+    x
+}
+
+impl<P: Penalty> Heuristic<P> for Path {
+    fn name(&self) -> &'static str {
+        if self.random { "sparse" } else { "path" }
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match (profile.is_dense(), profile.kind) {
+            (true, _) => 0.3,
+            (false, Kind::Count) => 0.7,
+            (false, _) => 0.5,
+        };
+        let hope = if self.random { 0.5 * hope } else { hope };
+        // Every stage visits the pairs of rows.
+        let pairs = (profile.rows * profile.rows * profile.components) as f64;
+        let least = 20.0 * pairs / profile.step.max(1.0);
+        (!profile.mixed && profile.has_strength && !(improve && self.random))
+            .then(|| Prior::new(hope, least))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let (n, r) = task.known.basis.rotated.dim();
+        let lambda = task.problem().penalty.strength()?;
+        let raise = RAISE.0 * RAISE.1.powf(task.heat);
+        let lams = [lambda * raise, lambda * raise.sqrt(), lambda];
+        let x0 = match task.from {
+            Some(best) => Some(best.clone()),
+            None => self.random.then(|| random_rows(n, r, task.seed)),
+        };
+        let stages = Stages {
+            lams: task.from.map(|_| &lams[..]),
+            ..Stages::default()
+        };
+        let options = Options {
+            tol: TOLERANCE,
+            verify: false,
+            seed: task.seed,
+            max_sweeps: task.sweeps,
+            ..task.oracle.limited(&Options::default())
+        };
+        let clock = task.oracle.meter.clock;
+        let path = follow_path(
+            task.problem(),
+            x0,
+            &stages,
+            &options,
+            &Threads::serial(),
+            &mut Watch(clock),
+        )
+        .ok()?;
+        task.oracle.meter.spend(path.solution.work);
+        Some(path.solution.x)
+    }
+}

@@ -1,0 +1,85 @@
+//! Points that cost next to nothing: eigenvectors, as they are and rotated, and random ones.
+
+use ndarray::Array2;
+
+use super::profile::{Kind, Profile};
+use super::sharpen::TANGENT_STEPS;
+use super::{Heuristic, Prior, Task, tangent};
+use crate::linalg::polar_factor;
+use crate::penalty::Penalty;
+use crate::start;
+
+/// Eigenvectors of C, or the polar factor of the linear part.
+pub(super) struct Spectral;
+
+impl<P: Penalty> Heuristic<P> for Spectral {
+    fn name(&self) -> &'static str {
+        "spectral"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match profile.kind {
+            Kind::Smooth | Kind::Other => 1.0,
+            _ => 0.0,
+        };
+        (!profile.mixed && !improve).then(|| Prior::new(hope, 0.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        Some(match task.oracle.form.linear() {
+            // Exact when the quadratic part is constant on the manifold (Procrustes).
+            Some(linear) => polar_factor((-&linear).view()),
+            None => task.known.basis.spectral.clone(),
+        })
+    }
+}
+
+/// The same rotated by varimax.
+pub(super) struct Varimax;
+
+impl<P: Penalty> Heuristic<P> for Varimax {
+    fn name(&self) -> &'static str {
+        "varimax"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let hope = match profile.kind {
+            Kind::Smooth | Kind::Nonnegative => 0.0,
+            Kind::Other => 0.9,
+            _ => 0.2,
+        };
+        (!profile.mixed && !improve).then(|| Prior::new(hope, 0.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        Some(task.known.basis.rotated.clone())
+    }
+}
+
+/// A random point, descended from.
+pub(super) struct Dense;
+
+impl<P: Penalty> Heuristic<P> for Dense {
+    fn name(&self) -> &'static str {
+        "dense"
+    }
+
+    fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
+        let hope = match profile.kind {
+            Kind::Smooth | Kind::Other => 0.6,
+            _ => 0.0,
+        };
+        (!profile.mixed).then(|| Prior::new(hope, 50.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let (n, r) = task.known.basis.rotated.dim();
+        let x = start::random(n, r, task.seed);
+        match task.profile.kind {
+            Kind::Smooth | Kind::Other => {
+                Some(tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace).x)
+            }
+            _ => Some(x),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The problem on some of its rows, the others being zero.
+//!
+//! For ℓ0 and C ⪯ 0 a row with −½C_ii ≤ λ can be left out where it has one nonzero, in a column that has
+//! others: without it, and the column made a unit vector again, X stays orthonormal, f rises by at most
+//! −½C_ii and h falls by λ. (That says nothing of a row that several columns share.) What is left is often
+//! a small part of thousands of rows, and nothing is lost. Elsewhere the rows are those of the best point and those
+//! that the gradient there draws most; what comes out is completed on all rows, and the choice is
+//! made again from there.
+
+use ndarray::{Array2, Axis};
+
+use crate::heuristic::{Kind, Oracle, Profile, settled_partition};
+use crate::objective::{GoOn, Quadratic, QuadraticForm};
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::signature::Signature;
+
+/// From so many rows on some of them are chosen.
+const MANY: usize = 2048;
+
+/// Most rows that are chosen, where all that can matter are, and elsewhere: a product with C of these is as long as one
+/// with the data of some ten million entries, and C takes 128 MiB.
+const MOST: usize = 4096;
+const SOME: usize = 2048;
+
+/// Rounds in which rows join columns.
+const JOINS: usize = 6;
+
+/// f and h on some rows.
+pub(super) struct Compact<P: Penalty> {
+    /// Ascending.
+    pub(super) rows: Vec<usize>,
+    /// Whether no other row can matter.
+    pub(super) complete: bool,
+    order: usize,
+    smooth: Quadratic,
+    penalty: P,
+    signature: Signature,
+}
+
+impl<P: Penalty> Compact<P> {
+    /// The rows that matter at X; None where that is no smaller problem.
+    pub(super) fn new(
+        (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
+        oracle: &Oracle<'_, P>,
+        profile: &Profile,
+        x: &Array2<f64>,
+        go_on: GoOn<'_>,
+    ) -> Option<Self> {
+        let (n, r) = x.dim();
+        let offered = profile.trace_form && !profile.mixed && problem.penalty.on_rows(&[]).is_some();
+        let hopeless = profile.is_sparse() && profile.is_dense();
+        if n < MANY || !offered {
+            return None;
+        }
+        let lambda = problem.penalty.count();
+        let high = form.spectrum(go_on)?.1;
+        let worth = |c: &f64| 0.5 * (high - c);
+        let diagonal = form.diagonal();
+        let paying = lambda.map(|lambda| diagonal.iter().filter(|c| worth(c) > lambda).count());
+        let complete = paying.is_some_and(|count| count <= MOST && 2 * count <= n);
+        if !complete && (profile.whole || hopeless) {
+            return None;
+        }
+        let mut score: Vec<f64> = match complete {
+            true => diagonal.iter().map(worth).collect(),
+            // How much the columns of X ask for a row.
+            false => {
+                let (_, gradient) = oracle.value_and_gradient(x);
+                let largest = |row: ndarray::ArrayView1<'_, f64>| {
+                    row.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+                };
+                gradient.outer_iter().map(largest).collect()
+            }
+        };
+        // A point with zeros keeps its rows.
+        let nonzero = |row: ndarray::ArrayView1<'_, f64>| row.iter().any(|&v| v != 0.0);
+        let used = x.outer_iter().filter(|row| nonzero(*row)).count();
+        let used = if 2 * used <= n { used } else { 0 };
+        if used > 0 && profile.kind != Kind::Nonnegative {
+            for (score, row) in score.iter_mut().zip(x.outer_iter()) {
+                *score = if nonzero(row) { f64::MAX } else { *score };
+            }
+        }
+        let mut rows: Vec<usize> = (0..n).collect();
+        rows.sort_by(|&a, &b| score[b].total_cmp(&score[a]).then(a.cmp(&b)));
+        let count = match complete {
+            true => paying.unwrap_or(0).max(used).max(4 * r),
+            false => SOME.max(2 * used).min(MOST),
+        };
+        if used > MOST || 2 * count > n {
+            return None;
+        }
+        rows.truncate(count);
+        rows.sort_unstable();
+        let c = form.principal(&rows, go_on)?;
+        Some(Self {
+            order: n,
+            complete,
+            smooth: Quadratic::new(c, None, None).ok()?,
+            penalty: problem.penalty.on_rows(&rows)?,
+            signature: Signature::stiefel(rows.len()),
+            rows,
+        })
+    }
+
+    pub(super) fn form(&self) -> &Quadratic {
+        &self.smooth
+    }
+
+    pub(super) fn problem(&self, components: usize) -> Problem<'_, P> {
+        Problem {
+            smooth: &self.smooth,
+            penalty: &self.penalty,
+            signature: &self.signature,
+            components,
+        }
+    }
+
+    /// The rows of X.
+    pub(super) fn restrict(&self, x: &Array2<f64>) -> Array2<f64> {
+        x.select(Axis(0), &self.rows)
+    }
+
+    /// Y with zeros in the other rows, completed by rows that pay.
+    pub(super) fn lift(&self, oracle: &Oracle<'_, P>, y: &Array2<f64>) -> Array2<f64> {
+        let mut x = Array2::zeros((self.order, y.ncols()));
+        for (&i, row) in self.rows.iter().zip(y.outer_iter()) {
+            x.row_mut(i).assign(&row);
+        }
+        if self.complete {
+            return x;
+        }
+        match oracle.problem.penalty.count() {
+            Some(lambda) => joined(oracle, x, lambda),
+            None if oracle.problem.penalty.nonnegative() => {
+                settled_partition(oracle, None, &owned(oracle, x), oracle.pace(1.0))
+            }
+            None => x,
+        }
+    }
+}
+
+/// X ≥ 0 whose rows of zeros go to the columns that pull most at them, by a power step.
+fn owned<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Array2<f64> {
+    let (_, gradient) = oracle.value_and_gradient(&x);
+    let quotients = (&gradient * &x).sum_axis(Axis(0));
+    let mut x = x;
+    for (mut row, gradient) in x.outer_iter_mut().zip(gradient.outer_iter()) {
+        if row.iter().all(|&v| v == 0.0) {
+            let entry = |k: usize| gradient[k] / quotients[k].min(-f64::MIN_POSITIVE);
+            let best = (0..row.len()).max_by(|&a, &b| entry(a).total_cmp(&entry(b)));
+            if let Some(k) = best.filter(|&k| entry(k) > 0.0 && entry(k).is_finite()) {
+                row[k] = entry(k);
+            }
+        }
+    }
+    for mut column in x.columns_mut() {
+        let norm = column.dot(&column).sqrt();
+        column /= norm;
+    }
+    x
+}
+
+/// Rows of zeros join the columns that gain more than λ by them. A column u with uᵀPu = μ gains half of what
+/// the larger eigenvalue of [[μ, b], [b, d]] lies above μ, b = eᵢᵀPu, d = P_ii; of several rows about the sum, so
+/// fewer join where that was too many.
+fn joined<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
+    let diagonal = oracle.diagonal();
+    let mut x = x;
+    let mut best = oracle.objective(&x);
+    for _ in 0..JOINS {
+        let (_, gradient) = oracle.value_and_gradient(&x);
+        let quotients = (&gradient * &x).sum_axis(Axis(0));
+        let mut gains = Vec::new();
+        for (i, row) in x.outer_iter().enumerate() {
+            if row.iter().any(|&v| v != 0.0) {
+                continue;
+            }
+            let gain = |k: usize| {
+                let (mu, d, b) = (-quotients[k], -diagonal[i], -gradient[[i, k]]);
+                let half = 0.5 * (mu - d);
+                let root = half.hypot(b);
+                (0.5 * (root - half), k, b / (half + root))
+            };
+            let best = (0..x.ncols()).map(gain).max_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((gain, k, entry)) = best.filter(|best| best.0 > lambda) {
+                gains.push((gain, i, k, entry));
+            }
+        }
+        gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut count = gains.len();
+        let accepted = loop {
+            if count == 0 || oracle.meter.expired() {
+                break None;
+            }
+            let mut trial = x.clone();
+            for &(_, i, k, entry) in &gains[..count] {
+                trial[[i, k]] = entry;
+            }
+            for mut column in trial.columns_mut() {
+                let norm = column.dot(&column).sqrt();
+                column /= norm;
+            }
+            let value = oracle.objective(&trial);
+            if value < best {
+                break Some((value, trial));
+            }
+            count /= 4;
+        };
+        match accepted {
+            Some((value, trial)) => (best, x) = (value, trial),
+            None => break,
+        }
+    }
+    x
+}

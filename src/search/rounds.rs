@@ -1,0 +1,272 @@
+//! Rounds of heuristics side by side: on all rows, or on some of them.
+
+use ndarray::Array2;
+
+use super::candidate::{Candidate, polish};
+use super::compact::Compact;
+use super::incumbent::Incumbent;
+use super::options::Run;
+use crate::budget::{Clock, Meter};
+use crate::heuristic::{Basis, Heuristic, Known, Oracle, Prepared, Profile, Task};
+use crate::objective::QuadraticForm;
+use crate::penalty::Penalty;
+use crate::pool;
+use crate::problem::Problem;
+use crate::solver::Options;
+use crate::threads::Threads;
+
+/// Relative distance from the best point within which a changed one is polished.
+const PROMISING: f64 = 1e-2;
+
+/// Share of a slice for the heuristic, where its point is polished or completed.
+const HEURISTIC: f64 = 0.7;
+
+/// Memory for columns of a C that is not stored: all of them up to n = 4096.
+pub(super) const COLUMNS: usize = 8 * 4096 * 4096;
+
+/// A problem as heuristics see it.
+pub(super) struct Space<'a, P: Penalty> {
+    pub(super) oracle: Oracle<'a, P>,
+    pub(super) known: Known<'a>,
+    pub(super) profile: Profile,
+}
+
+/// One run of a round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job {
+    pub(super) name: &'static str,
+    /// Index of the heuristic; None: the point is taken as it is.
+    pub(super) heuristic: Option<usize>,
+    pub(super) restricted: bool,
+    pub(super) improve: bool,
+    pub(super) polished: bool,
+    /// How often the heuristic has begun from scratch.
+    pub(super) run: usize,
+    pub(super) heat: f64,
+    pub(super) seed: u64,
+}
+
+/// What came out of a job, and what it cost.
+pub(super) struct Found {
+    pub(super) candidate: Candidate,
+    pub(super) work: f64,
+    pub(super) seconds: f64,
+}
+
+/// Everything that does not change during a search.
+pub(super) struct Rounds<'a, P: Penalty> {
+    pub(super) problem: &'a Problem<'a, P>,
+    pub(super) form: &'a dyn QuadraticForm,
+    pub(super) heuristics: &'a [Box<dyn Heuristic<P>>],
+    pub(super) options: &'a Options,
+    pub(super) clock: &'a Clock,
+    pub(super) threads: &'a Threads,
+    pub(super) whole: Space<'a, P>,
+    pub(super) compact: Option<Compact<P>>,
+    /// How the problem looks on some rows.
+    chosen: Option<(Profile, Basis)>,
+    /// Where the rows were chosen.
+    base: f64,
+    /// Units of the clock that are used up, if it counts.
+    pub(super) spent: f64,
+    /// Sweeps that one descent may make.
+    pub(super) sweeps: Option<u64>,
+}
+
+impl<'a, P: Penalty> Rounds<'a, P> {
+    pub(super) fn new(
+        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+        heuristics: &'a [Box<dyn Heuristic<P>>],
+        options: &'a Options,
+        (clock, threads): (&'a Clock, &'a Threads),
+        (oracle, known, profile): Prepared<'a, P>,
+    ) -> Self {
+        Self {
+            problem,
+            form,
+            heuristics,
+            options,
+            clock,
+            threads,
+            whole: Space {
+                oracle,
+                known,
+                profile,
+            },
+            compact: None,
+            chosen: None,
+            base: f64::INFINITY,
+            spent: 0.0,
+            sweeps: None,
+        }
+    }
+
+    /// Chooses rows at X, whose F is `value`, if they are not those of this point or all that matter.
+    pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_, P>) {
+        let complete = self.compact.as_ref().is_some_and(|compact| compact.complete);
+        if complete || value >= self.base || board.status.is_some() {
+            return;
+        }
+        self.base = value;
+        let meter = Meter::new(self.clock, f64::INFINITY);
+        let go_on = || !self.clock.expired();
+        let (whole, problem, form) = (&self.whole, self.problem, self.form);
+        let made = pool::run(
+            1,
+            1,
+            self.clock,
+            |_| {
+                let oracle = whole.oracle.during(&meter);
+                let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
+                let small = compact.problem(problem.components);
+                let form: &dyn QuadraticForm = compact.form();
+                let (_, known, profile) =
+                    Known::definite((&small, form), None, usize::MAX, self.threads, &meter)?;
+                let basis = known.basis;
+                Some((compact, (profile, basis)))
+            },
+            |_| board.watch(None),
+        );
+        if self.clock.counts() {
+            self.spent += meter.spent();
+        }
+        if let Some((compact, chosen)) = made.into_iter().flatten().flatten().next() {
+            self.whole.profile.chosen = Some(compact.rows.len());
+            (self.compact, self.chosen) = (Some(compact), Some(chosen));
+        }
+    }
+
+    /// The profile of all rows, or of some of them.
+    pub(super) fn profile(&self, restricted: bool) -> &Profile {
+        match (restricted, &self.chosen) {
+            (true, Some((profile, _))) => profile,
+            _ => &self.whole.profile,
+        }
+    }
+
+    /// Runs the jobs, each for so many units of the clock, and reports them.
+    pub(super) fn run(
+        &mut self,
+        board: &mut Incumbent<'_, P>,
+        jobs: &[Job],
+        from: &[&Array2<f64>],
+        slice: f64,
+    ) -> Vec<Option<Found>> {
+        let before = board.best.clone();
+        let size = board.size();
+        let preparation = Meter::new(self.clock, f64::INFINITY);
+        let small = self.compact.as_ref().map(|c| c.problem(self.problem.components));
+        let space = match (&small, &self.compact, &self.chosen) {
+            (Some(small), Some(compact), Some((profile, basis))) => {
+                let eye = Array2::eye(self.problem.components);
+                let form: &dyn QuadraticForm = compact.form();
+                let oracle = Oracle::new((small, form), eye, basis.spectrum, &preparation);
+                Some(Space {
+                    known: Known::again(&oracle, basis, profile),
+                    oracle,
+                    profile: profile.clone(),
+                })
+            }
+            _ => None,
+        };
+        let mut names: Vec<&str> = jobs.iter().map(|job| job.name).collect();
+        names.dedup();
+        board.monitor.working(&names.join(", "));
+        let (this, space, best) = (&*self, &space, &before);
+        let found = pool::run(
+            jobs.len(),
+            self.threads.count(),
+            self.clock,
+            |k| {
+                let meter = Meter::new(this.clock, slice);
+                let least = best.objective + PROMISING * size;
+                let candidate = this.job(&jobs[k], space.as_ref(), from[k], least, &meter)?;
+                Some(Found {
+                    candidate,
+                    work: meter.spent(),
+                    seconds: this.clock.seconds(),
+                })
+            },
+            |found| board.watch(found.and_then(Option::as_ref).map(|found| &found.candidate)),
+        );
+        let found: Vec<Option<Found>> = found.into_iter().map(Option::flatten).collect();
+        let all = found.iter().flatten();
+        if self.clock.counts() {
+            self.spent += all.clone().map(|found| found.work).sum::<f64>() + preparation.spent();
+        }
+        board.settle(before.clone(), all.map(|found| &found.candidate));
+        for (job, found) in jobs.iter().zip(&found) {
+            let Some(found) = found else { continue };
+            board.runs.push(Run {
+                heuristic: job.name.to_owned(),
+                improve: job.improve,
+                restricted: job.restricted,
+                seconds: found.seconds,
+                work: found.work,
+                objective: found.candidate.objective,
+                gain: (before.objective - found.candidate.objective).max(0.0),
+            });
+        }
+        found
+    }
+
+    /// One job: a point, polished if that is asked for, on all rows.
+    fn job(
+        &self,
+        job: &Job,
+        small: Option<&Space<'_, P>>,
+        from: &Array2<f64>,
+        promising: f64,
+        meter: &Meter<'_>,
+    ) -> Option<Candidate> {
+        let whole = self.whole.oracle.during(meter);
+        let restricted = match (job.restricted, &self.compact, small) {
+            (true, Some(compact), Some(space)) => Some((compact, space)),
+            _ => None,
+        };
+        let Some((compact, space)) = restricted else {
+            return self.point(job, &self.whole, &whole, from, promising);
+        };
+        let oracle = space.oracle.during(meter);
+        let from = compact.restrict(from);
+        let candidate = self.point(job, space, &oracle, &from, f64::INFINITY)?;
+        let lifted = compact.lift(&whole, &candidate.x);
+        let mut lifted = Candidate::new(&whole, lifted, candidate.name)?;
+        (lifted.iterations, lifted.updates) = (candidate.iterations, candidate.updates);
+        Some(lifted)
+    }
+
+    /// The same in one space; points above `promising` are not polished.
+    fn point(
+        &self,
+        job: &Job,
+        space: &Space<'_, P>,
+        oracle: &Oracle<'_, P>,
+        from: &Array2<f64>,
+        promising: f64,
+    ) -> Option<Candidate> {
+        let x = match job.heuristic {
+            None => from.clone(),
+            Some(k) => self.heuristics[k].run(&Task {
+                oracle,
+                known: &space.known,
+                profile: &space.profile,
+                from: job.improve.then_some(from),
+                heat: job.heat,
+                run: job.run,
+                seed: job.seed,
+                sweeps: self.sweeps,
+                pace: oracle.pace(if job.polished || job.restricted { HEURISTIC } else { 1.0 }),
+            })?,
+        };
+        let name = match job.improve && job.heuristic.is_some() {
+            true => format!("{} again", job.name),
+            false => job.name.to_owned(),
+        };
+        let candidate = Candidate::new(oracle, x, name)?;
+        Some(match job.polished && candidate.objective <= promising {
+            true => polish(oracle, self.options, candidate, self.sweeps),
+            false => candidate,
+        })
+    }
+}
