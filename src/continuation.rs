@@ -9,16 +9,14 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::pool;
 use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::error::{Error, Result};
 use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
+use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{
-    Control, Monitor, Options, Record, Solution, Status, minimize,
-};
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status, minimize};
 use crate::start;
 use crate::threads::Threads;
 

@@ -62,21 +62,21 @@ pub mod certificate;
 mod continuation;
 mod error;
 pub mod finite_sum;
+pub mod heuristic;
 pub mod linalg;
 mod manifold;
 pub mod objective;
 mod options;
 pub mod pair;
 pub mod penalty;
+mod pool;
 mod problem;
 pub mod rows;
+pub mod search;
 mod signature;
 mod simd;
 mod solver;
 pub mod start;
-pub mod heuristic;
-mod pool;
-pub mod search;
 mod threads;
 pub mod tournament;
 pub mod ultrahyperbolic;
@@ -93,15 +93,13 @@ pub use objective::{
     Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
 };
 pub use problem::Problem;
+pub use search::{Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto};
 pub use signature::Signature;
 pub use simd::instructions;
 pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Ledger, MIXED_REPAIR_THRESHOLD, Monitor,
     Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT,
     minimize, minimize_by,
-};
-pub use search::{
-    Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto,
 };
 pub use threads::Threads;
 pub use working_set::WorkingSet;

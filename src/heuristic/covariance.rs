@@ -77,12 +77,12 @@ impl<'a> Covariance<'a> {
 mod tests {
     use super::*;
     use crate::budget::{Clock, Meter};
+    use crate::heuristic::forward;
     use crate::objective::{DenseColumns, GoOn, GramQuadratic, Quadratic, QuadraticForm, Spectrum};
     use crate::penalty::L0;
     use crate::problem::Problem;
     use crate::signature::Signature;
     use crate::start;
-    use crate::heuristic::forward;
     use crate::threads::Threads;
     use ndarray::{Array2, ArrayView2};
     use std::time::Instant;

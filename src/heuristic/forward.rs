@@ -22,7 +22,7 @@ use crate::budget::Pace;
 use crate::penalty::Penalty;
 
 /// Work of a scan for the best row, per row.
-const SCAN: usize = 10;
+const SCAN: usize = 20;
 
 /// Relative gain that counts.
 const GAIN: f64 = 1e-12;
@@ -449,7 +449,14 @@ impl<P: Penalty> Heuristic<P> for Forward {
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
         let covariance = task.known.covariance.as_ref()?;
         let lambda = task.problem().penalty.count()?;
-        let x = improve(task.oracle, covariance, task.from, lambda, task.seed, task.pace);
+        let x = improve(
+            task.oracle,
+            covariance,
+            task.from,
+            lambda,
+            task.seed,
+            task.pace,
+        );
         Some(x)
     }
 }

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis};
 
 use super::covariance::Covariance;
-use super::oracle::Oracle;
+use super::oracle::{Oracle, step_cost};
 use super::profile::{Kind, Profile};
 use crate::budget::Meter;
 use crate::certificate::known_optimum;
@@ -72,7 +72,7 @@ fn profile<P: Penalty>(problem: &Problem<'_, P>, form: &dyn QuadraticForm) -> Pr
         whole: false,
         price: f64::INFINITY,
         flatness: 0.0,
-        step: 0.0,
+        step: step_cost(form, problem.components),
         chosen: None,
         optimum: None,
     }
@@ -113,7 +113,6 @@ impl<'a> Known<'a> {
         profile.whole = covariance.as_ref().is_some_and(Covariance::is_whole);
         profile.price = problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
         profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
-        profile.step = oracle.product_work() + oracle.step_work();
         profile.optimum = known_optimum(problem, threads, KNOWN_ROWS, &go_on);
         // The pair sweeps need it as well, and cannot give it up.
         form.spectrum(&go_on)?;
@@ -131,7 +130,11 @@ impl<'a> Known<'a> {
     }
 
     /// Of a problem whose basis is known.
-    pub(crate) fn again<P: Penalty>(oracle: &Oracle<'a, P>, basis: &Basis, profile: &Profile) -> Self {
+    pub(crate) fn again<P: Penalty>(
+        oracle: &Oracle<'a, P>,
+        basis: &Basis,
+        profile: &Profile,
+    ) -> Self {
         Self {
             basis: basis.clone(),
             covariance: match profile.columns {
@@ -165,8 +168,6 @@ impl<'a> Known<'a> {
             given: Some(x0),
             columns: is_diagonal.then(|| Signature::new(&signs).ok()).flatten(),
         };
-        let mut profile = profile(problem, form);
-        profile.step = oracle.product_work() + oracle.step_work();
-        Some((oracle, known, profile))
+        Some((oracle, known, profile(problem, form)))
     }
 }

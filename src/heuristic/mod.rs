@@ -40,10 +40,10 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 
 pub(crate) use known::{Basis, Known, Prepared};
-pub(crate) use oracle::{Oracle, Watch};
+pub(crate) use oracle::{Oracle, Watch, step_cost};
 pub(crate) use partition::settled as settled_partition;
-pub(crate) use sharpen::TANGENT_STEPS;
 pub use profile::{Kind, Profile};
+pub(crate) use sharpen::TANGENT_STEPS;
 
 /// How promising a heuristic is before it has run, and what it has to be given.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -110,7 +110,11 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         Oracle {
             problem: self.problem,
             form: self.form,
-            manifold: Manifold::new(self.manifold.signature, self.manifold.k.clone(), Some(meter)),
+            manifold: Manifold::new(
+                self.manifold.signature,
+                self.manifold.k.clone(),
+                Some(meter),
+            ),
             meter,
             lipschitz: self.lipschitz,
             convexity: self.convexity,
@@ -136,18 +140,13 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     }
 
     /// What a product C X costs.
-    pub(crate) fn product_work(&self) -> f64 {
-        let each = self.form.product_work() * self.columns() as f64;
-        match self.form.dense() {
-            Some(_) => each,
-            None => SCATTERED * each,
-        }
+    fn product_work(&self) -> f64 {
+        product_cost(self.form, self.columns())
     }
 
-    /// What the rest of a step costs: passes over X, and a decomposition.
-    pub(crate) fn step_work(&self) -> f64 {
-        let (n, r) = (self.rows() as f64, self.columns() as f64);
-        n * r * (STEP_PASSES + r) * PASS + DECOMPOSITION * r * r * r
+    /// What the rest of a step costs.
+    fn step_work(&self) -> f64 {
+        passes_cost(self.rows(), self.columns())
     }
 
     /// The polar factor.
@@ -222,7 +221,9 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     /// `options` of pair sweeps that end with this task.
     pub(crate) fn limited(&self, options: &Options) -> Options {
         let (clock, left) = (self.meter.clock, self.meter.left());
-        let seconds = clock.limit().map(|limit| (limit - clock.seconds()).max(0.0));
+        let seconds = clock
+            .limit()
+            .map(|limit| (limit - clock.seconds()).max(0.0));
         let (max_time, max_work) = match clock.counts() {
             true => (seconds, Some(left as u64)),
             false => (Some(left), None),
@@ -254,6 +255,26 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
         x
     }
+}
+
+/// What a product C X costs, X with r columns.
+fn product_cost(form: &dyn QuadraticForm, r: usize) -> f64 {
+    let each = form.product_work() * r as f64;
+    match form.dense() {
+        Some(_) => each,
+        None => SCATTERED * each,
+    }
+}
+
+/// What goes with it in a step: passes over X, and a decomposition.
+fn passes_cost(n: usize, r: usize) -> f64 {
+    let (n, r) = (n as f64, r as f64);
+    n * r * (STEP_PASSES + r) * PASS + DECOMPOSITION * r * r * r
+}
+
+/// What a step costs: a product C X and what goes with it.
+pub(crate) fn step_cost(form: &dyn QuadraticForm, r: usize) -> f64 {
+    product_cost(form, r) + passes_cost(form.order(), r)
 }
 
 /// Stops a descent when the clock does.

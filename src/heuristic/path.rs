@@ -4,8 +4,8 @@ use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::profile::{Kind, Profile};
 use super::oracle::Watch;
+use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::continuation::{Stages, follow_path};
 use crate::penalty::Penalty;

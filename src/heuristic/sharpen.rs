@@ -33,7 +33,12 @@ pub(super) fn settle<P: Penalty>(
 }
 
 /// The best feasible point from a dense X, over several thresholds.
-fn threshold<P: Penalty>(oracle: &Oracle<'_, P>, kind: Kind, x: &Array2<f64>, width: f64) -> Array2<f64> {
+fn threshold<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    kind: Kind,
+    x: &Array2<f64>,
+    width: f64,
+) -> Array2<f64> {
     let mut best = (f64::INFINITY, x.clone());
     let levels: &[f64] = match kind {
         Kind::Count => &COUNT_LEVELS,
@@ -57,7 +62,10 @@ fn threshold<P: Penalty>(oracle: &Oracle<'_, P>, kind: Kind, x: &Array2<f64>, wi
 }
 
 /// The end (X, ε) of a smoothed method, thresholded and descended from by tangent steps.
-pub(super) fn sharpened<P: Penalty>(task: &Task<'_, P>, (x, width): (Array2<f64>, f64)) -> Array2<f64> {
+pub(super) fn sharpened<P: Penalty>(
+    task: &Task<'_, P>,
+    (x, width): (Array2<f64>, f64),
+) -> Array2<f64> {
     let x = threshold(task.oracle, task.profile.kind, &x, width);
     tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace.rest()).x
 }

@@ -101,11 +101,7 @@ const SLOW: usize = 2500;
 const PROBE: usize = 3;
 
 /// The schedule for ℓ1 from x that fits the pace.
-fn absolute<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    x: &Array2<f64>,
-    pace: Pace<'_>,
-) -> Schedule {
+fn absolute<P: Penalty>(oracle: &Oracle<'_, P>, x: &Array2<f64>, pace: Pace<'_>) -> Schedule {
     let mut descent = Descent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
@@ -259,13 +255,7 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
     }
 
     /// The stages `range` of a schedule, in equal shares of the pace and of `limit` steps.
-    fn run(
-        &mut self,
-        schedule: Schedule,
-        range: Range<usize>,
-        limit: usize,
-        pace: Pace<'_>,
-    ) {
+    fn run(&mut self, schedule: Schedule, range: Range<usize>, limit: usize, pace: Pace<'_>) {
         let unit = natural_epsilon(self.oracle);
         let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
         let mut steps = 0;

@@ -98,7 +98,9 @@ impl<P: Penalty> Heuristic<P> for Splitting {
                 kicked(best, self.kicks.1 * task.heat, task.seed),
                 first * self.raise.powf(task.heat),
             ),
-            None if task.run > 0 && !nonnegative => (kicked(rotated, self.kicks.0, task.seed), first),
+            None if task.run > 0 && !nonnegative => {
+                (kicked(rotated, self.kicks.0, task.seed), first)
+            }
             None => (rotated.clone(), first),
         };
         let (x, y) = anneal(oracle, x, (first, last), pace.first(0.85));
@@ -106,7 +108,12 @@ impl<P: Penalty> Heuristic<P> for Splitting {
         let settled = sharpen::settle(oracle, &x, &y)?;
         if nonnegative {
             // Who owns a row is all that the splitting knows.
-            return Some(settled_partition(oracle, task.known.covariance.as_ref(), &settled, pace.rest()));
+            return Some(settled_partition(
+                oracle,
+                task.known.covariance.as_ref(),
+                &settled,
+                pace.rest(),
+            ));
         }
         Some(tangent::descend(oracle, settled, TANGENT_STEPS, pace.rest()).x)
     }

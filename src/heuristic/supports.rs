@@ -33,8 +33,8 @@ const ROUNDING: f64 = 1e-14;
 const LAST: f64 = 1e-9;
 
 /// Work of a proposal, per column and in all.
-const PER_COLUMN: usize = 4;
-const PER_PROPOSAL: usize = 100;
+const PER_COLUMN: usize = 6;
+const PER_PROPOSAL: usize = 160;
 
 /// Annealed disjoint supports.
 pub(super) struct Supports {
@@ -83,7 +83,14 @@ impl<P: Penalty> Heuristic<P> for Supports {
             None => (task.known.basis.rotated.clone(), first),
         };
         let p = task.known.covariance.as_ref()?;
-        Some(anneal(task.oracle, p, &x, (first, last), task.seed, task.pace))
+        Some(anneal(
+            task.oracle,
+            p,
+            &x,
+            (first, last),
+            task.seed,
+            task.pace,
+        ))
     }
 }
 

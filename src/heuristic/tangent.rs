@@ -44,6 +44,12 @@ const INEXACT: f64 = 1e-2;
 const LEAST_DAMPING: f64 = 1e-12;
 const DAMPING: f64 = 0.01;
 
+/// What a step costs at most, unless its line search is long: see [`tangent_step`].
+pub(crate) fn step_work(n: usize, r: usize) -> f64 {
+    let newton = (NEWTON_STEPS * (r + 10)) as f64;
+    2.0 * newton * (2 * n * r * (r + 2)) as f64
+}
+
 /// What a descent reached.
 pub(crate) struct Descent {
     pub(crate) x: Array2<f64>,

@@ -33,7 +33,11 @@ impl<'a> Manifold<'a> {
         k: Array2<f64>,
         meter: Option<&'a Meter<'a>>,
     ) -> Self {
-        Self { signature, k, meter }
+        Self {
+            signature,
+            k,
+            meter,
+        }
     }
 
     /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if

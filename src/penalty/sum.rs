@@ -47,7 +47,10 @@ impl<A: Penalty, B: Penalty> Penalty for Sum<A, B> {
     }
 
     fn on_rows(&self, rows: &[usize]) -> Option<Self> {
-        Some(Self::new(self.first.on_rows(rows)?, self.second.on_rows(rows)?))
+        Some(Self::new(
+            self.first.on_rows(rows)?,
+            self.second.on_rows(rows)?,
+        ))
     }
 
     fn transposed(&self) -> Option<Self> {

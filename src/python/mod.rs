@@ -176,7 +176,8 @@ mod _core {
 
     #[pymodule_export]
     use super::strategy::{
-        basis_factorization, certify, largest_lam, solve_at_count, solve_auto, solve_continuation,
+        basis_factorization, certify, default_work, largest_lam, solve_at_count, solve_auto,
+        solve_continuation,
     };
 
     #[pymodule_export]

@@ -57,9 +57,15 @@ pub(super) fn solve_auto<'py>(
     })?;
     let out = solution_dict(py, answer.solution)?;
     out.set_item("strategy", answer.strategy)?;
-    let starts = answer.runs.iter().map(|run| (run.strategy(), run.objective, run.seconds));
+    let starts = answer
+        .runs
+        .iter()
+        .map(|run| (run.strategy(), run.objective, run.seconds));
     out.set_item("starts", PyList::new(py, starts)?)?;
-    out.set_item("search", search_dict(py, &answer.runs, answer.profile.as_ref())?)?;
+    out.set_item(
+        "search",
+        search_dict(py, &answer.runs, answer.profile.as_ref())?,
+    )?;
     Ok((out, watch.into_error()))
 }
 
@@ -73,7 +79,15 @@ fn search_dict<'py>(
     let rows = runs.iter().map(|run| {
         let work = run.work / crate::WORK_UNIT;
         let heuristic = run.heuristic.as_str();
-        (heuristic, run.improve, run.restricted, run.seconds, work, run.objective, run.gain)
+        (
+            heuristic,
+            run.improve,
+            run.restricted,
+            run.seconds,
+            work,
+            run.objective,
+            run.gain,
+        )
     });
     out.set_item("runs", PyList::new(py, rows)?)?;
     let look = PyDict::new(py);
@@ -157,6 +171,17 @@ pub(super) fn largest_lam(
 ) -> PyResult<Option<f64>> {
     let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
     Ok(detached!(py, instance, problem => largest_lambda(&problem, &instance.threads)))
+}
+
+/// The work of a search without any limit, as `max_work` counts it.
+#[pyfunction]
+pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
+    let instance = Instance::with_threads(problem, Threads::serial())?;
+    let work = instance
+        .smooth
+        .quadratic()
+        .map(|form| crate::search::default_work(form, instance.components) / crate::WORK_UNIT);
+    Ok(work.unwrap_or(f64::INFINITY))
 }
 
 /// A given number of nonzeros, from a point with about as many; None if there is none nearby.

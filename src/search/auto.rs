@@ -15,7 +15,7 @@ use super::select::Select;
 use crate::budget::{Clock, Meter};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
-use crate::heuristic::{Heuristic, Known, Prior, registry};
+use crate::heuristic::{Heuristic, Known, Prior, registry, step_cost};
 use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::pool::{self, decorrelated};
@@ -26,7 +26,7 @@ use crate::threads::Threads;
 
 /// Work without any limit: steps, and at most so much with few rows, per thousand rows of more, and in all.
 const STEPS: f64 = 12_000.0;
-const WORK: f64 = 2.0 * WORK_UNIT;
+const WORK: f64 = 1.5 * WORK_UNIT;
 const WORK_ROWS: f64 = 1000.0;
 const MOST_WORK: f64 = 6.0 * WORK_UNIT;
 
@@ -140,6 +140,12 @@ pub fn minimize_with<P: Penalty>(
     Ok(board.finish())
 }
 
+/// Multiply-adds of a search for r columns without any limit.
+pub fn default_work(form: &dyn QuadraticForm, r: usize) -> f64 {
+    let most = (WORK * (form.order() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
+    (STEPS * step_cost(form, r)).min(most)
+}
+
 fn check<P: Penalty>(
     problem: &Problem<'_, P>,
     heuristics: &[Box<dyn Heuristic<P>>],
@@ -165,7 +171,12 @@ fn check<P: Penalty>(
         _ => Vec::new(),
     });
     let known = |name: &str| name == "given" || heuristics.iter().any(|h| h.name() == name);
-    let unknown = auto.strategies.iter().flatten().chain(planned).find(|name| !known(name));
+    let unknown = auto
+        .strategies
+        .iter()
+        .flatten()
+        .chain(planned)
+        .find(|name| !known(name));
     if let Some(unknown) = unknown {
         let names: Vec<&str> = heuristics.iter().map(|h| h.name()).collect();
         return Err(Error::invalid(
@@ -206,11 +217,9 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         auto: &'s Auto,
         form: &dyn QuadraticForm,
     ) -> Self {
-        let profile = &rounds.whole.profile;
-        let most = (WORK * (form.order() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
-        let free = match profile.mixed {
+        let free = match rounds.whole.profile.mixed {
             true => f64::INFINITY,
-            false => (STEPS * profile.step).min(most),
+            false => default_work(form, rounds.whole.profile.components),
         };
         Self {
             work: auto.options.max_work.map_or(free, |limit| limit as f64),
@@ -330,9 +339,12 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             Entries::Best(count) => self.ranked.iter().take(*count).copied().collect(),
             Entries::Named(named) => {
                 let arms = self.arms(false, 0.0);
-                let names = named.iter().flat_map(|(name, runs)| std::iter::repeat_n(name, *runs));
+                let names = named
+                    .iter()
+                    .flat_map(|(name, runs)| std::iter::repeat_n(name, *runs));
                 let named = names.filter_map(|name| {
-                    arms.iter().find(|arm| self.rounds.heuristics[arm.heuristic].name() == *name)
+                    arms.iter()
+                        .find(|arm| self.rounds.heuristics[arm.heuristic].name() == *name)
                 });
                 named.copied().collect()
             }
@@ -345,14 +357,20 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                         Some(_) => MIXED_STARTS,
                         None => affordable.clamp(1, MIXED_STARTS),
                     });
-                    return arms.first().map_or(Vec::new(), |arm| vec![*arm; starts - 1]);
+                    return arms
+                        .first()
+                        .map_or(Vec::new(), |arm| vec![*arm; starts - 1]);
                 }
                 if let Some(starts) = self.auto.starts {
-                    return (0..starts).filter_map(|k| arms.get(k % arms.len().max(1))).copied().collect();
+                    return (0..starts)
+                        .filter_map(|k| arms.get(k % arms.len().max(1)))
+                        .copied()
+                        .collect();
                 }
                 let fits = |arms: &[Arm]| {
                     let slice = unit * self.slice(units, arms.len());
-                    let need = |arm: &Arm| arm.prior.least * self.rounds.profile(arm.restricted).step;
+                    let need =
+                        |arm: &Arm| arm.prior.least * self.rounds.profile(arm.restricted).step;
                     arms.iter().all(|arm| need(arm) <= slice)
                 };
                 while arms.len() > 1 && !fits(&arms) {
@@ -429,7 +447,11 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let found = self.rounds.run(self.board, &jobs, &froms, slice);
         let offset = jobs.len() - arms.len();
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
-        let value = |k: &usize| found[*k].as_ref().map_or(f64::INFINITY, |f| f.candidate.objective);
+        let value = |k: &usize| {
+            found[*k]
+                .as_ref()
+                .map_or(f64::INFINITY, |f| f.candidate.objective)
+        };
         order.sort_by(|a, b| value(a).total_cmp(&value(b)));
         self.ranked.clear();
         for &k in order.iter().filter(|&&k| k >= offset) {
@@ -452,7 +474,11 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
 
     /// Polishes points, on some rows where no others can matter.
     fn polish(&mut self, points: &[Candidate], units: f64) {
-        let complete = self.rounds.compact.as_ref().is_some_and(|compact| compact.complete);
+        let complete = self
+            .rounds
+            .compact
+            .as_ref()
+            .is_some_and(|compact| compact.complete);
         let jobs: Vec<Job> = points
             .iter()
             .map(|_| Job {
@@ -506,10 +532,15 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             let best = self.board.best.clone();
             self.rounds.choose(&best.x, best.objective, self.board);
             let chosen = select.choose(self.lanes, &mut self.rng);
-            let jobs: Vec<Job> = chosen.iter().map(|&k| self.job(arms[k], true, true)).collect();
+            let jobs: Vec<Job> = chosen
+                .iter()
+                .map(|&k| self.job(arms[k], true, true))
+                .collect();
             let least = GAIN * self.board.size();
             let begun = self.rounds.clock.seconds();
-            let found = self.rounds.run(self.board, &jobs, &vec![&best.x; jobs.len()], slice);
+            let found = self
+                .rounds
+                .run(self.board, &jobs, &vec![&best.x; jobs.len()], slice);
             let mut largest = 0.0f64;
             for (&k, found) in chosen.iter().zip(&found) {
                 let Some(found) = found else { continue };
@@ -519,7 +550,15 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                     true => found.work,
                     false => found.seconds - begun,
                 };
-                select.note(k, gain, if slice.is_finite() { spent / slice } else { 1.0 });
+                select.note(
+                    k,
+                    gain,
+                    if slice.is_finite() {
+                        spent / slice
+                    } else {
+                        1.0
+                    },
+                );
                 largest = largest.max(gain);
             }
             select.end_round(largest);
@@ -545,12 +584,14 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         }
         if self.board.status.is_none() {
             let settled = self.board.best.settled;
-            self.board.status = Some(match (settled && (free || limited), self.rounds.clock.counts()) {
-                (true, _) => Status::Converged,
-                (false, false) => Status::MaxTime,
-                // Tangent steps and pairs took turns as long as they may.
-                (false, true) => Status::MaxSweeps,
-            });
+            self.board.status = Some(
+                match (settled && (free || limited), self.rounds.clock.counts()) {
+                    (true, _) => Status::Converged,
+                    (false, false) => Status::MaxTime,
+                    // Tangent steps and pairs took turns as long as they may.
+                    (false, true) => Status::MaxSweeps,
+                },
+            );
         }
     }
 }

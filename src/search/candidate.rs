@@ -8,7 +8,7 @@ use crate::manifold::{drift, project_onto_pattern};
 use crate::objective::value_while;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::solver::{Options, Solution, Status, minimize};
+use crate::solver::{Options, Solution, Status, WORK_UNIT, minimize};
 use crate::start;
 use crate::threads::Threads;
 
@@ -133,6 +133,15 @@ fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array
     (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
 }
 
+/// Whether there is room for a tangent step: on tens of thousands of rows it takes seconds.
+fn affordable<P: Penalty>(oracle: &Oracle<'_, P>) -> bool {
+    let unit = match oracle.meter.clock.counts() {
+        true => 1.0,
+        false => WORK_UNIT,
+    };
+    tangent::step_work(oracle.rows(), oracle.columns()) <= unit * oracle.meter.left()
+}
+
 /// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first.
 pub(super) fn polish<P: Penalty>(
     oracle: &Oracle<'_, P>,
@@ -149,7 +158,8 @@ pub(super) fn polish<P: Penalty>(
     for round in 0..ROUNDS {
         let before = best.objective;
         let mut rest = false;
-        if round > 0 || problem.signature.is_definite() {
+        let definite = problem.signature.is_definite();
+        if (round > 0 || definite) && (!definite || affordable(oracle)) {
             let x = best.x.clone();
             let descent = tangent::descend(oracle, x, TANGENT_STEPS, oracle.pace(1.0));
             rest = descent.stalled;

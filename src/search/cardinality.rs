@@ -19,14 +19,14 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::heuristic::{Oracle, tangent};
-use crate::pool;
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
+use crate::heuristic::{Oracle, tangent};
 use crate::linalg::symmetric;
 use crate::manifold::{drift, project_on_support};
 use crate::objective::QuadraticForm;
 use crate::penalty::{L0, Penalty};
+use crate::pool;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
@@ -157,7 +157,13 @@ pub fn minimize_at_count(
         true => Status::Interrupted,
         false => status,
     };
-    Ok(Some(priced(problem, x, status, history, (clock.seconds(), meter.spent()))))
+    Ok(Some(priced(
+        problem,
+        x,
+        status,
+        history,
+        (clock.seconds(), meter.spent()),
+    )))
 }
 
 /// The point and its history, which cannot have been lower on the way.

@@ -48,7 +48,8 @@ impl<P: Penalty> Compact<P> {
         go_on: GoOn<'_>,
     ) -> Option<Self> {
         let (n, r) = x.dim();
-        let offered = profile.trace_form && !profile.mixed && problem.penalty.on_rows(&[]).is_some();
+        let offered =
+            profile.trace_form && !profile.mixed && problem.penalty.on_rows(&[]).is_some();
         let hopeless = profile.is_sparse() && profile.is_dense();
         if n < MANY || !offered {
             return None;

@@ -103,7 +103,10 @@ impl<'a, P: Penalty> Rounds<'a, P> {
 
     /// Chooses rows at X, whose F is `value`, if they are not those of this point or all that matter.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_, P>) {
-        let complete = self.compact.as_ref().is_some_and(|compact| compact.complete);
+        let complete = self
+            .compact
+            .as_ref()
+            .is_some_and(|compact| compact.complete);
         if complete || value >= self.base || board.status.is_some() {
             return;
         }
@@ -155,7 +158,10 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         let before = board.best.clone();
         let size = board.size();
         let preparation = Meter::new(self.clock, f64::INFINITY);
-        let small = self.compact.as_ref().map(|c| c.problem(self.problem.components));
+        let small = self
+            .compact
+            .as_ref()
+            .map(|c| c.problem(self.problem.components));
         let space = match (&small, &self.compact, &self.chosen) {
             (Some(small), Some(compact), Some((profile, basis))) => {
                 let eye = Array2::eye(self.problem.components);
@@ -256,7 +262,11 @@ impl<'a, P: Penalty> Rounds<'a, P> {
                 run: job.run,
                 seed: job.seed,
                 sweeps: self.sweeps,
-                pace: oracle.pace(if job.polished || job.restricted { HEURISTIC } else { 1.0 }),
+                pace: oracle.pace(if job.polished || job.restricted {
+                    HEURISTIC
+                } else {
+                    1.0
+                }),
             })?,
         };
         let name = match job.improve && job.heuristic.is_some() {

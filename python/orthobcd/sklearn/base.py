@@ -25,35 +25,11 @@ from .._internal.checks import (
 )
 from .._internal.moments import Moments, deviations, squares_about
 from .._internal.progress import live
-from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result, Status
-from ..solvers import OBCD, Auto, Continuation, Strategy
+from ..solvers import OBCD, Auto, Continuation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-QUICK_STARTS: dict[str, tuple[Strategy, ...]] = {
-    "l0": ("splitting", "smoothed", "supports"),
-    "l1": ("splitting", "smoothed"),
-    "nonnegative": ("supports", "splitting"),
-}
-"""Starts of the default solver without a time limit: those of `Auto` that are quick and seldom far
-from the best. With ``max_time`` it is all of `Auto`."""
-
-QUICK_FEATURES = DENSE_COVARIANCE_LIMIT
-"""Most features for them: "supports" needs the covariance, and the others take minutes beyond."""
-
-QUICK_SWEEPS = {"max_sweeps": 1000}
-"""Keeps `Auto` from perturbing its best point, which without a time limit takes most of the time
-and lowers F by some 1e-3 of itself."""
-
-WORK = 2.5e10
-WORK_FEATURES = 1000
-MOST_WORK = 1e11
-"""Without a time limit: multiply-adds that a fit does at most (some 1e10 a second), with up to so
-many features, in proportion with more, and whatever their number. Counted, so that the same fit
-gives the same bits on every machine."""
-
 
 COMPONENTS = 10
 """Most components, unless told how many."""
@@ -188,20 +164,6 @@ class OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "n_threads": self._threads(),
             "verbose": bool(self.verbose),
         }
-
-    def _default(self, n: int, kind: str) -> tuple[Auto | None, dict[str, Any]]:
-        """The default solver and its limits; none where `Auto` would take too long."""
-        if self.max_time is not None:
-            return Auto(), {}
-        if n <= QUICK_FEATURES:
-            return Auto(strategies=QUICK_STARTS[kind]), QUICK_SWEEPS
-        return None, {}
-
-    def _work(self, n: int, share: float = 1.0) -> float | None:
-        """A share of the work of a fit; with a time limit, that is the limit."""
-        if self.max_time is not None:
-            return None
-        return share * min(WORK * max(n / WORK_FEATURES, 1.0), MOST_WORK)
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "components_"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._internal.moments import Moments
-from .._internal.run import limited_work
 from ..problems import NonnegativePCAProblem
 from ..result import Result
 from ..solvers import OBCD, Auto
@@ -28,12 +27,11 @@ class NonnegativePCA(OrthonormalPCA):
     scale : bool, default False
         Divide by the standard deviations.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
-        How to solve. By default all of `Auto` with ``max_time``; without, its quick starts up to
-        4096 features, and `OBCD` from the spectral start beyond.
+        How to solve; `Auto` by default.
     max_time : float, optional
-        Seconds for a fit. Without, and without ``solver``, the work of a fit is counted and bounded
-        (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
-        ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
+        Seconds for a fit. Without, the work of a fit is counted and bounded (a second or two up to
+        1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
+        ``MAX_SWEEPS`` where that ended it.
     tol : float, default 1e-10
         Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -97,15 +95,8 @@ class NonnegativePCA(OrthonormalPCA):
         n = moments.data.shape[1]
         problem = NonnegativePCAProblem(moments.data, r, center=moments.pending)
         start = self._warm(n, r)
-        solver = self.solver
-        limits: dict[str, Any] = {}
-        if solver is None:
-            if start is None:
-                solver, limits = self._default(n, "nonnegative")
-            solver = solver or OBCD()
+        solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"
-        work = None if self.solver is not None else self._work(n)
-        with limited_work(work):
-            return solve(problem, x0, solver=solver, **self._options(), **limits)
+        return solve(problem, x0, solver=solver, **self._options())

@@ -40,22 +40,21 @@ class SparsePCA(OrthonormalPCA):
         Units of ``alpha``.
     n_nonzero : int, optional
         Instead of ``alpha``: the number of nonzero loadings in all components together. With "l0"
-        it is met exactly: the regularisation path leads near it, then entries are dropped,
-        added and exchanged (`orthobcd.minimize_at_count`). With "l1", or should no such point be
-        found, the nearest number of the path is taken, with a warning.
+        it is met exactly: penalties are tried until one leads near it, then entries are dropped,
+        added and exchanged (`orthobcd.minimize_at_count`). With "l1" the nearest number of the
+        regularisation path is taken, and with "l0", should no such point be found, the nearest
+        number met, with a warning.
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
     solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
-        What improves the end of the regularisation path. `OBCD` solves the path itself and nothing
-        after it (fastest); `Auto` starts there and many times elsewhere, then perturbs the best
-        point (best). By default all of `Auto` with ``max_time``; without, its quick starts up to
-        4096 features, and exchanges of entries and pairs beyond.
+        How to solve; `Auto` by default. `OBCD` solves along the regularisation path, from which
+        `Continuation` starts too.
     max_time : float, optional
-        Seconds for a fit. Without, and without ``solver``, the work of a fit is counted and bounded
-        (some seconds up to 1000 features, about ten from 4000 on), the same on every machine;
-        ``result_.status`` is ``MAX_SWEEPS`` where that ended it.
+        Seconds for a fit. Without, the work of a fit is counted and bounded (a second or two up to
+        1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
+        ``MAX_SWEEPS`` where that ended it.
     tol : float, default 1e-10
         Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -93,7 +92,8 @@ class SparsePCA(OrthonormalPCA):
     alpha_max_ : float
         Of the data; see `orthobcd.lam_max`.
     path_ : RegularizationPath or None
-        The path that was followed, without its points; None after a warm start.
+        The path that was followed, without its points: with "l1" and ``n_nonzero``, and with a
+        ``solver`` other than `Auto`; else None.
     objective_ : float
         ``−½‖AX‖² + h(X)`` at the components.
     result_ : Result
