@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2};
 use orthobcd::finite_sum::{
     FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum,
 };
-use orthobcd::penalty::NoPenalty;
+use orthobcd::penalty::{L1, NoPenalty};
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::{Signature, Status, Threads, Unwatched};
 use rand::{RngExt, SeedableRng};
@@ -210,6 +210,30 @@ fn full_batches_are_monotone_and_feasible() {
         assert!(values[values.len() - 1] < 0.9 * values[0], "{values:?}");
         assert!(solution.feasibility < 1e-13 * norm2(&solution.x));
         assert_eq!(solution.evaluations, 50 * solution.iterations);
+    }
+}
+
+#[test]
+fn drift_is_repaired_with_a_penalty_too() {
+    let signature = mixed(9, 5);
+    for sum in members(9, 50, 9) {
+        let solution = minimize_finite_sum(
+            &*sum,
+            &L1::new(0.1),
+            &signature,
+            random_j_orthogonal(&signature, 0.5, 3).unwrap(),
+            &FiniteSumOptions::default().with_max_evaluations(50 * 4000),
+            &Threads::serial(),
+            &mut Unwatched,
+        )
+        .unwrap();
+        assert!(solution.iterations > 8000);
+        println!("drift {:e}", solution.feasibility / norm2(&solution.x));
+        assert!(solution.feasibility < 1e-15 * norm2(&solution.x));
+        let evaluations = solution.history.iter().map(|(_, e)| *e);
+        assert!(
+            evaluations.is_sorted() && solution.history.last().unwrap().1 == solution.evaluations
+        );
     }
 }
 

@@ -26,6 +26,8 @@ __all__ = [
     "inner_rows",
     "instructions",
     "inverse_double_projection",
+    "WORK_UNIT",
+    "default_work",
     "largest_lam",
     "random_j_orthogonal",
     "solve_at_count",
@@ -98,6 +100,9 @@ def solve_continuation(
     run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
+WORK_UNIT: float
+
+def default_work(problem: Problem) -> float: ...
 def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
 def certify(problem: Problem, x: _Matrix, n_threads: int | None) -> dict[str, Any]: ...
 def solve_j_orthogonal(

@@ -177,6 +177,8 @@ def solve(
                 f"solver must be a JOBCD, VRJOBCD or Auto for a {type(problem).__name__}, "
                 f"got {type(how).__name__}"
             )
+        if isinstance(how, VRJOBCD) and run.max_work is not None:
+            raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
         with live(bool(verbose), run.max_time) as line:
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
             return as_result(returned, error, run.seed, extra)

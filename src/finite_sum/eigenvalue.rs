@@ -2,12 +2,9 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::FiniteSum;
+use super::{FiniteSum, largest_eigenvalue};
 use crate::error::{Error, Result};
-use crate::objective::{check_data, lanczos_bounds};
-
-/// Lanczos steps for the largest eigenvalue of AᵀA.
-const LANCZOS_STEPS: usize = 40;
+use crate::objective::check_data;
 
 /// `f_i(X) = ½·scale·N‖a_iᵀX‖²`, so that f = ½·scale·‖AX‖² (scale = 2: tr(XᵀAᵀAX)).
 #[derive(Debug, Clone)]
@@ -30,17 +27,11 @@ impl SampledGram {
         }
         check_data("A", &a)?;
         check_data("scale", [&scale])?;
-        let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| a.t().dot(&a.dot(&v)));
+        let top = largest_eigenvalue(&a, None);
         // H_i = scale·N a_i a_iᵀ, so mean H_i² = scale²·N Σ‖a_i‖² a_i a_iᵀ.
-        let squares: Vec<f64> = a.outer_iter().map(|row| row.dot(&row)).collect();
-        let (_, mean_square) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
-            let mut image = a.dot(&v);
-            for (mut row, w) in image.outer_iter_mut().zip(&squares) {
-                row *= *w;
-            }
-            a.t().dot(&image)
-        });
-        let mean_square = scale.abs() * (a.nrows() as f64 * mean_square.max(0.0)).sqrt();
+        let squares = a.outer_iter().map(|row| row.dot(&row)).collect();
+        let mean_square = largest_eigenvalue(&a, Some(&squares));
+        let mean_square = scale.abs() * (a.nrows() as f64 * mean_square).sqrt();
         Ok(Self {
             mean_square,
             a,

@@ -2,12 +2,9 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::FiniteSum;
+use super::{FiniteSum, largest_eigenvalue};
 use crate::error::{Error, Result};
-use crate::objective::{check_data, lanczos_bounds};
-
-/// Lanczos steps for the curvature.
-const LANCZOS_STEPS: usize = 40;
+use crate::objective::check_data;
 
 /// `f_i(X) = log(1 + exp(−y_i a_iᵀX b_i))` with labels y_i = ±1.
 ///
@@ -48,25 +45,14 @@ impl Logistic {
             ));
         }
         let weights: Array1<f64> = b.outer_iter().map(|row| row.dot(&row)).collect();
-        let top_of = |weights: &Array1<f64>| {
-            let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
-                let mut image = a.dot(&v);
-                for (mut row, w) in image.outer_iter_mut().zip(weights) {
-                    row *= *w;
-                }
-                a.t().dot(&image)
-            });
-            // Not max: what has overflowed is NaN, and has to stay that.
-            if top < 0.0 { 0.0 } else { top }
-        };
-        let top = top_of(&weights);
+        let top = largest_eigenvalue(&a, Some(&weights));
         // ‖∇f_i(X) − ∇f_i(Y)‖² ≤ (1/16)‖a_i‖²‖b_i‖⁴‖a_iᵀ(X − Y)‖².
         let squares: Array1<f64> = a
             .outer_iter()
             .zip(&weights)
             .map(|(row, w)| row.dot(&row) * w * w)
             .collect();
-        let mean_square = 0.25 * (top_of(&squares) / samples as f64).sqrt();
+        let mean_square = 0.25 * (largest_eigenvalue(&a, Some(&squares)) / samples as f64).sqrt();
         if !(top.is_finite() && mean_square.is_finite()) {
             return Err(Error::invalid(
                 "A",

@@ -29,7 +29,10 @@ mod page;
 mod rule;
 mod solve;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+
+use crate::objective::{Objective, lanczos_bounds};
+use crate::threads::Threads;
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
@@ -69,4 +72,46 @@ pub trait FiniteSum: Send + Sync {
 
     /// L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`: what a correction's variance is bounded by.
     fn mean_square_curvature(&self) -> f64;
+}
+
+/// The whole sum.
+impl Objective for &dyn FiniteSum {
+    fn rows(&self) -> usize {
+        FiniteSum::rows(*self)
+    }
+
+    fn columns(&self) -> Option<usize> {
+        FiniteSum::columns(*self)
+    }
+
+    fn value_and_gradient(
+        &self,
+        x: ArrayView2<'_, f64>,
+        mut target: ArrayViewMut2<'_, f64>,
+        _threads: &Threads,
+    ) -> f64 {
+        let (value, gradient) = FiniteSum::value_and_gradient(*self, x);
+        target.assign(&gradient);
+        value
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>, _threads: &Threads) -> f64 {
+        FiniteSum::value(*self, x)
+    }
+}
+
+/// Lanczos steps for the largest eigenvalue.
+const LANCZOS_STEPS: usize = 40;
+
+/// At least the largest eigenvalue of AᵀWA, W = diag(`weights`) ⪰ 0; NaN where that overflows.
+fn largest_eigenvalue(a: &Array2<f64>, weights: Option<&Array1<f64>>) -> f64 {
+    let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
+        let mut image = a.dot(&v);
+        if let Some(weights) = weights {
+            image *= &weights.view().insert_axis(Axis(1));
+        }
+        a.t().dot(&image)
+    });
+    // Not max: what has overflowed is NaN, and has to stay that.
+    if top < 0.0 { 0.0 } else { top }
 }

@@ -6,7 +6,7 @@ use super::rule::CurvatureRule;
 use crate::error::{Error, Result};
 use crate::options::setters;
 use crate::pair::Recession;
-use crate::solver::{Record, Side, Status};
+use crate::solver::{Limits, Record, Side, Status};
 
 /// Options of [`minimize_finite_sum`](super::minimize_finite_sum).
 ///
@@ -165,11 +165,14 @@ impl FiniteSumOptions {
         Ok(())
     }
 
-    /// The share of the budget, time, component gradients or pairs, that is spent.
-    pub(super) fn spent(&self, seconds: f64, evaluations: u64, visited: u64) -> f64 {
-        let time = self.max_time.map_or(0.0, |limit| seconds / limit);
-        let share = |limit: Option<u64>, done: u64| limit.map_or(0.0, |m| done as f64 / m as f64);
-        time.max(share(self.max_evaluations, evaluations))
-            .max(share(self.max_visits, visited))
+    /// The limits, work counted in component gradients.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            target: self.target,
+            time: self.max_time,
+            work: self.max_evaluations,
+            visits: self.max_visits,
+            ..Limits::default()
+        }
     }
 }

@@ -18,6 +18,8 @@ pub struct Page {
     pub gradient: Array2<f64>,
     /// Component gradients evaluated so far.
     pub evaluations: u64,
+    /// Whether the estimate is the gradient where the next one is asked for.
+    pub(super) known: bool,
 }
 
 impl Page {
@@ -57,6 +59,7 @@ impl Page {
             order: (0..components).collect(),
             gradient: Array2::zeros((0, 0)),
             evaluations: 0,
+            known: false,
         })
     }
 
@@ -99,6 +102,10 @@ impl Page {
         previous: Option<ArrayView2<'_, f64>>,
         rng: &mut Xoshiro256PlusPlus,
     ) {
+        if std::mem::take(&mut self.known) {
+            self.evaluations += self.order.len() as u64;
+            return;
+        }
         let full = rng.random::<f64>() < self.probability;
         match previous {
             Some(previous) if !full => {

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, Zip, s};
 
 use super::{FiniteSum, FiniteSumOptions, Page};
 use crate::Curvature;
-use crate::block::{Block, PairOptions, Pairs, Sweep};
+use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
 use crate::error::{Error, Result};
 use crate::pair::Scratch;
 use crate::penalty::NoPenalty;
@@ -53,9 +53,6 @@ struct AccumulatedMoves {
     unit: Array2<f64>,
     block: Block,
     scratch: Scratch,
-    /// Pairs visited, and moved.
-    visited: u64,
-    updates: u64,
 }
 
 impl AccumulatedMoves {
@@ -70,8 +67,6 @@ impl AccumulatedMoves {
             unit: Array2::zeros((n, 2)),
             block,
             scratch: Scratch::new(2),
-            visited: 0,
-            updates: 0,
         }
     }
 
@@ -114,7 +109,8 @@ impl AccumulatedMoves {
         (order, most): (&[usize], usize),
         (step, theta): (f64, f64),
         rotations: bool,
-    ) {
+    ) -> Outcome {
+        let mut total = Outcome::default();
         let n = order.len();
         let rounds = most.min(rounds(n));
         let angle = step / (rounds as f64).sqrt();
@@ -125,7 +121,7 @@ impl AccumulatedMoves {
                 if rotations && sign < 0.0 {
                     continue;
                 }
-                self.visited += 1;
+                total.visited += 1;
                 let slope = self.moments[0][[i, j]] / self.weights[0];
                 let size = (self.moments[1][[i, j]] / self.weights[1]).sqrt();
                 if slope == 0.0 || size == 0.0 {
@@ -153,11 +149,12 @@ impl AccumulatedMoves {
                 if outcome.updates == 0 {
                     continue;
                 }
-                self.updates += outcome.updates;
+                total.updates += outcome.updates;
                 let v = [self.block.row(0), self.block.row(1)];
                 turn_rows(x, i, j, [[v[0][0], v[0][1]], [v[1][0], v[1][1]]]);
             }
         }
+        total
     }
 }
 
@@ -200,16 +197,8 @@ impl Accumulated {
         self.sides.iter_mut().for_each(AccumulatedMoves::stop);
     }
 
-    /// (pairs visited, pairs moved)
-    pub(super) fn counts(&self) -> (u64, u64) {
-        let [rows, columns] = &self.sides;
-        (
-            rows.visited + columns.visited,
-            rows.updates + columns.updates,
-        )
-    }
-
-    /// VXW: V moves the rows of X and Wᵀ those of I, one core each; `share` of the step.
+    /// VXW, and the pairs that made it: V moves the rows of X and Wᵀ those of I, one core each; `share` of the
+    /// step.
     pub(super) fn turn(
         &mut self,
         x: ArrayView2<'_, f64>,
@@ -218,46 +207,40 @@ impl Accumulated {
         order: &[usize],
         (share, theta): (f64, f64),
         threads: &Threads,
-    ) -> Array2<f64> {
+    ) -> (Array2<f64>, Outcome) {
         let n = x.nrows();
         let [rows, columns] = &mut self.sides;
-        let mut jobs: Vec<(&mut AccumulatedMoves, Array2<f64>)> = Vec::with_capacity(2);
+        let mut jobs = Vec::with_capacity(2);
         if side != Side::Columns {
             rows.observe(x, gradient);
-            jobs.push((rows, x.to_owned()));
+            jobs.push((rows, x.to_owned(), Outcome::default()));
         }
         if side != Side::Rows {
             columns.observe(x.t(), gradient.t());
-            jobs.push((columns, Array2::eye(n)));
+            jobs.push((columns, Array2::eye(n), Outcome::default()));
         }
         let length = (self.step * share, theta);
         let work = n * n * matchings.min(n);
         threads.for_chunks(&mut jobs, 1, work, |k, job| {
-            let (moves, target) = &mut job[0];
-            moves.turn(
+            let (moves, target, outcome) = &mut job[0];
+            *outcome = moves.turn(
                 target,
                 (order, matchings),
                 length,
                 side == Side::Both && k == 0,
             );
         });
-        let mut moved = jobs.into_iter().map(|(_, target)| target);
-        match (moved.next(), moved.next()) {
-            (Some(rows), Some(columns)) => rows.dot(&columns.t()),
-            (Some(columns), None) if side == Side::Columns => x.dot(&columns.t()),
-            (rows, _) => rows.unwrap_or_else(|| x.to_owned()),
+        let (mut moved, mut total) = (x.to_owned(), Outcome::default());
+        for (k, (_, target, outcome)) in jobs.into_iter().enumerate() {
+            total.absorb(outcome);
+            moved = match k == 0 && side != Side::Columns {
+                true => target,
+                false => moved.dot(&target.t()),
+            };
         }
+        (moved, total)
     }
 }
-
-/// [`CurvatureRule::Adaptive`]: a round counts if F falls by this share of what the model predicts,
-pub(super) const FAIR_SHARE: f64 = 0.1;
-/// and lowers the curvature if it falls by this share,
-pub(super) const GOOD_SHARE: f64 = 0.5;
-/// by this factor;
-pub(super) const LOWER: f64 = 0.8;
-/// one that does not count is taken back and raises it by this factor.
-pub(super) const RAISE: f64 = 2.0;
 
 /// What the pair models of an iteration take for curvature.
 pub(super) enum Model {
@@ -280,10 +263,10 @@ pub(super) struct Trial {
 }
 
 impl Model {
-    /// For a sum with curvature `safe`, sampled by `page`.
+    /// For a sum sampled by `page`.
     pub(super) fn new(
         sum: &dyn FiniteSum,
-        (safe, page): (f64, &Page),
+        page: &Page,
         signature: &Signature,
         options: &FiniteSumOptions,
         smooth: bool,
@@ -295,7 +278,7 @@ impl Model {
             } else {
                 0.0
             };
-            safe + noise
+            sum.curvature() + noise
         });
         let invalid = |message: &str| Err(Error::invalid("step_rule", message.to_owned()));
         match options.rule {

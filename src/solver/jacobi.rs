@@ -19,13 +19,13 @@ use crate::rows::slice_of;
 use crate::tournament;
 
 /// Adaptive curvature: a round counts if F falls by this share of what the model predicts,
-const FAIR_SHARE: f64 = 0.1;
+pub(crate) const FAIR_SHARE: f64 = 0.1;
 /// and lowers the curvature if it falls by this share,
-const GOOD_SHARE: f64 = 0.5;
+pub(crate) const GOOD_SHARE: f64 = 0.5;
 /// by this factor;
-const LOWER: f64 = 0.8;
+pub(crate) const LOWER: f64 = 0.8;
 /// one that does not count raises it by this factor,
-const RAISE: f64 = 2.0;
+pub(crate) const RAISE: f64 = 2.0;
 /// within these shares of the safe bound.
 const LEAST_SHARE: f64 = 1e-4;
 

@@ -2,34 +2,36 @@
 
 use std::time::Instant;
 
-use super::outcome::Record;
+use ndarray::Array2;
+
+use super::outcome::{Record, Solution, Status};
 use crate::pair::Recession;
 
 /// F, the counts, and the history of a solve.
 #[derive(Debug)]
 pub struct Ledger {
-    pub(super) objective: f64,
+    pub(crate) objective: f64,
     pub(super) magnitude: f64,
     tol: f64,
     /// Pairs in a sweep.
     pub(super) sweep: u64,
-    pub(super) visited: u64,
-    pub(super) updates: u64,
+    pub(crate) visited: u64,
+    pub(crate) updates: u64,
     /// Pair visits by which sweeps of columns count for more than their pairs.
     credit: u64,
-    /// Work done, see [`Options::max_work`](super::Options::max_work).
-    pub(super) work: f64,
+    /// Work done, see [`Options::max_work`](super::Options::max_work); of a finite sum, component gradients.
+    pub(crate) work: f64,
     /// What the pass under way has gained, and where it began.
     gained: f64,
     began: (u64, u64),
-    pub(super) recession: Option<Recession>,
-    pub(super) history: Vec<Record>,
+    pub(crate) recession: Option<Recession>,
+    pub(crate) history: Vec<Record>,
     pub(super) started: Instant,
 }
 
 impl Ledger {
     /// For a solve of n rows that begins now.
-    pub(super) fn new(n: usize, tol: f64) -> Self {
+    pub(crate) fn new(n: usize, tol: f64) -> Self {
         let n = n as u64;
         Self {
             objective: f64::INFINITY,
@@ -98,5 +100,48 @@ impl Ledger {
 
     pub(super) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+
+    /// The result of a solve that ends at `x`, with f and h there.
+    pub(crate) fn close(
+        mut self,
+        status: Status,
+        x: Array2<f64>,
+        (smooth_value, penalty_value): (f64, f64),
+        feasibility: f64,
+    ) -> Solution {
+        let objective = smooth_value + penalty_value;
+        let seconds = self.seconds();
+        if self.history.len() > 1
+            && (self.history.last()).is_some_and(|r| r.iterations == self.visited)
+        {
+            self.history.pop();
+        }
+        // Tracked values agree with fresh ones to rounding; those a rounding error below the final
+        // value are lifted to it, so that the history is what it says: nonincreasing, ending here.
+        for record in &mut self.history {
+            record.objective = record.objective.max(objective);
+        }
+        self.history.push(Record {
+            seconds,
+            objective,
+            feasibility,
+            iterations: self.visited,
+        });
+        Solution {
+            objective,
+            smooth_value,
+            penalty_value,
+            feasibility,
+            status,
+            iterations: self.visited,
+            sweeps: self.sweeps(),
+            updates: self.updates,
+            seconds,
+            work: self.work,
+            history: self.history,
+            recession: self.recession,
+            x,
+        }
     }
 }

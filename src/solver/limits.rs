@@ -5,35 +5,66 @@ use super::options::Options;
 use super::outcome::Status;
 
 /// The limits of a solve.
-pub(super) struct Limits<'a>(pub(super) &'a Options);
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) target: Option<f64>,
+    /// Seconds.
+    pub(crate) time: Option<f64>,
+    pub(crate) work: Option<u64>,
+    /// Pairs.
+    pub(crate) visits: Option<u64>,
+    /// Looked at after a pass.
+    pub(crate) sweeps: Option<u64>,
+}
 
-impl Limits<'_> {
+impl From<&Options> for Limits {
+    fn from(options: &Options) -> Self {
+        Self {
+            target: options.target,
+            time: options.max_time,
+            work: options.max_work,
+            visits: None,
+            sweeps: options.max_sweeps,
+        }
+    }
+}
+
+impl Limits {
     /// The limits that end a solve before anything is prepared.
     pub(super) fn reached_at_once(&self, ledger: &Ledger) -> Option<Status> {
-        if self.0.max_sweeps == Some(0) {
+        if self.sweeps == Some(0) {
             return Some(Status::MaxSweeps);
         }
         self.out_of_time(ledger).then_some(Status::MaxTime)
     }
 
     /// The limits that can be reached at any step.
-    pub(super) fn reached(&self, ledger: &Ledger) -> Option<Status> {
-        let options = self.0;
-        if options.target.is_some_and(|t| ledger.objective <= t) {
+    pub(crate) fn reached(&self, ledger: &Ledger) -> Option<Status> {
+        if self.target.is_some_and(|t| ledger.objective <= t) {
             return Some(Status::Target);
         }
-        if options.max_work.is_some_and(|w| ledger.work >= w as f64) {
+        if self.work.is_some_and(|w| ledger.work >= w as f64)
+            || self.visits.is_some_and(|v| ledger.visited >= v)
+        {
             return Some(Status::MaxSweeps);
         }
         self.out_of_time(ledger).then_some(Status::MaxTime)
     }
 
     fn out_of_time(&self, ledger: &Ledger) -> bool {
-        self.0.max_time.is_some_and(|t| ledger.seconds() >= t)
+        self.time.is_some_and(|t| ledger.seconds() >= t)
     }
 
     /// The limit that is looked at after a pass.
     pub(super) fn sweeps_reached(&self, ledger: &Ledger) -> bool {
-        self.0.max_sweeps.is_some_and(|m| ledger.sweeps() >= m)
+        self.sweeps.is_some_and(|m| ledger.sweeps() >= m)
+    }
+
+    /// The largest share of time, work and visits that is spent.
+    pub(crate) fn spent(&self, ledger: &Ledger) -> f64 {
+        let share = |limit: Option<u64>, done: f64| limit.map_or(0.0, |limit| done / limit as f64);
+        let time = self.time.map_or(0.0, |limit| ledger.seconds() / limit);
+        time.max(share(self.work, ledger.work))
+            .max(share(self.visits, ledger.visited as f64))
     }
 }

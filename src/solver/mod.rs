@@ -1,5 +1,6 @@
 //! The one loop: a mover takes a step, the limits and the monitor are looked at, and what has come to rest is
-//! verified.
+//! verified. [`Limits`], [`Ledger`], [`Watch`] and [`Domain`] (what iterates keep, and the repair of their drift) are
+//! parts that know nothing of f; [finite sums](crate::finite_sum) go on by them too.
 //!
 //! ```text
 //! rows:  B     <- working set
@@ -17,6 +18,7 @@ mod column_jacobi;
 mod column_pairs;
 mod columns;
 mod course;
+mod domain;
 mod jacobi;
 mod ledger;
 mod limits;
@@ -36,13 +38,15 @@ use crate::threads::Threads;
 use crate::working_set::WorkingSet;
 use columns::Columns;
 use course::Course;
-use limits::Limits;
-use monitor::Watch;
 
 pub(crate) use column_jacobi::SKIP;
 pub(crate) use column_pairs::PairSweep;
 pub(crate) use columns::{ColumnMethod, column_method, trace_matrix};
+pub(crate) use domain::Domain;
+pub(crate) use jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 pub use ledger::Ledger;
+pub(crate) use limits::Limits;
+pub(crate) use monitor::Watch;
 pub use monitor::{Control, Monitor, Unwatched};
 pub use mover::{Mover, Step};
 pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
@@ -150,11 +154,11 @@ fn descend<'m, P: Penalty + 'm>(
     monitor: &mut dyn Monitor,
     begin: impl FnOnce(&Point<'_, P>) -> Course<'m, P>,
 ) -> Status {
-    let limits = Limits(options);
+    let limits = Limits::from(options);
     let mut watch = Watch::new(monitor);
     let mut checked = 0;
     point.evaluate(ledger);
-    if watch.record(point, ledger) == Control::Stop {
+    if watch.record(&point.domain, point.x(), ledger) == Control::Stop {
         return Status::Interrupted;
     }
     if let Some(status) = limits.reached_at_once(ledger) {
@@ -210,41 +214,6 @@ fn descend<'m, P: Penalty + 'm>(
 /// The last point as a result.
 fn finish<P: Penalty>(mut point: Point<'_, P>, mut ledger: Ledger, status: Status) -> Solution {
     point.checkpoint(&mut ledger);
-    let (smooth_value, penalty_value) = point.values();
-    let objective = smooth_value + penalty_value;
-    let last = Record {
-        seconds: ledger.seconds(),
-        objective,
-        feasibility: point.feasibility(),
-        iterations: ledger.visited,
-    };
-    let mut history = std::mem::take(&mut ledger.history);
-    if history.len() > 1
-        && history
-            .last()
-            .is_some_and(|r| r.iterations == ledger.visited)
-    {
-        history.pop();
-    }
-    // Tracked values agree with fresh ones to rounding; those a rounding error below the final
-    // value are lifted to it, so that the history is what it says: nonincreasing, ending here.
-    for record in &mut history {
-        record.objective = record.objective.max(objective);
-    }
-    history.push(last);
-    Solution {
-        objective,
-        smooth_value,
-        penalty_value,
-        feasibility: last.feasibility,
-        status,
-        iterations: ledger.visited,
-        sweeps: ledger.sweeps(),
-        updates: ledger.updates,
-        seconds: last.seconds,
-        work: ledger.work,
-        history,
-        recession: ledger.recession,
-        x: point.into_x(),
-    }
+    let (values, feasibility) = (point.values(), point.feasibility());
+    ledger.close(status, point.into_x(), values, feasibility)
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 
+use super::domain::Domain;
 use super::ledger::Ledger;
 use super::outcome::Record;
 use super::point::Point;
@@ -55,7 +56,7 @@ pub struct Unwatched;
 impl Monitor for Unwatched {}
 
 /// The monitor of a solve and its clocks.
-pub(super) struct Watch<'m> {
+pub(crate) struct Watch<'m> {
     monitor: &'m mut dyn Monitor,
     polled: Instant,
     recorded: Instant,
@@ -64,7 +65,7 @@ pub(super) struct Watch<'m> {
 }
 
 impl<'m> Watch<'m> {
-    pub(super) fn new(monitor: &'m mut dyn Monitor) -> Self {
+    pub(crate) fn new(monitor: &'m mut dyn Monitor) -> Self {
         let now = Instant::now();
         Self {
             monitor,
@@ -75,51 +76,49 @@ impl<'m> Watch<'m> {
     }
 
     /// Polls and records if it is time.
-    pub(super) fn look<P: Penalty>(
-        &mut self,
-        point: &Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Control {
-        let now = Instant::now();
-        if now.duration_since(self.polled) >= POLL {
-            self.polled = now;
-            if self.monitor.poll() == Control::Stop {
-                return Control::Stop;
-            }
+    pub(super) fn look(&mut self, point: &Point<'_, impl Penalty>, ledger: &mut Ledger) -> Control {
+        match self.poll() {
+            Control::Stop => Control::Stop,
+            Control::Continue => self.record_after(PAUSE, point, ledger),
         }
-        self.record_after(PAUSE, point, ledger)
+    }
+
+    /// Asks the monitor if it is time.
+    pub(crate) fn poll(&mut self) -> Control {
+        if self.polled.elapsed() < POLL {
+            return Control::Continue;
+        }
+        self.polled = Instant::now();
+        self.monitor.poll()
     }
 
     /// Records the end of a pass, unless passes end too often.
-    pub(super) fn pass<P: Penalty>(
-        &mut self,
-        point: &Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Control {
-        let many = ledger.history.len() >= MANY_RECORDS;
-        self.record_after(
-            if many { LONG_PAUSE } else { Duration::ZERO },
-            point,
-            ledger,
-        )
+    pub(super) fn pass(&mut self, point: &Point<'_, impl Penalty>, ledger: &mut Ledger) -> Control {
+        let pause = match ledger.history.len() {
+            0..MANY_RECORDS => Duration::ZERO,
+            _ => LONG_PAUSE,
+        };
+        self.record_after(pause, point, ledger)
     }
 
-    fn record_after<P: Penalty>(
+    fn record_after(
         &mut self,
         pause: Duration,
-        point: &Point<'_, P>,
+        point: &Point<'_, impl Penalty>,
         ledger: &mut Ledger,
     ) -> Control {
         // What the caller does with a record counts: a callback that sleeps is called less often.
         if self.recorded.elapsed() < pause.max(RECORD_SHARE * self.cost) {
             return Control::Continue;
         }
-        self.record(point, ledger)
+        self.record(&point.domain, point.x(), ledger)
     }
 
-    pub(super) fn record<P: Penalty>(
+    /// Makes a row of the history.
+    pub(crate) fn record(
         &mut self,
-        point: &Point<'_, P>,
+        domain: &Domain<'_, impl Penalty>,
+        x: ArrayView2<'_, f64>,
         ledger: &mut Ledger,
     ) -> Control {
         self.recorded = Instant::now();
@@ -128,11 +127,11 @@ impl<'m> Watch<'m> {
         let record = Record {
             seconds: ledger.seconds(),
             objective: ledger.objective.min(ceiling),
-            feasibility: point.feasibility(),
+            feasibility: domain.distance(x),
             iterations: ledger.visited,
         };
         ledger.history.push(record);
-        let control = self.monitor.record(&record, point.x());
+        let control = self.monitor.record(&record, x);
         self.cost = self.recorded.elapsed();
         control
     }

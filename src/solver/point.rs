@@ -4,18 +4,16 @@ use ndarray::{Array2, ArrayView2};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::domain::Domain;
 use super::ledger::Ledger;
-use super::{DIVERGENCE, MIXED_REPAIR_THRESHOLD};
 use crate::block::Block;
 use crate::error::Result;
-use crate::manifold::{self, REPAIR_THRESHOLD, project_onto_pattern};
 use crate::objective::{QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
-use crate::rows::change;
 use crate::threads::Threads;
 
-/// X, the XᵀJX it keeps, and f's follower.
+/// X, what it keeps, and f's follower.
 pub struct Point<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
     /// f.
@@ -23,7 +21,7 @@ pub struct Point<'a, P: Penalty> {
     pub(super) threads: &'a Threads,
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
-    k0: Array2<f64>,
+    pub(super) domain: Domain<'a, P>,
     /// What f is all over the constraint, see [`Problem::constant`].
     constant: f64,
     pub(super) tracker: Box<dyn Tracker + 'a>,
@@ -34,11 +32,6 @@ pub struct Point<'a, P: Penalty> {
     pub(super) version: u64,
     /// The last point of a mixed signature that was not diverging.
     good: Option<Array2<f64>>,
-    divergence: f64,
-}
-
-fn mean_square(x: &Array2<f64>) -> f64 {
-    x.iter().map(|v| v * v).sum::<f64>() / x.nrows() as f64
 }
 
 impl<'a, P: Penalty> Point<'a, P> {
@@ -50,20 +43,19 @@ impl<'a, P: Penalty> Point<'a, P> {
     ) -> Result<Self> {
         let form = problem.quadratic()?;
         let x = x0.as_standard_layout().into_owned();
-        let k0 = manifold::start_constraint(x.view(), problem.signature);
+        let domain = Domain::new(problem, &x);
         Ok(Self {
             problem,
             form,
             threads,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             tracker: form.tracker(x.view(), threads),
-            constant: problem.constant(k0.view()),
-            k0,
+            constant: problem.constant(domain.k.view()),
+            domain,
             updated: false,
             stale: false,
             version: 0,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
-            divergence: DIVERGENCE * mean_square(&x).max(1.0),
             x,
         })
     }
@@ -84,7 +76,7 @@ impl<'a, P: Penalty> Point<'a, P> {
 
     /// The XᵀJX that is kept, r×r.
     pub fn constraint(&self) -> ArrayView2<'_, f64> {
-        self.k0.view()
+        self.domain.k.view()
     }
 
     /// ∇f(X), n×r.
@@ -95,8 +87,7 @@ impl<'a, P: Penalty> Point<'a, P> {
 
     /// ‖XᵀJX − K‖_F plus the distance from the penalty's domain.
     pub fn feasibility(&self) -> f64 {
-        manifold::drift(self.x.view(), self.problem.signature, self.k0.view())
-            + self.problem.penalty.infeasibility(self.x.view())
+        self.domain.distance(self.x.view())
     }
 
     /// Moves to `x`, which has to keep XᵀJX, if F falls by more than its rounding; returns whether it does.
@@ -172,36 +163,14 @@ impl<'a, P: Penalty> Point<'a, P> {
             self.refresh();
         }
         self.evaluate(ledger);
-        let norm = |a: &Array2<f64>| a.iter().map(|v| v * v).sum::<f64>();
-        let (signature, k0) = (self.problem.signature, self.k0.view());
-        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
-        let (threshold, size) = if signature.is_definite() {
-            (REPAIR_THRESHOLD, norm(&self.k0).sqrt())
-        } else {
-            (MIXED_REPAIR_THRESHOLD, norm(&self.x))
-        };
-        let drift = manifold::drift(self.x.view(), signature, k0);
-        if drift <= threshold * size.max(1.0) {
+        let Some(drift) = self.domain.drift(&self.x) else {
             return;
-        }
-        let relative = match signature.is_definite() {
-            true => drift,
-            false => drift / size.max(1.0),
         };
         let (smooth, penalty) = self.values();
         let reported = ledger.history.last();
         let ceiling = reported.map_or(ledger.objective, |r| r.objective)
-            + relative * (smooth.abs() + penalty.abs());
-        let dense = !signature.is_definite() && P::SMOOTH && manifold::signs_of(k0).is_some();
-        let project = if dense {
-            manifold::project_dense
-        } else {
-            project_onto_pattern
-        };
-        let mut repaired = project(&self.x, signature, k0);
-        for row in repaired.outer_iter_mut() {
-            change(row, |row| self.problem.penalty.tidy(row));
-        }
+            + drift * (smooth.abs() + penalty.abs());
+        let repaired = self.domain.repaired(&self.x);
         let tracker = self.form.tracker(repaired.view(), self.threads);
         let value = tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
         if value <= ceiling {
@@ -217,7 +186,7 @@ impl<'a, P: Penalty> Point<'a, P> {
         let Some(good) = &mut self.good else {
             return false;
         };
-        if mean_square(&self.x) <= self.divergence {
+        if self.domain.is_bounded(&self.x) {
             good.assign(&self.x);
             return false;
         }

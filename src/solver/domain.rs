@@ -1,0 +1,75 @@
+//! Where iterates have to stay: on XᵀJX = K, in the domain of h, and within bounds.
+
+use ndarray::{Array2, ArrayView2};
+
+use super::{DIVERGENCE, MIXED_REPAIR_THRESHOLD};
+use crate::linalg::square;
+use crate::manifold::{self, REPAIR_THRESHOLD, project_dense, project_onto_pattern};
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::rows::change;
+use crate::signature::Signature;
+
+/// What every iterate of a solve keeps.
+pub(crate) struct Domain<'a, P: Penalty> {
+    penalty: &'a P,
+    signature: &'a Signature,
+    /// K.
+    pub(crate) k: Array2<f64>,
+    /// ‖X‖²/n beyond which iterates diverge.
+    limit: f64,
+}
+
+fn mean_square(x: &Array2<f64>) -> f64 {
+    square(x) / x.nrows() as f64
+}
+
+impl<'a, P: Penalty> Domain<'a, P> {
+    /// That of a solve from `x0`.
+    pub(crate) fn new(problem: &Problem<'a, P>, x0: &Array2<f64>) -> Self {
+        Self {
+            penalty: problem.penalty,
+            signature: problem.signature,
+            k: manifold::start_constraint(x0.view(), problem.signature),
+            limit: DIVERGENCE * mean_square(x0).max(1.0),
+        }
+    }
+
+    /// ‖XᵀJX − K‖_F plus the distance from the domain of h.
+    pub(crate) fn distance(&self, x: ArrayView2<'_, f64>) -> f64 {
+        manifold::drift(x, self.signature, self.k.view()) + self.penalty.infeasibility(x)
+    }
+
+    /// Whether ‖X‖² is within bounds, see [`DIVERGENCE`].
+    pub(crate) fn is_bounded(&self, x: &Array2<f64>) -> bool {
+        mean_square(x) <= self.limit
+    }
+
+    /// The drift ‖XᵀJX − K‖_F, for a mixed signature relative to max(1, ‖X‖²), unless it is rounding.
+    pub(super) fn drift(&self, x: &Array2<f64>) -> Option<f64> {
+        let drift = manifold::drift(x.view(), self.signature, self.k.view());
+        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
+        let (threshold, size, unit) = if self.signature.is_definite() {
+            (REPAIR_THRESHOLD, square(&self.k).sqrt(), 1.0)
+        } else {
+            (MIXED_REPAIR_THRESHOLD, square(x), square(x).max(1.0))
+        };
+        (drift > threshold * size.max(1.0)).then_some(drift / unit)
+    }
+
+    /// X without its drift, with its zeros where they count.
+    pub(crate) fn repaired(&self, x: &Array2<f64>) -> Array2<f64> {
+        let k = self.k.view();
+        let dense = !self.signature.is_definite() && P::SMOOTH && manifold::signs_of(k).is_some();
+        let project = if dense {
+            project_dense
+        } else {
+            project_onto_pattern
+        };
+        let mut repaired = project(x, self.signature, k);
+        for row in repaired.outer_iter_mut() {
+            change(row, |row| self.penalty.tidy(row));
+        }
+        repaired
+    }
+}
