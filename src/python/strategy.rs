@@ -57,10 +57,10 @@ pub(super) fn solve_auto<'py>(
     })?;
     let out = solution_dict(py, answer.solution)?;
     out.set_item("strategy", answer.strategy)?;
-    let starts = answer
-        .runs
-        .iter()
-        .map(|run| (run.strategy(), run.objective, run.seconds));
+    let made = answer.runs.iter().filter(|run| run.heuristic != "polish");
+    let starts: Vec<_> = made
+        .map(|run| (run.strategy(), run.objective, run.seconds))
+        .collect();
     out.set_item("starts", PyList::new(py, starts)?)?;
     out.set_item(
         "search",

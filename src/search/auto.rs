@@ -388,7 +388,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             self.made[arm.heuristic] += 1;
         }
         Job {
-            name: self.rounds.heuristics[arm.heuristic].name(),
+            name: self.rounds.heuristics[arm.heuristic].name().to_owned(),
+            polishes: false,
             heuristic: Some(arm.heuristic),
             restricted: arm.restricted,
             improve,
@@ -400,9 +401,10 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
     }
 
     /// A point that is taken as it is.
-    fn taken(name: &'static str, polished: bool) -> Job {
+    fn taken(name: &str, polished: bool, polishes: bool) -> Job {
         Job {
-            name,
+            name: name.to_owned(),
+            polishes,
             heuristic: None,
             restricted: false,
             improve: false,
@@ -430,7 +432,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let given = self.rounds.whole.known.given.clone();
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
         if given.is_some() && (self.board.runs.is_empty() || asked("given")) {
-            jobs.push(Self::taken("given", each));
+            jobs.push(Self::taken("given", each, false));
         }
         for &arm in &arms {
             let job = self.job(arm, false, each);
@@ -481,9 +483,9 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             .is_some_and(|compact| compact.complete);
         let jobs: Vec<Job> = points
             .iter()
-            .map(|_| Job {
+            .map(|point| Job {
                 restricted: complete,
-                ..Self::taken("polish", true)
+                ..Self::taken(&point.name, true, true)
             })
             .collect();
         let limit = self.auto.options.max_sweeps;

@@ -32,18 +32,31 @@ pub(super) struct Space<'a, P: Penalty> {
 }
 
 /// One run of a round.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Job {
-    pub(super) name: &'static str,
+    /// Of the heuristic, or of what made the point that is taken.
+    pub(super) name: String,
     /// Index of the heuristic; None: the point is taken as it is.
     pub(super) heuristic: Option<usize>,
     pub(super) restricted: bool,
     pub(super) improve: bool,
     pub(super) polished: bool,
+    /// Whether the point was found by another job.
+    pub(super) polishes: bool,
     /// How often the heuristic has begun from scratch.
     pub(super) run: usize,
     pub(super) heat: f64,
     pub(super) seed: u64,
+}
+
+impl Job {
+    fn label<P: Penalty>(&self, heuristics: &[Box<dyn Heuristic<P>>]) -> &'static str {
+        match self.heuristic {
+            Some(k) => heuristics[k].name(),
+            None if self.polishes => "polish",
+            None => "given",
+        }
+    }
 }
 
 /// What came out of a job, and what it cost.
@@ -175,7 +188,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
             }
             _ => None,
         };
-        let mut names: Vec<&str> = jobs.iter().map(|job| job.name).collect();
+        let mut names: Vec<&str> = jobs.iter().map(|job| job.label(self.heuristics)).collect();
         names.dedup();
         board.monitor.working(&names.join(", "));
         let (this, space, best) = (&*self, &space, &before);
@@ -204,7 +217,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         for (job, found) in jobs.iter().zip(&found) {
             let Some(found) = found else { continue };
             board.runs.push(Run {
-                heuristic: job.name.to_owned(),
+                heuristic: job.label(self.heuristics).to_owned(),
                 improve: job.improve,
                 restricted: job.restricted,
                 seconds: found.seconds,
@@ -271,7 +284,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         };
         let name = match job.improve && job.heuristic.is_some() {
             true => format!("{} again", job.name),
-            false => job.name.to_owned(),
+            false => job.name.clone(),
         };
         let candidate = Candidate::new(oracle, x, name)?;
         Some(match job.polished && candidate.objective <= promising {

@@ -316,11 +316,10 @@ def test_a_missing_file_is_missing(tmp_path):
 # What a fitted estimator keeps -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", [ob.OBCD(), None])
-def test_a_fitted_estimator_keeps_no_points_of_its_path(solver):
+def test_a_fitted_estimator_keeps_no_points_of_its_path():
     X = np.random.default_rng(0).standard_normal((30, 40))
     for options in ({"n_nonzero": 20}, {"alpha": 0.2}):
-        pca = ob.SparsePCA(3, solver=solver, random_state=0, **options).fit(X)
+        pca = ob.SparsePCA(3, solver=ob.OBCD(), random_state=0, **options).fit(X)
         path = pca.path_
         assert path.results == ()
         assert len(path) == len(path.lams) == len(path.objective) > 1

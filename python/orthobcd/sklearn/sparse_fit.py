@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._internal.checks import FloatArray
+from .._internal.checks import FloatArray, as_int
 from .._core import default_work
 from .._internal.progress import live
 from ..penalties import L0
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import RegularizationPath, penalty_of, regularization_path
 from ..result import PathPoint, Result, Status
-from ..solvers import OBCD, RATIO, Auto
+from ..solvers import OBCD, RATIO, Auto, Continuation
 from ..solving import minimize_at_count, solve
 
 STAGE_TOLERANCE = 1e-5
@@ -104,14 +104,14 @@ class SparseFit:
         """The components for a penalty."""
         if self.warm is not None:
             return self.solve(alpha, self.warm, self.pca.solver or OBCD())
-        if self.searches:
+        if self.searches and alpha < self.pca.alpha_max_:
             return self.solve(alpha, None, self.pca.solver or Auto())
         loose = max(self.options["tol"], STAGE_TOLERANCE)
         path = self.path(loose, lams=_approach(self.pca.alpha_max_, alpha))
         last = path.results[-1]
-        if last.lam != alpha or isinstance(self.pca.solver, OBCD) or alpha >= self.pca.alpha_max_:
-            return self.solve(alpha, last.x, self.sweeps)
-        return self.solve(alpha, None, self.pca.solver)
+        if isinstance(self.pca.solver, Continuation) and last.lam == alpha < self.pca.alpha_max_:
+            return self.solve(alpha, None, self.pca.solver)
+        return self.solve(alpha, last.x, self.sweeps)
 
     def around(self, count: int) -> list[tuple[float, Result]]:
         """Penalties with good components that have about ``count`` nonzeros, the nearest number first."""
@@ -138,6 +138,9 @@ class SparseFit:
 
     def at_count(self, count: int) -> tuple[float, Result]:
         """A penalty and components with ``count`` nonzeros, or the nearest number met."""
+        n, r = self.problem.shape
+        if as_int("n_nonzero", count, r) > n * r:
+            raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
         if self.warm is not None and self.pca.penalty == "l0":
             result = self.exchanged(self.pca.alpha_, self.warm, count)
             if result is not None:
