@@ -66,7 +66,7 @@ fn step<P: Penalty>(
         gz: [[gz[[0, 0]], gz[[0, 1]]], [gz[[1, 0]], gz[[1, 1]]]],
         m,
         s,
-        alpha,
+        proximal: alpha,
     };
     let (rotation, reflection) = model.branches();
     let mut scratch = Scratch::new(x.ncols());
