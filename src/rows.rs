@@ -77,6 +77,16 @@ impl Rows {
         self.0.view_mut()
     }
 
+    /// All entries, row by row.
+    pub(crate) fn into_entries(self) -> Vec<f64> {
+        let count = self.0.len();
+        let (mut entries, from) = self.0.into_raw_vec_and_offset();
+        // Of an array that was cut from a larger one.
+        entries.drain(..from.unwrap_or(0));
+        entries.truncate(count);
+        entries
+    }
+
     /// The same entries as an array in standard layout.
     pub fn into_array(self) -> Array2<f64> {
         self.0

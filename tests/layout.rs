@@ -105,7 +105,7 @@ fn data_and_means() {
     let mut reversed = mean.slice(s![..;-1]).to_owned();
     reversed.invert_axis(Axis(0));
     let x0 = start::random(n, r, 5);
-    fn run(data: impl Data + 'static, mean: &Array1<f64>, x0: &Array2<f64>) -> Vec<Array2<f64>> {
+    fn run(data: impl Data, mean: &Array1<f64>, x0: &Array2<f64>) -> Vec<Array2<f64>> {
         let smooth = GramQuadratic::new(data, -1.0, Some(mean.clone())).unwrap();
         answers(&smooth, &NoPenalty, x0)
     }

@@ -548,7 +548,8 @@ impl<P: Penalty> Observer for Witness<'_, P> {
 fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool, moves: u64) {
     let n = x0.nrows();
     let a = gauss(&mut Xoshiro256PlusPlus::seed_from_u64(9), 25, n);
-    let smooth = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
+    let data = DenseColumns::from_transposed(a.t().to_owned()).unwrap();
+    let smooth = GramQuadratic::new(data, -1.0, None).unwrap();
     let witness = Witness {
         a,
         penalty,

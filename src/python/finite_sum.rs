@@ -65,7 +65,7 @@ impl SumOptions {
             rapidity_bound: self.rapidity_bound,
             max_evaluations: self.max_epochs.map(|m| m.saturating_mul(components)),
             max_visits: run.max_sweeps.map(|m| m.saturating_mul(sweep)),
-            max_time: run.max_time,
+            max_time: run.time(),
             target: run.target,
             tol: run.tol.unwrap_or(Options::default().tol),
             seed: run.seed,

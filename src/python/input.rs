@@ -1,5 +1,7 @@
 //! Python dataclasses as Rust values.
 
+use std::time::Instant;
+
 use ndarray::Array1;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
@@ -75,7 +77,7 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
-    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm>> {
+    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm + '_>> {
         Ok(match self {
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array().to_owned(),
@@ -163,10 +165,27 @@ pub(super) struct SolverOptions {
     scored_pairs: Option<usize>,
 }
 
+/// Seconds from when Python called: what is done at the door counts.
+pub(super) struct Limit {
+    seconds: f64,
+    called: Instant,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Limit {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            seconds: object.extract()?,
+            called: Instant::now(),
+        })
+    }
+}
+
 /// When to stop, the seed and the number of threads: what all solvers are given.
 #[derive(FromPyObject)]
 pub(super) struct Run {
-    pub(super) max_time: Option<f64>,
+    pub(super) max_time: Option<Limit>,
     pub(super) max_sweeps: Option<u64>,
     pub(super) tol: Option<f64>,
     pub(super) target: Option<f64>,
@@ -176,11 +195,17 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Default options with these limits.
+    /// Seconds that are left of the time limit.
+    pub(super) fn time(&self) -> Option<f64> {
+        let left = |limit: &Limit| limit.seconds - limit.called.elapsed().as_secs_f64();
+        self.max_time.as_ref().map(|limit| left(limit).max(0.0))
+    }
+
+    /// Default options with these limits: asked for once the problem has been taken in.
     pub(super) fn options(&self) -> Options {
         let default = Options::default();
         Options {
-            max_time: self.max_time,
+            max_time: self.time(),
             max_sweeps: self.max_sweeps,
             tol: self.tol.unwrap_or(default.tol),
             target: self.target,

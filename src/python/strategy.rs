@@ -37,6 +37,14 @@ pub(super) fn solve_auto<'py>(
         let parsed = names.iter().map(|name| name.parse());
         parsed.collect::<crate::Result<_>>()
     });
+    let instance = Instance::new(&problem, &run)?;
+    let x0 = x0
+        .map(|x0| match x0 {
+            // Its XᵀJX, whatever it is, is to be kept.
+            StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
+            x0 => instance.start(&x0, project_x0, run.seed),
+        })
+        .transpose()?;
     let auto = Auto {
         starts: solver.n_starts,
         strategies: strategies.transpose()?,
@@ -45,14 +53,6 @@ pub(super) fn solve_auto<'py>(
             ..run.options()
         },
     };
-    let instance = Instance::new(problem, &run)?;
-    let x0 = x0
-        .map(|x0| match x0 {
-            // Its XᵀJX, whatever it is, is to be kept.
-            StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
-            x0 => instance.start(&x0, project_x0, run.seed),
-        })
-        .transpose()?;
     let mut watch = Watch::new(callback);
     let answer = detached!(py, instance, problem => {
         minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
@@ -89,11 +89,11 @@ pub(super) fn solve_continuation<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let options = solver.solver.options(&run)?;
-    let instance = Instance::new(problem, &run)?;
+    let instance = Instance::new(&problem, &run)?;
     let x0 = x0
         .map(|x0| instance.start(&x0, project_x0, run.seed))
         .transpose()?;
+    let options = solver.solver.options(&run)?;
     let stages = Stages {
         lams: solver.lams.as_deref(),
         ratio: solver.ratio,
@@ -128,7 +128,7 @@ pub(super) fn largest_lam(
     problem: AnyProblem<'_>,
     n_threads: Option<usize>,
 ) -> PyResult<Option<f64>> {
-    let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
+    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
     Ok(detached!(py, instance, problem => largest_lambda(&problem, &instance.threads)))
 }
 
@@ -143,11 +143,11 @@ pub(super) fn solve_at_count<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Option<Returned<'py>>> {
-    let instance = Instance::new(problem, &run)?;
+    let instance = Instance::new(&problem, &run)?;
     let x0 = x0.as_array().to_owned();
     let options = run.options();
     let mut watch = Watch::new(callback);
-    let AnyPenalty::L0(penalty) = &instance.penalty else {
+    let AnyPenalty::L0(penalty) = instance.penalty else {
         return Err(crate::Error::invalid("penalty", "must be an L0").into());
     };
     let problem = Problem::new(
@@ -172,7 +172,7 @@ pub(super) fn certify<'py>(
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
+    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
     let x = x.as_array().to_owned();
     let certificate = detached!(py, instance, problem => {
         crate::certify(&problem, x.view(), &instance.threads)
