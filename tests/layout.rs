@@ -117,6 +117,11 @@ fn data_and_means() {
     );
     let sparse = run(csc(&a), &mean, &x0);
     assert_eq!(stored, dense);
+    let cut = ndarray::concatenate![Axis(0), a.t(), a.t()].slice_move(s![n.., ..]);
+    assert_eq!(
+        run(DenseColumns::from_transposed(cut).unwrap(), &mean, &x0),
+        dense
+    );
     for (a, x0) in layouts(&a).iter().zip(&layouts(&x0)) {
         assert_eq!(
             run(DenseColumns::new(a.view()).unwrap(), &reversed, x0),

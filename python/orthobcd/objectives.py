@@ -108,8 +108,8 @@ class GramQuadratic(Checked):
     Parameters
     ----------
     A : ndarray or scipy.sparse matrix of shape (m, n)
-        Data. Kept by columns: sparse as CSC, dense in Fortran order, which is not copied if it is float64
-        and must then not be changed during a solve.
+        Data. Kept by columns: sparse as CSC, dense in Fortran order. What comes that way as float64
+        is not copied, and must not be changed during a solve.
     scale : float, default -1.0
         −1 maximises the explained variance, +1 minimises the residual.
     mean : array_like of shape (n,), optional

@@ -99,7 +99,7 @@ def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
 
 
 def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[FloatArray, float]:
-    """`as_float_array`, contiguous by rows ("C") or by rows or columns ("A"), and its `magnitude`."""
+    """`as_float_array`, by rows ("C") or as it is contiguous ("A"); and its `magnitude`."""
     if is_sparse(value):
         raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}")
     try:
@@ -112,8 +112,8 @@ def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[Flo
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {raw.shape}")
     if raw.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {raw.shape}")
-    by_columns = order == "A" and raw.flags.f_contiguous
-    array = np.asarray(raw, dtype=np.float64, order="F" if by_columns else "C")
+    kept: Literal["F", "C"] = "F" if order == "A" and raw.flags.f_contiguous else "C"
+    array = np.asarray(raw, dtype=np.float64, order=kept)
     size = magnitude(array)
     if not np.isfinite(size):
         raise ValueError(f"{name} must be finite, it contains NaN or infinity")
@@ -121,7 +121,7 @@ def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[Flo
 
 
 def by_columns(array: FloatArray) -> FloatArray:
-    """``array`` in Fortran order: itself, or a copy made in pieces, of which neither side leaves the cache."""
+    """``array`` in Fortran order: itself, or a copy, in pieces that fit into the cache."""
     if array.flags.f_contiguous:
         return array
     copy = np.empty(array.shape, order="F")
@@ -167,7 +167,7 @@ def as_symmetric(name: str, value: Any) -> FloatArray:
 
 
 def as_data_matrix(value: Any) -> tuple[Any, float]:
-    """A data matrix, finite float64, dense and contiguous or canonical CSC; and its largest magnitude."""
+    """A data matrix, finite float64, contiguous or canonical CSC; and its largest magnitude."""
     if not is_sparse(value):
         array, size = _measured("A", value, 2, order="A")
         check_size("A", size, DATA)
