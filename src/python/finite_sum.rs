@@ -102,7 +102,7 @@ pub(super) fn solve_finite_sum<'py>(
     let x0 = x0.as_array().to_owned();
     let (components, rows) = (sum.components() as u64, signature.len() as u64);
     let options = solver.options(&run, components, rows)?;
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let solved = with_penalty!(&penalty, penalty => py.detach(|| {
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
     }))?;
@@ -127,6 +127,7 @@ pub(super) fn solve_finite_sum<'py>(
                 .collect(),
             recession: solved.recession,
         },
+        run.door(),
     )?;
     out.set_item("n_epochs", solved.evaluations / components)?;
     out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;

@@ -84,11 +84,11 @@ pub(super) fn solve_j_orthogonal<'py>(
     let instance = Instance::new(&problem, &run)?;
     let x0 = x0.as_array().to_owned();
     let options = solver.options(&run)?;
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let solution = detached!(py, instance, problem => {
         minimize(&problem, x0, &options, &instance.threads, &mut watch)
     })?;
-    Ok((solution_dict(py, solution)?, watch.into_error()))
+    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
 }
 
 /// A random J-orthogonal matrix with rapidities scale·N(0, 1).

@@ -1,5 +1,6 @@
 //! Python dataclasses as Rust values.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use ndarray::Array1;
@@ -165,10 +166,11 @@ pub(super) struct SolverOptions {
     scored_pairs: Option<usize>,
 }
 
-/// Seconds from when Python called: what is done at the door counts.
+/// The time limit, and when Python called: what is done at the door counts.
 pub(super) struct Limit {
-    seconds: f64,
+    seconds: Option<f64>,
     called: Instant,
+    door: OnceLock<f64>,
 }
 
 impl<'py> FromPyObject<'_, 'py> for Limit {
@@ -178,6 +180,7 @@ impl<'py> FromPyObject<'_, 'py> for Limit {
         Ok(Self {
             seconds: object.extract()?,
             called: Instant::now(),
+            door: OnceLock::new(),
         })
     }
 }
@@ -185,7 +188,7 @@ impl<'py> FromPyObject<'_, 'py> for Limit {
 /// When to stop, the seed and the number of threads: what all solvers are given.
 #[derive(FromPyObject)]
 pub(super) struct Run {
-    pub(super) max_time: Option<Limit>,
+    pub(super) max_time: Limit,
     pub(super) max_sweeps: Option<u64>,
     pub(super) tol: Option<f64>,
     pub(super) target: Option<f64>,
@@ -195,13 +198,18 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Seconds that are left of the time limit.
-    pub(super) fn time(&self) -> Option<f64> {
-        let left = |limit: &Limit| limit.seconds - limit.called.elapsed().as_secs_f64();
-        self.max_time.as_ref().map(|limit| left(limit).max(0.0))
+    /// Seconds from the call until this is first asked: when everything has been taken in.
+    pub(super) fn door(&self) -> f64 {
+        let Limit { called, door, .. } = &self.max_time;
+        *door.get_or_init(|| called.elapsed().as_secs_f64())
     }
 
-    /// Default options with these limits: asked for once the problem has been taken in.
+    /// Seconds of the time limit that the door has left.
+    pub(super) fn time(&self) -> Option<f64> {
+        (self.max_time.seconds).map(|limit| (limit - self.door()).max(0.0))
+    }
+
+    /// Default options with these limits.
     pub(super) fn options(&self) -> Options {
         let default = Options::default();
         Options {

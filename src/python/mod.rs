@@ -138,12 +138,17 @@ impl StartPoint<'_> {
 /// What the core hands back, as a dict; and the exception that stopped it, if one did.
 type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
 
-fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py, PyDict>> {
+/// A solution as Python reads it, with seconds from the call on: `door` of them before the solve.
+fn solution_dict<'py>(
+    py: Python<'py>,
+    solution: Solution,
+    door: f64,
+) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let history = PyDict::new(py);
     let column =
         |f: &dyn Fn(&crate::Record) -> f64| PyArray1::from_iter(py, solution.history.iter().map(f));
-    history.set_item("seconds", column(&|r| r.seconds))?;
+    history.set_item("seconds", column(&|r| r.seconds + door))?;
     history.set_item("objective", column(&|r| r.objective))?;
     history.set_item("feasibility", column(&|r| r.feasibility))?;
     history.set_item(
@@ -159,7 +164,7 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
     out.set_item("n_iterations", solution.iterations)?;
     out.set_item("n_sweeps", solution.sweeps)?;
     out.set_item("n_updates", solution.updates)?;
-    out.set_item("seconds", solution.seconds)?;
+    out.set_item("seconds", solution.seconds + door)?;
     set_recession(&out, solution.recession)?;
     out.set_item("x", solution.x.into_pyarray(py))?;
     Ok(out)
@@ -213,11 +218,11 @@ mod _core {
         let instance = Instance::new(&problem, &run)?;
         let x0 = instance.start(&x0, project_x0, run.seed)?;
         let options = solver.options(&run)?;
-        let mut watch = Watch::new(callback);
+        let mut watch = Watch::new(callback, run.door());
         let solution = detached!(py, instance, problem => {
             minimize(&problem, x0, &options, &instance.threads, &mut watch)
         })?;
-        Ok((solution_dict(py, solution)?, watch.into_error()))
+        Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
     }
 
     /// A starting point by name, or a checked user start.

@@ -53,16 +53,16 @@ pub(super) fn solve_auto<'py>(
             ..run.options()
         },
     };
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let answer = detached!(py, instance, problem => {
         minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
     })?;
-    let out = solution_dict(py, answer.solution)?;
+    let out = solution_dict(py, answer.solution, run.door())?;
     out.set_item("strategy", answer.strategy)?;
     let starts = answer
         .starts
         .into_iter()
-        .map(|start| (start.strategy, start.objective, start.seconds));
+        .map(|start| (start.strategy, start.objective, start.seconds + run.door()));
     out.set_item("starts", PyList::new(py, starts)?)?;
     Ok((out, watch.into_error()))
 }
@@ -100,11 +100,11 @@ pub(super) fn solve_continuation<'py>(
         tol: solver.stage_tol,
         nonzeros: solver.n_nonzero,
     };
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let answer = detached!(py, instance, problem => {
         follow_path(&problem, x0, &stages, &options, &instance.threads, &mut watch)
     })?;
-    let out = solution_dict(py, answer.solution)?;
+    let out = solution_dict(py, answer.solution, run.door())?;
     let path = PyList::empty(py);
     for point in answer.path {
         let item = PyDict::new(py);
@@ -146,7 +146,7 @@ pub(super) fn solve_at_count<'py>(
     let instance = Instance::new(&problem, &run)?;
     let x0 = x0.as_array().to_owned();
     let options = run.options();
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let AnyPenalty::L0(penalty) = instance.penalty else {
         return Err(crate::Error::invalid("penalty", "must be an L0").into());
     };
@@ -159,7 +159,10 @@ pub(super) fn solve_at_count<'py>(
     let answer =
         py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
     match answer {
-        Some(solution) => Ok(Some((solution_dict(py, solution)?, watch.into_error()))),
+        Some(solution) => Ok(Some((
+            solution_dict(py, solution, run.door())?,
+            watch.into_error(),
+        ))),
         None => watch.into_error().map_or(Ok(None), Err),
     }
 }
