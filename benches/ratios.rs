@@ -89,7 +89,7 @@ fn instances(r: usize, count: usize) -> Vec<Instance> {
                 gz,
                 m,
                 s,
-                alpha: 1e-5,
+                proximal: 1e-5,
             };
             Instance { x, y, model }
         })

@@ -419,7 +419,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
                     .options
                     .metric
                     .map_or(gram, |metric| weighted(metric, &x[..r], &y[..r])),
-                alpha: self.options.alpha,
+                proximal: self.options.alpha,
             }
         };
         let searched = match self.options.curvature {

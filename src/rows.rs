@@ -77,6 +77,16 @@ impl Rows {
         self.0.view_mut()
     }
 
+    /// All entries, row by row.
+    pub(crate) fn into_entries(self) -> Vec<f64> {
+        let count = self.0.len();
+        let (mut entries, from) = self.0.into_raw_vec_and_offset();
+        // Of an array that was cut from a larger one.
+        entries.drain(..from.unwrap_or(0));
+        entries.truncate(count);
+        entries
+    }
+
     /// The same entries as an array in standard layout.
     pub fn into_array(self) -> Array2<f64> {
         self.0
@@ -166,6 +176,8 @@ mod tests {
             rows.row_slice_mut(1)[2] = 7.0;
             assert_eq!(rows[[1, 2]], 7.0);
         }
+        let cut = standard.clone().slice_move(s![1..2, ..]);
+        assert_eq!(Rows::from(cut).into_entries(), [10.0, 11.0, 12.0, 13.0]);
         assert_eq!(*slice_of(fortran.row(2)), [20.0, 21.0, 22.0, 23.0]);
         let mut changed = fortran;
         change(changed.slice_mut(s![2, ..;2]), |x| x[1] = 5.0);

@@ -2,11 +2,11 @@
 //! equivariant under scaling of F and unchanged by a multiple of the identity, the proximal term
 //! gives the decrease that it promises, and the greedy rules choose what their definitions say.
 
-use std::sync::Mutex;
+mod common;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::Array2;
 use orthobcd::certificate::row_gap;
-use orthobcd::objective::{BlockModel, GoOn, Moved, Spectrum, Tracker};
+use orthobcd::objective::Moved;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::{
@@ -16,6 +16,8 @@ use orthobcd::{
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use common::observed::{Observed, Observer, assign};
 
 fn gauss(seed: u64, m: usize, n: usize) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -356,101 +358,26 @@ fn mixed_signs_scale_with_f() {
     }
 }
 
-/// f = ½⟨X, CX⟩ that tells which rows were asked for and what moves them.
-struct Spy {
-    inner: Quadratic,
-    seen: Mutex<Vec<Seen>>,
-}
-
 /// A block and X when it was filled, and X after it.
-#[derive(Clone)]
 struct Seen {
     rows: Vec<usize>,
     x: Array2<f64>,
     after: Array2<f64>,
 }
 
-struct SpyTracker<'a> {
-    inner: Box<dyn Tracker + 'a>,
-    spy: &'a Spy,
-    x: Array2<f64>,
-}
-
-impl QuadraticForm for Spy {
-    fn order(&self) -> usize {
-        self.inner.order()
-    }
-
-    fn apply_while(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
-        self.inner.apply_while(x, threads, go_on)
-    }
-
-    fn diagonal(&self) -> Vec<f64> {
-        self.inner.diagonal()
-    }
-
-    fn cache(&self) -> &Spectrum {
-        self.inner.cache()
-    }
-
-    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
-        Box::new(SpyTracker {
-            inner: self.inner.tracker(x, threads),
-            spy: self,
-            x: x.to_owned(),
-        })
-    }
-}
-
-impl Tracker for SpyTracker<'_> {
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
-        self.inner.value(x)
-    }
-
-    fn fill(&mut self, model: BlockModel<'_>) {
-        self.spy.seen.lock().unwrap().push(Seen {
-            rows: model.rows.to_vec(),
-            x: self.x.clone(),
-            after: self.x.clone(),
+impl Observer for Vec<Seen> {
+    fn filled(&mut self, rows: &[usize], x: &Array2<f64>) {
+        self.push(Seen {
+            rows: rows.to_vec(),
+            x: x.clone(),
+            after: x.clone(),
         });
-        self.inner.fill(model);
     }
 
-    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
-        self.inner.commit(moved, threads);
-        for k in 0..moved.len() {
-            self.x
-                .row_mut(moved.row(k))
-                .iter_mut()
-                .zip(moved.x(k))
-                .for_each(|(x, &v)| *x = v);
+    fn moved(&mut self, moved: &Moved<'_>, _x: &Array2<f64>) {
+        if let Some(seen) = self.last_mut() {
+            assign(moved, &mut seen.after);
         }
-        if let Some(seen) = self.spy.seen.lock().unwrap().last_mut() {
-            seen.after.assign(&self.x);
-        }
-    }
-
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        self.inner.commit_all(delta, threads);
-        self.x += &delta;
-    }
-
-    fn gradient_row(&self, row: usize, target: &mut [f64]) {
-        self.inner.gradient_row(row, target);
-    }
-
-    fn gradient(&self, threads: &Threads) -> Array2<f64> {
-        self.inner.gradient(threads)
-    }
-
-    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
-        self.inner.refresh(x, threads);
-        self.x.assign(&x);
     }
 }
 
@@ -459,14 +386,10 @@ fn spied<P: Penalty>(
     penalty: &P,
     x0: Array2<f64>,
     options: &Options,
-) -> (Spy, Vec<Seen>) {
-    let spy = Spy {
-        inner: Quadratic::new(c, None, None).unwrap(),
-        seen: Mutex::new(Vec::new()),
-    };
-    solve(&spy, penalty, x0, options);
-    let seen = spy.seen.lock().unwrap().clone();
-    (spy, seen)
+) -> (Quadratic, Vec<Seen>) {
+    let smooth = Observed::new(Quadratic::new(c, None, None).unwrap(), Vec::new());
+    solve(&smooth, penalty, x0, options);
+    smooth.into_parts()
 }
 
 /// Theorem 4.2(a) with the weight relative to the curvature of f, for every move of a solve:
@@ -481,12 +404,12 @@ fn the_proximal_term_gives_the_decrease_that_it_promises() {
             .with_max_sweeps(2)
             .with_tol(0.0)
             .with_seed(seed);
-        let (spy, seen) = spied(c.clone(), penalty, x0, &options);
+        let (smooth, seen) = spied(c.clone(), penalty, x0, &options);
         let threads = Threads::serial();
-        let value = |x: &Array2<f64>| spy.inner.value(x.view(), &threads) + penalty.value(x.view());
+        let value = |x: &Array2<f64>| smooth.value(x.view(), &threads) + penalty.value(x.view());
         let (values, _) = linalg::symmetric_eigen(c.view());
         let kappa = 0.5 * (values[values.len() - 1] - values[0]);
-        assert!((spy.spread() - kappa).abs() <= 1e-10 * kappa);
+        assert!((smooth.spread() - kappa).abs() <= 1e-10 * kappa);
         let mut moves = 0;
         for step in &seen {
             let moved = (&step.after - &step.x).iter().map(|v| v * v).sum::<f64>();
@@ -560,12 +483,12 @@ fn greedy_rules_choose_what_their_definitions_say() {
         let c = matrix(n, seed);
         let options = // The proximal term goes once a sweep settles.
 Options::default().with_working_set(working_set).with_block_size(k).with_scored_pairs(usize::MAX).with_proximal(alpha).with_max_sweeps(if alpha > 0.0 { 1 } else { 12 }).with_tol(0.0).with_seed(seed);
-        let (spy, mut seen) = spied(c.clone(), penalty, start::random(n, r, seed), &options);
+        let (smooth, mut seen) = spied(c.clone(), penalty, start::random(n, r, seed), &options);
         // Passes over all pairs have all rows.
         seen.retain(|step| step.rows.len() == k);
         let (values, _) = linalg::symmetric_eigen(c.view());
         let lipschitz = values[n - 1];
-        let alpha = options.proximal * spy.spread();
+        let alpha = options.proximal * smooth.spread();
         let mut checked = 0;
         for step in &seen {
             let gamma = c.dot(&step.x) + step.x.mapv(&subgradient);

@@ -126,7 +126,8 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         assert!(value.is_finite() && (value != 0.0) == (size != 0.0));
     }
     for size in [0.0, 1e-49, 1.0, 1e49] {
-        let data = DenseColumns::new(linear.mapv(|v| v * size).view()).unwrap();
+        let scaled = linear.mapv(|v| v * size);
+        let data = DenseColumns::new(scaled.view()).unwrap();
         let smooth = GramQuadratic::new(data, -1.0, None).unwrap();
         let value = smooth.value(matrix(2, 2, 0).view(), &Threads::serial());
         assert!(value.is_finite() && (value != 0.0) == (size != 0.0));

@@ -28,7 +28,7 @@ struct Instance {
     y: Vec<f64>,
     g: [Vec<f64>; 2],
     m: Sym2,
-    alpha: f64,
+    proximal: f64,
 }
 
 /// Random instances; every third or so is adversarial: nearly lightlike rows, p ± q → 0, minima at
@@ -45,7 +45,7 @@ fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Instance {
         d1: b[2] * b[2] + b[3] * b[3] + 1e-3,
         o: b[0] * b[2] + b[1] * b[3],
     };
-    let mut alpha = if rng.random_bool(0.5) { 0.0 } else { 1e-5 };
+    let mut proximal = if rng.random_bool(0.5) { 0.0 } else { 1e-5 };
     match rng.random_range(0..10u32) {
         0 => {
             // Nearly lightlike rows.
@@ -98,14 +98,20 @@ fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Instance {
                 g[0][k] = -20.0 * x[k];
                 g[1][k] = -20.0 * y[k];
             }
-            alpha = 0.0;
+            proximal = 0.0;
         }
         _ => {}
     }
     if nonnegative {
         x.iter_mut().chain(y.iter_mut()).for_each(|v| *v = v.abs());
     }
-    Instance { x, y, g, m, alpha }
+    Instance {
+        x,
+        y,
+        g,
+        m,
+        proximal,
+    }
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -128,7 +134,7 @@ impl Instance {
             ],
             s: [dot(&plus, &plus), dot(&minus, &minus)],
             s_size: [0.0; 2],
-            alpha: self.alpha,
+            proximal: self.proximal,
         }
     }
 
@@ -166,7 +172,7 @@ impl Instance {
             }
         }
         let e = Boost { u, signs }.minus_identity();
-        value += 0.5 * self.alpha * e.iter().flatten().map(|v| v * v).sum::<f64>();
+        value += 0.5 * self.proximal * e.iter().flatten().map(|v| v * v).sum::<f64>();
         (value + h, size)
     }
 
@@ -512,7 +518,7 @@ fn unbounded_instances_are_recognised() {
             if let Some((signs, upwards)) = unbounded {
                 // f + h does fall along the direction it names, whatever the proximal term.
                 let case = Instance {
-                    alpha: 0.0,
+                    proximal: 0.0,
                     ..case.clone()
                 };
                 let far = |mu: f64| {
@@ -542,7 +548,7 @@ fn flat_directions_follow_the_linear_part() {
     let mut seen = [0usize; 2];
     for _ in 0..INSTANCES {
         let mut case = instance(&mut rng, false);
-        case.alpha = 0.0;
+        case.proximal = 0.0;
         // w₊ᵀM w₊ = 0 exactly on (+,+) and (−,−): slopes of opposite sign there, so one of them falls.
         case.m = Sym2 {
             d0: 1.0,
@@ -592,7 +598,7 @@ fn recession_tolerance_from_both_sides() {
             d1: 1.0,
             o: 1.0 + 2.0 * defect,
         },
-        alpha: 0.0,
+        proximal: 0.0,
     };
     // (1, −1)ᵀM(1, −1) = −4·defect, against 4 in magnitude.
     assert!(
@@ -608,9 +614,9 @@ fn recession_tolerance_from_both_sides() {
             .is_some()
     );
     // The proximal term does not hide it: f itself is unbounded.
-    let mut proximal = with(2.0 * RECESSION_TOLERANCE);
-    proximal.alpha = 1.0;
-    assert!(proximal.solve(&NoPenalty, &mut scratch).unbounded.is_some());
+    let mut case = with(2.0 * RECESSION_TOLERANCE);
+    case.proximal = 1.0;
+    assert!(case.solve(&NoPenalty, &mut scratch).unbounded.is_some());
 }
 
 #[test]
@@ -717,7 +723,7 @@ fn two_forms_of_the_change_agree() {
                 d1: dot(&case.y, &case.y),
                 o: dot(&case.x, &case.y),
             },
-            alpha: 0.0,
+            proximal: 0.0,
         };
         let boost = Boost {
             u: rng.random_range(-3.0..3.0f64).exp(),

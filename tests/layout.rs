@@ -105,7 +105,7 @@ fn data_and_means() {
     let mut reversed = mean.slice(s![..;-1]).to_owned();
     reversed.invert_axis(Axis(0));
     let x0 = start::random(n, r, 5);
-    fn run(data: impl Data + 'static, mean: &Array1<f64>, x0: &Array2<f64>) -> Vec<Array2<f64>> {
+    fn run(data: impl Data, mean: &Array1<f64>, x0: &Array2<f64>) -> Vec<Array2<f64>> {
         let smooth = GramQuadratic::new(data, -1.0, Some(mean.clone())).unwrap();
         answers(&smooth, &NoPenalty, x0)
     }
@@ -117,6 +117,11 @@ fn data_and_means() {
     );
     let sparse = run(csc(&a), &mean, &x0);
     assert_eq!(stored, dense);
+    let cut = ndarray::concatenate![Axis(0), a.t(), a.t()].slice_move(s![n.., ..]);
+    assert_eq!(
+        run(DenseColumns::from_transposed(cut).unwrap(), &mean, &x0),
+        dense
+    );
     for (a, x0) in layouts(&a).iter().zip(&layouts(&x0)) {
         assert_eq!(
             run(DenseColumns::new(a.view()).unwrap(), &reversed, x0),

@@ -686,7 +686,7 @@ fn branches_are_the_definition() {
                 d1: normal(&mut rng),
                 o: normal(&mut rng),
             },
-            alpha: rng.random(),
+            proximal: rng.random(),
         };
         let full = |v: [[f64; 2]; 2]| {
             let e = [[v[0][0] - 1.0, v[0][1]], [v[1][0], v[1][1] - 1.0]];
@@ -695,7 +695,7 @@ fn branches_are_the_definition() {
             let mut value = 0.0;
             for i in 0..2 {
                 for j in 0..2 {
-                    value += e[i][j] * model.gz[i][j] + 0.5 * model.alpha * e[i][j] * e[i][j];
+                    value += e[i][j] * model.gz[i][j] + 0.5 * model.proximal * e[i][j] * e[i][j];
                     for k in 0..2 {
                         for l in 0..2 {
                             value += 0.5 * m[i][j] * e[j][k] * s[k][l] * e[i][l];
@@ -714,7 +714,7 @@ fn branches_are_the_definition() {
         assert!((rotation.value(c, s) - identity - rotated).abs() < 1e-13);
         assert!((reflection.value(c, s) - identity - reflected).abs() < 1e-13);
         let e = [[c - 1.0, s], [-s, c - 1.0]];
-        let proximal = model.alpha * ((c - 1.0) * (c - 1.0) + s * s);
+        let proximal = model.proximal * ((c - 1.0) * (c - 1.0) + s * s);
         assert!((model.change(e).0 + proximal - rotated).abs() < 1e-13);
     }
 }

@@ -5,10 +5,9 @@
 mod common;
 
 use std::f64::consts::TAU;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
-use orthobcd::objective::{BlockModel, GoOn, Moved, Spectrum, Tracker};
+use orthobcd::objective::Moved;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::solve_on_circle;
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
@@ -22,6 +21,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use common::normal;
+use common::observed::{Observed, Observer, assign};
 
 fn gauss(rng: &mut Xoshiro256PlusPlus, m: usize, n: usize) -> Array2<f64> {
     Array2::from_shape_fn((m, n), |_| normal(rng))
@@ -66,7 +66,7 @@ fn step<P: Penalty>(
         gz: [[gz[[0, 0]], gz[[0, 1]]], [gz[[1, 0]], gz[[1, 1]]]],
         m,
         s,
-        alpha,
+        proximal: alpha,
     };
     let (rotation, reflection) = model.branches();
     let mut scratch = Scratch::new(x.ncols());
@@ -478,20 +478,12 @@ fn a_million_updates_do_not_drift() {
     assert!(solution.iterations >= 1_000_000);
 }
 
-/// f = −½‖A X‖² with its own books: after every move that the solver commits, F and XᵀX are
-/// followed from A and the rows alone, and asserted on.
+/// Its own books of F = h − ½‖A X‖²: after every move that the solver commits, F and XᵀX are followed from A
+/// and the rows alone, and asserted on.
 struct Witness<'a, P: Penalty> {
-    smooth: GramQuadratic,
     a: Array2<f64>,
     penalty: &'a P,
     nonnegative: bool,
-    moves: AtomicU64,
-}
-
-struct WitnessTracker<'a, P: Penalty> {
-    inner: Box<dyn Tracker + 'a>,
-    witness: &'a Witness<'a, P>,
-    x: Array2<f64>,
     w: Array2<f64>,
     gram: Array2<f64>,
     h: f64,
@@ -499,87 +491,37 @@ struct WitnessTracker<'a, P: Penalty> {
     moves: u64,
 }
 
-impl<P: Penalty> WitnessTracker<'_, P> {
-    fn evaluate(&mut self) {
-        self.w = self.witness.a.dot(&self.x);
-        self.gram = self.x.t().dot(&self.x);
-        self.h = self.witness.penalty.value(self.x.view());
-        self.last = self.objective();
-    }
-
+impl<P: Penalty> Witness<'_, P> {
     fn objective(&self) -> f64 {
         self.h - 0.5 * self.w.iter().map(|v| v * v).sum::<f64>()
     }
 }
 
-impl<P: Penalty> QuadraticForm for Witness<'_, P> {
-    fn order(&self) -> usize {
-        self.smooth.order()
+impl<P: Penalty> Observer for Witness<'_, P> {
+    fn placed(&mut self, x: &Array2<f64>) {
+        self.w = self.a.dot(x);
+        self.gram = x.t().dot(x);
+        self.h = self.penalty.value(x.view());
+        self.last = self.objective();
     }
 
-    fn apply_while(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
-        self.smooth.apply_while(x, threads, go_on)
-    }
-
-    fn diagonal(&self) -> Vec<f64> {
-        self.smooth.diagonal()
-    }
-
-    fn cache(&self) -> &Spectrum {
-        self.smooth.cache()
-    }
-
-    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
-        let mut tracker = WitnessTracker {
-            inner: self.smooth.tracker(x, threads),
-            witness: self,
-            x: x.to_owned(),
-            w: Array2::zeros((0, 0)),
-            gram: Array2::zeros((0, 0)),
-            h: 0.0,
-            last: 0.0,
-            moves: 0,
-        };
-        tracker.evaluate();
-        Box::new(tracker)
-    }
-}
-
-impl<P: Penalty> Tracker for WitnessTracker<'_, P> {
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
-        self.inner.value(x)
-    }
-
-    fn fill(&mut self, model: BlockModel<'_>) {
-        self.inner.fill(model);
-    }
-
-    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
-        self.inner.commit(moved, threads);
-        let Self { x, w, gram, .. } = self;
+    fn moved(&mut self, moved: &Moved<'_>, x: &Array2<f64>) {
+        let Self { w, gram, .. } = self;
         for (k, step) in moved.delta().outer_iter().enumerate() {
             let i = moved.row(k);
-            let new = ArrayView1::from(moved.x(k));
-            let mut old = x.row_mut(i);
+            let (old, new) = (x.row(i), ArrayView1::from(moved.x(k)));
             let delta = &new - &old;
             assert_eq!(delta, step, "row {i}");
-            assert!(!self.witness.nonnegative || new.iter().all(|&v| v >= 0.0));
-            let value =
-                |row: ArrayView1<'_, f64>| self.witness.penalty.value(row.insert_axis(Axis(0)));
-            self.h += value(new) - value(old.view());
+            assert!(!self.nonnegative || new.iter().all(|&v| v >= 0.0));
+            let value = |row: ArrayView1<'_, f64>| self.penalty.value(row.insert_axis(Axis(0)));
+            self.h += value(new) - value(old);
             for (mut row, (&n, &o)) in gram.outer_iter_mut().zip(new.iter().zip(&old)) {
                 row.scaled_add(n, &new);
                 row.scaled_add(-o, &old);
             }
-            for (mut row, &a) in w.outer_iter_mut().zip(self.witness.a.column(i)) {
+            for (mut row, &a) in w.outer_iter_mut().zip(self.a.column(i)) {
                 row.scaled_add(a, &delta);
             }
-            old.assign(&new);
         }
         let objective = self.objective();
         let size = self.h.abs() + (objective - self.h).abs();
@@ -596,49 +538,36 @@ impl<P: Penalty> Tracker for WitnessTracker<'_, P> {
         self.moves += 1;
         if self.moves.is_multiple_of(1000) {
             // The books drift as well: kept by themselves they would not be a witness for long.
-            self.evaluate();
+            let mut x = x.clone();
+            assign(moved, &mut x);
+            self.placed(&x);
         }
-        self.witness.moves.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        self.inner.commit_all(delta, threads);
-        self.x += &delta;
-        self.evaluate();
-    }
-
-    fn gradient_row(&self, row: usize, target: &mut [f64]) {
-        self.inner.gradient_row(row, target);
-    }
-
-    fn gradient(&self, threads: &Threads) -> Array2<f64> {
-        self.inner.gradient(threads)
-    }
-
-    fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads) {
-        self.inner.refresh(x, threads);
-        self.x.assign(&x);
-        self.evaluate();
     }
 }
 
 fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool, moves: u64) {
     let n = x0.nrows();
     let a = gauss(&mut Xoshiro256PlusPlus::seed_from_u64(9), 25, n);
+    let data = DenseColumns::from_transposed(a.t().to_owned()).unwrap();
+    let smooth = GramQuadratic::new(data, -1.0, None).unwrap();
     let witness = Witness {
-        smooth: GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap(),
         a,
         penalty,
         nonnegative,
-        moves: AtomicU64::new(0),
+        w: Array2::zeros((0, 0)),
+        gram: Array2::zeros((0, 0)),
+        h: 0.0,
+        last: 0.0,
+        moves: 0,
     };
+    let observed = Observed::new(smooth, witness);
     let options = Options::default()
         .with_working_set(WorkingSet::Random)
         .with_max_sweeps(3)
         .with_tol(0.0);
-    let solution = audit(&witness, penalty, x0, &options, nonnegative);
+    let solution = audit(&observed, penalty, x0, &options, nonnegative);
     assert!(solution.iterations >= 1_000_000);
-    assert_eq!(solution.updates, witness.moves.into_inner());
+    assert_eq!(solution.updates, observed.into_parts().1.moves);
     assert!(solution.updates >= moves, "{}", solution.updates);
 }
 

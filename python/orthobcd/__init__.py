@@ -26,7 +26,7 @@ from .penalties import L0, L1, NonNegative, NoPenalty
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
-from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation
+from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
 from .solving import Progress, minimize_at_count, solve
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ __all__ = [
     "RegularizationPath",
     "Result",
     "SparsePCAProblem",
+    "Phase",
     "Search",
     "SearchRun",
     "StartReport",

@@ -18,8 +18,10 @@ from ._internal.checks import (
     as_float,
     as_float_array,
     as_symmetric,
+    by_columns,
     check_size,
     is_sparse,
+    magnitude,
 )
 
 __all__ = ["GramQuadratic", "LogisticLoss", "Quadratic", "Smooth"]
@@ -78,7 +80,7 @@ class Quadratic(Checked):
 
     def _check_size(self) -> None:
         C, linear, D = (
-            missing if array is None else float(np.abs(array).max())
+            missing if array is None else magnitude(array)
             for array, missing in ((self.C, 0.0), (self.linear, 0.0), (self.D, 1.0))
         )
         for name, size in (("C", C), ("linear", linear), ("D", D)):
@@ -106,7 +108,8 @@ class GramQuadratic(Checked):
     Parameters
     ----------
     A : ndarray or scipy.sparse matrix of shape (m, n)
-        Data. Sparse data is kept as CSC.
+        Data. Kept by columns: sparse as CSC, dense in Fortran order. What comes that way as float64
+        is not copied, and must not be changed during a solve.
     scale : float, default -1.0
         −1 maximises the explained variance, +1 minimises the residual.
     mean : array_like of shape (n,), optional
@@ -136,16 +139,15 @@ class GramQuadratic(Checked):
     mean: FloatArray | None
 
     def __init__(self, A: DataLike, scale: float = -1.0, mean: ArrayLike | None = None) -> None:
-        data = as_data_matrix(A)
+        data, size = as_data_matrix(A)
         scale = as_float("scale", scale)
-        size = float(np.abs(data.data if is_sparse(data) else data).max(initial=0.0))
         check_size("scale", abs(scale) * size**2)
         means = None if mean is None else as_float_array("mean", mean, 1)
         if means is not None:
             if means.shape[0] != data.shape[1]:
                 raise ValueError(f"mean must have {data.shape[1]} entries, got {means.shape[0]}")
-            check_size("mean", float(np.abs(means).max()), (0.0, DATA[1]))
-        self._set(A=data, scale=scale, mean=means)
+            check_size("mean", magnitude(means), (0.0, DATA[1]))
+        self._set(A=data if is_sparse(data) else by_columns(data), scale=scale, mean=means)
 
     @property
     def n_rows(self) -> int:

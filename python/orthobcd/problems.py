@@ -159,11 +159,14 @@ def is_wide(data: Any) -> bool:
 
 def _pca_objective(data: Any, center: bool) -> Smooth:
     """``−½‖AX‖²`` (A centred on request), with AᵀA formed when that is the cheaper way."""
-    if data.shape[1] > DENSE_COVARIANCE_LIMIT or is_wide(data):
-        mean = column_means(data) if center else None
-        if mean is not None and not is_sparse(data):
-            return GramQuadratic(data - mean)
-        return GramQuadratic(data, -1.0, mean)
+    wide = data.shape[1] > DENSE_COVARIANCE_LIMIT or is_wide(data)
+    if wide and not center:
+        return GramQuadratic(data)
+    if not is_sparse(data):
+        data = np.ascontiguousarray(data)
+    if wide:
+        mean = column_means(data)
+        return GramQuadratic(data, -1.0, mean) if is_sparse(data) else GramQuadratic(data - mean)
     covariance = Moments(data, center).gram_rows(slice(None))
     return Quadratic(-0.5 * (covariance + covariance.T))
 
@@ -176,9 +179,12 @@ class PCAProblem(OnStiefel):
     penalty: Any
 
     def _build(self, A: DataLike, n_components: int, center: bool) -> None:
-        data = as_data_matrix(A)
+        data, _ = as_data_matrix(A)
         center = as_bool("center", center)
-        self._set(A=data, center=center, smooth=_pca_objective(data, center))
+        smooth = _pca_objective(data, center)
+        # A and its copy by columns are not both kept.
+        kept = smooth.A if isinstance(smooth, GramQuadratic) and not center else data
+        self._set(A=kept, center=center, smooth=smooth)
         self._set(n_components=check_problem(self.smooth, self.penalty, n_components))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from ._internal.checks import (
     Checked,
@@ -19,7 +19,7 @@ from ._internal.checks import (
     as_optional_int,
 )
 
-__all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Solver"]
+__all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Phase", "Solver"]
 
 WorkingSet = Literal["random", "cyclic", "wss-sv", "wss-or", "tiled"]
 MixedWorkingSet = Literal["tiled", "random", "cyclic"]
@@ -40,6 +40,7 @@ Strategy = Literal[
     "dense",
     "partition",
 ]
+Mixed = Literal["random", "kick"]
 
 
 STAGE_TOLERANCE = 1e-5
@@ -178,6 +179,74 @@ class Continuation(Checked):
         return None
 
 
+def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Checked names of heuristics."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a sequence of names, got a string")
+    checked = tuple(as_choice(argument, name, allowed) for name in names)
+    if not checked:
+        raise ValueError(f"{argument} must not be empty")
+    return checked
+
+
+@dataclass(frozen=True)
+class Phase(Checked):
+    """A phase of the search of `Auto`.
+
+    Parameters
+    ----------
+    heuristics : sequence of str, optional
+        Which heuristics (see `Auto`; with a mixed signature "random" and "kick"), each as often as it
+        is named; by default all that fit the problem, as far as there is room.
+    best : int, optional
+        Instead: so many of those that came out best in the phase before.
+    improve : bool, default False
+        Begin at the best point, in rounds, by what each has gained for its work, not from scratch.
+    share : float, default 0.5
+        Share, in (0, 1], of the time or work that is left when the phase begins.
+    max_rounds : int, optional
+        Rounds at most, with ``improve``.
+    polish : int, optional
+        How many of the points are polished by exact pairs and tangent steps when the phase is over;
+        by default each that comes out near the best point, at once.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((30, 12))
+    >>> plan = [ob.Phase(("path", "varimax"), polish=1), ob.Phase(improve=True, max_rounds=2)]
+    >>> result = ob.solve(ob.SparsePCAProblem(A, 2, ob.L0(1.0)), solver=ob.Auto(plan=plan))
+    >>> [run.heuristic for run in result.search.runs][:2]
+    ['path', 'varimax']
+    """
+
+    heuristics: Sequence[Strategy | Mixed] | None = None
+    best: int | None = None
+    improve: bool = False
+    share: float = 0.5
+    max_rounds: int | None = None
+    polish: int | None = None
+
+    def __post_init__(self) -> None:
+        self._set(
+            best=as_optional_int("best", self.best, 1),
+            improve=as_bool("improve", self.improve),
+            share=as_float("share", self.share, minimum=0.0),
+            max_rounds=as_optional_int("max_rounds", self.max_rounds, 1),
+            polish=as_optional_int("polish", self.polish, 0),
+        )
+        if not 0.0 < self.share <= 1.0:
+            raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
+        self._set(heuristics=_names("heuristics", self.heuristics, (*get_args(Strategy), *get_args(Mixed))))
+
+
 @dataclass(frozen=True)
 class Auto(Checked):
     """Several starts of different nature, the best kept, polished and perturbed: the default.
@@ -185,16 +254,19 @@ class Auto(Checked):
     Parameters
     ----------
     n_starts : int, optional
-        Number of starts; by default every strategy that fits the problem (with ``max_time``: as
-        many as there is room for).
+        Number of starts; by default every heuristic that fits the problem, as far as there is room.
     strategies : sequence of str, optional
-        Which starts, in this order, instead of those chosen for the problem: "splitting" (annealed
-        ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same over a
-        short range of the smoothing, raised again and again; ℓ1), "supports" (annealed disjoint
-        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from
-        the closed-form optimum), "sparse" (the same from random rows), "partition" (columns and
+        Which heuristics start, in this order, instead of those chosen for the problem: "splitting"
+        (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same
+        over a short range of the smoothing, raised again and again; ℓ1), "supports" (annealed
+        disjoint supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ
+        from the closed-form optimum), "sparse" (the same from random rows), "partition" (columns and
         owners of a partition in turn for X ≥ 0, else random), "spectral", "varimax", "dense"
         (random).
+    plan : sequence of Phase, optional
+        The phases of the search, instead of the default: short runs of all heuristics that fit the
+        problem, longer runs of those that came out best, then changes of the best point by whatever
+        gains most for its work.
 
     Raises
     ------
@@ -203,18 +275,21 @@ class Auto(Checked):
 
     Notes
     -----
-    The starts run one per core. Without ``max_time`` they are counted in steps and the result
-    depends on the seed alone. With ``max_time``, the time that is left after them goes into
-    perturbing the best point, and it decides how long every method runs. ``max_sweeps`` limits the
-    pair sweeps of all descents together.
+    Heuristics run one per core. With ``max_work`` or without a limit work is counted and the result
+    depends on the seed alone; with ``max_time`` the clock decides how long each runs. Without any
+    limit the work follows the size of the problem: a second or two up to 1000 rows, at most about
+    ten. ``max_sweeps`` limits the pair sweeps of all descents together.
 
-    ``result.strategy`` names what found the returned point and ``result.starts`` lists every start.
+    Of thousands of rows the search takes those first that can matter, or that the leading
+    components draw most, and completes what it finds on all of them.
+
+    ``result.strategy`` names what found the returned point, ``result.search`` says how the problem
+    looked, what ran, what it cost and what it gained.
 
     With a mixed signature (`JOrthogonalProblem`) the starts are ``x0`` and ``R @ x0`` for random
-    J-orthogonal R (4 of them for small problems). From each, pairs of rows and columns and
-    tangent proximal-gradient steps take turns until neither lowers F: pairs alone lock at kinks,
-    away from critical points. Then the best point is kicked and descended from again.
-    ``strategies`` must be None there.
+    J-orthogonal R. From each, pairs of rows and columns and tangent proximal-gradient steps take
+    turns until neither lowers F: pairs alone lock at kinks, away from critical points. Then the best
+    point is kicked and descended from again. ``strategies`` must be None there.
 
     Examples
     --------
@@ -228,18 +303,18 @@ class Auto(Checked):
 
     n_starts: int | None = None
     strategies: Sequence[Strategy] | None = None
+    plan: Sequence[Phase] | None = None
 
     def __post_init__(self) -> None:
-        self._set(n_starts=as_optional_int("n_starts", self.n_starts, 1))
-        if self.strategies is not None:
-            if isinstance(self.strategies, str):
-                raise TypeError("strategies must be a sequence of names, got a string")
-            names = tuple(
-                as_choice("strategies", name, get_args(Strategy)) for name in self.strategies
-            )
-            if not names:
-                raise ValueError("strategies must not be empty")
-            self._set(strategies=names)
+        self._set(
+            n_starts=as_optional_int("n_starts", self.n_starts, 1),
+            strategies=_names("strategies", self.strategies, get_args(Strategy)),
+        )
+        if self.plan is not None:
+            phases = tuple(self.plan)
+            if not phases or not all(isinstance(phase, Phase) for phase in phases):
+                raise TypeError("plan must be a sequence of Phase, with one at least")
+            self._set(plan=phases)
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
                 },
                 Some(metric) => weighted(metric, &x[..r], &y[..r]),
             },
-            alpha: self.options.alpha,
+            proximal: self.options.alpha,
         };
         let light = LightModel {
             gz: [
@@ -167,7 +167,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             ],
             s: [dot(simd, plus, d_plus), dot(simd, minus, d_minus)],
             s_size: [0.0; 2],
-            alpha: self.options.alpha,
+            proximal: self.options.alpha,
         };
         (model, light)
     }

@@ -185,7 +185,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             ],
             m: Sym2::scalar(1.0),
             s,
-            alpha: self.alpha,
+            proximal: self.alpha,
         };
         let t = [
             [dot(simd, x, c_plus), dot(simd, x, c_minus)],
@@ -206,7 +206,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 length * dot(simd, plus, plus).sqrt(),
                 length * dot(simd, minus, minus).sqrt(),
             ],
-            alpha: self.alpha,
+            proximal: self.alpha,
         };
         (model, light)
     }
@@ -222,7 +222,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
         );
         let model = PairModel {
             gz: self.linear_products(simd, (i, j), x, y),
-            alpha: self.alpha,
+            proximal: self.alpha,
             ..PairModel::default()
         };
         let (rotation, reflection) = model.branches();

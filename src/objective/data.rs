@@ -1,5 +1,6 @@
 //! The data matrix A of a [`GramQuadratic`](super::GramQuadratic), m samples by n features: dense or sparse.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use ndarray::linalg::general_mat_mul;
@@ -30,8 +31,8 @@ pub trait Data: Debug + Send + Sync {
     /// products (0 where the column has been centred), if any are.
     fn center(&mut self, mean: Array1<f64>) -> Option<Array1<f64>>;
 
-    /// ‖A_k − mean‖².
-    fn square(&self, k: usize, mean: f64) -> f64;
+    /// ‖A_k − mean_k‖² of every column, with the means that [`center`](Self::center) has left.
+    fn squares(&self, mean: Option<&Array1<f64>>) -> Vec<f64>;
 
     /// A X, m×r; unfinished if `go_on` says no on the way.
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64>;
@@ -81,17 +82,23 @@ pub struct Inner {
 
 /// A dense A, stored by columns.
 #[derive(Debug, Clone)]
-pub struct DenseColumns {
-    at: Rows,
+pub struct DenseColumns<'a> {
+    entries: Cow<'a, [f64]>,
+    samples: usize,
+    largest: f64,
 }
 
-impl DenseColumns {
-    /// From A, m×n.
+impl<'a> DenseColumns<'a> {
+    /// From A, m×n: borrowed if its columns follow each other without gaps, else copied.
     ///
     /// # Errors
     /// If it is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
-    pub fn new(a: ArrayView2<'_, f64>) -> Result<Self> {
-        Self::of(Rows::copied(a.t()))
+    pub fn new(a: ArrayView2<'a, f64>) -> Result<Self> {
+        let samples = a.nrows();
+        match a.reversed_axes().to_slice() {
+            Some(entries) => Self::of(entries.into(), samples),
+            None => Self::from_transposed(Rows::copied(a.t()).into_array()),
+        }
     }
 
     /// From Aᵀ, n×m.
@@ -99,43 +106,77 @@ impl DenseColumns {
     /// # Errors
     /// Those of [`DenseColumns::new`].
     pub fn from_transposed(at: Array2<f64>) -> Result<Self> {
-        Self::of(at.into())
+        let samples = at.ncols();
+        Self::of(Rows::from(at).into_entries().into(), samples)
     }
 
-    fn of(at: Rows) -> Result<Self> {
-        if at.is_empty() {
+    fn of(entries: Cow<'a, [f64]>, samples: usize) -> Result<Self> {
+        if entries.is_empty() {
             return Err(Error::invalid("A", "must not be empty"));
         }
-        check_data("A", &*at)?;
-        Ok(Self { at })
+        let largest = check_data("A", &*entries)?;
+        Ok(Self {
+            entries,
+            samples,
+            largest,
+        })
+    }
+
+    /// Aᵀ.
+    fn at(&self) -> ArrayView2<'_, f64> {
+        ArrayView2::from_shape((self.features(), self.samples), &self.entries)
+            .expect("m entries for every feature")
+    }
+
+    /// A_k.
+    #[inline(always)]
+    fn column(&self, k: usize) -> &[f64] {
+        &self.entries[k * self.samples..][..self.samples]
     }
 }
 
-impl Data for DenseColumns {
+impl Data for DenseColumns<'_> {
     fn samples(&self) -> usize {
-        self.at.ncols()
+        self.samples
     }
 
     fn features(&self) -> usize {
-        self.at.nrows()
+        self.entries.len() / self.samples
     }
 
     fn stored(&self) -> usize {
-        self.at.len()
+        self.entries.len()
     }
 
     fn largest(&self) -> f64 {
-        largest(&*self.at)
+        self.largest
     }
 
     fn center(&mut self, mean: Array1<f64>) -> Option<Array1<f64>> {
-        let mut at = self.at.view_mut();
-        at -= &mean.insert_axis(Axis(1));
+        let columns = self.entries.to_mut().chunks_exact_mut(self.samples);
+        for (column, mean) in columns.zip(mean) {
+            column.iter_mut().for_each(|v| *v -= mean);
+        }
+        self.largest = largest(&*self.entries);
         None
     }
 
-    fn square(&self, k: usize, mean: f64) -> f64 {
-        self.at.row(k).iter().map(|v| (v - mean).powi(2)).sum()
+    fn squares(&self, _mean: Option<&Array1<f64>>) -> Vec<f64> {
+        // Several columns at once: each sum waits for its last addition.
+        const LANES: usize = 8;
+        let mut squares = vec![0.0; self.features()];
+        for (block, sums) in squares.chunks_mut(LANES).enumerate() {
+            let column = |lane| self.column(block * LANES + usize::min(lane, sums.len() - 1));
+            let columns: [&[f64]; LANES] = std::array::from_fn(column);
+            let mut lanes = [0.0; LANES];
+            for i in 0..self.samples {
+                for (sum, column) in lanes.iter_mut().zip(columns) {
+                    *sum += column[i] * column[i];
+                }
+            }
+            sums.copy_from_slice(&lanes[..sums.len()]);
+        }
+        squares
     }
 
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
@@ -143,12 +184,12 @@ impl Data for DenseColumns {
         // A point of few rows needs only those features.
         if 4 * x.outer_iter().filter(|row| is_nonzero(row)).count() < x.nrows() {
             let rows: Vec<usize> = (0..x.nrows()).filter(|&k| is_nonzero(&x.row(k))).collect();
-            let (at, x) = (self.at.select(Axis(0), &rows), x.select(Axis(0), &rows));
+            let (at, x) = (self.at().select(Axis(0), &rows), x.select(Axis(0), &rows));
             general_mat_mul(1.0, &at.t(), &x, 0.0, &mut w);
             return w;
         }
         let pieces = w.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS);
-        for (mut w, at) in pieces.zip(self.at.axis_chunks_iter(Axis(1), CHUNK_ROWS)) {
+        for (mut w, at) in pieces.zip(self.at().axis_chunks_iter(Axis(1), CHUNK_ROWS)) {
             if !go_on() {
                 break;
             }
@@ -158,32 +199,28 @@ impl Data for DenseColumns {
     }
 
     fn add_transposed_row(&self, k: usize, scale: f64, w: &[f64], target: &mut [f64]) {
-        for (&value, w) in self
-            .at
-            .row_slice(k)
-            .iter()
-            .zip(w.chunks_exact(target.len()))
-        {
+        for (&value, w) in self.column(k).iter().zip(w.chunks_exact(target.len())) {
             add(target, scale * value, w);
         }
     }
 
     fn add_transposed(&self, from: usize, r: usize, scale: f64, w: &[f64], target: &mut [f64]) {
         let mut target = rows_of(target, r);
-        let at = self.at.slice(s![from..from + target.nrows(), ..]);
+        let at = self.at();
+        let at = at.slice(s![from..from + target.nrows(), ..]);
         let w = ArrayView2::from_shape((self.samples(), r), w).expect("W by rows");
         general_mat_mul(scale, &at, &w, 1.0, &mut target);
     }
 
     fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]) {
-        for (w, &value) in w.chunks_exact_mut(step.len()).zip(self.at.row_slice(k)) {
+        for (w, &value) in w.chunks_exact_mut(step.len()).zip(self.column(k)) {
             add(w, value, step);
         }
     }
 
     fn products(&self) -> Box<dyn Products + '_> {
         Box::new(DenseProducts {
-            at: &self.at,
+            at: self.at(),
             lead: Array2::zeros((0, self.samples())),
         })
     }
@@ -191,7 +228,7 @@ impl Data for DenseColumns {
 
 /// Keeps the columns of the lead beside each other.
 struct DenseProducts<'a> {
-    at: &'a Rows,
+    at: ArrayView2<'a, f64>,
     lead: Array2<f64>,
 }
 
@@ -339,10 +376,14 @@ impl Data for SparseColumns {
         Some(mean)
     }
 
-    fn square(&self, k: usize, mean: f64) -> f64 {
-        let stored: f64 = self.column(k).map(|(_, v)| (v - mean).powi(2)).sum();
-        let absent = self.samples - (self.starts[k + 1] - self.starts[k]);
-        stored + absent as f64 * mean * mean
+    fn squares(&self, mean: Option<&Array1<f64>>) -> Vec<f64> {
+        let square = |k| {
+            let mean = mean.map_or(0.0, |mean| mean[k]);
+            let stored: f64 = self.column(k).map(|(_, v)| (v - mean).powi(2)).sum();
+            let absent = self.samples - (self.starts[k + 1] - self.starts[k]);
+            stored + absent as f64 * mean * mean
+        };
+        (0..self.columns()).map(square).collect()
     }
 
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {

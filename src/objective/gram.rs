@@ -11,7 +11,7 @@
 //! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others
 //! `‖v‖² ≤ 2‖v − μ‖²`, so that nothing cancels however large the means are.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -26,8 +26,8 @@ use crate::threads::{CHUNK_ROWS, Threads};
 
 /// `½·scale·‖(A − 1 meanᵀ) X‖²`.
 #[derive(Debug, Clone)]
-pub struct GramQuadratic {
-    data: Arc<dyn Data>,
+pub struct GramQuadratic<'a> {
+    data: Arc<dyn Data + 'a>,
     /// Number of samples m.
     samples: f64,
     scale: f64,
@@ -35,21 +35,18 @@ pub struct GramQuadratic {
     mean: Option<Array1<f64>>,
     /// Column sums of what is stored, needed when there is a mean.
     sums: Array1<f64>,
+    diagonal: OnceLock<Vec<f64>>,
     spectrum: Spectrum,
 }
 
-impl GramQuadratic {
+impl<'a> GramQuadratic<'a> {
     /// The objective for data A, a scale (−1 maximises variance) and optional column means to
     /// subtract.
     ///
     /// # Errors
     /// If the largest magnitude of `mean` is above 1e50, or that of `scale`·AᵀA outside
     /// [`SMALLEST`] … [`LARGEST`]; if something is not finite or `mean` has the wrong length.
-    pub fn new(
-        mut data: impl Data + 'static,
-        scale: f64,
-        mean: Option<Array1<f64>>,
-    ) -> Result<Self> {
+    pub fn new(mut data: impl Data + 'a, scale: f64, mean: Option<Array1<f64>>) -> Result<Self> {
         let size = data.largest();
         let product = scale.abs() * size * size;
         if !scale.is_finite() || (product != 0.0 && !(SMALLEST..=LARGEST).contains(&product)) {
@@ -85,6 +82,7 @@ impl GramQuadratic {
             scale,
             mean,
             sums,
+            diagonal: OnceLock::new(),
             spectrum: Spectrum::semidefinite(scale),
         })
     }
@@ -153,7 +151,7 @@ impl GramQuadratic {
 /// (μᵀX, σᵀX), when there is a mean.
 type Moments = Option<(Array1<f64>, Array1<f64>)>;
 
-impl QuadraticForm for GramQuadratic {
+impl QuadraticForm for GramQuadratic<'_> {
     fn order(&self) -> usize {
         self.data.features()
     }
@@ -170,12 +168,11 @@ impl QuadraticForm for GramQuadratic {
     }
 
     fn diagonal(&self) -> Vec<f64> {
-        (0..self.order())
-            .map(|k| {
-                let mean = self.mean.as_ref().map_or(0.0, |mean| mean[k]);
-                self.scale * self.data.square(k, mean)
-            })
-            .collect()
+        let diagonal = self.diagonal.get_or_init(|| {
+            let squares = self.data.squares(self.mean.as_ref());
+            squares.into_iter().map(|v| self.scale * v).collect()
+        });
+        diagonal.clone()
     }
 
     fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
@@ -222,7 +219,7 @@ struct Lead {
 }
 
 struct GramTracker<'a> {
-    objective: &'a GramQuadratic,
+    objective: &'a GramQuadratic<'a>,
     w: Rows,
     moments: Moments,
     products: Box<dyn Products + 'a>,

@@ -32,14 +32,13 @@ pub const DATA: (f64, f64) = (1e-50, 1e50);
 
 /// The largest magnitude; NaN if a value is not finite.
 pub(crate) fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
-    values.into_iter().fold(0.0, |m: f64, v| {
-        // max would lose a NaN.
-        if m.is_nan() || !v.is_finite() {
-            f64::NAN
-        } else {
-            m.max(v.abs())
-        }
-    })
+    // The bits of magnitudes are in the order of the magnitudes, those of infinity and of NaN last.
+    let bits = crate::simd::arch().dispatch(
+        #[inline(always)]
+        || (values.into_iter()).fold(0, |most: u64, v| most.max(v.abs().to_bits())),
+    );
+    let size = f64::from_bits(bits);
+    if size.is_finite() { size } else { f64::NAN }
 }
 
 fn check_size(name: &'static str, size: f64, (low, high): (f64, f64)) -> Result<()> {

@@ -125,7 +125,7 @@ pub struct LightModel {
     /// is rounding.
     pub s_size: [f64; 2],
     /// Proximal weight α ≥ 0.
-    pub alpha: f64,
+    pub proximal: f64,
 }
 
 /// The four components of a hyperbola.
@@ -167,12 +167,12 @@ impl LightModel {
                     * (g0.abs() + g1.abs() + m_size * (self.t[0][k].abs() + self.t[1][k].abs())),
             };
         }
-        let trace = 0.5 * self.alpha * (signs[0] + signs[1]);
+        let trace = 0.5 * self.proximal * (signs[0] + signs[1]);
         branch.f = Hyp {
             a_plus: a[0] - trace,
             a_minus: a[1] - trace,
-            p_plus: p[0] + 0.5 * self.alpha,
-            p_minus: p[1] + 0.5 * self.alpha,
+            p_plus: p[0] + 0.5 * self.proximal,
+            p_minus: p[1] + 0.5 * self.proximal,
         };
         branch
     }
@@ -194,7 +194,7 @@ impl LightModel {
     #[inline(always)]
     pub fn change(&self, boost: Boost) -> (f64, f64) {
         let free = Self {
-            alpha: 0.0,
+            proximal: 0.0,
             ..*self
         };
         let base = free.branch([1.0, 1.0]).f;

@@ -74,7 +74,7 @@ pub struct PairModel {
     /// Column side of the curvature.
     pub s: Sym2,
     /// Proximal weight α ≥ 0.
-    pub alpha: f64,
+    pub proximal: f64,
 }
 
 impl PairModel {
@@ -104,7 +104,7 @@ impl PairModel {
         let (w, v) = (self.m.o, self.s.o);
         (
             Trig {
-                a: l[0][0] + l[1][1] - 2.0 * self.alpha,
+                a: l[0][0] + l[1][1] - 2.0 * self.proximal,
                 b: l[0][1] - l[1][0],
                 p: m * u + w * v,
                 q: m * v - w * u,

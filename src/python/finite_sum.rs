@@ -65,7 +65,7 @@ impl SumOptions {
             rapidity_bound: self.rapidity_bound,
             max_evaluations: self.max_epochs.map(|m| m.saturating_mul(components)),
             max_visits: run.max_sweeps.map(|m| m.saturating_mul(sweep)),
-            max_time: run.max_time,
+            max_time: run.time(),
             target: run.target,
             tol: run.tol.unwrap_or(Options::default().tol),
             seed: run.seed,
@@ -102,7 +102,7 @@ pub(super) fn solve_finite_sum<'py>(
     let x0 = x0.as_array().to_owned();
     let (components, rows) = (sum.components() as u64, signature.len() as u64);
     let options = solver.options(&run, components, rows)?;
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let solved = with_penalty!(&penalty, penalty => py.detach(|| {
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
     }))?;
@@ -129,6 +129,7 @@ pub(super) fn solve_finite_sum<'py>(
                 .collect(),
             recession: solved.recession,
         },
+        run.door(),
     )?;
     out.set_item("n_epochs", solved.evaluations / components)?;
     out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;

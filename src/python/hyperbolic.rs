@@ -51,10 +51,10 @@ pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature
 
 /// The signature, or that of the Stiefel manifold for n rows.
 pub(super) fn signature_or_stiefel(
-    signs: Option<PyReadonlyArray1<'_, i8>>,
+    signs: Option<&PyReadonlyArray1<'_, i8>>,
     n: usize,
 ) -> Result<Signature> {
-    signs.map_or_else(|| Ok(Signature::stiefel(n)), |signs| signature_of(&signs))
+    signs.map_or_else(|| Ok(Signature::stiefel(n)), signature_of)
 }
 
 /// Tells along which pair the objective is unbounded, if it is.
@@ -81,14 +81,14 @@ pub(super) fn solve_j_orthogonal<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let options = solver.options(&run)?;
-    let instance = Instance::new(problem, &run)?;
+    let instance = Instance::new(&problem, &run)?;
     let x0 = x0.as_array().to_owned();
-    let mut watch = Watch::new(callback);
+    let options = solver.options(&run)?;
+    let mut watch = Watch::new(callback, run.door());
     let solution = detached!(py, instance, problem => {
         minimize(&problem, x0, &options, &instance.threads, &mut watch)
     })?;
-    Ok((solution_dict(py, solution)?, watch.into_error()))
+    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
 }
 
 /// A random J-orthogonal matrix with rapidities scale·N(0, 1).

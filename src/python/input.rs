@@ -1,5 +1,8 @@
 //! Python dataclasses as Rust values.
 
+use std::sync::OnceLock;
+use std::time::Instant;
+
 use ndarray::Array1;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
@@ -75,7 +78,7 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
-    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm>> {
+    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm + '_>> {
         Ok(match self {
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array().to_owned(),
@@ -163,10 +166,29 @@ pub(super) struct SolverOptions {
     scored_pairs: Option<usize>,
 }
 
+/// The time limit, and when Python called: what is done at the door counts.
+pub(super) struct Limit {
+    seconds: Option<f64>,
+    called: Instant,
+    door: OnceLock<f64>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Limit {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            seconds: object.extract()?,
+            called: Instant::now(),
+            door: OnceLock::new(),
+        })
+    }
+}
+
 /// When to stop, the seed and the number of threads: what all solvers are given.
 #[derive(FromPyObject)]
 pub(super) struct Run {
-    pub(super) max_time: Option<f64>,
+    pub(super) max_time: Limit,
     pub(super) max_sweeps: Option<u64>,
     pub(super) tol: Option<f64>,
     pub(super) target: Option<f64>,
@@ -176,11 +198,22 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// Seconds from the call until this is first asked: when everything has been taken in.
+    pub(super) fn door(&self) -> f64 {
+        let Limit { called, door, .. } = &self.max_time;
+        *door.get_or_init(|| called.elapsed().as_secs_f64())
+    }
+
+    /// Seconds of the time limit that the door has left.
+    pub(super) fn time(&self) -> Option<f64> {
+        (self.max_time.seconds).map(|limit| (limit - self.door()).max(0.0))
+    }
+
     /// Default options with these limits.
     pub(super) fn options(&self) -> Options {
         let default = Options::default();
         Options {
-            max_time: self.max_time,
+            max_time: self.time(),
             max_sweeps: self.max_sweeps,
             tol: self.tol.unwrap_or(default.tol),
             target: self.target,

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::problem::Problem;
 use crate::solver::Solution;
-use crate::{Error, Options, QuadraticForm, Signature, Threads, minimize, start};
+use crate::{Error, QuadraticForm, Signature, Threads, minimize, start};
 
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
@@ -44,25 +44,25 @@ macro_rules! with_penalty {
 pub(crate) use with_penalty;
 
 /// A problem in the core's terms, with the threads that work on it.
-struct Instance {
-    smooth: Box<dyn QuadraticForm>,
-    penalty: AnyPenalty,
+struct Instance<'a> {
+    smooth: Box<dyn QuadraticForm + 'a>,
+    penalty: &'a AnyPenalty,
     components: usize,
     signature: Signature,
     threads: Threads,
 }
 
-impl Instance {
-    fn new(problem: AnyProblem<'_>, run: &Run) -> PyResult<Self> {
+impl<'a> Instance<'a> {
+    fn new(problem: &'a AnyProblem<'_>, run: &Run) -> PyResult<Self> {
         Self::with_threads(problem, run.threads()?)
     }
 
-    fn with_threads(problem: AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
+    fn with_threads(problem: &'a AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
         let smooth = problem.smooth.build()?;
         Ok(Self {
-            signature: signature_or_stiefel(problem.signature, smooth.order())?,
+            signature: signature_or_stiefel(problem.signature.as_ref(), smooth.order())?,
             smooth,
-            penalty: problem.penalty,
+            penalty: &problem.penalty,
             components: problem.shape.1,
             threads,
         })
@@ -78,7 +78,7 @@ impl Instance {
 /// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], without the GIL.
 macro_rules! detached {
     ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
-        with_penalty!(&$instance.penalty, penalty => {
+        with_penalty!($instance.penalty, penalty => {
             let $problem = Problem::new(&*$instance.smooth, penalty, &$instance.signature, $instance.components)?;
             $py.detach(|| $body)
         })
@@ -138,12 +138,17 @@ impl StartPoint<'_> {
 /// What the core hands back, as a dict; and the exception that stopped it, if one did.
 type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
 
-fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py, PyDict>> {
+/// A solution as Python reads it, with seconds from the call on: `door` of them before the solve.
+fn solution_dict<'py>(
+    py: Python<'py>,
+    solution: Solution,
+    door: f64,
+) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let history = PyDict::new(py);
     let column =
         |f: &dyn Fn(&crate::Record) -> f64| PyArray1::from_iter(py, solution.history.iter().map(f));
-    history.set_item("seconds", column(&|r| r.seconds))?;
+    history.set_item("seconds", column(&|r| r.seconds + door))?;
     history.set_item("objective", column(&|r| r.objective))?;
     history.set_item("feasibility", column(&|r| r.feasibility))?;
     history.set_item(
@@ -159,7 +164,7 @@ fn solution_dict<'py>(py: Python<'py>, solution: Solution) -> PyResult<Bound<'py
     out.set_item("n_iterations", solution.iterations)?;
     out.set_item("n_sweeps", solution.sweeps)?;
     out.set_item("n_updates", solution.updates)?;
-    out.set_item("seconds", solution.seconds)?;
+    out.set_item("seconds", solution.seconds + door)?;
     let work = solution.work / crate::solver::WORK_UNIT;
     out.set_item("work", work.is_finite().then_some(work))?;
     set_recession(&out, solution.recession)?;
@@ -216,14 +221,14 @@ mod _core {
         run: Run,
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
-        let options: Options = solver.options(&run)?;
-        let instance = Instance::new(problem, &run)?;
+        let instance = Instance::new(&problem, &run)?;
         let x0 = instance.start(&x0, project_x0, run.seed)?;
-        let mut watch = Watch::new(callback);
+        let options = solver.options(&run)?;
+        let mut watch = Watch::new(callback, run.door());
         let solution = detached!(py, instance, problem => {
             minimize(&problem, x0, &options, &instance.threads, &mut watch)
         })?;
-        Ok((solution_dict(py, solution)?, watch.into_error()))
+        Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
     }
 
     /// A starting point by name, or a checked user start.
@@ -235,7 +240,7 @@ mod _core {
         project_x0: bool,
         run: Run,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let instance = Instance::new(problem, &run)?;
+        let instance = Instance::new(&problem, &run)?;
         Ok(instance.start(&x0, project_x0, run.seed)?.into_pyarray(py))
     }
 }

@@ -10,7 +10,7 @@ use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
 use crate::heuristic::Profile;
 use crate::search::{
-    Auto, Run, Stages, follow_path, largest_lambda, minimize_at_count, minimize_auto,
+    Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda, minimize_at_count, minimize_auto,
 };
 use crate::{Options, Problem, Side, Threads};
 
@@ -19,6 +19,43 @@ use crate::{Options, Problem, Side, Threads};
 pub(super) struct AutoOptions {
     n_starts: Option<usize>,
     strategies: Option<Vec<String>>,
+    plan: Option<Vec<PhaseOptions>>,
+}
+
+/// `orthobcd.Phase`.
+#[derive(FromPyObject)]
+struct PhaseOptions {
+    heuristics: Option<Vec<String>>,
+    best: Option<usize>,
+    improve: bool,
+    share: f64,
+    max_rounds: Option<usize>,
+    polish: Option<usize>,
+}
+
+impl From<PhaseOptions> for Phase {
+    fn from(given: PhaseOptions) -> Self {
+        Self {
+            entries: match (given.heuristics, given.best) {
+                (Some(named), _) => {
+                    Entries::Named(named.into_iter().map(|name| (name, 1)).collect())
+                }
+                (None, Some(best)) => Entries::Best(best),
+                (None, None) => Entries::Fitting,
+            },
+            from: match given.improve {
+                true => crate::search::From::Incumbent,
+                false => crate::search::From::Scratch,
+            },
+            share: given.share,
+            rounds: given.max_rounds.unwrap_or(usize::MAX),
+            polish: match given.polish {
+                Some(0) => Polish::Never,
+                Some(best) => Polish::Best(best),
+                None => Polish::Each,
+            },
+        }
+    }
 }
 
 /// The default solver: several starts, the best polished and perturbed.
@@ -34,16 +71,7 @@ pub(super) fn solve_auto<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let mixed = problem.signature.is_some();
-    let auto = Auto {
-        starts: solver.n_starts,
-        strategies: solver.strategies,
-        plan: None,
-        options: Options {
-            side: if mixed { Side::Both } else { Side::Rows },
-            ..run.options()
-        },
-    };
-    let instance = Instance::new(problem, &run)?;
+    let instance = Instance::new(&problem, &run)?;
     let x0 = x0
         .map(|x0| match x0 {
             // Its XᵀJX, whatever it is, is to be kept.
@@ -51,20 +79,31 @@ pub(super) fn solve_auto<'py>(
             x0 => instance.start(&x0, project_x0, run.seed),
         })
         .transpose()?;
-    let mut watch = Watch::new(callback);
+    let auto = Auto {
+        starts: solver.n_starts,
+        strategies: solver.strategies,
+        plan: solver.plan.map(|phases| Plan {
+            phases: phases.into_iter().map(Phase::from).collect(),
+        }),
+        options: Options {
+            side: if mixed { Side::Both } else { Side::Rows },
+            ..run.options()
+        },
+    };
+    let mut watch = Watch::new(callback, run.door());
     let answer = detached!(py, instance, problem => {
         minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
     })?;
-    let out = solution_dict(py, answer.solution)?;
+    let out = solution_dict(py, answer.solution, run.door())?;
     out.set_item("strategy", answer.strategy)?;
     let made = answer.runs.iter().filter(|run| run.heuristic != "polish");
     let starts: Vec<_> = made
-        .map(|run| (run.strategy(), run.objective, run.seconds))
+        .map(|made| (made.strategy(), made.objective, made.seconds + run.door()))
         .collect();
     out.set_item("starts", PyList::new(py, starts)?)?;
     out.set_item(
         "search",
-        search_dict(py, &answer.runs, answer.profile.as_ref())?,
+        search_dict(py, &answer.runs, run.door(), answer.profile.as_ref())?,
     )?;
     Ok((out, watch.into_error()))
 }
@@ -73,6 +112,7 @@ pub(super) fn solve_auto<'py>(
 fn search_dict<'py>(
     py: Python<'py>,
     runs: &[Run],
+    door: f64,
     profile: Option<&Profile>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
@@ -83,7 +123,7 @@ fn search_dict<'py>(
             heuristic,
             run.improve,
             run.restricted,
-            run.seconds,
+            run.seconds + door,
             work,
             run.objective,
             run.gain,
@@ -130,22 +170,22 @@ pub(super) fn solve_continuation<'py>(
     run: Limits,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let options = solver.solver.options(&run)?;
-    let instance = Instance::new(problem, &run)?;
+    let instance = Instance::new(&problem, &run)?;
     let x0 = x0
         .map(|x0| instance.start(&x0, project_x0, run.seed))
         .transpose()?;
+    let options = solver.solver.options(&run)?;
     let stages = Stages {
         lams: solver.lams.as_deref(),
         ratio: solver.ratio,
         tol: solver.stage_tol,
         nonzeros: solver.n_nonzero,
     };
-    let mut watch = Watch::new(callback);
+    let mut watch = Watch::new(callback, run.door());
     let answer = detached!(py, instance, problem => {
         follow_path(&problem, x0, &stages, &options, &instance.threads, &mut watch)
     })?;
-    let out = solution_dict(py, answer.solution)?;
+    let out = solution_dict(py, answer.solution, run.door())?;
     let path = PyList::empty(py);
     for point in answer.path {
         let item = PyDict::new(py);
@@ -169,14 +209,14 @@ pub(super) fn largest_lam(
     problem: AnyProblem<'_>,
     n_threads: Option<usize>,
 ) -> PyResult<Option<f64>> {
-    let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
+    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
     Ok(detached!(py, instance, problem => largest_lambda(&problem, &instance.threads)))
 }
 
 /// The work of a search without any limit, as `max_work` counts it.
 #[pyfunction]
 pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
-    let instance = Instance::with_threads(problem, Threads::serial())?;
+    let instance = Instance::with_threads(&problem, Threads::serial())?;
     let work = instance
         .smooth
         .quadratic()
@@ -195,11 +235,11 @@ pub(super) fn solve_at_count<'py>(
     run: Limits,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Option<Returned<'py>>> {
-    let instance = Instance::new(problem, &run)?;
+    let instance = Instance::new(&problem, &run)?;
     let x0 = x0.as_array().to_owned();
     let options = run.options();
-    let mut watch = Watch::new(callback);
-    let AnyPenalty::L0(penalty) = &instance.penalty else {
+    let mut watch = Watch::new(callback, run.door());
+    let AnyPenalty::L0(penalty) = instance.penalty else {
         return Err(crate::Error::invalid("penalty", "must be an L0").into());
     };
     let problem = Problem::new(
@@ -211,7 +251,10 @@ pub(super) fn solve_at_count<'py>(
     let answer =
         py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
     match answer {
-        Some(solution) => Ok(Some((solution_dict(py, solution)?, watch.into_error()))),
+        Some(solution) => Ok(Some((
+            solution_dict(py, solution, run.door())?,
+            watch.into_error(),
+        ))),
         None => watch.into_error().map_or(Ok(None), Err),
     }
 }
@@ -224,7 +267,7 @@ pub(super) fn certify<'py>(
     x: PyReadonlyArray2<'py, f64>,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::with_threads(problem, Threads::new(n_threads)?)?;
+    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
     let x = x.as_array().to_owned();
     let certificate = detached!(py, instance, problem => {
         crate::certify(&problem, x.view(), &instance.threads)

@@ -330,7 +330,7 @@ pub(super) fn ultra_e_epoch<'py>(
     let triples = read_triples(&triples)?;
     let mut state = read_state(&state);
     let threads = Threads::new(n_threads)?;
-    let mut watch = Watch::new(None);
+    let mut watch = Watch::new(None, 0.0);
     let loss = py.detach(|| model.epoch(&mut state, &triples, epoch, &threads, &mut watch))?;
     Ok((
         write_state(py, state, signature.len()),

@@ -12,13 +12,16 @@ use crate::{Control, Monitor, Record, Status};
 /// result.
 pub(super) struct Watch {
     callback: Option<Py<PyAny>>,
+    door: f64,
     error: Option<PyErr>,
 }
 
 impl Watch {
-    pub(super) fn new(callback: Option<Py<PyAny>>) -> Self {
+    /// With the seconds that were spent at the door.
+    pub(super) fn new(callback: Option<Py<PyAny>>, door: f64) -> Self {
         Self {
             callback,
+            door,
             error: None,
         }
     }
@@ -74,7 +77,7 @@ impl Monitor for Watch {
                 .call1(
                     py,
                     (
-                        record.seconds,
+                        record.seconds + self.door,
                         record.objective,
                         record.feasibility,
                         record.iterations,

@@ -117,11 +117,11 @@ pub(super) fn width(n: usize) -> usize {
 }
 
 impl UltraE {
-    /// The model on the pseudo-hyperboloid with scale α.
+    /// The model on the pseudo-hyperboloid of radius ρ.
     ///
     /// # Errors
     /// If an option is not positive and finite, or the signature has no −1.
-    pub fn new(signature: &Signature, alpha: f64, options: TrainOptions) -> Result<Self> {
+    pub fn new(signature: &Signature, radius: f64, options: TrainOptions) -> Result<Self> {
         for (name, value) in [
             ("margin", options.margin.abs() + 1.0),
             ("learning_rate", options.learning_rate),
@@ -134,7 +134,7 @@ impl UltraE {
         }
         check_update(options.update)?;
         Ok(Self {
-            space: Pseudohyperboloid::new(signature, alpha)?,
+            space: Pseudohyperboloid::new(signature, radius)?,
             signature: signature.clone(),
             options,
         })

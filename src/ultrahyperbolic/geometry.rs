@@ -4,12 +4,12 @@
 //! Stam, NeurIPS 2020) takes any x with t ≠ 0 to the pseudo-hyperboloid,
 //!
 //! ```text
-//! φ(s, t) = (s, √(α² + ‖s‖²)·t/‖t‖),
+//! φ(s, t) = (s, √(ρ² + ‖s‖²)·t/‖t‖),
 //! ```
 //!
-//! and has the inverse `(s, t) ↦ (s, t/‖t‖)` on {‖t‖ = 1}. With `z = |⟨x, y⟩|/α²` the distance is
-//! `d = α arccosh z` for z ≥ 1 and `α arccos z` for z < 1, so that
-//! `∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩ / (α√|z² − 1|)`, + for z ≥ 1.
+//! and has the inverse `(s, t) ↦ (s, t/‖t‖)` on {‖t‖ = 1}. With `z = |⟨x, y⟩|/ρ²` the distance is
+//! `d = ρ arccosh z` for z ≥ 1 and `ρ arccos z` for z < 1, so that
+//! `∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩ / (ρ√|z² − 1|)`, + for z ≥ 1.
 //!
 //! The slope is infinite at z = 1 and jumps at z = 0. Within [`DISTANCE_EPSILON`] of z = 1 distance and
 //! slope are zero, and up to that z the slope is zero: elsewhere both are exact to rounding.
@@ -22,22 +22,22 @@ use crate::{Error, Result, Signature};
 /// |z − 1| up to which a distance and its slope count as zero, and z up to which the slope does.
 pub const DISTANCE_EPSILON: f64 = 1e-8;
 
-/// Relative difference of ⟨x, x⟩ from −α² up to which x counts as a point.
+/// Relative difference of ⟨x, x⟩ from −ρ² up to which x counts as a point.
 const ON_TOLERANCE: f64 = 1e-8;
 
-/// The pseudo-hyperboloid `{x : ⟨x, x⟩ = −α²}`.
+/// The pseudo-hyperboloid `{x : ⟨x, x⟩ = −ρ²}`.
 #[derive(Debug, Clone)]
 pub struct Pseudohyperboloid {
     signs: Array1<f64>,
     positive: Array1<f64>,
-    alpha: f64,
+    radius: f64,
 }
 
 /// What the double projection of one row leaves behind for its derivative.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Radii {
-    /// √(α² + ‖s‖²).
-    pub(crate) radius: f64,
+    /// ‖t‖ of the projection, √(ρ² + ‖s‖²).
+    pub(crate) projected: f64,
     /// ‖t‖.
     pub(crate) time: f64,
 }
@@ -46,22 +46,22 @@ impl Pseudohyperboloid {
     /// The pseudo-hyperboloid of a signature with at least one −1.
     ///
     /// # Errors
-    /// If no sign is −1, or α is not positive and finite.
-    pub fn new(signature: &Signature, alpha: f64) -> Result<Self> {
+    /// If no sign is −1, or ρ is not positive and finite.
+    pub fn new(signature: &Signature, radius: f64) -> Result<Self> {
         if signature.signs().iter().all(|&s| s > 0) {
             return Err(Error::invalid("signature", "must hold at least one -1"));
         }
-        if !(alpha.is_finite() && alpha > 0.0) {
+        if !(radius.is_finite() && radius > 0.0) {
             return Err(Error::invalid(
-                "alpha",
-                format!("must be positive, got {alpha}"),
+                "radius",
+                format!("must be positive, got {radius}"),
             ));
         }
         let signs: Array1<f64> = signature.signs().iter().map(|&s| f64::from(s)).collect();
         Ok(Self {
             positive: signs.mapv(|s| f64::from(u8::from(s > 0.0))),
             signs,
-            alpha,
+            radius,
         })
     }
 
@@ -70,9 +70,9 @@ impl Pseudohyperboloid {
         self.signs.len()
     }
 
-    /// α.
-    pub fn alpha(&self) -> f64 {
-        self.alpha
+    /// ρ.
+    pub fn radius(&self) -> f64 {
+        self.radius
     }
 
     /// The diagonal of J.
@@ -92,8 +92,8 @@ impl Pseudohyperboloid {
     /// (d, ∂d/∂⟨x, y⟩) from `inner` = ⟨x, y⟩, with the guards of the module.
     #[inline]
     pub fn distance_of(&self, inner: f64) -> (f64, f64) {
-        let (d, slope) = unit_distance(inner / (self.alpha * self.alpha));
-        (self.alpha * d, slope / self.alpha)
+        let (d, slope) = unit_distance(inner / (self.radius * self.radius));
+        (self.radius * d, slope / self.radius)
     }
 
     /// φ(x) into `out`.
@@ -105,17 +105,17 @@ impl Pseudohyperboloid {
             time += (1.0 - positive) * x * x;
         }
         let radii = Radii {
-            radius: (self.alpha * self.alpha + space).sqrt(),
+            projected: (self.radius * self.radius + space).sqrt(),
             time: time.sqrt(),
         };
         if radii.time > 0.0 {
-            let stretch = radii.radius / radii.time;
+            let stretch = radii.projected / radii.time;
             for ((out, &x), &positive) in out.iter_mut().zip(x).zip(&self.positive) {
                 *out = x * (positive + (1.0 - positive) * stretch);
             }
         } else {
             // No direction to keep: the first time axis, and no derivative along t.
-            let mut left = radii.radius;
+            let mut left = radii.projected;
             for ((out, &x), &positive) in out.iter_mut().zip(x).zip(&self.positive) {
                 *out = x * positive;
                 if positive == 0.0 {
@@ -129,21 +129,21 @@ impl Pseudohyperboloid {
     /// ∂φ(x)ᵀ times `cotangent`, in place of the cotangent, from x and φ(x).
     #[inline]
     pub(crate) fn pull_back(&self, x: &[f64], point: &[f64], radii: Radii, cotangent: &mut [f64]) {
-        // c = ⟨G_t, û⟩ with û = t/‖t‖, which φ scales by the radius.
+        // c = ⟨G_t, û⟩ with û = t/‖t‖, the direction that φ keeps.
         let mut along = 0.0;
         for ((&g, &y), &positive) in cotangent.iter().zip(point).zip(&self.positive) {
             along += (1.0 - positive) * g * y;
         }
-        along /= radii.radius;
+        along /= radii.projected;
         let (space, stretch, inward) = if radii.time > 0.0 {
-            let stretch = radii.radius / radii.time;
+            let stretch = radii.projected / radii.time;
             (
-                along / radii.radius,
+                along / radii.projected,
                 stretch,
-                along * stretch / radii.radius,
+                along * stretch / radii.projected,
             )
         } else {
-            (along / radii.radius, 0.0, 0.0)
+            (along / radii.projected, 0.0, 0.0)
         };
         for (((g, &x), &y), &positive) in cotangent.iter_mut().zip(x).zip(point).zip(&self.positive)
         {
@@ -204,12 +204,12 @@ impl Pseudohyperboloid {
         for (i, mut row) in out.outer_iter_mut().enumerate() {
             let square = self.inner(row.view(), row.view());
             let size = row.dot(&row);
-            let alpha2 = self.alpha * self.alpha;
-            if !((square + alpha2).abs() <= ON_TOLERANCE * size.max(alpha2)) {
+            let square_radius = self.radius * self.radius;
+            if !((square + square_radius).abs() <= ON_TOLERANCE * size.max(square_radius)) {
                 return Err(Error::invalid(
                     "Y",
                     format!(
-                        "must lie on the pseudo-hyperboloid, <y, y> = -alpha²; row {i} has \
+                        "must lie on the pseudo-hyperboloid, <y, y> = -radius²; row {i} has \
                          <y, y> = {square:e}"
                     ),
                 ));
@@ -298,7 +298,7 @@ fn same_shape(name: &'static str, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>
     ))
 }
 
-/// [`Pseudohyperboloid::distance_of`] for α = 1.
+/// [`Pseudohyperboloid::distance_of`] for ρ = 1.
 #[inline(always)]
 pub(crate) fn unit_distance(inner: f64) -> (f64, f64) {
     let z = inner.abs();

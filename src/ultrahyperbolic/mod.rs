@@ -1,7 +1,7 @@
 //! The pseudo-hyperboloid and what is learned on it: distances, the structural probe, graph embeddings.
 //!
-//! With a signature J of p signs +1 and q signs −1, `⟨x, y⟩ = xᵀJy`, and a scale α > 0, the
-//! pseudo-hyperboloid is `{x : ⟨x, x⟩ = −α²}`: hyperbolic space for q = 1, a sphere for p = 0. Every
+//! With a signature J of p signs +1 and q signs −1, `⟨x, y⟩ = xᵀJy`, and a radius ρ > 0, the
+//! pseudo-hyperboloid is `{x : ⟨x, x⟩ = −ρ²}`: hyperbolic space for q = 1, a sphere for p = 0. Every
 //! J-orthogonal matrix is an isometry of it.
 
 mod embedding;

@@ -216,11 +216,11 @@ impl StructuralProbe {
                 .dot(&points.qj.slice(s![.., ..]).t());
             let mut target = Array2::zeros(inner.dim());
             self.targets(rows.clone(), 0..m, &mut target);
-            let alpha = self.data.space.alpha();
+            let radius = self.data.space.radius();
             let mut sums = (0.0, 0.0);
             for ((i, j), &g) in inner.indexed_iter() {
                 if rows.start + i != j {
-                    sums.0 += alpha * unit_distance(g / (alpha * alpha)).0;
+                    sums.0 += radius * unit_distance(g / (radius * radius)).0;
                     sums.1 += target[[i, j]];
                 }
             }
@@ -381,8 +381,8 @@ impl StructuralProbe {
         let mut weights = qi.dot(&qjj.t());
         let mut target = Array2::zeros(weights.dim());
         self.targets(rows, columns, &mut target);
-        let alpha = self.data.space.alpha();
-        let loss = weigh(&mut weights, &target, alpha, |k, l| i == j && k == l);
+        let radius = self.data.space.radius();
+        let loss = weigh(&mut weights, &target, radius, |k, l| i == j && k == l);
         piece.loss = if i == j { loss } else { 2.0 * loss };
         if gradient {
             general_mat_mul(1.0, &weights, &qjj, 1.0, &mut piece.first);
@@ -399,7 +399,7 @@ impl StructuralProbe {
             points.q.select(Axis(0), batch),
             points.qj.select(Axis(0), batch),
         );
-        let alpha = self.data.space.alpha();
+        let radius = self.data.space.radius();
         let parts = self.threads.map(m.div_ceil(BLOCK), |i| {
             let rows = block(i, m);
             let others = points.qj.slice(s![rows.clone(), ..]);
@@ -415,7 +415,7 @@ impl StructuralProbe {
                     self.targets(row..row + 1, rows.clone(), &mut line);
                     target.row_mut(k).assign(&line.row(0));
                 }
-                weigh(&mut weights, &target, alpha, |k, l| {
+                weigh(&mut weights, &target, radius, |k, l| {
                     batch[from + k] == rows.start + l
                 });
                 general_mat_mul(
@@ -461,11 +461,11 @@ fn pieces_work(m: usize, n: usize) -> usize {
 fn weigh(
     weights: &mut Array2<f64>,
     target: &Array2<f64>,
-    alpha: f64,
+    radius: f64,
     skip: impl Fn(usize, usize) -> bool,
 ) -> f64 {
     let mut loss = 0.0;
-    let unit = 1.0 / (alpha * alpha);
+    let unit = 1.0 / (radius * radius);
     for (k, (mut row, target)) in weights
         .outer_iter_mut()
         .zip(target.outer_iter())
@@ -477,9 +477,9 @@ fn weigh(
                 continue;
             }
             let (d, slope) = unit_distance(*w * unit);
-            let error = alpha * d - t;
+            let error = radius * d - t;
             loss += error * error;
-            *w = error * slope / alpha;
+            *w = error * slope / radius;
         }
     }
     loss

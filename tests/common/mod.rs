@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod observed;
+
 use orthobcd::pair::Piece;
 use orthobcd::penalty::{Exact, Penalty};
 use rand_distr::{Distribution, StandardNormal};

@@ -189,6 +189,19 @@ LAYOUTS = {
 }
 
 
+def test_dense_data_are_kept_by_columns_and_once():
+    A = np.random.default_rng(2).standard_normal((70, 700))
+    by_columns = np.asfortranarray(A)
+    problems = [ob.SparsePCAProblem(data, 2, ob.L0(1.0)) for data in (A, by_columns)]
+    for problem in problems:
+        assert problem.A is problem.smooth.A
+        assert problem.A.flags.f_contiguous
+        np.testing.assert_array_equal(problem.A, A)
+    assert np.shares_memory(problems[1].A, by_columns)
+    first, second = (ob.solve(p, solver=ob.OBCD(), max_sweeps=2).x for p in problems)
+    np.testing.assert_array_equal(first, second)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_is_accepted(layout):
     whole = (np.random.default_rng(1).random((9, 6)) < 0.5).astype(float)

@@ -127,6 +127,19 @@ def test_system_exit_leaves():
         ob.solve(PROBLEM, callback=leave)
 
 
+@pytest.mark.timing
+def test_a_time_limit_counts_from_the_call():
+    # 256 MB, of which a solve makes no copy.
+    data = np.random.default_rng(0).standard_normal((2000, 16_000))
+    problem = ob.SparsePCAProblem(data, 3, ob.L1(2000.0))
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        ob.solve(problem, max_time=0.0, n_threads=1)
+        seconds.append(time.perf_counter() - begun)
+    assert min(seconds) < 0.1, seconds
+
+
 def test_time_out():
     result = ob.solve(PROBLEM, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(proximal=0.0))
     assert result.status is ob.Status.MAX_TIME

@@ -17,40 +17,40 @@ from orthobcd import hyperbolic as hyp
 
 from .test_hyperbolic import reference_start, signs
 
-ALPHA = 1.3
+RADIUS = 1.3
 J = np.array([1, -1, 1, -1, -1])
 
 
-def reference_distance(inner, alpha, eps=1e-8):
-    z = np.abs(inner) / alpha**2
+def reference_distance(inner, radius, eps=1e-8):
+    z = np.abs(inner) / radius**2
     d = np.where(z >= 1, np.arccosh(np.maximum(z, 1)), np.arccos(np.minimum(z, 1)))
-    return np.where(np.abs(z - 1) <= eps, 0.0, alpha * d)
+    return np.where(np.abs(z - 1) <= eps, 0.0, radius * d)
 
 
-def reference_points(Y, j, alpha):
+def reference_points(Y, j, radius):
     s, t = Y[:, j > 0], Y[:, j < 0]
     Q = Y.copy()
-    radius = np.sqrt(alpha**2 + (s**2).sum(axis=1)) / np.linalg.norm(t, axis=1)
-    Q[:, j < 0] = t * radius[:, None]
+    stretch = np.sqrt(radius**2 + (s**2).sum(axis=1)) / np.linalg.norm(t, axis=1)
+    Q[:, j < 0] = t * stretch[:, None]
     return Q
 
 
-def reference_probe(D, T, j, X, alpha=1.0):
+def reference_probe(D, T, j, X, radius=1.0):
     """f and ∇f of the transform-first probe."""
     m = len(D)
     Y = D @ X
-    Q = reference_points(Y, j, alpha)
+    Q = reference_points(Y, j, radius)
     g = Q @ (j[:, None] * Q.T)
-    z = np.abs(g) / alpha**2
-    d = reference_distance(g, alpha)
+    z = np.abs(g) / radius**2
+    d = reference_distance(g, radius)
     slope = np.where(z >= 1, 1.0, -1.0) * np.sign(g)
-    slope = slope / (alpha * np.sqrt(np.maximum(np.abs(z**2 - 1), 1e-300)))
+    slope = slope / (radius * np.sqrt(np.maximum(np.abs(z**2 - 1), 1e-300)))
     slope[(np.abs(z - 1) <= 1e-8) | (z <= 1e-8)] = 0.0
     error = d - T
     np.fill_diagonal(error, 0.0)
     G = 2 * (2 * error * slope / m**2) @ (Q * j)
     s, t = Y[:, j > 0], Y[:, j < 0]
-    r, norm = np.sqrt(alpha**2 + (s**2).sum(axis=1)), np.linalg.norm(t, axis=1)
+    r, norm = np.sqrt(radius**2 + (s**2).sum(axis=1)), np.linalg.norm(t, axis=1)
     unit = t / norm[:, None]
     along = (G[:, j < 0] * unit).sum(axis=1)
     back = np.empty_like(Y)
@@ -73,24 +73,24 @@ def test_geometry_against_numpy(rng):
     np.testing.assert_allclose(hyp.inner(X, Y, J), (X * J * Y).sum(axis=1), rtol=1e-13)
     pairs = hyp.inner(X, Y[:3], J, pairwise=True)
     np.testing.assert_allclose(pairs, (X * J) @ Y[:3].T, rtol=1e-12, atol=1e-14)
-    P, Q = (hyp.double_projection(A, J, ALPHA) for A in (X, Y))
-    np.testing.assert_allclose(P, reference_points(X, J, ALPHA), rtol=1e-13)
-    np.testing.assert_allclose(hyp.inner(P, P, J), -(ALPHA**2), rtol=1e-12)
-    d = hyp.distance(P, Q, J, ALPHA)
-    np.testing.assert_allclose(d, reference_distance((P * J * Q).sum(axis=1), ALPHA), rtol=1e-12)
-    all_pairs = hyp.distance(P, Q, J, ALPHA, pairwise=True)
+    P, Q = (hyp.double_projection(A, J, RADIUS) for A in (X, Y))
+    np.testing.assert_allclose(P, reference_points(X, J, RADIUS), rtol=1e-13)
+    np.testing.assert_allclose(hyp.inner(P, P, J), -(RADIUS**2), rtol=1e-12)
+    d = hyp.distance(P, Q, J, RADIUS)
+    np.testing.assert_allclose(d, reference_distance((P * J * Q).sum(axis=1), RADIUS), rtol=1e-12)
+    all_pairs = hyp.distance(P, Q, J, RADIUS, pairwise=True)
     np.testing.assert_allclose(np.diag(all_pairs), d, rtol=1e-12)
 
 
 def test_double_projection_and_its_inverse(rng):
-    Y = hyp.double_projection(rng.standard_normal((6, 5)), J, ALPHA)
-    back = hyp.inverse_double_projection(Y, J, ALPHA)
+    Y = hyp.double_projection(rng.standard_normal((6, 5)), J, RADIUS)
+    back = hyp.inverse_double_projection(Y, J, RADIUS)
     np.testing.assert_allclose(np.linalg.norm(back[:, J < 0], axis=1), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(hyp.double_projection(back, J, ALPHA), Y, rtol=1e-13)
+    np.testing.assert_allclose(hyp.double_projection(back, J, RADIUS), Y, rtol=1e-13)
     with pytest.raises(ValueError, match=r"\bX\b.*row 1"):
         hyp.double_projection([[1, 2, 3, 4, 5], [1, 0, 2, 0, 0]], J)
     with pytest.raises(ValueError, match=r"\bY\b"):
-        hyp.inverse_double_projection(2.0 * Y, J, ALPHA)
+        hyp.inverse_double_projection(2.0 * Y, J, RADIUS)
 
 
 def test_distances_do_not_change_under_isometries(rng):
@@ -120,9 +120,9 @@ def test_guards_on_both_sides():
 
 def test_gradients_against_differences(rng):
     X, Y, V = rng.standard_normal((3, 4, 5))
-    d, gx, gy = hyp.distance_gradient(X, Y, J, ALPHA)
-    pulled = hyp.double_projection_gradient(X, V, J, ALPHA)
-    np.testing.assert_array_equal(d, hyp.distance(X, Y, J, ALPHA))
+    d, gx, gy = hyp.distance_gradient(X, Y, J, RADIUS)
+    pulled = hyp.double_projection_gradient(X, V, J, RADIUS)
+    np.testing.assert_array_equal(d, hyp.distance(X, Y, J, RADIUS))
     h = 1e-6
     for k in range(5):
         e = h * np.eye(5)[k]
@@ -130,9 +130,9 @@ def test_gradients_against_differences(rng):
             (gx, (X + e, Y), (X - e, Y)),
             (gy, (X, Y + e), (X, Y - e)),
         ):
-            slope = hyp.distance(*ahead, J, ALPHA) - hyp.distance(*behind, J, ALPHA)
+            slope = hyp.distance(*ahead, J, RADIUS) - hyp.distance(*behind, J, RADIUS)
             np.testing.assert_allclose(gradient[:, k], slope / (2 * h), rtol=1e-6, atol=1e-7)
-        change = hyp.double_projection(X + e, J, ALPHA) - hyp.double_projection(X - e, J, ALPHA)
+        change = hyp.double_projection(X + e, J, RADIUS) - hyp.double_projection(X - e, J, RADIUS)
         np.testing.assert_allclose(pulled[:, k], (change * V).sum(axis=1) / (2 * h), atol=1e-7)
 
 
@@ -147,23 +147,23 @@ def test_gradients_against_automatic_differentiation(rng):
 
     def phi(a):
         s, t = a[:, j > 0], a[:, j < 0]
-        radius = torch.sqrt(ALPHA**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
+        stretch = torch.sqrt(RADIUS**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
         out = torch.zeros_like(a)
-        out[:, j > 0], out[:, j < 0] = s, t * radius[:, None]
+        out[:, j > 0], out[:, j < 0] = s, t * stretch[:, None]
         return out
 
-    z = ((x * j * y).sum(1)).abs() / ALPHA**2
+    z = ((x * j * y).sum(1)).abs() / RADIUS**2
     safe = torch.where(z >= 1, z, 2.0 * torch.ones_like(z))
     low = torch.where(z < 1, z, 0.5 * torch.ones_like(z))
-    d = ALPHA * torch.where(z >= 1, torch.acosh(safe), torch.acos(low))
+    d = RADIUS * torch.where(z >= 1, torch.acosh(safe), torch.acos(low))
     d.sum().backward()
-    ours = hyp.distance_gradient(X, Y, J, ALPHA)
+    ours = hyp.distance_gradient(X, Y, J, RADIUS)
     np.testing.assert_allclose(ours[0], d.detach().numpy(), rtol=1e-13)
     np.testing.assert_allclose(ours[1], x.grad.numpy(), rtol=1e-12)
     np.testing.assert_allclose(ours[2], y.grad.numpy(), rtol=1e-12)
     x.grad = None
     (phi(x) * v).sum().backward()
-    pulled = hyp.double_projection_gradient(X, V, J, ALPHA)
+    pulled = hyp.double_projection_gradient(X, V, J, RADIUS)
     np.testing.assert_allclose(pulled, x.grad.numpy(), rtol=1e-12, atol=1e-14)
 
 
@@ -172,10 +172,10 @@ def test_probe_against_numpy(rng):
         D, j = probe_data(m)
         X = rng.standard_normal((8, 8))
         T = euclidean(D)
-        for alpha in (1.0, ALPHA):
-            value, gradient = reference_probe(D, T, j, X, alpha)
+        for radius in (1.0, RADIUS):
+            value, gradient = reference_probe(D, T, j, X, radius)
             for given in (T, None):
-                problem = ob.HyperbolicStructuralProbeProblem(D, j, given, alpha, T_scale=1.0)
+                problem = ob.HyperbolicStructuralProbeProblem(D, j, given, radius, T_scale=1.0)
                 got, slope = problem.value_and_gradient(X)
                 assert got == pytest.approx(value, rel=1e-12)
                 # An entry may be what is left of much larger terms.

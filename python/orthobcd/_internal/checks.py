@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,12 @@ DataLike: TypeAlias = ArrayLike | Sparse
 SYMMETRY_TOLERANCE = 1e-12
 """A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
 (rounding of a product such as ``A.T @ A``); it is then used as ``(C + Cᵀ)/2``."""
+
+
+Order: TypeAlias = Literal["C", "A"]
+
+PIECE = 256
+"""Rows and columns of a piece of an array that is rearranged."""
 
 
 class Checked:
@@ -71,6 +77,11 @@ def is_number(text: str) -> bool:
     return True
 
 
+def magnitude(array: FloatArray) -> float:
+    """The largest magnitude, not finite if an entry is not; nothing of the array's size is made."""
+    return float(np.maximum(-array.min(initial=0.0), array.max(initial=0.0)))
+
+
 def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
     """``value`` as a finite, C-contiguous float64 array of ``ndim`` dimensions.
 
@@ -84,6 +95,11 @@ def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
     ValueError
         If it has another number of dimensions, no entries, or a NaN or infinite entry.
     """
+    return _measured(name, value, ndim)[0]
+
+
+def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[FloatArray, float]:
+    """`as_float_array`, by rows ("C") or as it is contiguous ("A"); and its `magnitude`."""
     if is_sparse(value):
         raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}")
     try:
@@ -96,10 +112,24 @@ def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {raw.shape}")
     if raw.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {raw.shape}")
-    array = np.ascontiguousarray(raw, dtype=np.float64)
-    if not np.isfinite(array).all():
+    kept: Literal["F", "C"] = "F" if order == "A" and raw.flags.f_contiguous else "C"
+    array = np.asarray(raw, dtype=np.float64, order=kept)
+    size = magnitude(array)
+    if not np.isfinite(size):
         raise ValueError(f"{name} must be finite, it contains NaN or infinity")
-    return array
+    return array, size
+
+
+def by_columns(array: FloatArray) -> FloatArray:
+    """``array`` in Fortran order: itself, or a copy, in pieces that fit into the cache."""
+    if array.flags.f_contiguous:
+        return array
+    copy = np.empty(array.shape, order="F")
+    m, n = array.shape
+    for i in range(0, m, PIECE):
+        for k in range(0, n, PIECE):
+            copy[i : i + PIECE, k : k + PIECE] = array[i : i + PIECE, k : k + PIECE]
+    return copy
 
 
 def check_size(name: str, size: float, bounds: tuple[float, float] = COEFFICIENTS) -> None:
@@ -120,26 +150,28 @@ def check_size(name: str, size: float, bounds: tuple[float, float] = COEFFICIENT
 
 def as_data(name: str, value: Any) -> FloatArray:
     """`as_float_array` for a matrix of data, of a size whose products can be summed."""
-    array = as_float_array(name, value, 2)
-    check_size(name, float(np.abs(array).max()), DATA)
+    array, size = _measured(name, value, 2)
+    check_size(name, size, DATA)
     return array
 
 
 def as_symmetric(name: str, value: Any) -> FloatArray:
     """``value`` as a finite symmetric matrix."""
-    matrix = as_float_array(name, value, 2)
+    matrix, size = _measured(name, value, 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
-    asymmetry = float(np.abs(matrix - matrix.T).max())
-    if asymmetry > SYMMETRY_TOLERANCE * float(np.abs(matrix).max()):
+    asymmetry = magnitude(matrix - matrix.T)
+    if asymmetry > SYMMETRY_TOLERANCE * size:
         raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
 
 
-def as_data_matrix(value: Any) -> Any:
-    """A data matrix: finite float64, dense C-contiguous or canonical CSC."""
+def as_data_matrix(value: Any) -> tuple[Any, float]:
+    """A data matrix, finite float64, contiguous or canonical CSC; and its largest magnitude."""
     if not is_sparse(value):
-        return as_data("A", value)
+        array, size = _measured("A", value, 2, order="A")
+        check_size("A", size, DATA)
+        return array, size
     if value.ndim != 2:
         raise ValueError(f"A must have 2 dimension(s), got shape {value.shape}")
     if 0 in value.shape:
@@ -147,15 +179,16 @@ def as_data_matrix(value: Any) -> Any:
     if np.dtype(value.dtype).kind not in "fiub":
         raise TypeError(f"A must be real and numeric, got dtype {value.dtype}")
     check_sparse("A", value)
-    matrix = value.tocsc().astype(np.float64)
+    matrix = value.tocsc().astype(np.float64, copy=False)
     if not matrix.has_canonical_format or matrix.indptr[-1] != matrix.data.size:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.prune()
-    if not np.isfinite(matrix.data).all():
+    size = magnitude(matrix.data)
+    if not np.isfinite(size):
         raise ValueError("A must be finite, it contains NaN or infinity")
-    check_size("A", float(np.abs(matrix.data).max(initial=0.0)), DATA)
-    return matrix
+    check_size("A", size, DATA)
+    return matrix, size
 
 
 def as_signature(value: Any, n: int | None = None) -> Signs:

@@ -19,6 +19,7 @@ from .._internal.checks import (
     as_int,
     as_signature,
     as_symmetric,
+    is_sparse,
 )
 from ..objectives import GramQuadratic, LogisticLoss, Quadratic, Smooth
 from ..penalties import NoPenalty, Penalty
@@ -166,7 +167,8 @@ class HyperbolicEigenvalueProblem(PencilProblem):
     def __init__(
         self, A: DataLike, signature: ArrayLike, sense: Sense = "min", ridge: float = 0.0
     ) -> None:
-        data = as_data_matrix(A)
+        data, _ = as_data_matrix(A)
+        data = data if is_sparse(data) else np.ascontiguousarray(data)
         signs = self._signs("A", int(data.shape[1]), signature)
         as_choice("sense", sense, get_args(Sense))
         ridge = as_float("ridge", ridge)
