@@ -18,13 +18,16 @@ from ._internal.extras import need
 from .regularization import RegularizationPath
 from .result import Result
 
-__all__ = ["comparison", "components", "convergence", "feasibility", "path"]
+__all__ = ["comparison", "components", "convergence", "feasibility", "path", "search"]
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colours of lines, in order (Okabe and Ito, 2008, without the yellow)."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 """Strokes of lines, in order, so that no line is known by its colour alone."""
+
+MARKS = "osD^vP*X<>"
+"""Marks of heuristics, in order."""
 
 SIGNS = "PuOr"
 """Diverging colours of loadings."""
@@ -479,6 +482,76 @@ def comparison(
             )
     for level in (-0.55, 0.5, len(rows) + 0.55):
         ax.axhline(level, color="0.3", linewidth=1.0 if level != 0.5 else 0.7)
+    return ax
+
+
+def search(result: Result, *, ax: Axes | None = None) -> Axes:
+    """What a search did over time: where every run of a heuristic ended, above the best point.
+
+    Open marks are runs from scratch, filled ones changes of the best point, whose descent is the
+    line; what is as good as the best lies on the lower edge.
+
+    Parameters
+    ----------
+    result : Result
+        Of a solve by `Auto`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a result, or not of a search.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((30, 12))
+    >>> ax = ob.plot.search(ob.solve(ob.SparsePCAProblem(A, 2, ob.L0(1.0))))
+    >>> ax.get_xlabel()
+    'seconds'
+    """
+    if not isinstance(result, Result):
+        raise TypeError(f"result must be a Result, got {type(result).__name__}")
+    if result.search is None:
+        raise ValueError("result must be of a search, by Auto")
+    ax = _axes(ax, (7.0, 4.2))
+    size = max(abs(result.smooth_value) + abs(result.penalty_value), np.finfo(np.float64).tiny)
+    runs = [run for run in result.search.runs if run.heuristic != "polish"]
+    gaps = [(run.objective - result.objective) / size for run in runs]
+    above = [gap for gap in gaps if gap > 0.0]
+    floor = max(min(above, default=1e-12), 1e-12) / 3.0
+    names = list(dict.fromkeys(run.heuristic for run in runs))
+    for k, name in enumerate(names):
+        colour = PALETTE[k % len(PALETTE)]
+        mine = [j for j, run in enumerate(runs) if run.heuristic == name]
+        ax.scatter(
+            [runs[j].seconds for j in mine],
+            [max(gaps[j], floor) for j in mine],
+            s=34,
+            marker=MARKS[k % len(MARKS)],
+            edgecolors=colour,
+            facecolors=[colour if runs[j].improve else "none" for j in mine],
+            label=name,
+            zorder=3,
+        )
+    gap = (result.history["objective"] - result.objective) / size
+    ax.step(
+        result.history["seconds"],
+        np.maximum(gap, floor),
+        where="post",
+        color="0.4",
+        linewidth=1.2,
+        label="best point",
+    )
+    ax.set_yscale("log")
+    ax.set_xlabel("seconds")
+    ax.set_ylabel("F above the best, relative")
+    ax.legend(fontsize=8, ncols=2)
     return ax
 
 

@@ -10,7 +10,8 @@ use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
 use crate::heuristic::Profile;
 use crate::search::{
-    Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda, minimize_at_count, minimize_auto,
+    Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda,
+    minimize_at_count, minimize_auto,
 };
 use crate::{Options, Problem, Side, Threads};
 

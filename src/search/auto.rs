@@ -41,6 +41,9 @@ const MIXED_STARTS: usize = 4;
 const MIXED_ROUNDS: usize = 16;
 const MIXED_WORK: usize = 64_000;
 
+/// The work of the last polish, in units of that, if it is needed.
+const FINAL_POLISH: f64 = 0.5;
+
 /// Rounds without improvement after which the search has converged.
 const IDLE_ROUNDS: usize = 40;
 const MIXED_IDLE_ROUNDS: usize = 4;
@@ -508,7 +511,10 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             }
             _ => true,
         };
-        let mut arms = self.arms(true, HOPELESS);
+        let mut arms = match phase.entries {
+            Entries::Named(_) => self.arms(true, 0.0),
+            _ => self.arms(true, HOPELESS),
+        };
         arms.retain(named);
         if arms.is_empty() {
             return;
@@ -581,8 +587,9 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let limited = self.auto.options.max_sweeps.is_some();
         if self.board.status.is_none() && !self.board.best.settled && !limited {
             let best = [self.board.best.clone()];
-            let left = self.left();
-            self.polish(&best, left);
+            // Without any limit a small problem is brought to rest.
+            let least = if free { FINAL_POLISH * self.work } else { 0.0 };
+            self.polish(&best, self.left().max(least));
         }
         if self.board.status.is_none() {
             let settled = self.board.best.settled;

@@ -1,0 +1,283 @@
+//! The search through the public interface: plans, heuristics of one's own, counted work, invariances.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ndarray::{Array2, Axis};
+use orthobcd::heuristic::{Heuristic, Prior, Profile, Task, registry};
+use orthobcd::penalty::{L0, L1, NonNegative, Penalty};
+use orthobcd::search::{Entries, From, Phase, Plan, Polish, minimize_with};
+use orthobcd::{
+    Auto, AutoSolution, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic,
+    Signature, Status, Threads, Unwatched, certify, minimize_auto, start,
+};
+
+/// Rows in random order as unit vectors, or those of the best point with one exchanged.
+struct Selection;
+
+impl<P: Penalty> Heuristic<P> for Selection {
+    fn name(&self) -> &'static str {
+        "selection"
+    }
+
+    fn fits(&self, profile: &Profile, _improve: bool) -> Option<Prior> {
+        (!profile.mixed).then(|| Prior::new(0.5, 0.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let (n, r) = task.rotated().dim();
+        let mut x = task.from.cloned().unwrap_or_else(|| start::identity(n, r));
+        let row = (task.seed % n as u64) as usize;
+        let column = x.column(0).to_owned();
+        for (i, v) in column.iter().enumerate() {
+            x[[(i + row) % n, 0]] = *v;
+        }
+        Some(task.polar(&x))
+    }
+}
+
+/// Correlated features, some of much more variance than others.
+fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
+    let mut a = start::random(n, m.min(n), seed).reversed_axes() * 4.0;
+    for (j, mut column) in a.columns_mut().into_iter().enumerate() {
+        column *= 1.0 / (1.0 + (j % 40) as f64);
+    }
+    a.mapv(common::given)
+}
+
+fn solve<P: Penalty>(
+    smooth: &dyn Objective,
+    penalty: &P,
+    r: usize,
+    auto: &Auto,
+    threads: usize,
+) -> AutoSolution {
+    let signature = Signature::stiefel(smooth.rows());
+    let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
+    let threads = Threads::new(Some(threads)).unwrap();
+    minimize_auto(&problem, None, auto, &threads, &mut Unwatched).unwrap()
+}
+
+fn counted(work: u64) -> Auto {
+    Auto::default().with_options(Options::default().with_max_work(work))
+}
+
+#[test]
+fn a_heuristic_of_ones_own_takes_part() {
+    let smooth = Quadratic::from_data(data(20, 24, 1).view()).unwrap();
+    let signature = Signature::stiefel(24);
+    let penalty = L0 { lambda: 0.05 };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
+    let mut heuristics = registry();
+    heuristics.push(Box::new(Selection));
+    let answer = minimize_with(
+        &problem,
+        None,
+        &heuristics,
+        &Auto::default(),
+        &Threads::serial(),
+        &mut Unwatched,
+    );
+    let answer = answer.unwrap();
+    assert!(
+        answer
+            .runs
+            .iter()
+            .any(|run| run.heuristic == "selection" && !run.improve)
+    );
+    assert!(answer.solution.feasibility < 1e-12);
+    let alone: Vec<Box<dyn Heuristic<L0>>> = vec![Box::new(Selection)];
+    let alone = minimize_with(
+        &problem,
+        None,
+        &alone,
+        &Auto::default(),
+        &Threads::serial(),
+        &mut Unwatched,
+    );
+    assert!(answer.solution.objective <= alone.unwrap().solution.objective + 1e-9);
+}
+
+#[test]
+fn a_plan_is_carried_out() {
+    let smooth = Quadratic::from_data(data(20, 24, 2).view()).unwrap();
+    let named =
+        |names: &[&str]| Entries::Named(names.iter().map(|n| ((*n).to_owned(), 1)).collect());
+    let phase = |entries, from, rounds, polish| Phase {
+        entries,
+        from,
+        share: 0.5,
+        rounds,
+        polish,
+    };
+    let plan = Plan {
+        phases: vec![
+            phase(named(&["varimax", "path"]), From::Scratch, 1, Polish::Never),
+            phase(Entries::Best(1), From::Scratch, 1, Polish::Best(1)),
+            phase(named(&["forward"]), From::Incumbent, 2, Polish::Each),
+        ],
+    };
+    let answer = solve(
+        &smooth,
+        &L0 { lambda: 0.05 },
+        3,
+        &Auto::default().with_plan(plan),
+        2,
+    );
+    let names: Vec<(&str, bool)> = answer
+        .runs
+        .iter()
+        .map(|run| (&*run.heuristic, run.improve))
+        .collect();
+    assert_eq!(names[..2], [("varimax", false), ("path", false)]);
+    assert!(["varimax", "path"].contains(&names[2].0));
+    assert_eq!(names[3], ("polish", false));
+    assert!(names[4..].iter().any(|run| *run == ("forward", true)));
+    assert!(
+        names[4..]
+            .iter()
+            .all(|run| *run == ("forward", true) || run.0 == "polish")
+    );
+    let profile = answer.profile.unwrap();
+    assert_eq!((profile.rows, profile.components), (24, 3));
+    assert!(
+        (answer.runs.iter().map(|run| run.work).sum::<f64>() - answer.solution.work).abs() < 1.0
+    );
+    let unknown = Plan {
+        phases: vec![phase(named(&["luck"]), From::Scratch, 1, Polish::Never)],
+    };
+    let signature = Signature::stiefel(24);
+    let problem = Problem::new(&smooth, &NonNegative, &signature, 3).unwrap();
+    let auto = Auto::default().with_plan(unknown);
+    let refused = minimize_auto(&problem, None, &auto, &Threads::serial(), &mut Unwatched);
+    assert!(refused.unwrap_err().to_string().contains("luck"));
+}
+
+/// The same bits with one thread and with two, beside threads that keep every core busy.
+#[test]
+fn counted_work_gives_the_same_bits_whatever_the_load() {
+    let smooth = Quadratic::from_data(data(30, 60, 3).view()).unwrap();
+    fn check<P: Penalty>(smooth: &Quadratic, penalty: &P) {
+        let quiet = solve(smooth, penalty, 4, &counted(300_000_000), 1);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let busy = solve(smooth, penalty, 4, &counted(300_000_000), 2);
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(quiet.solution.x, busy.solution.x);
+            assert_eq!(quiet.solution.work, busy.solution.work);
+            assert_eq!(quiet.runs.len(), busy.runs.len());
+        });
+        assert!(quiet.solution.feasibility < 1e-12);
+    }
+    check(&smooth, &L0 { lambda: 0.01 });
+    check(&smooth, &L1::new(0.02));
+    check(&smooth, &NonNegative);
+}
+
+/// What decides here is far from rounding: the search of the problem with its rows in another order, or with cI added
+/// to C, is the same step by step, for heuristics that draw nothing.
+#[test]
+fn the_order_of_the_rows_and_a_constant_do_not_matter() {
+    let c = Quadratic::from_data(data(20, 24, 4).view())
+        .unwrap()
+        .matrix()
+        .to_owned();
+    let order: Vec<usize> = (0..24).map(|i| (7 * i + 3) % 24).collect();
+    let mut shifted = c.clone();
+    shifted.diag_mut().mapv_inplace(|v| v + 2.0);
+    let permuted = c.select(Axis(0), &order).select(Axis(1), &order);
+    let names = ["path", "splitting", "varimax"].map(str::to_owned).to_vec();
+    let plan = Plan {
+        phases: vec![Phase {
+            entries: Entries::Named(names.into_iter().map(|name| (name, 1)).collect()),
+            from: From::Scratch,
+            share: 0.9,
+            rounds: 1,
+            polish: Polish::Best(2),
+        }],
+    };
+    let run = |c: &Array2<f64>| {
+        let smooth = Quadratic::new(c.clone(), None, None).unwrap();
+        solve(
+            &smooth,
+            &L0 { lambda: 0.3 },
+            3,
+            &Auto::default().with_plan(plan.clone()),
+            1,
+        )
+    };
+    let plain = run(&c);
+    let size = plain.solution.objective.abs();
+    let support = |x: &Array2<f64>| x.mapv(|v| v != 0.0);
+    for (other, constant, order) in [
+        (run(&shifted), 3.0, None),
+        (run(&permuted), 0.0, Some(&order)),
+    ] {
+        for (a, b) in plain.runs.iter().zip(&other.runs) {
+            assert_eq!(a.heuristic, b.heuristic);
+            assert!(
+                (a.objective + constant - b.objective).abs() <= 1e-9 * size,
+                "{} {a:?} {b:?}",
+                a.heuristic
+            );
+        }
+        let moved = match order {
+            Some(order) => plain.solution.x.select(Axis(0), order),
+            None => plain.solution.x.clone(),
+        };
+        // Columns may come in another order.
+        let rows = |x: &Array2<f64>| {
+            support(x).map_axis(Axis(1), |row| row.iter().filter(|v| **v).count())
+        };
+        assert_eq!(rows(&moved), rows(&other.solution.x));
+    }
+}
+
+/// Rows that cannot matter are left out, and nothing is lost: the certificate is that of the whole problem.
+#[test]
+fn thousands_of_rows_are_searched_on_those_that_matter() {
+    let (m, n, r) = (20, 2500, 3);
+    let a = data(m, n, 5);
+    let largest = a
+        .columns()
+        .into_iter()
+        .map(|c| c.dot(&c))
+        .fold(0.0f64, f64::max);
+    let gram = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
+    let penalty = L0 {
+        lambda: 0.05 * largest,
+    };
+    let answer = solve(&gram, &penalty, r, &counted(2_000_000_000), 2);
+    let profile = answer.profile.unwrap();
+    let chosen = profile.chosen.expect("some rows are chosen");
+    assert!(chosen < n / 2);
+    assert!(answer.runs.iter().any(|run| run.restricted));
+    assert!(answer.solution.feasibility < 1e-12);
+    let signature = Signature::stiefel(n);
+    let problem = Problem::new(&gram, &penalty, &signature, r).unwrap();
+    let value = problem.objective(answer.solution.x.view(), &Threads::serial());
+    assert!((value - answer.solution.objective).abs() <= 1e-9 * value.abs());
+    let certificate = certify(&problem, answer.solution.x.view(), &Threads::serial()).unwrap();
+    assert!(
+        certificate.block2_gap <= 1e-6 * certificate.magnitude,
+        "{}",
+        certificate.block2_gap
+    );
+    assert!(matches!(
+        answer.solution.status,
+        Status::MaxSweeps | Status::Converged
+    ));
+    // X ≥ 0 is completed on all rows.
+    let answer = solve(&gram, &NonNegative, r, &counted(2_000_000_000), 2);
+    assert!(answer.solution.x.iter().all(|&v| v >= 0.0));
+    assert!(answer.solution.feasibility < 1e-12);
+    assert_eq!(answer.profile.unwrap().rows, n);
+}
