@@ -28,6 +28,7 @@ __all__ = [
     "inverse_double_projection",
     "WORK_UNIT",
     "default_work",
+    "heuristics",
     "largest_lam",
     "random_j_orthogonal",
     "solve_at_count",
@@ -103,6 +104,7 @@ def solve_continuation(
 WORK_UNIT: float
 
 def default_work(problem: Problem) -> float: ...
+def heuristics() -> list[str]: ...
 def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
 def certify(problem: Problem, x: _Matrix, n_threads: int | None) -> dict[str, Any]: ...
 def solve_j_orthogonal(

@@ -181,7 +181,7 @@ mod _core {
 
     #[pymodule_export]
     use super::strategy::{
-        basis_factorization, certify, default_work, largest_lam, solve_at_count, solve_auto,
+        basis_factorization, certify, default_work, heuristics, largest_lam, solve_at_count, solve_auto,
         solve_continuation,
     };
 

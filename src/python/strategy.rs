@@ -214,6 +214,13 @@ pub(super) fn largest_lam(
     Ok(detached!(py, instance, problem => largest_lambda(&problem, &instance.threads)))
 }
 
+/// The names of the heuristics of a search.
+#[pyfunction]
+pub(super) fn heuristics() -> Vec<&'static str> {
+    let all = crate::heuristic::registry::<crate::penalty::NoPenalty>();
+    all.iter().map(|heuristic| heuristic.name()).collect()
+}
+
 /// The work of a search without any limit, as `max_work` counts it.
 #[pyfunction]
 pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {

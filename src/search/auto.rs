@@ -473,17 +473,14 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 .take(count)
                 .filter_map(|&k| found[k].as_ref().map(|f| f.candidate.clone()))
                 .collect();
-            self.polish(&best, (1.0 - before) * units);
+            self.polish(&best, (1.0 - before) * units, true);
         }
     }
 
-    /// Polishes points, on some rows where no others can matter.
-    fn polish(&mut self, points: &[Candidate], units: f64) {
-        let complete = self
-            .rounds
-            .compact
-            .as_ref()
-            .is_some_and(|compact| compact.complete);
+    /// Polishes points, on some rows if these are all that can matter and that is enough.
+    fn polish(&mut self, points: &[Candidate], units: f64, enough: bool) {
+        let compact = self.rounds.compact.as_ref();
+        let complete = enough && compact.is_some_and(|compact| compact.complete);
         let jobs: Vec<Job> = points
             .iter()
             .map(|point| Job {
@@ -588,8 +585,11 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         if self.board.status.is_none() && !self.board.best.settled && !limited {
             let best = [self.board.best.clone()];
             // Without any limit a small problem is brought to rest.
-            let least = if free { FINAL_POLISH * self.work } else { 0.0 };
-            self.polish(&best, self.left().max(least));
+            let least = match free {
+                true => FINAL_POLISH * self.work.min(WORK_UNIT),
+                false => 0.0,
+            };
+            self.polish(&best, self.left().max(least), false);
         }
         if self.board.status.is_none() {
             let settled = self.board.best.settled;

@@ -155,3 +155,19 @@ def test_comparison():
 def test_refused(error, name, call):
     with pytest.raises(error, match=name):
         call()
+
+
+def test_search():
+    result = ob.solve(PROBLEM, max_work=0.02)
+    ax = plot.search(result)
+    rendered(ax)
+    assert ax.get_yscale() == "log"
+    named = {text.get_text() for text in ax.get_legend().get_texts()}
+    made = {run.heuristic for run in result.search.runs} - {"polish"}
+    assert named == made | {"best point"}
+    _, given = plt.subplots()
+    assert plot.search(result, ax=given) is given
+    with pytest.raises(ValueError, match="by Auto"):
+        plot.search(ob.solve(PROBLEM, solver=ob.OBCD()))
+    with pytest.raises(TypeError, match="must be a Result"):
+        plot.search("result")

@@ -16,6 +16,8 @@ ob.JOBCD(update="vr-jacobi")  # wrong
 ob.VRJOBCD(step_rule="adam")  # wrong
 ob.Continuation(solver=ob.Auto())  # wrong
 ob.Auto(strategies=["spectre"])  # wrong
+ob.Phase(("spectre",))  # wrong
+ob.Auto(plan=["path"])  # wrong
 ob.L0("large")  # wrong
 ob.StiefelProblem(A, ob.L0(1.0), 2)  # wrong
 ob.SparsePCAProblem(A, 2, "l0")  # wrong

@@ -1,0 +1,127 @@
+"""What a search reports, counted work, plans."""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+from orthobcd import _core
+
+A = np.random.default_rng(3).standard_normal((40, 60)) * np.linspace(1.0, 3.0, 60)
+PENALTIES = [ob.L0(20.0), ob.L1(5.0), ob.NonNegative(), ob.NoPenalty()]
+
+
+def problem(penalty: ob.Penalty) -> ob.StiefelProblem:
+    return ob.StiefelProblem(ob.Quadratic(-A.T @ A), penalty, 5)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_runs_tell_how_the_point_came_about(penalty):
+    result = ob.solve(problem(penalty), max_work=0.05)
+    assert result.search is not None
+    runs = result.search.runs
+    assert min(run.objective for run in runs) == result.objective
+    assert sum(run.work for run in runs) == pytest.approx(result.work)
+    assert all(run.gain >= 0.0 and run.work >= 0.0 for run in runs)
+    assert all(0.0 <= run.seconds <= result.seconds for run in runs)
+    known = {*get_args(ob.solvers.Strategy), *get_args(ob.solvers.Mixed), "polish", "given"}
+    assert {run.heuristic for run in runs} <= known
+    profile = result.search.profile
+    assert (profile["n_rows"], profile["n_components"]) == (60, 5)
+    assert profile["n_rows_chosen"] is None
+    assert not profile["mixed"]
+
+
+def test_only_a_search_has_a_report(tmp_path):
+    plain = ob.solve(problem(ob.L0(20.0)), solver=ob.OBCD())
+    assert plain.search is None
+    assert plain.work is not None and plain.work > 0.0
+    result = ob.solve(problem(ob.L0(20.0)), max_work=0.02)
+    result.save(tmp_path / "result.npz")
+    assert ob.Result.load(tmp_path / "result.npz").search == result.search
+
+
+def test_the_names_are_those_of_the_core():
+    names = set(_core.heuristics())
+    assert names == {*get_args(ob.solvers.Strategy), *get_args(ob.solvers.Mixed)}
+
+
+def busy() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_counted_work_gives_the_same_bits_whatever_the_load(penalty):
+    quiet = ob.solve(problem(penalty), max_work=0.05, n_threads=1)
+    others = [multiprocessing.get_context("spawn").Process(target=busy, daemon=True)]
+    for other in others:
+        other.start()
+    try:
+        loaded = ob.solve(problem(penalty), max_work=0.05, n_threads=2)
+    finally:
+        for other in others:
+            other.terminate()
+            other.join()
+    np.testing.assert_array_equal(quiet.x, loaded.x)
+    assert quiet.work == loaded.work
+
+
+def test_more_work_is_no_worse_and_is_limited():
+    found = [ob.solve(problem(ob.L0(20.0)), max_work=work) for work in (0.0, 0.01, 0.1)]
+    assert found[0].objective >= found[1].objective >= found[2].objective - 1e-9
+    assert found[1].work < found[2].work < 0.2
+    for solver in (ob.OBCD(), ob.Continuation()):
+        short = ob.solve(problem(ob.L0(20.0)), solver=solver, max_work=1e-5)
+        assert short.status is ob.Status.MAX_SWEEPS
+        assert short.feasibility < 1e-12
+    with pytest.raises(ValueError, match="max_work must be at least 0"):
+        ob.solve(problem(ob.L0(20.0)), max_work=-1.0)
+    loss = ob.LogisticLoss(np.eye(6), np.eye(6)[:, :3], np.ones(6))
+    assert "max_work" in inspect.signature(ob.solve).parameters
+    with pytest.raises(ValueError, match="max_work must be None"):
+        ob.solve(ob.JOrthogonalProblem(loss, [1, 1, 1, -1, -1, -1]), max_work=1.0)
+
+
+def test_a_limit_on_time_ends_counted_work():
+    result = ob.solve(problem(ob.L0(20.0)), max_work=1e6, max_time=0.2)
+    assert result.status in (ob.Status.MAX_TIME, ob.Status.MAX_SWEEPS, ob.Status.CONVERGED)
+    assert result.feasibility < 1e-12
+
+
+def test_plans():
+    plan = [
+        ob.Phase(("varimax", "path"), share=0.5, polish=1),
+        ob.Phase(best=1, share=0.5, polish=0),
+        ob.Phase(("path",), improve=True, max_rounds=1),
+    ]
+    result = ob.solve(problem(ob.L0(20.0)), solver=ob.Auto(plan=plan))
+    runs = [(run.heuristic, run.improve) for run in result.search.runs]
+    assert runs[:3] == [("varimax", False), ("path", False), ("polish", False)]
+    assert runs[3][0] in ("varimax", "path")
+    assert ("path", True) in runs[4:]
+    for error, arguments, message in [
+        (ValueError, {"heuristics": ("luck",)}, "heuristics must be one of"),
+        (TypeError, {"heuristics": "path"}, "heuristics must be a sequence"),
+        (ValueError, {"share": 0.0}, "share must be"),
+        (ValueError, {"share": 1.5}, "share must be"),
+        (ValueError, {"best": 0}, "best must be"),
+    ]:
+        with pytest.raises(error, match=message):
+            ob.Phase(**arguments)
+    with pytest.raises(TypeError, match="plan must be"):
+        ob.Auto(plan=[])
+    with pytest.raises(TypeError, match="plan must be"):
+        ob.Auto(plan=["race"])
+
+
+def test_the_live_line_names_heuristics(capfd):
+    pytest.importorskip("tqdm")
+    ob.solve(problem(ob.L0(20.0)), max_work=0.2, verbose=True)
+    shown = capfd.readouterr().err
+    assert any(name in shown for name in get_args(ob.solvers.Strategy))
