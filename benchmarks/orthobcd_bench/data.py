@@ -87,6 +87,11 @@ DATASETS: dict[str, Dataset] = {
     "news-t5": Dataset("news_t5.csr.npz", columns=1000),
     "yale32": Dataset("yale32.npz", scale=255.0),
     "snp500": Dataset("snp500.npz", root=True),
+    "tdt2": Dataset("tdt2.csr.npz"),
+    "reuters-whole": Dataset("reuters_t10.csr.npz"),
+    "news-whole": Dataset("news_t5.csr.npz"),
+    "leukemia": Dataset("leukemia_golub.npz", column_norm=100.0),
+    "arcene": Dataset("arcene.npz", scale=100.0),
 }
 
 TRAINING = ("w1a", "mnist-test", "mnist-train", "randn-500-1000", "colon")
@@ -105,7 +110,10 @@ VALIDATION = (
 )
 """What nothing is chosen on: where a claim must hold."""
 
-LISTS = {"training": TRAINING, "validation": VALIDATION}
+LARGE = ("tdt2", "reuters-whole", "news-whole", "leukemia", "arcene")
+"""The same for more features than a stored matrix C is made for."""
+
+LISTS = {"training": TRAINING, "validation": VALIDATION, "large": LARGE}
 
 
 ORIGINS: dict[str, str] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .data import TRAINING, VALIDATION
+from .data import LARGE, TRAINING, VALIDATION
 
 OURS = ("obcd-tiled", "obcd-r", "obcd-sv", "obcd-or", "path", "auto")
 """Our solvers on the Stiefel manifold."""
@@ -316,6 +316,22 @@ def quality_of(names: Iterable[str]) -> tuple[Table, ...]:
     return tuple(Table(title, tuple(found)) for title, found in rows.items())
 
 
+def large_of(names: Iterable[str]) -> tuple[Table, ...]:
+    """The same for data of thousands of features: the methods that need no n×n matrix."""
+    rows: dict[str, list[Row]] = {"ℓ0": [], "ℓ1": [], "X ≥ 0": []}
+    own = {"l0": ("annealed-ladmm", "smoothed", "gpower"), "l1": ("annealed-ladmm", "smoothed")}
+    for data in names:
+        for r in (10, 20):
+            for rho in (1e-3, 1e-2, 5e-2):
+                for name, kind in (("ℓ0", "l0"), ("ℓ1", "l1")):
+                    rows[name].append(
+                        Row(data, kind, r, rho, relative=True, methods=("auto", *own[kind]))
+                    )
+            others = ("annealed-ladmm", "partition")
+            rows["X ≥ 0"].append(Row(data, "nonneg", r, methods=("auto", *others)))
+    return tuple(Table(title, tuple(found)) for title, found in rows.items())
+
+
 def _hyperbolic() -> tuple[Table, ...]:
     bounded = (
         ("randn-100-100", 50, 0.0),
@@ -335,7 +351,9 @@ SUITES: dict[str, Suite] = {
     "paper": Suite(_paper(full=False), 10.0, _paper(full=True)),
     "quality": Suite(quality_of(QUALITY_DATA), 10.0),
     "validation": Suite(quality_of(VALIDATION), 10.0),
+    "large": Suite(large_of(LARGE), 10.0),
     "hyperbolic": Suite(_hyperbolic(), 20.0),
 }
 """All suites by name: every method once in minutes; the rows of the papers' tables; who finds the
-better point at equal time, on training and on validation data; hyperbolic eigenvalues."""
+better point at equal time, on training and on validation data, and on thousands of features;
+hyperbolic eigenvalues."""

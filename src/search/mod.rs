@@ -25,6 +25,7 @@ mod cardinality;
 mod compact;
 mod incumbent;
 mod options;
+mod phases;
 mod plan;
 mod rounds;
 mod select;

@@ -1,0 +1,464 @@
+//! The orchestrator: a plan is carried out, phase by phase.
+
+use ndarray::Array2;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::auto::default_work;
+use super::candidate::{Candidate, GAIN};
+use super::incumbent::Incumbent;
+use super::options::Auto;
+use super::plan::{Entries, From, Phase, Plan, Polish};
+use super::rounds::{Job, Rounds};
+use super::select::Select;
+use crate::heuristic::Prior;
+use crate::objective::QuadraticForm;
+use crate::penalty::Penalty;
+use crate::pool::decorrelated;
+use crate::solver::{Status, WORK_UNIT};
+
+/// Runs side by side where work is counted.
+const LANES: usize = 4;
+
+/// Without any limit: rounds of changes at most, and the n²r that they are worth; for mixed signatures the
+/// runs of a first phase too.
+const FREE_ROUNDS: usize = 8;
+const FREE_WORK: usize = 4_000_000;
+const MIXED_STARTS: usize = 4;
+const MIXED_ROUNDS: usize = 16;
+const MIXED_WORK: usize = 64_000;
+
+/// The work of the last polish, in units of that, if it is needed.
+const FINAL_POLISH: f64 = 0.5;
+
+/// Rounds without improvement after which the search has converged.
+const IDLE_ROUNDS: usize = 40;
+const MIXED_IDLE_ROUNDS: usize = 4;
+
+/// Hope below which a heuristic only runs when it is asked for.
+const HOPELESS: f64 = 0.05;
+
+/// Share of a phase for the heuristics where the best points are polished afterwards.
+const BEFORE_POLISH: f64 = 0.75;
+
+/// Share of a phase of changes for the first round, and by how much rounds grow that bring nothing.
+const FIRST_SLICE: f64 = 0.2;
+const GROWTH: f64 = 1.5;
+
+/// Relative distance from a known optimum at which a point is optimal.
+const OPTIMAL: f64 = 1e-12;
+
+/// A heuristic on all rows or on some.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Arm {
+    heuristic: usize,
+    restricted: bool,
+    prior: Prior,
+}
+
+pub(super) struct Search<'s, 'a, P: Penalty> {
+    rounds: Rounds<'s, P>,
+    board: &'s mut Incumbent<'a, P>,
+    auto: &'s Auto,
+    /// Work of the whole, if it is counted.
+    work: f64,
+    lanes: usize,
+    /// The arms of the phase before, best first.
+    ranked: Vec<Arm>,
+    /// Runs from scratch of every heuristic, and all runs.
+    made: Vec<usize>,
+    index: u64,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
+    pub(super) fn new(
+        rounds: Rounds<'s, P>,
+        board: &'s mut Incumbent<'a, P>,
+        auto: &'s Auto,
+        form: &dyn QuadraticForm,
+    ) -> Self {
+        let free = match rounds.whole.profile.mixed {
+            true => f64::INFINITY,
+            false => default_work(form, rounds.whole.profile.components),
+        };
+        Self {
+            work: auto.options.max_work.map_or(free, |limit| limit as f64),
+            lanes: match rounds.clock.counts() {
+                true => LANES,
+                false => rounds.threads.count(),
+            },
+            ranked: Vec::new(),
+            made: vec![0; rounds.heuristics.len()],
+            index: 0,
+            rng: Xoshiro256PlusPlus::seed_from_u64(auto.options.seed),
+            rounds,
+            board,
+            auto,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let (n, r) = self.board.best.x.dim();
+        let profile = self.rounds.whole.profile.clone();
+        let plan = match (&self.auto.plan, &self.auto.strategies) {
+            (Some(plan), _) => plan.clone(),
+            (None, Some(names)) if !names.is_empty() => {
+                Plan::named(names, self.auto.starts.unwrap_or(names.len()))
+            }
+            _ => Plan::new(&profile),
+        };
+        if profile.optimum.is_none() && !profile.mixed {
+            let rotated = self.rounds.whole.known.basis.rotated.clone();
+            self.rounds.choose(&rotated, f64::MAX, self.board);
+        }
+        self.board.profile = Some(self.rounds.whole.profile.clone());
+        let free = self.rounds.clock.limit().is_none() && self.auto.options.max_work.is_none();
+        let affordable = match profile.mixed {
+            true => (MIXED_WORK * MIXED_ROUNDS / (MIXED_STARTS * n * n * r)).clamp(1, MIXED_ROUNDS),
+            false => (FREE_WORK / (n * n * r)).min(FREE_ROUNDS),
+        };
+        for mut phase in plan.phases {
+            self.conclude();
+            if self.board.status.is_some() {
+                return;
+            }
+            if free {
+                phase.rounds = phase.rounds.min(affordable);
+            }
+            match phase.from {
+                From::Scratch => self.start(&phase),
+                From::Incumbent if self.auto.options.max_sweeps.is_none() => self.improve(&phase),
+                From::Incumbent => {}
+            }
+        }
+        self.finish(free);
+    }
+
+    /// Whether the best point is a known optimum.
+    fn conclude(&mut self) {
+        let gap = |optimum| self.board.best.objective - optimum;
+        let optimum = self.rounds.whole.profile.optimum;
+        if optimum.is_some_and(|optimum| gap(optimum) <= OPTIMAL * self.board.size()) {
+            self.board.best.settled = true;
+            self.board.status = self.board.status.or(Some(Status::Converged));
+        }
+    }
+
+    /// Units of the clock that are left to all lanes together.
+    fn left(&self) -> f64 {
+        match self.rounds.clock.counts() {
+            true => (self.work - self.rounds.spent).max(0.0),
+            false => self.lanes as f64 * self.rounds.clock.left().unwrap_or(f64::INFINITY),
+        }
+    }
+
+    /// What each of so many jobs may take of `units`.
+    fn slice(&self, units: f64, jobs: usize) -> f64 {
+        let jobs = match self.rounds.clock.counts() {
+            true => jobs,
+            // The last round of the lanes may be half empty.
+            false => self.lanes * jobs.div_ceil(self.lanes),
+        };
+        units / jobs.max(1) as f64
+    }
+
+    /// The heuristics that fit, the most hopeful first.
+    fn arms(&self, improve: bool, least_hope: f64) -> Vec<Arm> {
+        let compact = self.rounds.compact.as_ref();
+        let spaces: &[bool] = match compact.map(|compact| compact.complete) {
+            None => &[false],
+            Some(true) => &[true],
+            Some(false) => &[true, false],
+        };
+        let mut arms: Vec<Arm> = Vec::new();
+        for &restricted in spaces {
+            let profile = self.rounds.profile(restricted);
+            for (heuristic, h) in self.rounds.heuristics.iter().enumerate() {
+                if let Some(prior) = h.fits(profile, improve)
+                    && prior.hope >= least_hope
+                {
+                    arms.push(Arm {
+                        heuristic,
+                        restricted,
+                        prior,
+                    });
+                }
+            }
+        }
+        arms.sort_by(|a, b| b.prior.hope.total_cmp(&a.prior.hope));
+        arms
+    }
+
+    /// The arms of a phase from scratch: as many as have the least work that they need.
+    fn chosen(&self, entries: &Entries, units: f64) -> Vec<Arm> {
+        let unit = match self.rounds.clock.counts() {
+            true => 1.0,
+            false => WORK_UNIT,
+        };
+        match entries {
+            Entries::Best(count) => self.ranked.iter().take(*count).copied().collect(),
+            Entries::Named(named) => {
+                let arms = self.arms(false, 0.0);
+                let names = named
+                    .iter()
+                    .flat_map(|(name, runs)| std::iter::repeat_n(name, *runs));
+                let named = names.filter_map(|name| {
+                    arms.iter()
+                        .find(|arm| self.rounds.heuristics[arm.heuristic].name() == *name)
+                });
+                named.copied().collect()
+            }
+            Entries::Fitting => {
+                let mut arms = self.arms(false, HOPELESS);
+                if self.rounds.whole.profile.mixed {
+                    let (n, r) = self.board.best.x.dim();
+                    let affordable = MIXED_WORK / (n * n * r);
+                    let starts = self.auto.starts.unwrap_or(match self.rounds.clock.limit() {
+                        Some(_) => MIXED_STARTS,
+                        None => affordable.clamp(1, MIXED_STARTS),
+                    });
+                    return arms
+                        .first()
+                        .map_or(Vec::new(), |arm| vec![*arm; starts - 1]);
+                }
+                if let Some(starts) = self.auto.starts {
+                    return (0..starts)
+                        .filter_map(|k| arms.get(k % arms.len().max(1)))
+                        .copied()
+                        .collect();
+                }
+                let fits = |arms: &[Arm]| {
+                    let slice = unit * self.slice(units, arms.len());
+                    let need =
+                        |arm: &Arm| arm.prior.least * self.rounds.profile(arm.restricted).step;
+                    arms.iter().all(|arm| need(arm) <= slice)
+                };
+                while arms.len() > 1 && !fits(&arms) {
+                    arms.pop();
+                }
+                arms
+            }
+        }
+    }
+
+    fn job(&mut self, arm: Arm, improve: bool, polished: bool) -> Job {
+        self.index += 1;
+        let run = self.made[arm.heuristic];
+        if !improve {
+            self.made[arm.heuristic] += 1;
+        }
+        Job {
+            name: self.rounds.heuristics[arm.heuristic].name().to_owned(),
+            polishes: false,
+            heuristic: Some(arm.heuristic),
+            restricted: arm.restricted,
+            improve,
+            polished,
+            run,
+            heat: self.rng.random(),
+            seed: decorrelated(self.auto.options.seed, self.index),
+        }
+    }
+
+    /// A point that is taken as it is.
+    fn taken(name: &str, polished: bool, polishes: bool) -> Job {
+        Job {
+            name: name.to_owned(),
+            polishes,
+            heuristic: None,
+            restricted: false,
+            improve: false,
+            polished,
+            run: 0,
+            heat: 0.0,
+            seed: 0,
+        }
+    }
+
+    /// A phase from scratch.
+    fn start(&mut self, phase: &Phase) {
+        let units = phase.share * self.left();
+        let before = match phase.polish {
+            Polish::Best(_) => BEFORE_POLISH,
+            _ => 1.0,
+        };
+        let arms = self.chosen(&phase.entries, before * units);
+        // A phase that repeats heuristics gives them the same start and more time.
+        if matches!(phase.entries, Entries::Best(_)) {
+            arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
+        }
+        let each = phase.polish == Polish::Each;
+        let mut jobs: Vec<Job> = Vec::new();
+        let given = self.rounds.whole.known.given.clone();
+        let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
+        if given.is_some() && (self.board.runs.is_empty() || asked("given")) {
+            jobs.push(Self::taken("given", each, false));
+        }
+        for &arm in &arms {
+            let job = self.job(arm, false, each);
+            jobs.push(job);
+        }
+        if jobs.is_empty() {
+            return;
+        }
+        let sweeps = self.auto.options.max_sweeps;
+        self.rounds.sweeps = sweeps.map(|limit| (limit / (jobs.len() as u64 + 2)).max(1));
+        let slice = self.slice(before * units, jobs.len());
+        let from = given.unwrap_or_else(|| self.board.best.x.clone());
+        let froms = vec![&from; jobs.len()];
+        let found = self.rounds.run(self.board, &jobs, &froms, slice);
+        let offset = jobs.len() - arms.len();
+        let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
+        let value = |k: &usize| {
+            found[*k]
+                .as_ref()
+                .map_or(f64::INFINITY, |f| f.candidate.objective)
+        };
+        order.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        self.ranked.clear();
+        for &k in order.iter().filter(|&&k| k >= offset) {
+            if !self.ranked.contains(&arms[k - offset]) {
+                self.ranked.push(arms[k - offset]);
+            }
+        }
+        if let Polish::Best(count) = phase.polish
+            && self.board.status.is_none()
+        {
+            let count = if sweeps.is_some() { 1 } else { count };
+            let best: Vec<Candidate> = order
+                .iter()
+                .take(count)
+                .filter_map(|&k| found[k].as_ref().map(|f| f.candidate.clone()))
+                .collect();
+            self.polish(&best, (1.0 - before) * units, true);
+        }
+    }
+
+    /// Polishes points, on some rows if these are all that can matter and that is enough.
+    fn polish(&mut self, points: &[Candidate], units: f64, enough: bool) {
+        let compact = self.rounds.compact.as_ref();
+        let complete = enough && compact.is_some_and(|compact| compact.complete);
+        let jobs: Vec<Job> = points
+            .iter()
+            .map(|point| Job {
+                restricted: complete,
+                ..Self::taken(&point.name, true, true)
+            })
+            .collect();
+        let limit = self.auto.options.max_sweeps;
+        let n = self.board.best.x.nrows() as u64;
+        let made = self.board.iterations.div_ceil(n * (n - 1) / 2);
+        self.rounds.sweeps = limit.map(|limit| limit.saturating_sub(made));
+        let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
+        let slice = self.slice(units, jobs.len());
+        self.rounds.run(self.board, &jobs, &froms, slice);
+    }
+
+    /// A phase of changes of the best point.
+    fn improve(&mut self, phase: &Phase) {
+        let begun = self.left();
+        let end = (1.0 - phase.share) * begun;
+        let named = |arm: &Arm| match &phase.entries {
+            Entries::Named(named) => {
+                let name = self.rounds.heuristics[arm.heuristic].name();
+                named.iter().any(|n| n.0 == name)
+            }
+            _ => true,
+        };
+        let mut arms = match phase.entries {
+            Entries::Named(_) => self.arms(true, 0.0),
+            _ => self.arms(true, HOPELESS),
+        };
+        arms.retain(named);
+        if arms.is_empty() {
+            return;
+        }
+        let idle_rounds = match self.rounds.whole.profile.mixed {
+            true => MIXED_IDLE_ROUNDS,
+            false => IDLE_ROUNDS,
+        };
+        let hopes: Vec<f64> = arms.iter().map(|arm| arm.prior.hope).collect();
+        let mut select = Select::new(&hopes);
+        let rounds = phase.rounds.min(usize::MAX);
+        let mut slice = match phase.rounds {
+            usize::MAX => FIRST_SLICE * (begun - end) / self.lanes as f64,
+            rounds => (begun - end) / (rounds.max(1) * self.lanes) as f64,
+        };
+        let (mut idle, mut done) = (0, 0);
+        while done < rounds && idle < idle_rounds && self.board.status.is_none() {
+            let left = self.left() - end;
+            if !(left > 0.25 * slice * self.lanes as f64) {
+                break;
+            }
+            slice = slice.min(left / self.lanes as f64);
+            let best = self.board.best.clone();
+            self.rounds.choose(&best.x, best.objective, self.board);
+            let chosen = select.choose(self.lanes, &mut self.rng);
+            let jobs: Vec<Job> = chosen
+                .iter()
+                .map(|&k| self.job(arms[k], true, true))
+                .collect();
+            let least = GAIN * self.board.size();
+            let begun = self.rounds.clock.seconds();
+            let found = self
+                .rounds
+                .run(self.board, &jobs, &vec![&best.x; jobs.len()], slice);
+            let mut largest = 0.0f64;
+            for (&k, found) in chosen.iter().zip(&found) {
+                let Some(found) = found else { continue };
+                let gain = best.objective - found.candidate.objective;
+                let gain = if gain > least { gain } else { 0.0 };
+                let spent = match self.rounds.clock.counts() {
+                    true => found.work,
+                    false => found.seconds - begun,
+                };
+                select.note(
+                    k,
+                    gain,
+                    if slice.is_finite() {
+                        spent / slice
+                    } else {
+                        1.0
+                    },
+                );
+                largest = largest.max(gain);
+            }
+            select.end_round(largest);
+            done += 1;
+            idle = if largest > 0.0 { 0 } else { idle + 1 };
+            if idle > 0 && phase.rounds == usize::MAX {
+                slice *= GROWTH;
+            }
+        }
+        if self.board.status.is_none() && idle >= idle_rounds && self.board.best.settled {
+            self.board.status = Some(Status::Converged);
+        }
+    }
+
+    /// The last polish, and why the search ended.
+    fn finish(&mut self, free: bool) {
+        self.conclude();
+        let limited = self.auto.options.max_sweeps.is_some();
+        if self.board.status.is_none() && !self.board.best.settled && !limited {
+            let best = [self.board.best.clone()];
+            // Without any limit a small problem is brought to rest.
+            let least = match free {
+                true => FINAL_POLISH * self.work.min(WORK_UNIT),
+                false => 0.0,
+            };
+            self.polish(&best, self.left().max(least), false);
+        }
+        if self.board.status.is_none() {
+            let settled = self.board.best.settled;
+            self.board.status = Some(
+                match (settled && (free || limited), self.rounds.clock.counts()) {
+                    (true, _) => Status::Converged,
+                    (false, false) => Status::MaxTime,
+                    // Tangent steps and pairs took turns as long as they may.
+                    (false, true) => Status::MaxSweeps,
+                },
+            );
+        }
+    }
+}
