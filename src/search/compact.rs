@@ -105,6 +105,29 @@ impl<P: Penalty> Compact<P> {
         })
     }
 
+    /// Whether X has its nonzero rows among these, and no other row would be moved by a proximal step. (For ℓ0, whose
+    /// rows join when a point is completed, the former is enough.)
+    pub(super) fn serves(&self, oracle: &Oracle<'_, P>, x: &Array2<f64>) -> bool {
+        let mut chosen = vec![false; self.order];
+        self.rows.iter().for_each(|&i| chosen[i] = true);
+        let others = || (0..self.order).filter(|&i| !chosen[i]);
+        let penalty = oracle.problem.penalty;
+        if penalty.nonnegative() || others().any(|i| x.row(i).iter().any(|&v| v != 0.0)) {
+            return false;
+        }
+        if penalty.count().is_some() {
+            return true;
+        }
+        let (_, gradient) = oracle.value_and_gradient(x);
+        let rests = |i: usize| {
+            (0..x.ncols()).all(|k| {
+                let (low, high) = penalty.subdifferential(i, k, 0.0);
+                (low..=high).contains(&-gradient[[i, k]])
+            })
+        };
+        others().all(rests)
+    }
+
     pub(super) fn form(&self) -> &Quadratic {
         &self.smooth
     }

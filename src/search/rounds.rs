@@ -7,7 +7,7 @@ use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Run;
 use crate::budget::{Clock, Meter};
-use crate::heuristic::{Basis, Heuristic, Known, Oracle, Prepared, Profile, Task};
+use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::pool;
@@ -17,6 +17,9 @@ use crate::threads::Threads;
 
 /// Relative distance from the best point within which a changed one is polished.
 const PROMISING: f64 = 1e-2;
+
+/// Relative gain from which the rows of X ≥ 0, which all take part in the end, are chosen again.
+const NEW_ROWS: f64 = 1e-3;
 
 /// Share of a slice for the heuristic, where its point is polished or completed.
 const HEURISTIC: f64 = 0.7;
@@ -116,23 +119,29 @@ impl<'a, P: Penalty> Rounds<'a, P> {
 
     /// Chooses rows at X, whose F is `value`, if they are not those of this point or all that matter.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_, P>) {
+        let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
+        let least = if nonnegative { NEW_ROWS * board.size() } else { 0.0 };
         let complete = self
             .compact
             .as_ref()
             .is_some_and(|compact| compact.complete);
-        if complete || value >= self.base || board.status.is_some() {
+        if complete || value >= self.base - least || board.status.is_some() {
             return;
         }
         self.base = value;
         let meter = Meter::new(self.clock, f64::INFINITY);
         let go_on = || !self.clock.expired();
         let (whole, problem, form) = (&self.whole, self.problem, self.form);
+        let old = &self.compact;
         let made = pool::run(
             1,
             1,
             self.clock,
             |_| {
                 let oracle = whole.oracle.during(&meter);
+                if old.as_ref().is_some_and(|old| old.serves(&oracle, x)) {
+                    return None;
+                }
                 let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
                 let small = compact.problem(problem.components);
                 let form: &dyn QuadraticForm = compact.form();
