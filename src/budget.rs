@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+/// Multiply-adds of a matrix product that one core does in about a second.
+pub(crate) const RATE: f64 = 1e10;
+
 /// Asked on the way, from any thread, whether to go on.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
@@ -106,6 +109,11 @@ impl<'a> Meter<'a> {
     /// Units that are left.
     pub(crate) fn left(&self) -> f64 {
         (self.until - self.now()).max(0.0)
+    }
+
+    /// What is left in multiply-adds, at the rate of a common core where the clock decides.
+    pub(crate) fn left_work(&self) -> f64 {
+        self.left() * if self.clock.counts() { 1.0 } else { RATE }
     }
 
     /// Whether nothing that is still to come can be used.

@@ -78,9 +78,9 @@ impl Grower<'_> {
         if self.pace.meter.expired() {
             return;
         }
-        self.pace
-            .meter
-            .spend((s * (s * (iterations + 2) + self.p.order())) as f64);
+        self.pace.meter.spend(
+            (s * (s * (iterations + 2) + self.p.order())) as f64 + s as f64 * self.p.first_use(),
+        );
         let mut local = Vec::with_capacity(s * s);
         for &i in &column.rows {
             self.p.gather(i, &column.rows, &mut local);
@@ -448,6 +448,13 @@ impl<P: Penalty> Heuristic<P> for Forward {
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
         let covariance = task.known.covariance.as_ref()?;
+        // The columns of C of a point with many rows are not there in time.
+        let rows = task
+            .from
+            .map_or(0, |x| x.iter().filter(|v| **v != 0.0).count());
+        if rows as f64 * covariance.first_use() > task.oracle.meter.left_work() {
+            return None;
+        }
         let lambda = task.problem().penalty.count()?;
         let x = improve(
             task.oracle,

@@ -134,6 +134,11 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         self.problem.components
     }
 
+    /// Whether this task has had its share.
+    pub(crate) fn is_over(&self) -> bool {
+        self.meter.expired() || self.meter.left() <= 0.0
+    }
+
     /// A pace over `share` of what is left to this task.
     pub(crate) fn pace(&self, share: f64) -> Pace<'a> {
         self.meter.pace(share)

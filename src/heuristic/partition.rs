@@ -418,7 +418,7 @@ mod tests {
             components: 3,
         };
         let clock = Clock::new(Instant::now(), None);
-        let meter = Meter::new(&clock, 1e7);
+        let meter = Meter::new(&clock, 1e9);
         let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &meter);
         test(&oracle, &Covariance::within(&oracle, 0).unwrap());
     }
@@ -429,7 +429,7 @@ mod tests {
         with_oracle(&p, (-1.1, 0.1), |oracle, p| {
             for (seed, covariance) in (0..10).zip([None, Some(p)].into_iter().cycle()) {
                 let x0 = start::partition(12, 3, seed);
-                let x = improve(oracle, covariance, &x0, seed, oracle.pace(0.3));
+                let x = improve(oracle, covariance, &x0, seed, oracle.pace(0.02));
                 assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
                 for i in 0..12 {
                     let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();

@@ -95,7 +95,7 @@ fn tangent_step<P: Penalty>(
     };
     let (mut step, mut error) = evaluate(lambda, &mut weight);
     for _ in 0..newton_steps {
-        if oracle.manifold.refuses(x, 2) {
+        if oracle.manifold.refuses(x, 2) || oracle.is_over() {
             break;
         }
         let size = square(&error);
@@ -180,7 +180,7 @@ fn line_search<P: Penalty>(
 ) -> Option<(Array2<f64>, f64, f64, Array2<f64>)> {
     let mut length = 1.0;
     for _ in 0..12 {
-        if oracle.meter.expired() {
+        if oracle.is_over() {
             return None;
         }
         if let Some(next) = retract(oracle, x, direction, length) {
@@ -240,12 +240,12 @@ pub(crate) fn descend<P: Penalty>(
         let accepted = line_search(oracle, &x, &direction, objective, slope);
         let Some((next, value, next_price, next_gradient)) = accepted else {
             // A shorter proximal step has a better model; give up when it is short already.
-            if t > short && !pace.meter.expired() {
+            if t > short && !oracle.is_over() {
                 t = (0.1 * t).max(shortest);
                 steps += 1;
                 continue;
             }
-            stalled = !pace.meter.expired();
+            stalled = !oracle.is_over();
             break;
         };
         let moved = &next - &x;

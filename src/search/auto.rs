@@ -155,4 +155,3 @@ fn check<P: Penalty>(
     }
     Ok(())
 }
-

@@ -8,7 +8,7 @@ use crate::manifold::{drift, project_onto_pattern};
 use crate::objective::value_while;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::solver::{Options, Solution, Status, WORK_UNIT, minimize};
+use crate::solver::{Options, Solution, Status, minimize};
 use crate::start;
 use crate::threads::Threads;
 
@@ -135,11 +135,7 @@ fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array
 
 /// Whether there is room for a tangent step: on tens of thousands of rows it takes seconds.
 fn affordable<P: Penalty>(oracle: &Oracle<'_, P>) -> bool {
-    let unit = match oracle.meter.clock.counts() {
-        true => 1.0,
-        false => WORK_UNIT,
-    };
-    tangent::step_work(oracle.rows(), oracle.columns()) <= unit * oracle.meter.left()
+    tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.meter.left_work()
 }
 
 /// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first.

@@ -330,7 +330,7 @@ impl Search<'_> {
                 }
                 return point.value.is_finite().then_some(point);
             }
-            if self.oracle.meter.expired() {
+            if self.ended().is_some() {
                 return None;
             }
             let candidates = self.candidates(&point.x);

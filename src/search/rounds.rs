@@ -120,7 +120,11 @@ impl<'a, P: Penalty> Rounds<'a, P> {
     /// Chooses rows at X, whose F is `value`, if they are not those of this point or all that matter.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_, P>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
-        let least = if nonnegative { NEW_ROWS * board.size() } else { 0.0 };
+        let least = if nonnegative {
+            NEW_ROWS * board.size()
+        } else {
+            0.0
+        };
         let complete = self
             .compact
             .as_ref()

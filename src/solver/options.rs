@@ -10,7 +10,7 @@ pub const DEFAULT_TILE: usize = 64;
 
 /// The work that one core does in about a second: multiply-adds of a matrix product, other operations counted as
 /// what takes as long.
-pub const WORK_UNIT: f64 = 1e10;
+pub const WORK_UNIT: f64 = crate::budget::RATE;
 
 /// How pairs are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -28,6 +28,9 @@ the rest is for the exchanges towards it."""
 COUNT_ROUNDS = 6
 """Most penalties tried on the way to a wanted number of nonzeros."""
 
+USUAL_ROUNDS = 3
+"""How many are enough on most data: each has that part of the time left, or of the work."""
+
 COUNT_NEAR = 0.1
 """Relative distance from the wanted number of nonzeros at which no other penalty is tried."""
 
@@ -91,11 +94,13 @@ class SparseFit:
                 line.stage(type(solver).__name__)
             return solve(self.priced(alpha), start, solver=solver, **options)
 
-    def exchanged(self, alpha: float, x: FloatArray, count: int) -> Result | None:
+    def exchanged(
+        self, alpha: float, x: FloatArray, count: int, limited: bool = True
+    ) -> Result | None:
         """A point with ``count`` nonzeros from one with about as many."""
         limits = self.limits(1.0)
         if limits["max_work"] is not None:
-            limits["max_work"] *= 1.0 - COUNT_SHARE
+            limits["max_work"] = (1.0 - COUNT_SHARE) * limits["max_work"] if limited else None
         kept = ("max_time", "max_work", "tol", "verbose")
         problem = self.problem.with_penalty(L0(alpha))
         return minimize_at_count(problem, x, count, **{name: limits[name] for name in kept})
@@ -118,23 +123,25 @@ class SparseFit:
         tried: list[tuple[float, Result]] = []
         alpha = FIRST_PENALTY * self.pca.alpha_max_
         r = self.problem.n_components
-        for done in range(COUNT_ROUNDS):
+        for _ in range(COUNT_ROUNDS):
             limits = self.limits(COUNT_SHARE)
             if limits["max_time"] == 0.0 and tried:
                 break
-            # Those that come are not known: each has half of what is left.
+            # How many will come is not known.
             for name in ("max_time", "max_work"):
                 if limits[name] is not None:
-                    limits[name] /= 2.0 if name == "max_time" else 2.0 ** min(done + 1, 3)
-            start = tried[-1][1].x if tried else None
-            at = solve(self.priced(alpha), start, solver=self.pca.solver or Auto(), **limits)
+                    limits[name] /= USUAL_ROUNDS
+            at = solve(self.priced(alpha), solver=self.pca.solver or Auto(), **limits)
             tried.append((alpha, at))
             if abs(at.n_nonzero / count - 1.0) <= COUNT_NEAR or at.status is Status.INTERRUPTED:
                 break
             alpha = _next_penalty(tried, count, r, self.pca.alpha_max_)
             if any(alpha == other for other, _ in tried):
                 break
-        return sorted(tried, key=lambda pair: abs(pair[1].n_nonzero - count))
+        # Entries are added more easily than dropped.
+        return sorted(
+            tried, key=lambda pair: max(count - pair[1].n_nonzero, 2 * (pair[1].n_nonzero - count))
+        )
 
     def at_count(self, count: int) -> tuple[float, Result]:
         """A penalty and components with ``count`` nonzeros, or the nearest number met."""
@@ -153,10 +160,11 @@ class SparseFit:
             tried = [(point.lam, self.as_result(point.lam, point))]
             if self.pca.penalty == "l1":
                 return tried[0]
-        for alpha, point in tried:
-            exact = self.exchanged(alpha, point.x, count)
-            if exact is not None:
-                return alpha, exact
+        for limited in (True, False):
+            for alpha, point in tried:
+                exact = self.exchanged(alpha, point.x, count, limited)
+                if exact is not None:
+                    return alpha, exact
         return tried[0]
 
     def as_result(self, alpha: float, point: PathPoint) -> Result:
