@@ -86,7 +86,7 @@ impl<P: Penalty> Heuristic<P> for Splitting {
             (Kind::Count, false) => 0.9,
             _ => 0.6,
         };
-        (!profile.mixed && fits).then(|| Prior::new(hope, if improve { 60.0 } else { 100.0 }))
+        (!profile.mixed && fits).then(|| Prior::new(hope, 60.0))
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {

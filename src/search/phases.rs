@@ -38,6 +38,9 @@ const MIXED_IDLE_ROUNDS: usize = 4;
 /// Hope below which a heuristic only runs when it is asked for.
 const HOPELESS: f64 = 0.05;
 
+/// How much longer than planned a phase may be so that more heuristics have the least that they need.
+const STRETCH: f64 = 2.5;
+
 /// Share of a phase for the heuristics where the best points are polished afterwards.
 const BEFORE_POLISH: f64 = 0.75;
 
@@ -190,12 +193,17 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         arms
     }
 
-    /// The arms of a phase from scratch: as many as have the least work that they need.
-    fn chosen(&self, entries: &Entries, units: f64) -> Vec<Arm> {
+    /// The least units of the clock that an arm is worth.
+    fn need(&self, arm: &Arm) -> f64 {
         let unit = match self.rounds.clock.counts() {
             true => 1.0,
             false => WORK_UNIT,
         };
+        arm.prior.least * self.rounds.profile(arm.restricted).step / unit
+    }
+
+    /// The arms of a phase from scratch: as many as have the least work that they need.
+    fn chosen(&self, entries: &Entries, units: f64) -> Vec<Arm> {
         match entries {
             Entries::Best(count) => self.ranked.iter().take(*count).copied().collect(),
             Entries::Named(named) => {
@@ -229,10 +237,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                         .collect();
                 }
                 let fits = |arms: &[Arm]| {
-                    let slice = unit * self.slice(units, arms.len());
-                    let need =
-                        |arm: &Arm| arm.prior.least * self.rounds.profile(arm.restricted).step;
-                    arms.iter().all(|arm| need(arm) <= slice)
+                    let slice = STRETCH * self.slice(units, arms.len());
+                    arms.iter().all(|arm| self.need(arm) <= slice)
                 };
                 while arms.len() > 1 && !fits(&arms) {
                     arms.pop();
@@ -304,7 +310,12 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         }
         let sweeps = self.auto.options.max_sweeps;
         self.rounds.sweeps = sweeps.map(|limit| (limit / (jobs.len() as u64 + 2)).max(1));
+        let least = match phase.entries {
+            Entries::Fitting => arms.iter().map(|arm| self.need(arm)).fold(0.0, f64::max),
+            _ => 0.0,
+        };
         let slice = self.slice(before * units, jobs.len());
+        let slice = slice.max(least.min(STRETCH * slice));
         let from = given.unwrap_or_else(|| self.board.best.x.clone());
         let froms = vec![&from; jobs.len()];
         let found = self.rounds.run(self.board, &jobs, &froms, slice);
