@@ -35,8 +35,10 @@ impl<P: Penalty> Mover<P> for Descent {
         if !gradient.rests {
             let step = gradient.step(point, ledger);
             if gradient.rests {
-                self.pairs.learn(gradient.secant, gradient.steepest);
-                self.pairs.verify(point, ledger);
+                self.pairs
+                    .learn(gradient.secants.largest, gradient.steepest);
+                let blind = gradient.norm() > gradient.goal(ledger);
+                self.pairs.verify(point, ledger, blind);
             }
             return step;
         }

@@ -11,6 +11,7 @@ use super::ledger::Ledger;
 use super::majorised::{evaluation_work, rounding};
 use super::mover::Step;
 use super::point::Point;
+use super::secants::Secants;
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals, polar, signs_of};
 use crate::penalty::Penalty;
@@ -29,9 +30,15 @@ const SHORTER: (f64, f64) = (0.05, 0.5);
 const FIRST: f64 = 0.02;
 const LONGEST: f64 = 2.0;
 
-/// Trials of one direction that all failed, of which the last could be rounding, from which value and gradient
-/// contradict each other.
-const CONTRADICTION: u32 = 10;
+/// So many steps in a row whose decrease could be rounding, the gradient growing no smaller, are a stall, and so is
+/// a length that was shortened until its decrease could be.
+const BLIND: u32 = 100;
+
+/// Value and gradient contradict each other after so many stalls in a row, or one whose length was shortened by
+/// [`CONTRADICTION`], at gradients that promise a decrease of more than [`RESOLVED`] times the rounding.
+const STALLS: u32 = 3;
+const CONTRADICTION: f64 = 1e-6;
+pub(super) const RESOLVED: f64 = 1e4;
 
 /// The steps and their memory.
 pub(super) struct Gradient {
@@ -45,11 +52,15 @@ pub(super) struct Gradient {
     reference: f64,
     mass: f64,
     odd: bool,
-    failed: u32,
+    /// The first length of this direction, and how often in a row no length was short enough.
+    first: f64,
+    stalls: u32,
+    /// Steps whose decrease could be rounding since ‖G − JXΛ‖² was `least`.
+    blind: u32,
+    least: f64,
     /// The largest ‖G‖ met.
     pub(super) steepest: f64,
-    /// The largest ‖ΔG‖/‖ΔX‖ met, a lower bound of the Lipschitz constant.
-    pub(super) secant: f64,
+    pub(super) secants: Secants,
     /// Whether nothing is left to do here.
     pub(super) rests: bool,
 }
@@ -81,19 +92,23 @@ impl Gradient {
         let direction = tangent_part(point, &point.x, &gradient);
         let norm2 = square(&direction);
         let value = point.values().0;
+        let length = FIRST * (square(&point.x) / norm2).sqrt();
         Some(Self {
             x: point.x.clone(),
             value,
             steepest: square(&gradient).sqrt(),
             gradient,
-            length: FIRST * (square(&point.x) / norm2).sqrt(),
+            length,
+            first: length,
             direction,
             norm2,
             reference: value,
             mass: 1.0,
             odd: true,
-            failed: 0,
-            secant: 0.0,
+            stalls: 0,
+            blind: 0,
+            least: norm2,
+            secants: Secants::default(),
             rests: false,
         })
     }
@@ -101,13 +116,24 @@ impl Gradient {
     /// Goes on from the point, where it is now.
     pub(super) fn restart<P: Penalty>(&mut self, point: &Point<'_, P>) {
         if let Some(fresh) = Self::new(point) {
+            let length = match self.secants.largest > 0.0 {
+                true => fresh.length.min(1.0 / self.secants.largest),
+                false => fresh.length,
+            };
             *self = Self {
                 steepest: self.steepest.max(fresh.steepest),
-                secant: self.secant,
-                length: self.length.min(fresh.length),
+                secants: self.secants,
+                stalls: self.stalls,
+                length,
+                first: length,
                 ..fresh
             };
         }
+    }
+
+    /// ‖G − JXΛ‖.
+    pub(super) fn norm(&self) -> f64 {
+        self.norm2.sqrt()
     }
 
     /// ‖G − JXΛ‖ that counts as none.
@@ -121,7 +147,7 @@ impl Gradient {
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
     ) -> Step {
-        if !(self.norm2.sqrt() > self.goal(ledger)) {
+        if !(self.norm() > self.goal(ledger)) {
             self.rest(point, ledger);
             return Step::Pass;
         }
@@ -135,28 +161,60 @@ impl Gradient {
         } else {
             manifold(point).restore_dense(&trial)
         };
-        let evaluated = retracted.and_then(|x| point.try_evaluate(&x).map(|e| (x, e)));
-        let predicted = self.length * self.norm2;
         let noise = rounding(point, ledger);
-        match evaluated {
-            Some((x, (value, gradient)))
-                if value <= self.reference - ARMIJO * predicted + noise =>
-            {
-                self.accept(point, ledger, x, value, gradient);
-            }
-            failed => {
-                // The minimiser of the parabola through F, its slope and F at the trial.
-                let excess = failed.map_or(f64::INFINITY, |(_, (value, _))| value - self.value);
-                let share = 0.5 * predicted / (excess + predicted);
-                self.length *= share.clamp(SHORTER.0, SHORTER.1);
-                self.failed += 1;
-                if predicted <= noise {
-                    if self.failed > CONTRADICTION {
-                        return Step::Contradiction;
-                    }
-                    self.rest(point, ledger);
-                }
-            }
+        match retracted.and_then(|x| point.try_evaluate(&x).map(|e| (x, e))) {
+            Some((x, evaluated)) => self.judge(point, ledger, x, evaluated, noise),
+            None => self.shorten(point, ledger, f64::INFINITY, noise),
+        }
+    }
+
+    /// Goes to a trial, or shortens the length.
+    fn judge<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+        x: Array2<f64>,
+        (value, gradient): (f64, Array2<f64>),
+        noise: f64,
+    ) -> Step {
+        let (moved, gradients) = (&x - &self.x, (&self.gradient, &gradient));
+        let change = value - self.value;
+        if self.secants.contradict(&moved, change, gradients, noise) {
+            return Step::Contradiction;
+        }
+        let predicted = self.length * self.norm2;
+        let allowance = if predicted <= noise { noise } else { 0.0 };
+        if !(value <= self.reference - ARMIJO * predicted + allowance) {
+            return self.shorten(point, ledger, change, noise);
+        }
+        self.accept(point, ledger, x, value, gradient);
+        if predicted > noise {
+            self.stalls = 0;
+        }
+        if self.norm2 < self.least || predicted > noise {
+            (self.blind, self.least) = (0, self.norm2);
+        } else {
+            self.blind += 1;
+        }
+        if self.blind > BLIND {
+            return self.stall(point, ledger);
+        }
+        Step::Pass
+    }
+
+    /// After a trial that changed F by `change`: the minimiser of the parabola through F, its slope and that.
+    fn shorten<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+        change: f64,
+        noise: f64,
+    ) -> Step {
+        let predicted = self.length * self.norm2;
+        let share = 0.5 * predicted / (change + predicted);
+        self.length *= share.clamp(SHORTER.0, SHORTER.1);
+        if self.length * self.norm2 <= noise {
+            return self.stall(point, ledger);
         }
         Step::Pass
     }
@@ -179,10 +237,6 @@ impl Gradient {
             product / square(&turned)
         };
         self.odd = !self.odd;
-        let secant = (square(&(&gradient - &self.gradient)) / step2).sqrt();
-        if secant.is_finite() {
-            self.secant = self.secant.max(secant);
-        }
         let mass = MEMORY * self.mass + 1.0;
         self.reference = (MEMORY * self.mass * self.reference + value) / mass;
         self.norm2 = square(&direction);
@@ -191,12 +245,25 @@ impl Gradient {
             self.length = proposal.min(longest);
         }
         self.steepest = self.steepest.max(square(&gradient).sqrt());
-        (self.mass, self.failed) = (mass, 0);
+        (self.mass, self.first) = (mass, self.length);
         (self.x, self.value) = (x, value);
         (self.gradient, self.direction) = (gradient, direction);
         if value < ledger.objective {
             self.adopt(point, ledger);
         }
+    }
+
+    /// No step of this direction lowers F by more than its rounding.
+    fn stall<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        self.stalls += 1;
+        let promised = self.norm2 / self.secants.largest;
+        if promised > RESOLVED * rounding(point, ledger)
+            && (self.stalls > STALLS || self.length < CONTRADICTION * self.first)
+        {
+            return Step::Contradiction;
+        }
+        self.rest(point, ledger);
+        Step::Pass
     }
 
     fn adopt<P: Penalty>(&self, point: &mut Point<'_, P>, ledger: &mut Ledger) {

@@ -8,13 +8,14 @@
 use ndarray::{Array2, ArrayView2, s};
 use rand::seq::SliceRandom;
 
-use super::gradient::{critical, tangent_part};
+use super::gradient::{RESOLVED, critical, tangent_part};
 use super::jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 use super::ledger::Ledger;
 use super::mover::Step;
 use super::options::Options;
 use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
+use super::secants::Secants;
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
 use crate::linalg::square;
 use crate::penalty::Penalty;
@@ -22,6 +23,9 @@ use crate::tournament;
 
 /// Rounding of F, in units of the precision of f and the magnitude of F.
 const ROUNDING: f64 = 64.0;
+
+/// The first L, relative to ‖∇f(X)‖/‖X‖: a small one is corrected by the first trials.
+const FIRST: f64 = 0.1;
 
 /// No further matching is solved on a gradient when the last one lowered the model by less than this share of
 /// what all of them lowered it per unit of work, the gradient included.
@@ -61,6 +65,7 @@ pub(super) struct Majorised {
     /// The Lipschitz constant that f gives.
     safe: f64,
     raises: u32,
+    secants: Secants,
     order: Vec<usize>,
     matchings: Matchings,
     trial: Option<Trial>,
@@ -76,9 +81,10 @@ impl Majorised {
         let steepest = square(&point.tracker.gradient(point.threads)).sqrt();
         let safe = point.problem.smooth.lipschitz().unwrap_or(f64::INFINITY);
         Self {
-            bound: (steepest / square(&point.x).sqrt()).min(safe),
+            bound: (FIRST * steepest / square(&point.x).sqrt()).min(safe),
             safe,
             raises: 0,
+            secants: Secants::default(),
             order: (0..dim.0).collect(),
             matchings: Matchings::new(dim, signature, options.rapidity_bound),
             trial: None,
@@ -90,7 +96,9 @@ impl Majorised {
     /// Takes over a lower bound of the Lipschitz constant and the largest ‖∇f‖ met.
     pub(super) fn learn(&mut self, secant: f64, steepest: f64) {
         self.steepest = self.steepest.max(steepest);
-        self.bound = self.bound.max(secant).min(self.safe);
+        if secant > 0.0 {
+            self.bound = secant.min(self.safe);
+        }
     }
 
     /// One matching; judged at the end of a tournament.
@@ -160,10 +168,14 @@ impl Majorised {
             let change = evaluated.as_ref().map_or(f64::INFINITY, |(value, _)| {
                 (value - smooth) + (penalty.value(trial.moving.view()) - price)
             });
-            let secant = evaluated.as_ref().map_or(0.0, |(_, gradient)| {
-                let moved = square(&(&trial.moving - &point.x));
-                (square(&(gradient - &trial.gradient)) / moved).sqrt()
-            });
+            if let Some((value, gradient)) = &evaluated {
+                let moved = &trial.moving - &point.x;
+                let (change, gradients) = (value - smooth, (&trial.gradient, gradient));
+                let noise = rounding(point, ledger);
+                if self.secants.contradict(&moved, change, gradients, noise) {
+                    return Step::Contradiction;
+                }
+            }
             match evaluated {
                 Some(evaluated) if change < 0.0 && change <= FAIR_SHARE * predicted => {
                     self.steepest = self.steepest.max(square(&evaluated.1).sqrt());
@@ -185,33 +197,39 @@ impl Majorised {
                     return Step::Contradiction;
                 }
                 _ => {
-                    self.raise(secant);
+                    self.raise(self.secants.latest);
                     return Step::Pass;
                 }
             }
         }
         if small {
-            self.verify(point, ledger);
+            self.verify(point, ledger, false);
         }
         Step::Pass
     }
 
-    /// More curvature, not less than `secant`.
-    fn raise(&mut self, secant: f64) {
+    /// More curvature, not less than `least`.
+    fn raise(&mut self, least: f64) {
         self.raises += 1;
-        let secant = if secant.is_finite() { secant } else { 0.0 };
-        self.bound = (RAISE * self.bound).max(secant).min(self.safe);
+        self.bound = (RAISE * self.bound).max(least).min(self.safe);
     }
 
     /// Looks whether any pair can lower the model at X by more than the tolerance, or, where h = 0, X is not
-    /// critical.
-    pub(super) fn verify<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &Ledger) {
+    /// critical; where gradient steps see no decrease any more, `blind`, as far as F resolves that.
+    pub(super) fn verify<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &Ledger,
+        blind: bool,
+    ) {
         let gradient = point.gradient();
-        let mut threshold = ledger.threshold();
+        let noise = rounding(point, ledger);
+        let mut threshold = ledger.threshold().max(noise);
         if P::SMOOTH {
             let critical = critical(ledger, self.steepest);
             let tangent = square(&tangent_part(point, &point.x, &gradient)).sqrt();
-            if tangent > critical {
+            let resolved = tangent * tangent > RESOLVED * noise * self.bound;
+            if tangent > critical && (resolved || !blind) {
                 self.verified = false;
                 return;
             }

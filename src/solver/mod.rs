@@ -31,6 +31,7 @@ mod options;
 mod outcome;
 mod point;
 mod rows;
+mod secants;
 
 use ndarray::Array2;
 
