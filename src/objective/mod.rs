@@ -124,6 +124,11 @@ pub trait Objective: Send + Sync {
         f64::EPSILON
     }
 
+    /// Whether f can no longer be evaluated: a solve is interrupted then, at the best point before.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
     /// f as a quadratic form, if it is one. Only such an objective is searched or followed along a path; any other
     /// is majorised.
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {

@@ -85,10 +85,10 @@ pub(super) fn solve_j_orthogonal<'py>(
     let instance = Instance::new(problem, &run)?;
     let x0 = x0.as_array().to_owned();
     let mut watch = Watch::new(callback);
-    let solution = detached!(py, instance, problem => {
+    let solution = instance.answer(detached!(py, instance, problem => {
         minimize(&problem, x0, &options, &instance.threads, &mut watch)
-    })?;
-    Ok((solution_dict(py, solution)?, watch.into_error()))
+    }))?;
+    Ok((solution_dict(py, solution)?, instance.raised(watch)))
 }
 
 /// A random J-orthogonal matrix with rapidities scale·N(0, 1).

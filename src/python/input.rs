@@ -1,18 +1,21 @@
 //! Python dataclasses as Rust values.
 
+use std::sync::Arc;
+
 use ndarray::Array1;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::smooth::{Function, Trouble};
 use super::{L0, L1, NoPenalty, NonNegative};
 use crate::block::Curvature;
-use crate::objective::{DenseColumns, GramQuadratic, Quadratic, QuadraticForm, SparseColumns};
+use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
 use crate::penalty::Weights;
 use crate::solver::{Options, Side, Update};
 use crate::{Error, Result, Threads};
 
-/// `orthobcd.Quadratic` or `orthobcd.GramQuadratic`.
+/// `orthobcd.Quadratic`, `orthobcd.GramQuadratic` or `orthobcd.SmoothFunction`.
 #[derive(FromPyObject)]
 pub(super) enum AnySmooth<'py> {
     Quadratic {
@@ -30,6 +33,16 @@ pub(super) enum AnySmooth<'py> {
         scale: f64,
         #[pyo3(attribute("mean"))]
         mean: Option<PyReadonlyArray1<'py, f64>>,
+    },
+    Function {
+        #[pyo3(attribute("_evaluate"))]
+        evaluate: Py<PyAny>,
+        #[pyo3(attribute("n_rows"))]
+        rows: usize,
+        #[pyo3(attribute("n_columns"))]
+        columns: Option<usize>,
+        #[pyo3(attribute("lipschitz"))]
+        lipschitz: Option<f64>,
     },
 }
 
@@ -75,8 +88,21 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
-    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm>> {
+    /// The objective, which leaves in `trouble` what Python raises.
+    pub(super) fn build(self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective>> {
         Ok(match self {
+            Self::Function {
+                evaluate,
+                rows,
+                columns,
+                lipschitz,
+            } => Box::new(Function {
+                evaluate,
+                rows,
+                columns,
+                lipschitz,
+                trouble: trouble.clone(),
+            }),
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array().to_owned(),
                 linear.as_ref().map(|a| a.as_array().to_owned()),
@@ -86,7 +112,7 @@ impl AnySmooth<'_> {
                 let mean: Option<Array1<f64>> = mean.as_ref().map(|m| m.as_array().to_owned());
                 Box::new(match data {
                     AnyData::Dense(a) => {
-                        GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?
+                        GramQuadratic::new(DenseColumns::new(a.as_array())?, scale, mean)?
                     }
                     AnyData::Sparse {
                         starts,
@@ -97,7 +123,7 @@ impl AnySmooth<'_> {
                         let (starts, indices) = (starts.collect()?, indices.collect()?);
                         let values = values.as_array().to_vec();
                         let data = SparseColumns::new(shape.0, starts, indices, values)?;
-                        GramQuadratic::new(data, *scale, mean)?
+                        GramQuadratic::new(data, scale, mean)?
                     }
                 })
             }

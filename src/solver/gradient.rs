@@ -16,9 +16,10 @@ use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals, polar, signs_of};
 use crate::penalty::Penalty;
 
-/// The steps rest where ‖G − JXΛ‖ is this times √tol, relative to the largest ‖G‖ met: with the default tolerance
-/// 1e-6.
+/// The steps rest where ‖G − JXΛ‖ is this times √tol, relative to ‖G‖ or, where that is more, a thousandth of the
+/// largest ‖G‖ met: with the default tolerance 1e-6.
 const CRITICAL: f64 = 0.1;
+const SHARE: f64 = 1e-3;
 
 /// Weight of earlier values in the reference of the line search, the decrease it asks for, and within which
 /// shares a failed length is shortened.
@@ -79,9 +80,9 @@ pub(super) fn tangent_part<P: Penalty>(
     gradient - &normals(x, point.problem.signature).dot(&lambda)
 }
 
-/// ‖G − JXΛ‖ that counts as none for gradients of norm up to `steepest`.
-pub(super) fn critical(ledger: &Ledger, steepest: f64) -> f64 {
-    CRITICAL * ledger.tol().sqrt() * steepest
+/// ‖G − JXΛ‖ that counts as none for G = `gradient`, with norms up to `steepest` met.
+pub(super) fn critical(ledger: &Ledger, gradient: &Array2<f64>, steepest: f64) -> f64 {
+    CRITICAL * ledger.tol().sqrt() * square(gradient).sqrt().max(SHARE * steepest)
 }
 
 impl Gradient {
@@ -138,7 +139,7 @@ impl Gradient {
 
     /// ‖G − JXΛ‖ that counts as none.
     pub(super) fn goal(&self, ledger: &Ledger) -> f64 {
-        critical(ledger, self.steepest)
+        critical(ledger, &self.gradient, self.steepest)
     }
 
     /// One trial. All pairs move in it: it counts as a sweep.

@@ -143,7 +143,8 @@ impl Majorised {
         trial.total.absorb(outcome);
         trial.rounds += 1;
         let cost = trial.rounds as f64 + evaluation_work(point) / work.max(1.0);
-        let worth = outcome.change * cost <= WORTH * trial.total.change;
+        let worth = outcome.change * cost <= WORTH * trial.total.change
+            || -trial.total.change <= ledger.threshold();
         if worth && trial.rounds < tournament::rounds(self.order.len()) {
             self.trial = Some(trial);
             return Step::Within;
@@ -190,7 +191,7 @@ impl Majorised {
                     if self.raises > CONTRADICTION {
                         return Step::Contradiction;
                     }
-                    self.verified = true;
+                    self.verify(point, ledger, true);
                     return Step::Pass;
                 }
                 _ if self.bound >= self.safe || self.raises > MOST_RAISES => {
@@ -226,7 +227,7 @@ impl Majorised {
         let noise = rounding(point, ledger);
         let mut threshold = ledger.threshold().max(noise);
         if P::SMOOTH {
-            let critical = critical(ledger, self.steepest);
+            let critical = critical(ledger, &gradient, self.steepest);
             let tangent = square(&tangent_part(point, &point.x, &gradient)).sqrt();
             let resolved = tangent * tangent > RESOLVED * noise * self.bound;
             if tangent > critical && (resolved || !blind) {

@@ -185,6 +185,9 @@ fn descend<'m, P: Penalty + 'm>(
         return Ok(Status::Unbounded);
     }
     loop {
+        if point.problem.smooth.has_failed() {
+            return Ok(Status::Interrupted);
+        }
         if let Some(status) = limits.reached(ledger) {
             return Ok(status);
         }
@@ -197,6 +200,9 @@ fn descend<'m, P: Penalty + 'm>(
             Step::Unbounded(recession) => {
                 ledger.recession = Some(recession);
                 return Ok(Status::Unbounded);
+            }
+            Step::Contradiction if point.problem.smooth.has_failed() => {
+                return Ok(Status::Interrupted);
             }
             Step::Contradiction => return Err(contradiction()),
             Step::Diverged => return Ok(Status::Diverged),

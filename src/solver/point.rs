@@ -49,7 +49,8 @@ impl<'a, P: Penalty> Point<'a, P> {
         let domain = Domain::new(problem, &x);
         let tracker = problem.tracker(x.view(), threads);
         let form = problem.smooth.quadratic();
-        if form.is_none() && !is_finite(tracker.value(x.view()), &tracker.gradient(threads)) {
+        let finite = || is_finite(tracker.value(x.view()), &tracker.gradient(threads));
+        if form.is_none() && !problem.smooth.has_failed() && !finite() {
             return Err(Error::invalid(
                 "smooth",
                 "must have a finite value and gradient at the start",
