@@ -8,18 +8,14 @@
 use ndarray::Array2;
 
 use super::ledger::Ledger;
-use super::majorised::{evaluation_work, rounding};
+use super::measure::{
+    RESOLVED, Secants, critical, evaluation_work, manifold, rounding, tangent_part,
+};
 use super::mover::Step;
 use super::point::Point;
-use super::secants::Secants;
 use crate::linalg::{inner, square};
-use crate::manifold::{Manifold, normals, polar, signs_of};
+use crate::manifold::{polar, signs_of};
 use crate::penalty::Penalty;
-
-/// The steps rest where ‖G − JXΛ‖ is this times √tol, relative to ‖G‖ or, where that is more, a thousandth of the
-/// largest ‖G‖ met: with the default tolerance 1e-6.
-const CRITICAL: f64 = 0.1;
-const SHARE: f64 = 1e-3;
 
 /// Weight of earlier values in the reference of the line search, the decrease it asks for, and within which
 /// shares a failed length is shortened.
@@ -39,7 +35,6 @@ const BLIND: u32 = 100;
 /// [`CONTRADICTION`], at gradients that promise a decrease of more than [`RESOLVED`] times the rounding.
 const STALLS: u32 = 3;
 const CONTRADICTION: f64 = 1e-6;
-pub(super) const RESOLVED: f64 = 1e4;
 
 /// The steps and their memory.
 pub(super) struct Gradient {
@@ -64,25 +59,6 @@ pub(super) struct Gradient {
     pub(super) secants: Secants,
     /// Whether nothing is left to do here.
     pub(super) rests: bool,
-}
-
-fn manifold<'a, P: Penalty>(point: &Point<'a, P>) -> Manifold<'a> {
-    Manifold::new(point.problem.signature, point.domain.k.clone(), None)
-}
-
-/// The tangent part of a gradient.
-pub(super) fn tangent_part<P: Penalty>(
-    point: &Point<'_, P>,
-    x: &Array2<f64>,
-    gradient: &Array2<f64>,
-) -> Array2<f64> {
-    let lambda = manifold(point).multiplier(x, gradient);
-    gradient - &normals(x, point.problem.signature).dot(&lambda)
-}
-
-/// ‖G − JXΛ‖ that counts as none for G = `gradient`, with norms up to `steepest` met.
-pub(super) fn critical(ledger: &Ledger, gradient: &Array2<f64>, steepest: f64) -> f64 {
-    CRITICAL * ledger.tol().sqrt() * square(gradient).sqrt().max(SHARE * steepest)
 }
 
 impl Gradient {

@@ -8,21 +8,17 @@
 use ndarray::{Array2, ArrayView2, s};
 use rand::seq::SliceRandom;
 
-use super::gradient::{RESOLVED, critical, tangent_part};
 use super::jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 use super::ledger::Ledger;
+use super::measure::{RESOLVED, Secants, critical, evaluation_work, rounding, tangent_part};
 use super::mover::Step;
 use super::options::Options;
 use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
-use super::secants::Secants;
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
 use crate::linalg::square;
 use crate::penalty::Penalty;
 use crate::tournament;
-
-/// Rounding of F, in units of the precision of f and the magnitude of F.
-const ROUNDING: f64 = 64.0;
 
 /// The first L, relative to ‖∇f(X)‖/‖X‖: a small one is corrected by the first trials.
 const FIRST: f64 = 0.1;
@@ -38,17 +34,6 @@ const MOST_RAISES: u32 = 60;
 
 /// Rows of a piece of the products that give the gaps of smooth pairs.
 const PIECE: usize = 128;
-
-/// What one value and gradient counts for: a product with a dense n×n matrix.
-pub(super) fn evaluation_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
-    let (n, r) = point.x.dim();
-    (n * n * r) as f64
-}
-
-/// What a difference of two values of F may be without meaning anything.
-pub(super) fn rounding<P: Penalty>(point: &Point<'_, P>, ledger: &Ledger) -> f64 {
-    ROUNDING * point.problem.smooth.precision() * ledger.magnitude
-}
 
 /// A tournament under way.
 struct Trial {

@@ -25,13 +25,13 @@ mod jacobi;
 mod ledger;
 mod limits;
 mod majorised;
+mod measure;
 mod monitor;
 mod mover;
 mod options;
 mod outcome;
 mod point;
 mod rows;
-mod secants;
 
 use ndarray::Array2;
 
@@ -70,11 +70,14 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Minimises from a feasible start.
 ///
-/// `k0` is the value XᵀJX is to keep: the identity on the Stiefel manifold.
+/// An f that is not quadratic is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X), and the step is
+/// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps. One value and gradient is
+/// evaluated per trial; a gradient step counts as a sweep. Of the options, `rapidity_bound`, `verify`, the limits and
+/// the seed apply.
 ///
 /// # Errors
-/// If the problem, the options or the shape of the start are not valid. Whatever happens during
-/// the solve is a [`Status`].
+/// If the problem, the options or the shape of the start are not valid, or values and gradients of f contradict
+/// each other. Whatever else happens during the solve is a [`Status`].
 ///
 /// ```
 /// use ndarray::{Array2, array};
