@@ -251,7 +251,8 @@ class SmoothFunction(Checked):
     the step is taken where F falls, else L is raised; without a penalty most steps are Riemannian
     gradient steps of Barzilai–Borwein length, and the solve ends where
     ``‖grad f‖ ≤ 0.1·√tol·‖∇f‖`` (1e-6 by default; where ∇f vanishes, a thousandth of the largest
-    ``‖∇f‖`` met takes its place), with no pair left to the quadratic. Without ``lipschitz`` L is what the steps have shown to be enough.
+    ``‖∇f‖`` met takes its place), with no pair left to the quadratic. Without ``lipschitz`` L is
+    what the steps have shown to be enough.
 
     A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
     are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems; of
@@ -434,8 +435,8 @@ def check_gradient(
     Returns
     -------
     float
-        The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D of the best
-        step t each, relative to the larger of ``‖∇f(X)‖`` and the slope: about 1e-9 for a right
+        The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D, of the
+        best step t each, relative to the larger of ``‖∇f(X)‖`` and the slope: about 1e-9 for a right
         gradient (1e-3 in single precision), near 1 for a wrong one, and about ε for one that is
         wrong by ε‖∇f(X)‖.
 

@@ -30,7 +30,8 @@ class Problem(Protocol):
     Attributes
     ----------
     smooth : object
-        f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `LogisticLoss`, or a problem that is its own objective.
+        f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `LogisticLoss`, or a problem that
+        is its own objective.
     penalty : L0, L1, NonNegative or NoPenalty
         h.
     signature : ndarray of int8 of shape (n,), or None

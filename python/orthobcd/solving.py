@@ -204,9 +204,7 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
         )
     if isinstance(problem.smooth, SmoothFunction) and not isinstance(solver, OBCD):
-        raise TypeError(
-            f"solver must be an OBCD for a SmoothFunction, got {type(solver).__name__}"
-        )
+        raise TypeError(f"solver must be an OBCD for a SmoothFunction, got {type(solver).__name__}")
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:

@@ -43,7 +43,8 @@ def test_solves_with_every_penalty(penalty):
     lipschitz = 3.0 * (1.0 + np.abs(B).max()) ** 2
     given = problem(quartic, penalty, lipschitz=lipschitz)
     result = ob.solve(given)
-    assert result.converged and result.feasibility < 1e-12
+    assert result.converged
+    assert result.feasibility < 1e-12
     assert (np.diff(result.history["objective"]) <= 0.0).all()
     certificate = ob.certify(given, result.x)
     assert certificate.block2_gap <= 1e-9 * certificate.magnitude
@@ -81,7 +82,9 @@ def test_calls_get_a_fresh_array_each_and_only_one_a_step():
     seen = []
 
     def watched(x):
-        assert x.dtype == np.float64 and x.flags.c_contiguous and x.flags.writeable
+        assert x.dtype == np.float64
+        assert x.flags.c_contiguous
+        assert x.flags.writeable
         seen.append(x)
         return quartic(x)
 
@@ -101,7 +104,8 @@ def test_calls_get_a_fresh_array_each_and_only_one_a_step():
 
 def test_a_view_of_the_input_is_copied():
     result = ob.solve(problem(lambda x: (0.5 * float(np.vdot(x, x)), x)))
-    assert result.converged and result.objective == pytest.approx(1.5)
+    assert result.converged
+    assert result.objective == pytest.approx(1.5)
 
 
 def test_single_precision_is_converted():
@@ -110,10 +114,9 @@ def test_single_precision_is_converted():
         return np.float32(value), gradient.astype(np.float32)
 
     result, double = ob.solve(problem(single)), ob.solve(problem(quartic))
-    assert result.converged and result.feasibility < 1e-12
+    assert result.converged
+    assert result.feasibility < 1e-12
     assert result.objective == pytest.approx(double.objective, rel=1e-5)
-
-
 
 
 BAD = {
@@ -144,7 +147,8 @@ def test_bad_returns_name_the_function(bad, late):
     with pytest.raises(ValueError, match="culprit must return") as caught:
         ob.solve(problem(culprit))
     result = caught.value.result  # type: ignore[attr-defined]
-    assert result.status is ob.Status.INTERRUPTED and result.feasibility < 1e-12
+    assert result.status is ob.Status.INTERRUPTED
+    assert result.feasibility < 1e-12
     assert len(calls) == (4 if late else 1)
     assert np.isfinite(result.objective) == late
 
@@ -162,10 +166,11 @@ def test_exceptions_come_out_with_the_best_point(penalty):
     with pytest.raises(LookupError, match="mine") as caught:
         ob.solve(problem(raises, penalty))
     result = caught.value.result  # type: ignore[attr-defined]
-    assert len(calls) == 6 and result.objective < result.history["objective"][0]
+    assert len(calls) == 6
+    assert result.objective < result.history["objective"][0]
     assert quartic(result.x)[0] == pytest.approx(result.smooth_value, rel=1e-12)
+    calls[:] = [1] * 5
     with pytest.raises(LookupError):
-        calls[:] = [1] * 5
         ob.certify(problem(raises, penalty), result.x)
 
 
@@ -260,7 +265,8 @@ def agrees(smooth):
     """The automatic gradient is the one by hand, in double precision."""
     x = np.linalg.qr(RNG.standard_normal((12, 3)))[0]
     value, gradient, precision = smooth._evaluate(x.copy())
-    assert value == pytest.approx(quartic(x)[0], rel=1e-13) and precision == 2.0**-52
+    assert value == pytest.approx(quartic(x)[0], rel=1e-13)
+    assert precision == 2.0**-52
     np.testing.assert_allclose(gradient, quartic(x)[1], rtol=1e-12, atol=1e-13)
     result = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), 3))
     assert result.objective == pytest.approx(ob.solve(problem(quartic)).objective, rel=1e-9)

@@ -75,9 +75,7 @@ def solve_mixed(
         name = type(problem.smooth).__name__
         raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
     if not isinstance(solver, JOBCD) and isinstance(problem.smooth, SmoothFunction):
-        raise TypeError(
-            f"solver must be a JOBCD for a SmoothFunction, got {type(solver).__name__}"
-        )
+        raise TypeError(f"solver must be a JOBCD for a SmoothFunction, got {type(solver).__name__}")
     extra: dict[str, Any] = {}
     if isinstance(solver, VRJOBCD):
         returned, error = _core.solve_finite_sum(
