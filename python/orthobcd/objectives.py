@@ -436,9 +436,9 @@ def check_gradient(
     -------
     float
         The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D, of the
-        best step t each, relative to the larger of ``‖∇f(X)‖`` and the slope: about 1e-9 for a right
-        gradient (1e-3 in single precision), near 1 for a wrong one, and about ε for one that is
-        wrong by ε‖∇f(X)‖.
+        best step t each, relative to the larger of ``‖∇f(X)‖`` and the slope: about 1e-9 for a
+        right gradient (1e-3 in single precision), near 1 for a wrong one, and about ε for one
+        that is wrong by ε‖∇f(X)‖.
 
     Raises
     ------
