@@ -37,7 +37,7 @@ enum Stage<P: Penalty> {
     /// The mover that was asked for.
     Own,
     /// All pairs are solved and none is moved.
-    Look(Rows),
+    Look(Box<Rows>),
     /// All pairs are solved and moved.
     Clear(Box<dyn Mover<P>>),
 }
@@ -164,7 +164,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.turn.columns => columns.mover(),
             (_, Stage::Own) => self.own.mover(),
-            (_, Stage::Look(rows)) => rows,
+            (_, Stage::Look(rows)) => &mut **rows,
             (_, Stage::Clear(mover)) => &mut **mover,
         }
     }
@@ -187,7 +187,7 @@ impl<'m, P: Penalty> Course<'m, P> {
 
     fn look(&mut self, point: &Point<'_, P>) {
         self.enter(if point.form.is_some() {
-            Stage::Look(Rows::all_pairs(point, self.options, true))
+            Stage::Look(Box::new(Rows::all_pairs(point, self.options, true)))
         } else {
             Stage::Clear(Box::new(Descent::new(point, self.options)))
         });

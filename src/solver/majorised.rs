@@ -252,7 +252,7 @@ fn largest_turn(
     enough: f64,
 ) -> f64 {
     let n = x.nrows();
-    let pull = &x * curvature - &gradient;
+    let pull = &x * curvature - gradient;
     let own: Vec<f64> = (0..n).map(|i| pull.row(i).dot(&x.row(i))).collect();
     let mut largest = 0.0f64;
     for from in (0..n).step_by(PIECE) {
