@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use crate::error::{Error, Result};
-use crate::objective::{Objective, QuadraticForm};
+use crate::objective::{Evaluated, Objective, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::threads::Threads;
@@ -101,6 +101,18 @@ impl<'a, P: Penalty> Problem<'a, P> {
                 "must be quadratic, and say so by Objective::quadratic",
             )
         })
+    }
+
+    /// What follows f from `x` on.
+    pub(crate) fn tracker(
+        &self,
+        x: ArrayView2<'_, f64>,
+        threads: &Threads,
+    ) -> Box<dyn Tracker + 'a> {
+        match self.smooth.quadratic() {
+            Some(form) => form.tracker(x, threads),
+            None => Box::new(Evaluated::new(self.smooth, x, threads)),
+        }
     }
 
     /// Checks a start.

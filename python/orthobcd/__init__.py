@@ -21,7 +21,13 @@ from .hyperbolic import (
 )
 from .io import TripleFiles, load_triples
 from .kg import Ranking, UltraE, dense_core
-from .objectives import GramQuadratic, LogisticLoss, Quadratic
+from .objectives import (
+    GramQuadratic,
+    LogisticLoss,
+    Quadratic,
+    SmoothFunction,
+    check_gradient,
+)
 from .penalties import L0, L1, NonNegative, NoPenalty
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
@@ -60,10 +66,11 @@ __all__ = [
     "Ranking",
     "RegularizationPath",
     "Result",
-    "SparsePCAProblem",
     "Phase",
     "Search",
     "SearchRun",
+    "SmoothFunction",
+    "SparsePCAProblem",
     "StartReport",
     "Status",
     "StiefelProblem",
@@ -73,6 +80,7 @@ __all__ = [
     "__version__",
     "basis_factorization",
     "certify",
+    "check_gradient",
     "dense_core",
     "hyperbolic_cs",
     "lam_max",

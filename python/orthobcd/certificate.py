@@ -16,7 +16,7 @@ from .hyperbolic.problems import (
     PencilProblem,
     on_stiefel,
 )
-from .objectives import GramQuadratic, Quadratic
+from .objectives import GramQuadratic, Quadratic, SmoothFunction
 from .problems import Problem, as_problem
 
 __all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
@@ -45,7 +45,9 @@ class Certificate:
     block2_gap : float
         Largest decrease of F that any single pair of rows can make, every pair solved globally
         with exact curvature; 0 when every pair rests. With a mixed signature also over the pairs
-        of columns where they can move, and infinite along a pair that is unbounded below.
+        of columns where they can move, and infinite along a pair that is unbounded below. Of a
+        `SmoothFunction` that of its quadratic majoriser with the constant ``lipschitz``, NaN
+        without one.
     block2_pair : tuple of (int, int) or None
         The pair that makes it; None when the gap is 0.
     block2_kind : str or None
@@ -113,8 +115,8 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     Parameters
     ----------
     problem : Problem
-        The problem; its objective a `Quadratic` or `GramQuadratic` (those of the pencil problems
-        are).
+        The problem; its objective a `Quadratic`, `GramQuadratic` (those of the pencil problems
+        are) or `SmoothFunction`.
     x : array_like of shape (n, r)
         The point. It need not be feasible; ``feasibility`` says how far it is.
     n_threads : int, optional
@@ -138,7 +140,7 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     (0.0, True)
     """
     as_problem(problem)
-    if not isinstance(problem.smooth, (Quadratic, GramQuadratic)):
+    if not isinstance(problem.smooth, (Quadratic, GramQuadratic, SmoothFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
     n_threads = as_optional_int("n_threads", n_threads, 1)

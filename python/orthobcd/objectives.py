@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,14 +18,25 @@ from ._internal.checks import (
     as_data_matrix,
     as_float,
     as_float_array,
+    as_int,
+    as_optional_float,
+    as_optional_int,
     as_symmetric,
     by_columns,
     check_size,
     is_sparse,
     magnitude,
 )
+from ._internal.extras import need
 
-__all__ = ["GramQuadratic", "LogisticLoss", "Quadratic", "Smooth"]
+__all__ = [
+    "GramQuadratic",
+    "LogisticLoss",
+    "Quadratic",
+    "Smooth",
+    "SmoothFunction",
+    "check_gradient",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -210,5 +222,261 @@ class LogisticLoss(Checked):
         return int(self.B.shape[1])
 
 
-Smooth: TypeAlias = Quadratic | GramQuadratic
-"""An objective whose pairs have an exact model."""
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class SmoothFunction(Checked):
+    """Any smooth objective f, by a function that returns its value and gradient.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        Takes X, a new C-contiguous float64 array of shape (n, r), and returns f(X) and ∇f(X), an
+        array of the same shape. Called once per trial step.
+    n_rows : int
+        Number of rows n of X, at least 2.
+    n_columns : int, optional
+        Number of columns r, if the function fixes it.
+    lipschitz : float, optional
+        A Lipschitz constant of ∇f in the Frobenius norm, where X can be. No step uses more
+        curvature than that, and a certificate needs it for its ``block2_gap``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid. During a solve ValueError, naming the function, if it returns
+        anything but a real number and a real array of the shape of X, both finite, or if the two
+        contradict each other; whatever it raises comes out as it is. The exception has the result
+        so far as its attribute ``result`` where it came from a call, if it takes attributes.
+
+    Notes
+    -----
+    At X_k the quadratic ``⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X)`` is lowered pair by pair, and
+    the step is taken where F falls, else L is raised; without a penalty most steps are Riemannian
+    gradient steps of Barzilai–Borwein length, and the solve ends where
+    ``‖grad f‖ ≤ 0.1·√tol·‖∇f‖`` (1e-6 by default; where ∇f vanishes, a thousandth of the largest
+    ``‖∇f‖`` met takes its place), with no pair left to the quadratic. Without ``lipschitz`` L is
+    what the steps have shown to be enough.
+
+    A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
+    are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems; of
+    their options ``rapidity_bound`` and ``side`` apply. The default start is "random" ("partition"
+    for X ≥ 0).
+
+    Examples
+    --------
+    ``½‖X − B‖⁴`` on the Stiefel manifold:
+
+    >>> import numpy as np, orthobcd as ob
+    >>> B = np.random.default_rng(0).standard_normal((8, 2))
+    >>> def f(x):
+    ...     square = np.sum((x - B) ** 2)
+    ...     return 0.5 * square**2, 2.0 * square * (x - B)
+    >>> smooth = ob.SmoothFunction(f, 8, 2)
+    >>> result = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), 2))
+    >>> u, _, vt = np.linalg.svd(B, full_matrices=False)
+    >>> result.converged, bool(np.abs(result.x - u @ vt).max() < 1e-5)
+    (True, True)
+    """
+
+    value_and_gradient: Callable[[FloatArray], Any]
+    n_rows: int
+    n_columns: int | None
+    lipschitz: float | None
+
+    def __init__(
+        self,
+        value_and_gradient: Callable[[FloatArray], Any],
+        n_rows: int,
+        n_columns: int | None = None,
+        lipschitz: float | None = None,
+    ) -> None:
+        if not callable(value_and_gradient):
+            name = type(value_and_gradient).__name__
+            raise TypeError(f"value_and_gradient must be callable, got {name}")
+        self._set(
+            value_and_gradient=value_and_gradient,
+            n_rows=as_int("n_rows", n_rows, 2),
+            n_columns=as_optional_int("n_columns", n_columns, 1),
+            lipschitz=as_optional_float("lipschitz", lipschitz, minimum=0.0, exclusive=True),
+        )
+
+    def _evaluate(self, x: FloatArray) -> tuple[float, FloatArray, float]:
+        """f and ∇f at ``x``, checked, and their relative precision; ``x`` is given away."""
+        name = getattr(self.value_and_gradient, "__qualname__", repr(self.value_and_gradient))
+        shape = x.shape
+        returned = self.value_and_gradient(x)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise ValueError(f"{name} must return (value, gradient), got {type(returned).__name__}")
+        try:
+            number, slope = np.asarray(returned[0]), np.asarray(returned[1])
+        except ValueError as error:
+            raise ValueError(f"{name} must return a number and an array: {error}") from error
+        if number.size != 1 or number.dtype.kind not in "fiu":
+            raise ValueError(
+                f"{name} must return a real number as value, got {type(returned[0]).__name__} "
+                f"of dtype {number.dtype}, shape {number.shape}"
+            )
+        if slope.dtype.kind not in "fiu":
+            raise ValueError(f"{name} must return a real gradient, got dtype {slope.dtype}")
+        if slope.shape != shape:
+            raise ValueError(f"{name} must return a gradient of shape {shape}, got {slope.shape}")
+        value = float(number.reshape(()))
+        gradient = np.ascontiguousarray(slope, dtype=np.float64)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            raise ValueError(f"{name} must return a finite value and gradient, got NaN or infinity")
+        kinds = [a.dtype for a in (number, slope) if a.dtype.kind == "f"]
+        precision = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
+        return value, gradient, precision
+
+    @classmethod
+    def from_torch(
+        cls,
+        function: Callable[[Any], Any],
+        n_rows: int,
+        n_columns: int | None = None,
+        lipschitz: float | None = None,
+    ) -> SmoothFunction:
+        """f by PyTorch: the gradient by automatic differentiation, in double precision.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a float64 tensor of shape (n, r) on the CPU and returns a scalar tensor.
+        n_rows, n_columns, lipschitz
+            As for `SmoothFunction`.
+
+        Returns
+        -------
+        SmoothFunction
+
+        Raises
+        ------
+        ImportError
+            If torch is not installed; the extra is ``torch``.
+        """
+        torch = need("torch", "torch")
+
+        def value_and_gradient(x: FloatArray) -> tuple[Any, Any]:
+            point = torch.from_numpy(x).requires_grad_()
+            with torch.enable_grad():
+                value = function(point)
+            (gradient,) = torch.autograd.grad(value, point)
+            return value.detach().numpy(), gradient.numpy()
+
+        return cls(_named(value_and_gradient, function), n_rows, n_columns, lipschitz)
+
+    @classmethod
+    def from_jax(
+        cls,
+        function: Callable[[Any], Any],
+        n_rows: int,
+        n_columns: int | None = None,
+        lipschitz: float | None = None,
+    ) -> SmoothFunction:
+        """f by JAX: compiled, the gradient by automatic differentiation, in double precision.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a float64 JAX array of shape (n, r) and returns a scalar. It is traced: arrays
+            that it closes over are converted in double precision then.
+        n_rows, n_columns, lipschitz
+            As for `SmoothFunction`.
+
+        Returns
+        -------
+        SmoothFunction
+
+        Raises
+        ------
+        ImportError
+            If jax is not installed; the extra is ``jax``.
+        """
+        jax = need("jax", "jax")
+        compiled = jax.jit(jax.value_and_grad(function))
+        # Newer releases have it at the top.
+        double = (jax if hasattr(jax, "enable_x64") else need("jax", "jax.experimental")).enable_x64
+
+        def value_and_gradient(x: FloatArray) -> tuple[Any, Any]:
+            with double(True):
+                value, gradient = compiled(x)
+                return np.asarray(value), np.asarray(gradient)
+
+        return cls(_named(value_and_gradient, function), n_rows, n_columns, lipschitz)
+
+
+def _named(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """``wrapper`` under the name of the function that errors are about."""
+    wrapper.__qualname__ = getattr(function, "__qualname__", repr(function))
+    return wrapper
+
+
+STEPS = 10.0 ** -np.arange(1, 9)
+"""Steps of the differences that check a gradient, relative to the norm of X."""
+
+
+def check_gradient(
+    f: SmoothFunction | Callable[[FloatArray], Any],
+    x: ArrayLike,
+    *,
+    n_directions: int = 5,
+    seed: int = 0,
+) -> float:
+    """The error of a gradient, by central differences along random directions.
+
+    Parameters
+    ----------
+    f : SmoothFunction or callable
+        Returns value and gradient.
+    x : array_like of shape (n, r)
+        Where to check, not a critical point. f is evaluated near it, off the constraint too.
+    n_directions : int, default 5
+        How many directions.
+    seed : int, default 0
+        Seed of the directions.
+
+    Returns
+    -------
+    float
+        The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D, of the
+        best step t each, relative to the larger of ``‖∇f(X)‖`` and the slope: about 1e-9 for a
+        right gradient (1e-3 in single precision), near 1 for a wrong one, and about ε for one
+        that is wrong by ε‖∇f(X)‖.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid, or what f returns.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> x = np.eye(4, 2) + 0.1
+    >>> right = lambda x: (np.sum(x**4), 4.0 * x**3)
+    >>> wrong = lambda x: (np.sum(x**4), 3.0 * x**3)
+    >>> ob.check_gradient(right, x) < 1e-6 < 0.1 < ob.check_gradient(wrong, x)
+    True
+    """
+    point = as_float_array("x", x, 2)
+    smooth = f if isinstance(f, SmoothFunction) else SmoothFunction(f, len(point))
+    if len(point) != smooth.n_rows or point.shape[1] != (smooth.n_columns or point.shape[1]):
+        wanted = (smooth.n_rows, smooth.n_columns or "r")
+        raise ValueError(f"x must have shape {wanted}, got {point.shape}")
+    gradient = smooth._evaluate(point.copy())[1]
+    rng = np.random.default_rng(as_int("seed", seed, 0))
+    length = max(float(np.linalg.norm(point)), 1e-300) / np.sqrt(point.size)
+    worst = 0.0
+    for _ in range(as_int("n_directions", n_directions, 1)):
+        direction = rng.standard_normal(point.shape)
+        errors = []
+        for step in STEPS * length:
+            ahead, back = (smooth._evaluate(point + t * direction)[0] for t in (step, -step))
+            slope = (ahead - back) / (2.0 * step)
+            size = max(float(np.linalg.norm(gradient)), abs(slope))
+            error = abs(slope - float(np.vdot(gradient, direction)))
+            errors.append(error / size if size > 0.0 else 0.0)
+        worst = max(worst, min(errors))
+    return float(worst)
+
+
+Smooth: TypeAlias = Quadratic | GramQuadratic | SmoothFunction
+"""An objective of a `StiefelProblem`."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
-from .objectives import GramQuadratic, Quadratic, Smooth
+from .objectives import GramQuadratic, Quadratic, Smooth, SmoothFunction
 from .penalties import L0, L1, NonNegative, NoPenalty, Penalty
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
@@ -30,7 +30,8 @@ class Problem(Protocol):
     Attributes
     ----------
     smooth : object
-        f: `Quadratic`, `GramQuadratic`, `LogisticLoss`, or a problem that is its own objective.
+        f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `LogisticLoss`, or a problem that
+        is its own objective.
     penalty : L0, L1, NonNegative or NoPenalty
         h.
     signature : ndarray of int8 of shape (n,), or None
@@ -76,7 +77,7 @@ def check_problem(
     smooth: Any,
     penalty: Any,
     n_components: Any,
-    kinds: tuple[Any, ...] = (Quadratic, GramQuadratic),
+    kinds: tuple[Any, ...] = (Quadratic, GramQuadratic, SmoothFunction),
 ) -> int:
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
@@ -124,7 +125,7 @@ class StiefelProblem(OnStiefel):
 
     Parameters
     ----------
-    smooth : Quadratic or GramQuadratic
+    smooth : Quadratic, GramQuadratic or SmoothFunction
         f.
     penalty : L0, L1, NonNegative or NoPenalty
         h.

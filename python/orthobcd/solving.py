@@ -16,6 +16,7 @@ from ._internal.progress import Line, live
 from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, solve_mixed
+from .objectives import SmoothFunction
 from .penalties import L0, L1, NonNegative
 from .problems import Problem, as_problem
 from .result import Result, as_result
@@ -95,14 +96,16 @@ def solve(
         "spectral": eigenvectors of the quadratic part. "partition": a random partition of the
         rows into r groups. An array must have orthonormal columns up to 1e-8 (and, whatever the
         signature, no negative entry for a nonnegative problem). By default `OBCD` starts at
-        "identity" ("partition" for a nonnegative problem), `Continuation` at its closed form, and
-        `Auto` chooses its own starts; one that is given here is the first of them. With a mixed
-        signature: "identity" (the default), "random" or "cs" (J-orthogonal with rapidities of
+        "identity" ("partition" for a nonnegative problem, else "random" for a `SmoothFunction`),
+        `Continuation` at its closed form, and `Auto` chooses its own starts; one that is given here
+        is the first of them. With a mixed signature: "identity" (the default but for a
+        `SmoothFunction`), "random" (its default) or "cs" (J-orthogonal with rapidities of
         standard deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must
         satisfy XᵀJX = J up to 1e-8·‖X‖², of any other shape XᵀJX keeps the value that it has there.
     solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
-        How; ``Auto()`` by default. With a mixed signature `JOBCD`, the default without a penalty,
-        or `Auto`, the default with one; a `LogisticLoss` and a structural probe are solved by
+        How; ``Auto()`` by default, ``OBCD()`` for a `SmoothFunction`. With a mixed signature
+        `JOBCD`, the default without a penalty and for a `SmoothFunction`, or `Auto`, the default
+        with one; a `LogisticLoss` and a structural probe are solved by
         `VRJOBCD`, by default with full gradients.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
@@ -182,11 +185,13 @@ def solve(
         with live(bool(verbose), run.max_time) as line:
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
             return as_result(returned, error, run.seed, extra)
-    how = Auto() if solver is None else solver
+    free = isinstance(problem.smooth, SmoothFunction)
+    how = (OBCD() if free else Auto()) if solver is None else solver
     core = _core_of(how, problem)
     start = _start(x0, problem.shape)
     if start is None and isinstance(how, OBCD):
-        start = "partition" if isinstance(problem.penalty, NonNegative) else "identity"
+        dense = "random" if free else "identity"
+        start = "partition" if isinstance(problem.penalty, NonNegative) else dense
     with live(bool(verbose), run.max_time) as line:
         returned, error = core(problem, start, project_x0, how, run, watcher_of(callback, line))
         return _ended(returned, error, run.seed, line)
@@ -198,6 +203,8 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
         raise TypeError(
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
         )
+    if isinstance(problem.smooth, SmoothFunction) and not isinstance(solver, OBCD):
+        raise TypeError(f"solver must be an OBCD for a SmoothFunction, got {type(solver).__name__}")
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:

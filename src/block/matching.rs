@@ -150,31 +150,33 @@ impl Matchings {
             .flat_map(|worker| worker.moved.iter().map(|(row, new)| (*row, &new[..])))
     }
 
-    /// The largest decrease of the model and h that one pair of rows of `x` can make; nothing moves.
+    /// What one pair of rows of `x` can lower the model and h by at most, infinite where the model is unbounded;
+    /// nothing moves.
     pub(crate) fn largest_decrease<P: Penalty>(
         &self,
         x: ArrayView2<'_, f64>,
         model: &Majoriser<'_>,
         penalty: &P,
-    ) -> f64 {
+    ) -> Outcome {
+        let mut total = Outcome::default();
         let Some(mut worker) = self.workers.first().cloned() else {
-            return 0.0;
+            return total;
         };
         worker.block.freeze(true);
         let exact = PairOptions::default();
-        let mut largest = 0.0f64;
         for i in 0..x.nrows() {
             let rest: Vec<usize> = (i + 1..x.nrows()).collect();
             for part in rest.chunks(2 * CHUNK_PAIRS) {
                 worker.block.load(x, &[i], part);
                 model.fill(&mut worker.block, x);
                 let outcome = worker.sweep(penalty, exact);
-                if worker.block.recession().is_some() {
-                    return f64::INFINITY;
+                total.absorb(outcome);
+                if let Some(recession) = worker.block.recession() {
+                    (total.largest, total.best) = (f64::INFINITY, Some(recession.pair));
+                    return total;
                 }
-                largest = largest.max(outcome.largest);
             }
         }
-        largest
+        total
     }
 }

@@ -6,7 +6,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
+use crate::block::{Block, Majoriser, Matchings, Outcome, PairOptions, Pairs, Sweep};
 use crate::manifold::{signed, start_constraint};
 use crate::objective::QuadraticForm;
 use crate::pair::{RECESSION_TOLERANCE, Scratch};
@@ -109,6 +109,33 @@ pub fn column_gap<P: Penalty>(
         pair: recession.map_or(outcome.best, |found| Some(found.pair)),
         pairs: outcome.visited,
     })
+}
+
+/// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` that any single pair of rows can make, L being the
+/// Lipschitz constant that f gives; NaN if it gives none.
+pub(super) fn majorised_gap<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+) -> Gap {
+    let Some(curvature) = problem.smooth.lipschitz() else {
+        return Gap {
+            decrease: f64::NAN,
+            ..Gap::default()
+        };
+    };
+    let model = Majoriser {
+        anchor: x,
+        gradient,
+        curvature,
+    };
+    let matchings = Matchings::new(x.dim(), problem.signature, None);
+    let found = matchings.largest_decrease(x, &model, problem.penalty);
+    Gap {
+        decrease: found.largest,
+        pair: found.best.map(|(i, j)| (i.min(j), i.max(j))),
+        pairs: found.visited,
+    }
 }
 
 fn fits<P: Penalty>(problem: &Problem<'_, P>, x: ArrayView2<'_, f64>) -> bool {

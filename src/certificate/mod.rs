@@ -24,8 +24,8 @@ use crate::problem::Problem;
 use crate::threads::Threads;
 
 pub use criticality::criticality;
-use gaps::survey;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
+use gaps::{majorised_gap, survey};
 pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
 
@@ -80,8 +80,11 @@ impl Certificate {
 
 /// Certifies a point: one with orthonormal columns, or for a mixed signature any that keeps XᵀJX.
 ///
+/// The gap of an f that is not quadratic is that of its majoriser at `x` with the Lipschitz constant that f gives: F falls
+/// at least as much along that pair. Without a constant the gap is NaN.
+///
 /// # Errors
-/// If the problem is not valid or its f not quadratic, its signature is all −1, or `x` has another shape or an entry
+/// If the problem is not valid, its signature is all −1, or `x` has another shape or an entry
 /// that is not finite.
 ///
 /// ```
@@ -102,7 +105,6 @@ pub fn certify<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
-    let form = problem.quadratic()?;
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
         return Err(Error::invalid(
@@ -118,9 +120,9 @@ pub fn certify<P: Penalty>(
         return Err(Error::invalid("signature", "must not be all -1"));
     }
     let x = x.as_standard_layout();
-    let smooth_value = problem.smooth.value(x.view(), threads);
+    let tracker = problem.tracker(x.view(), threads);
+    let (smooth_value, gradient) = (tracker.value(x.view()), tracker.gradient(threads));
     let penalty_value = problem.penalty.value(x.view());
-    let gradient = problem.smooth.gradient(x.view(), threads);
     let k = if signature.is_definite() {
         Array2::eye(r)
     } else if n == r {
@@ -145,6 +147,12 @@ pub fn certify<P: Penalty>(
         pairs: 0,
         proved_pairs: 0,
         optimum: None,
+    };
+    let Some(form) = problem.smooth.quadratic() else {
+        let found = majorised_gap(problem, x.view(), gradient.view());
+        (certificate.block2_gap, certificate.block2_pair) = (found.decrease, found.pair);
+        certificate.pairs = found.pairs;
+        return Ok(certificate);
     };
     let rows = survey((problem, form), x.view(), threads);
     (certificate.block2_gap, certificate.block2_pair) = (rows.gap, rows.pair);

@@ -302,6 +302,7 @@ impl<'a, P: Penalty> Run<'a, P> {
                 };
                 self.matchings
                     .largest_decrease(x.view(), &model, self.problem.penalty)
+                    .largest
             })
             .fold(0.0, f64::max)
     }

@@ -79,7 +79,7 @@ impl<P: Penalty> Heuristic<P> for Splitting {
         "splitting"
     }
 
-    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+    fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let fits = profile.is_sparse() || profile.kind == Kind::Nonnegative;
         let hope = match (profile.kind, profile.is_dense()) {
             (Kind::Count, true) => 1.0,

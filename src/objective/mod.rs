@@ -6,6 +6,7 @@
 
 mod columns;
 mod data;
+mod evaluated;
 mod gram;
 mod quadratic;
 mod spectrum;
@@ -20,6 +21,7 @@ pub use crate::budget::GoOn;
 pub use crate::error::{LARGEST, SMALLEST};
 pub use columns::{Column, Columns};
 pub use data::{Data, DenseColumns, Inner, Products, SparseColumns};
+pub(crate) use evaluated::Evaluated;
 pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;
 pub use spectrum::Spectrum;
@@ -115,8 +117,19 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// f as a quadratic form, if it is one. Only such an objective is searched, certified or followed along a
-    /// path.
+    /// What the rounding of value and gradient is relative to them: 2⁻⁵² unless f works in less than double
+    /// precision. Nothing is concluded from a change of F that could be rounding, and no tolerance is smaller.
+    fn precision(&self) -> f64 {
+        f64::EPSILON
+    }
+
+    /// Whether f can no longer be evaluated: a solve is interrupted then, at the best point before.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// f as a quadratic form, if it is one. Only such an objective is searched or followed along a path; any other
+    /// is majorised.
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {
         None
     }

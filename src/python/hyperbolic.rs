@@ -85,10 +85,10 @@ pub(super) fn solve_j_orthogonal<'py>(
     let x0 = x0.as_array().to_owned();
     let options = solver.options(&run)?;
     let mut watch = Watch::new(callback, run.door());
-    let solution = detached!(py, instance, problem => {
+    let solution = instance.answer(detached!(py, instance, problem => {
         minimize(&problem, x0, &options, &instance.threads, &mut watch)
-    })?;
-    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
+    }))?;
+    Ok((solution_dict(py, solution, run.door())?, instance.raised(watch)))
 }
 
 /// A random J-orthogonal matrix with rapidities scale·N(0, 1).

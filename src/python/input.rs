@@ -1,6 +1,6 @@
 //! Python dataclasses as Rust values.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use ndarray::Array1;
@@ -8,14 +8,15 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::smooth::{Function, Trouble};
 use super::{L0, L1, NoPenalty, NonNegative};
 use crate::block::Curvature;
-use crate::objective::{DenseColumns, GramQuadratic, Quadratic, QuadraticForm, SparseColumns};
+use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
 use crate::penalty::Weights;
 use crate::solver::{Options, Side, Update};
 use crate::{Error, Result, Threads};
 
-/// `orthobcd.Quadratic` or `orthobcd.GramQuadratic`.
+/// `orthobcd.Quadratic`, `orthobcd.GramQuadratic` or `orthobcd.SmoothFunction`.
 #[derive(FromPyObject)]
 pub(super) enum AnySmooth<'py> {
     Quadratic {
@@ -33,6 +34,16 @@ pub(super) enum AnySmooth<'py> {
         scale: f64,
         #[pyo3(attribute("mean"))]
         mean: Option<PyReadonlyArray1<'py, f64>>,
+    },
+    Function {
+        #[pyo3(attribute("_evaluate"))]
+        evaluate: Py<PyAny>,
+        #[pyo3(attribute("n_rows"))]
+        rows: usize,
+        #[pyo3(attribute("n_columns"))]
+        columns: Option<usize>,
+        #[pyo3(attribute("lipschitz"))]
+        lipschitz: Option<f64>,
     },
 }
 
@@ -78,8 +89,21 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
-    pub(super) fn build(&self) -> Result<Box<dyn QuadraticForm + '_>> {
+    /// The objective, which leaves in `trouble` what Python raises.
+    pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective + '_>> {
         Ok(match self {
+            Self::Function {
+                evaluate,
+                rows,
+                columns,
+                lipschitz,
+            } => Box::new(Function {
+                evaluate: Python::attach(|py| evaluate.clone_ref(py)),
+                rows: *rows,
+                columns: *columns,
+                lipschitz: *lipschitz,
+                trouble: trouble.clone(),
+            }),
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array().to_owned(),
                 linear.as_ref().map(|a| a.as_array().to_owned()),

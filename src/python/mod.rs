@@ -4,9 +4,12 @@
 mod finite_sum;
 mod hyperbolic;
 mod input;
+mod smooth;
 mod strategy;
 mod ultrahyperbolic;
 mod watch;
+
+use std::sync::Arc;
 
 use ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
@@ -17,10 +20,11 @@ use pyo3::types::PyDict;
 use crate::penalty::{L0, L1, NoPenalty, NonNegative};
 use crate::problem::Problem;
 use crate::solver::Solution;
-use crate::{Error, QuadraticForm, Signature, Threads, minimize, start};
+use crate::{Error, Objective, Signature, Threads, minimize, start};
 
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
+use smooth::Trouble;
 use watch::Watch;
 
 impl From<Error> for PyErr {
@@ -45,7 +49,8 @@ pub(crate) use with_penalty;
 
 /// A problem in the core's terms, with the threads that work on it.
 struct Instance<'a> {
-    smooth: Box<dyn QuadraticForm + 'a>,
+    smooth: Box<dyn Objective + 'a>,
+    trouble: Arc<Trouble>,
     penalty: &'a AnyPenalty,
     components: usize,
     signature: Signature,
@@ -58,14 +63,26 @@ impl<'a> Instance<'a> {
     }
 
     fn with_threads(problem: &'a AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
-        let smooth = problem.smooth.build()?;
+        let trouble = Arc::new(Trouble::default());
+        let smooth = problem.smooth.build(&trouble)?;
         Ok(Self {
-            signature: signature_or_stiefel(problem.signature.as_ref(), smooth.order())?,
+            signature: signature_or_stiefel(problem.signature.as_ref(), smooth.rows())?,
             smooth,
+            trouble,
             penalty: &problem.penalty,
             components: problem.shape.1,
             threads,
         })
+    }
+
+    /// What the core answers, or what the objective raised instead.
+    fn answer<T>(&self, answer: Result<T, Error>) -> PyResult<T> {
+        answer.map_err(|error| self.trouble.take().unwrap_or_else(|| error.into()))
+    }
+
+    /// What the objective or a callback raised.
+    fn raised(&self, watch: Watch) -> Option<PyErr> {
+        self.trouble.take().or_else(|| watch.into_error())
     }
 
     fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> Result<Array2<f64>, Error> {
@@ -96,14 +113,14 @@ enum StartPoint<'py> {
 impl StartPoint<'_> {
     fn point(
         &self,
-        smooth: &dyn QuadraticForm,
+        smooth: &dyn Objective,
         r: usize,
         nonnegative: bool,
         project: bool,
         seed: u64,
         threads: &Threads,
     ) -> Result<Array2<f64>, Error> {
-        let n = smooth.order();
+        let n = smooth.rows();
         match self {
             Self::Given(x0) => start::given(&x0.as_array().to_owned(), nonnegative, project),
             Self::Named(name) => {
@@ -113,7 +130,15 @@ impl StartPoint<'_> {
                         return Ok(start::round_to_partition(start::random(n, r, seed).view()));
                     }
                     "random" => start::random(n, r, seed),
-                    "spectral" => start::spectral(smooth, r, threads),
+                    "spectral" => match smooth.quadratic() {
+                        Some(form) => start::spectral(form, r, threads),
+                        None => {
+                            return Err(Error::invalid(
+                                "x0",
+                                "must not be spectral where the objective is not quadratic",
+                            ));
+                        }
+                    },
                     "partition" => start::partition(n, r, seed),
                     _ => {
                         return Err(Error::invalid(
@@ -225,10 +250,10 @@ mod _core {
         let x0 = instance.start(&x0, project_x0, run.seed)?;
         let options = solver.options(&run)?;
         let mut watch = Watch::new(callback, run.door());
-        let solution = detached!(py, instance, problem => {
+        let solution = instance.answer(detached!(py, instance, problem => {
             minimize(&problem, x0, &options, &instance.threads, &mut watch)
-        })?;
-        Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
+        }))?;
+        Ok((solution_dict(py, solution, run.door())?, instance.raised(watch)))
     }
 
     /// A starting point by name, or a checked user start.

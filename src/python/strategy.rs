@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, Array3};
 use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -277,9 +278,13 @@ pub(super) fn certify<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
     let x = x.as_array().to_owned();
-    let certificate = detached!(py, instance, problem => {
+    let certificate = instance.answer(detached!(py, instance, problem => {
         crate::certify(&problem, x.view(), &instance.threads)
-    })?;
+    }))?;
+    if instance.smooth.has_failed() {
+        let error = instance.trouble.take();
+        return Err(error.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));
+    }
     let out = PyDict::new(py);
     out.set_item("objective", certificate.objective)?;
     out.set_item("smooth_value", certificate.smooth_value)?;

@@ -155,9 +155,12 @@ fn column_block(
 
 impl<P: Penalty> Mover<P> for ColumnPairs<P> {
     fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        let Some(form) = point.form else {
+            return Step::Pass;
+        };
         let mut sweep = self.sweep.take().unwrap_or_else(|| {
             let bound = self.rapidity_bound;
-            PairSweep::new(point.form, &point.x, bound, &self.signs, point.threads)
+            PairSweep::new(form, &point.x, bound, &self.signs, point.threads)
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
         let outcome = sweep.advance(count, &self.penalty, self.alpha, self.frozen);

@@ -71,7 +71,11 @@ impl<P: Penalty> Columns<P> {
         if side == Side::Rows {
             return Ok(None);
         }
-        let (method, signs) = match column_method((point.problem, point.form), point.constraint()) {
+        let found = match point.form {
+            Some(form) => column_method((point.problem, form), point.constraint()),
+            None => Err("moves only rows here: columns move only where f is quadratic"),
+        };
+        let (method, signs) = match found {
             Ok(found) => found,
             Err(_) if side == Side::Both => return Ok(None),
             Err(reason) => return Err(Error::invalid("side", reason)),
@@ -141,15 +145,18 @@ impl Trace {
 
 impl<P: Penalty> Mover<P> for Trace {
     fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        let Some(form) = point.form else {
+            return Step::Pass;
+        };
         let mut jacobi = self.sweep.take().unwrap_or_else(|| {
             self.off = 0.0;
             ColumnJacobi::new(
                 point.x.view(),
-                trace_matrix(point.form, &point.x, point.threads),
+                trace_matrix(form, &point.x, point.threads),
                 self.signs.clone(),
                 self.weights.clone(),
                 self.rapidity_bound,
-                point.form.diagonal_size(),
+                form.diagonal_size(),
             )
         });
         let round = jacobi.step(point.threads);

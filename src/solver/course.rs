@@ -14,12 +14,14 @@
 //! A pass over all pairs that moved nothing is a look by itself.
 
 use super::columns::Columns;
+use super::descent::Descent;
 use super::jacobi::Jacobi;
 use super::ledger::Ledger;
 use super::mover::Mover;
 use super::options::{Options, Side, Update};
 use super::point::Point;
 use super::rows::Rows;
+use crate::objective::QuadraticForm;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::working_set::WorkingSet;
@@ -31,20 +33,20 @@ const SMALL_SHARE: f64 = 0.1;
 const SELDOM: u32 = 8;
 
 /// What the pass under way is for.
-enum Stage {
+enum Stage<P: Penalty> {
     /// The mover that was asked for.
     Own,
     /// All pairs are solved and none is moved.
-    Look(Rows),
+    Look(Box<Rows>),
     /// All pairs are solved and moved.
-    Clear(Rows),
+    Clear(Box<dyn Mover<P>>),
 }
 
 /// The movers of a solve.
 pub(super) struct Course<'m, P: Penalty> {
     own: Own<'m, P>,
     columns: Option<Columns<P>>,
-    stage: Stage,
+    stage: Stage<P>,
     turn: Turn,
     options: &'m Options,
 }
@@ -53,6 +55,7 @@ pub(super) struct Course<'m, P: Penalty> {
 enum Own<'m, P: Penalty> {
     Rows(Box<Rows>),
     Jacobi(Jacobi),
+    Descent(Box<Descent>),
     Given(&'m mut dyn Mover<P>),
 }
 
@@ -61,6 +64,7 @@ impl<P: Penalty> Own<'_, P> {
         match self {
             Self::Rows(rows) => &mut **rows,
             Self::Jacobi(jacobi) => jacobi,
+            Self::Descent(descent) => &mut **descent,
             Self::Given(mover) => &mut **mover,
         }
     }
@@ -68,8 +72,7 @@ impl<P: Penalty> Own<'_, P> {
 
 /// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
 /// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
-fn majoriser<P: Penalty>(point: &Point<'_, P>) -> f64 {
-    let form = point.form;
+fn majoriser<P: Penalty>(point: &Point<'_, P>, form: &dyn QuadraticForm) -> f64 {
     if point.problem.signature.is_definite() && form.metric().is_none() {
         form.bounds().1
     } else {
@@ -84,8 +87,14 @@ impl<'m, P: Penalty> Course<'m, P> {
         options: &'m Options,
         mut columns: Option<Columns<P>>,
     ) -> Self {
+        let Some(form) = point.form else {
+            return Self::alone(
+                Own::Descent(Box::new(Descent::new(point, options))),
+                options,
+            );
+        };
         let alpha = if options.proximal > 0.0 {
-            options.proximal * point.form.spread()
+            options.proximal * form.spread()
         } else {
             0.0
         };
@@ -94,14 +103,14 @@ impl<'m, P: Penalty> Course<'m, P> {
         }
         let own = if options.update == Update::Jacobi {
             let upper = if options.adaptive {
-                point.form.hessian_bounds().1
+                form.hessian_bounds().1
             } else {
-                majoriser(point)
+                majoriser(point, form)
             };
             Own::Jacobi(Jacobi::new(point, options, alpha, upper))
         } else {
             let lipschitz = if options.working_set == WorkingSet::WssOr {
-                majoriser(point)
+                majoriser(point, form)
             } else {
                 0.0
             };
@@ -118,8 +127,12 @@ impl<'m, P: Penalty> Course<'m, P> {
 
     /// A mover of rows, or of anything.
     pub(super) fn of(mover: &'m mut dyn Mover<P>, options: &'m Options) -> Self {
+        Self::alone(Own::Given(mover), options)
+    }
+
+    fn alone(own: Own<'m, P>, options: &'m Options) -> Self {
         Self {
-            own: Own::Given(mover),
+            own,
             turn: Turn::new::<P>(Side::Rows, None, 0),
             columns: None,
             stage: Stage::Own,
@@ -133,7 +146,11 @@ impl<'m, P: Penalty> Course<'m, P> {
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
     ) -> Option<Recession> {
-        if point.problem.signature.is_definite() || self.options.rapidity_bound.is_some() {
+        let quadratic = point.form.is_some();
+        if !quadratic
+            || point.problem.signature.is_definite()
+            || self.options.rapidity_bound.is_some()
+        {
             return None;
         }
         match &mut self.own {
@@ -147,7 +164,8 @@ impl<'m, P: Penalty> Course<'m, P> {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.turn.columns => columns.mover(),
             (_, Stage::Own) => self.own.mover(),
-            (_, Stage::Look(rows) | Stage::Clear(rows)) => rows,
+            (_, Stage::Look(rows)) => &mut **rows,
+            (_, Stage::Clear(mover)) => &mut **mover,
         }
     }
 
@@ -156,7 +174,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// Begins a pass for another purpose.
-    fn enter(&mut self, stage: Stage) {
+    fn enter(&mut self, stage: Stage<P>) {
         self.stage = stage;
         if let Some(pairs) = self.columns.as_mut().and_then(Columns::pairs) {
             pairs.frozen = matches!(self.stage, Stage::Look(_));
@@ -168,7 +186,11 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     fn look(&mut self, point: &Point<'_, P>) {
-        self.enter(Stage::Look(Rows::all_pairs(point, self.options, true)));
+        self.enter(if point.form.is_some() {
+            Stage::Look(Box::new(Rows::all_pairs(point, self.options, true)))
+        } else {
+            Stage::Clear(Box::new(Descent::new(point, self.options)))
+        });
     }
 
     /// Goes on from a look that found a pair.
@@ -176,7 +198,8 @@ impl<'m, P: Penalty> Course<'m, P> {
         if self.turn.columns {
             self.enter(Stage::Own);
         } else {
-            self.enter(Stage::Clear(Rows::all_pairs(point, self.options, false)));
+            let rows = Rows::all_pairs(point, self.options, false);
+            self.enter(Stage::Clear(Box::new(rows)));
         }
     }
 
@@ -204,7 +227,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         point: &Point<'_, P>,
     ) -> bool {
         let pairs = self.moves_column_pairs();
-        match self.stage {
+        match &self.stage {
             // A look that finds something does not come to its end.
             Stage::Look(_) if self.turn.columns || !pairs => true,
             Stage::Look(_) => {
@@ -214,6 +237,8 @@ impl<'m, P: Penalty> Course<'m, P> {
             Stage::Clear(_) => {
                 if decrease > threshold {
                     self.enter(Stage::Own);
+                } else if point.form.is_none() {
+                    return self.mover().is_exhaustive();
                 } else {
                     self.look(point);
                 }
@@ -235,6 +260,9 @@ impl<'m, P: Penalty> Course<'m, P> {
 
     /// Whether a settled pass that `moved` something or not has verified convergence itself; otherwise a look begins.
     fn verifies(&mut self, moved: bool, pairs: bool, point: &Point<'_, P>) -> bool {
+        if matches!(self.own, Own::Descent(_)) {
+            return true;
+        }
         let mut proximal = self.own.mover().drop_proximal();
         if let Some(columns) = &mut self.columns {
             proximal |= columns.mover().drop_proximal();

@@ -61,6 +61,11 @@ impl Ledger {
         self.tol.max(f64::EPSILON) * self.magnitude
     }
 
+    /// The tolerance that [`threshold`](Self::threshold) is made of.
+    pub(super) fn tol(&self) -> f64 {
+        self.tol
+    }
+
     /// Takes note of pairs that were solved or proved to rest, and of what that cost in multiply-adds of a
     /// matrix product.
     pub fn visit(&mut self, pairs: u64, work: f64) {

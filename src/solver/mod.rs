@@ -18,10 +18,14 @@ mod column_jacobi;
 mod column_pairs;
 mod columns;
 mod course;
+mod descent;
 mod domain;
+mod gradient;
 mod jacobi;
 mod ledger;
 mod limits;
+mod majorised;
+mod measure;
 mod monitor;
 mod mover;
 mod options;
@@ -66,11 +70,14 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Minimises from a feasible start.
 ///
-/// `k0` is the value XᵀJX is to keep: the identity on the Stiefel manifold.
+/// An f that is not quadratic is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X), and the step is
+/// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps. One value and gradient is
+/// evaluated per trial; a gradient step counts as a sweep. Of the options, `rapidity_bound`, `verify`, the limits and
+/// the seed apply.
 ///
 /// # Errors
-/// If the problem, the options or the shape of the start are not valid. Whatever happens during
-/// the solve is a [`Status`].
+/// If the problem, the options or the shape of the start are not valid, or values and gradients of f contradict
+/// each other. Whatever else happens during the solve is a [`Status`].
 ///
 /// ```
 /// use ndarray::{Array2, array};
@@ -97,11 +104,11 @@ pub fn minimize<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
     let mut point = start(problem, x0, options, threads)?;
-    let mut ledger = Ledger::new(problem.smooth.rows(), options.tol);
+    let mut ledger = ledger(problem, options);
     let columns = Columns::new(&point, options)?;
     let status = descend(&mut point, &mut ledger, options, monitor, |point| {
         Course::new(point, options, columns)
-    });
+    })?;
     Ok(finish(point, ledger, status))
 }
 
@@ -119,10 +126,10 @@ pub fn minimize_by<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
     let mut point = start(problem, x0, options, threads)?;
-    let mut ledger = Ledger::new(problem.smooth.rows(), options.tol);
+    let mut ledger = ledger(problem, options);
     let status = descend(&mut point, &mut ledger, options, monitor, |_| {
         Course::of(mover, options)
-    });
+    })?;
     Ok(finish(point, ledger, status))
 }
 
@@ -146,6 +153,17 @@ fn start<'a, P: Penalty>(
     Point::new(problem, x0, options.seed, threads)
 }
 
+/// The ledger of a solve that begins now. No tolerance is below the precision of f.
+fn ledger<P: Penalty>(problem: &Problem<'_, P>, options: &Options) -> Ledger {
+    let precision = problem.smooth.precision();
+    let least = if precision > f64::EPSILON {
+        precision
+    } else {
+        0.0
+    };
+    Ledger::new(problem.smooth.rows(), options.tol.max(least))
+}
+
 /// The loop. What the spectrum of f says is left until there is time for a step: `begin` is called then.
 fn descend<'m, P: Penalty + 'm>(
     point: &mut Point<'_, P>,
@@ -153,44 +171,51 @@ fn descend<'m, P: Penalty + 'm>(
     options: &'m Options,
     monitor: &mut dyn Monitor,
     begin: impl FnOnce(&Point<'_, P>) -> Course<'m, P>,
-) -> Status {
+) -> Result<Status> {
     let limits = Limits::from(options);
     let mut watch = Watch::new(monitor);
     let mut checked = 0;
     point.evaluate(ledger);
     if watch.record(&point.domain, point.x(), ledger) == Control::Stop {
-        return Status::Interrupted;
+        return Ok(Status::Interrupted);
     }
     if let Some(status) = limits.reached_at_once(ledger) {
-        return status;
+        return Ok(status);
     }
     let mut course = begin(point);
     if let Some(recession) = course.probe(point, ledger) {
         ledger.recession = Some(recession);
-        return Status::Unbounded;
+        return Ok(Status::Unbounded);
     }
     loop {
+        if point.problem.smooth.has_failed() {
+            return Ok(Status::Interrupted);
+        }
         if let Some(status) = limits.reached(ledger) {
-            return status;
+            return Ok(status);
         }
         if watch.look(point, ledger) == Control::Stop {
-            return Status::Interrupted;
+            return Ok(Status::Interrupted);
         }
         let step = course.mover().step(point, ledger);
         match step {
             Step::Within => continue,
             Step::Unbounded(recession) => {
                 ledger.recession = Some(recession);
-                return Status::Unbounded;
+                return Ok(Status::Unbounded);
             }
-            Step::Diverged => return Status::Diverged,
+            Step::Contradiction if point.problem.smooth.has_failed() => {
+                return Ok(Status::Interrupted);
+            }
+            Step::Contradiction => return Err(contradiction()),
+            Step::Diverged => return Ok(Status::Diverged),
             Step::Done | Step::Found | Step::Pass => {}
         }
         if step == Step::Pass || ledger.updates >= checked + CHECKPOINT_UPDATES {
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {
-                return Status::Diverged;
+                return Ok(Status::Diverged);
             }
         }
         if step == Step::Found {
@@ -198,17 +223,26 @@ fn descend<'m, P: Penalty + 'm>(
         }
         if step == Step::Pass {
             if watch.pass(point, ledger) == Control::Stop {
-                return Status::Interrupted;
+                return Ok(Status::Interrupted);
             }
             let (decrease, moved) = ledger.end_pass();
             if course.settles(decrease, moved, ledger.threshold(), point) {
-                return Status::Converged;
+                return Ok(Status::Converged);
             }
             if limits.sweeps_reached(ledger) {
-                return Status::MaxSweeps;
+                return Ok(Status::MaxSweeps);
             }
         }
     }
+}
+
+/// Values and gradients of f that do not belong to each other.
+fn contradiction() -> Error {
+    Error::invalid(
+        "smooth",
+        "must return the gradient of its value: however short the step, the value does not fall as the gradient \
+         says (or its lipschitz constant is too small, or it is not smooth there)",
+    )
 }
 
 /// The last point as a result.

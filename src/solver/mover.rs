@@ -19,6 +19,8 @@ pub enum Step {
     Found,
     /// F is unbounded below along this pair.
     Unbounded(Recession),
+    /// The values of f do not change as its gradient says.
+    Contradiction,
     /// X has left every bound, see [`DIVERGENCE`](super::DIVERGENCE).
     Diverged,
 }

@@ -14,6 +14,10 @@ pub enum Status {
     /// both, see [`Side`](crate::Side)), each solved globally with the exact curvature and without proximal term,
     /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`](crate::Side::Both)) it is
     /// a pass over them.
+    ///
+    /// Of an f that is not quadratic: no pair of rows lowers its [majoriser](crate::Objective) at the point by more, with a
+    /// curvature no larger than what the last steps needed; and where h = 0, dist(0, ∂_M F) is at most √tol/10
+    /// times ‖∇f‖ (or a thousandth of the largest ‖∇f‖ met), unless F does not resolve what is left.
     Converged,
     /// The time limit.
     MaxTime,

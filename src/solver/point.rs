@@ -7,17 +7,21 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::domain::Domain;
 use super::ledger::Ledger;
 use crate::block::Block;
-use crate::error::Result;
-use crate::objective::{QuadraticForm, Tracker};
+use crate::error::{Error, Result};
+use crate::objective::{Evaluated, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
+fn is_finite(value: f64, gradient: &Array2<f64>) -> bool {
+    value.is_finite() && gradient.iter().all(|v| v.is_finite())
+}
+
 /// X, what it keeps, and f's follower.
 pub struct Point<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
-    /// f.
-    pub(super) form: &'a dyn QuadraticForm,
+    /// f, if it is quadratic.
+    pub(super) form: Option<&'a dyn QuadraticForm>,
     pub(super) threads: &'a Threads,
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
@@ -41,15 +45,23 @@ impl<'a, P: Penalty> Point<'a, P> {
         seed: u64,
         threads: &'a Threads,
     ) -> Result<Self> {
-        let form = problem.quadratic()?;
         let x = x0.as_standard_layout().into_owned();
         let domain = Domain::new(problem, &x);
+        let tracker = problem.tracker(x.view(), threads);
+        let form = problem.smooth.quadratic();
+        let finite = || is_finite(tracker.value(x.view()), &tracker.gradient(threads));
+        if form.is_none() && !problem.smooth.has_failed() && !finite() {
+            return Err(Error::invalid(
+                "smooth",
+                "must have a finite value and gradient at the start",
+            ));
+        }
         Ok(Self {
             problem,
             form,
             threads,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
-            tracker: form.tracker(x.view(), threads),
+            tracker,
             constant: problem.constant(domain.k.view()),
             domain,
             updated: false,
@@ -114,6 +126,23 @@ impl<'a, P: Penalty> Point<'a, P> {
         self.version += 1;
     }
 
+    /// f and ∇f at `x`; None if they are not finite.
+    pub(super) fn try_evaluate(&self, x: &Array2<f64>) -> Option<(f64, Array2<f64>)> {
+        let mut gradient = Array2::zeros(x.dim());
+        let smooth = self.problem.smooth;
+        let value = smooth.value_and_gradient(x.view(), gradient.view_mut(), self.threads);
+        is_finite(value, &gradient).then_some((value, gradient))
+    }
+
+    /// Moves to `x`, where an f that is not quadratic has been evaluated.
+    pub(super) fn adopt(&mut self, x: Array2<f64>, evaluated: (f64, Array2<f64>)) {
+        let tracker = Evaluated::of(self.problem.smooth, x.clone(), evaluated);
+        self.tracker = Box::new(tracker);
+        (self.stale, self.updated) = (false, false);
+        self.version += 1;
+        self.x = x;
+    }
+
     /// Takes over the rows of a block that moved.
     pub(super) fn commit(&mut self, block: &mut Block) {
         for (k, &row) in block.rows.iter().enumerate() {
@@ -171,7 +200,7 @@ impl<'a, P: Penalty> Point<'a, P> {
         let ceiling = reported.map_or(ledger.objective, |r| r.objective)
             + drift * (smooth.abs() + penalty.abs());
         let repaired = self.domain.repaired(&self.x);
-        let tracker = self.form.tracker(repaired.view(), self.threads);
+        let tracker = self.problem.tracker(repaired.view(), self.threads);
         let value = tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
         if value <= ceiling {
             self.tracker = tracker;

@@ -35,10 +35,9 @@ const SUPPORT_SWEEPS: usize = 100;
 
 /// Work of a pair: its solution, and its share of a block's curvature.
 pub(super) fn pair_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
-    let form = point.form;
-    let curvature = match form.dense() {
-        Some(_) => 1.0,
-        None => 0.5 * form.product_work() / form.order() as f64,
+    let curvature = match point.form {
+        Some(form) if form.dense().is_none() => 0.5 * form.product_work() / form.order() as f64,
+        _ => 1.0,
     };
     PAIR_WORK.0 + PAIR_WORK.1 * point.problem.components as f64 + curvature
 }
@@ -243,7 +242,7 @@ impl Rows {
         let options = PairOptions {
             curvature: self.curvature,
             alpha: self.alpha,
-            metric: point.form.metric(),
+            metric: point.form.and_then(|form| form.metric()),
         };
         let mut outcome = Outcome::default();
         // A turn of all rows is orthogonal, so the rows have to be of one sign.

@@ -21,7 +21,7 @@ from .._internal.checks import (
     as_symmetric,
     is_sparse,
 )
-from ..objectives import GramQuadratic, LogisticLoss, Quadratic, Smooth
+from ..objectives import GramQuadratic, LogisticLoss, Quadratic, Smooth, SmoothFunction
 from ..penalties import NoPenalty, Penalty
 from ..problems import Problem, StiefelProblem, check_problem
 
@@ -36,7 +36,7 @@ class JOrthogonalProblem(Checked):
 
     Parameters
     ----------
-    smooth : Quadratic, GramQuadratic or LogisticLoss
+    smooth : Quadratic, GramQuadratic, SmoothFunction or LogisticLoss
         f. A `LogisticLoss` is solved by `VRJOBCD`.
     signature : array_like of shape (n,)
         +1 and −1 in any order. All of one sign is the Stiefel manifold, solved as such.
@@ -75,8 +75,10 @@ class JOrthogonalProblem(Checked):
         signs = as_signature(signature, n)
         h = NoPenalty() if penalty is None else penalty
         if n_components is None:
-            n_components = smooth.n_columns if isinstance(smooth, LogisticLoss) else n
-        r = check_problem(smooth, h, n_components, (Quadratic, GramQuadratic, LogisticLoss))
+            fixed = isinstance(smooth, (LogisticLoss, SmoothFunction))
+            n_components = (smooth.n_columns or n) if fixed else n
+        kinds = (Quadratic, GramQuadratic, SmoothFunction, LogisticLoss)
+        r = check_problem(smooth, h, n_components, kinds)
         self._set(smooth=smooth, signature=signs, penalty=h, n_components=r)
 
     @property
@@ -248,10 +250,10 @@ class HyperbolicPCAProblem(PencilProblem):
 def on_stiefel(problem: Problem) -> Problem:
     """A problem with a signature of one sign as one on the Stiefel manifold, ``XᵀJX = ±XᵀX``.
 
-    The same problem where the signs are mixed, or f has no exact pair model.
+    The same problem where the signs are mixed, or f is a sum for `VRJOBCD`.
     """
     signs, smooth = problem.signature, problem.smooth
-    exact = isinstance(smooth, (Quadratic, GramQuadratic))
-    if signs is None or not exact or (signs != signs[0]).any():
+    fits = isinstance(smooth, (Quadratic, GramQuadratic, SmoothFunction))
+    if signs is None or not fits or (signs != signs[0]).any():
         return problem
     return StiefelProblem(smooth, problem.penalty, problem.shape[1])

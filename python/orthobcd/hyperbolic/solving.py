@@ -12,8 +12,8 @@ import numpy as np
 from .. import _core
 from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
 from .._internal.run import Run
-from ..objectives import GramQuadratic, LogisticLoss
-from ..penalties import NoPenalty
+from ..objectives import GramQuadratic, LogisticLoss, SmoothFunction
+from ..penalties import NonNegative, NoPenalty
 from ..problems import Problem
 from ..result import Status
 from ..solvers import JOBCD, VRJOBCD, Auto
@@ -50,12 +50,13 @@ def signature_of(problem: Problem) -> Signs:
 
 
 def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
-    """`VRJOBCD` for sums, `Auto` where a penalty makes many optima, `JOBCD` elsewhere."""
+    """`VRJOBCD` for sums, `Auto` where a penalty makes many optima of a quadratic, else `JOBCD`."""
     if isinstance(problem, HyperbolicStructuralProbeProblem):
         return VRJOBCD(full_gradient=True, side="both", matchings=problem.n_rows)
     if isinstance(problem.smooth, LogisticLoss):
         return VRJOBCD(full_gradient=True)
-    return JOBCD() if isinstance(problem.penalty, NoPenalty) else Auto()
+    alone = isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, SmoothFunction)
+    return JOBCD() if alone else Auto()
 
 
 def solve_mixed(
@@ -73,6 +74,8 @@ def solve_mixed(
     if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
         name = type(problem.smooth).__name__
         raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
+    if not isinstance(solver, JOBCD) and isinstance(problem.smooth, SmoothFunction):
+        raise TypeError(f"solver must be a JOBCD for a SmoothFunction, got {type(solver).__name__}")
     extra: dict[str, Any] = {}
     if isinstance(solver, VRJOBCD):
         returned, error = _core.solve_finite_sum(
@@ -167,7 +170,8 @@ def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
     signs = signature_of(problem)
     n, r = problem.shape
     if x0 is None:
-        x0 = "identity"
+        free = isinstance(problem.smooth, SmoothFunction)
+        x0 = "random" if free and not isinstance(problem.penalty, NonNegative) else "identity"
     if isinstance(x0, str):
         if x0 not in STARTS:
             raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")

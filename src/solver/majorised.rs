@@ -1,0 +1,288 @@
+//! Pairs on a majoriser of f, for an f that has a value and a gradient, no more.
+//!
+//! With G = ∇f(A) at the current X = A, `⟨G, X − A⟩ + L/2‖X − A‖² + h(X)` is lowered by matchings, up to a whole
+//! tournament, which visits every pair once. F is evaluated where that ends: if it does not fall by a fair share of
+//! what the model says, X stays and L rises; if it falls by a good one, L falls. L never exceeds a Lipschitz
+//! constant that f gives.
+
+use ndarray::{Array2, ArrayView2, s};
+use rand::seq::SliceRandom;
+
+use super::jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
+use super::ledger::Ledger;
+use super::measure::{RESOLVED, Secants, critical, evaluation_work, rounding, tangent_part};
+use super::mover::Step;
+use super::options::Options;
+use super::point::Point;
+use super::rows::{VISIT_WORK, pair_work};
+use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
+use crate::linalg::square;
+use crate::penalty::Penalty;
+use crate::tournament;
+
+/// The first L, relative to ‖∇f(X)‖/‖X‖: a small one is corrected by the first trials.
+const FIRST: f64 = 0.1;
+
+/// No further matching is solved on a gradient when the last one lowered the model by less than this share of
+/// what all of them lowered it per unit of work, the gradient included.
+const WORTH: f64 = 0.5;
+
+/// Curvatures in a row that all failed, the last one with a decrease that could be rounding, from which value and
+/// gradient contradict each other; and with whatever decrease.
+const CONTRADICTION: u32 = 12;
+const MOST_RAISES: u32 = 60;
+
+/// Rows of a piece of the products that give the gaps of smooth pairs.
+const PIECE: usize = 128;
+
+/// A tournament under way.
+struct Trial {
+    gradient: Array2<f64>,
+    moving: Array2<f64>,
+    total: Outcome,
+    rounds: usize,
+}
+
+/// Matchings on a majoriser, a matching at a time.
+pub(super) struct Majorised {
+    /// L.
+    bound: f64,
+    /// The Lipschitz constant that f gives.
+    safe: f64,
+    raises: u32,
+    secants: Secants,
+    order: Vec<usize>,
+    matchings: Matchings,
+    trial: Option<Trial>,
+    /// The largest ‖∇f‖ met.
+    steepest: f64,
+    /// Whether no pair can lower the model at X by more than the tolerance.
+    pub(super) verified: bool,
+}
+
+impl Majorised {
+    pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
+        let (dim, signature) = (point.x.dim(), point.problem.signature);
+        let steepest = square(&point.tracker.gradient(point.threads)).sqrt();
+        let safe = point.problem.smooth.lipschitz().unwrap_or(f64::INFINITY);
+        Self {
+            bound: (FIRST * steepest / square(&point.x).sqrt()).min(safe),
+            safe,
+            raises: 0,
+            secants: Secants::default(),
+            order: (0..dim.0).collect(),
+            matchings: Matchings::new(dim, signature, options.rapidity_bound),
+            trial: None,
+            steepest,
+            verified: false,
+        }
+    }
+
+    /// Takes over a lower bound of the Lipschitz constant and the largest ‖∇f‖ met.
+    pub(super) fn learn(&mut self, secant: f64, steepest: f64) {
+        self.steepest = self.steepest.max(steepest);
+        if secant > 0.0 {
+            self.bound = secant.min(self.safe);
+        }
+    }
+
+    /// One matching; judged at the end of a tournament.
+    pub(super) fn step<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Step {
+        self.verified = false;
+        let mut trial = self.trial.take().unwrap_or_else(|| {
+            self.order.shuffle(&mut point.rng);
+            Trial {
+                gradient: point.gradient(),
+                moving: point.x.clone(),
+                total: Outcome::default(),
+                rounds: 0,
+            }
+        });
+        let model = Majoriser {
+            anchor: point.x.view(),
+            gradient: trial.gradient.view(),
+            curvature: self.bound,
+        };
+        let pairs = tournament::matching(&self.order, trial.rounds);
+        let (penalty, exact) = (point.problem.penalty, PairOptions::default());
+        let x = trial.moving.view();
+        let outcome = self
+            .matchings
+            .solve(x, &pairs, &model, penalty, exact, point.threads);
+        let work = outcome.visited as f64 * (pair_work(point) + VISIT_WORK);
+        ledger.visit(outcome.visited, work);
+        if self.matchings.recession().is_some() {
+            // Only a model of too little curvature is unbounded.
+            let least = self.steepest / square(&point.x).sqrt();
+            self.raise(least.max(f64::MIN_POSITIVE));
+            return Step::Done;
+        }
+        for (row, new) in self.matchings.moved() {
+            let target = trial.moving.row_mut(row);
+            target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
+        }
+        trial.total.absorb(outcome);
+        trial.rounds += 1;
+        let cost = trial.rounds as f64 + evaluation_work(point) / work.max(1.0);
+        let worth = outcome.change * cost <= WORTH * trial.total.change
+            || -trial.total.change <= ledger.threshold();
+        if worth && trial.rounds < tournament::rounds(self.order.len()) {
+            self.trial = Some(trial);
+            return Step::Within;
+        }
+        self.judge(trial, point, ledger)
+    }
+
+    /// Moves to the end of a tournament if F falls enough there; learns from what it does.
+    fn judge<P: Penalty>(
+        &mut self,
+        trial: Trial,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Step {
+        let predicted = trial.total.change;
+        let small = -predicted <= rounding(point, ledger).max(ledger.threshold());
+        if trial.total.updates > 0 {
+            ledger.work += evaluation_work(point);
+            let penalty = point.problem.penalty;
+            let (smooth, price) = point.values();
+            let evaluated = point.try_evaluate(&trial.moving);
+            let change = evaluated.as_ref().map_or(f64::INFINITY, |(value, _)| {
+                (value - smooth) + (penalty.value(trial.moving.view()) - price)
+            });
+            if let Some((value, gradient)) = &evaluated {
+                let moved = &trial.moving - &point.x;
+                let (change, gradients) = (value - smooth, (&trial.gradient, gradient));
+                let noise = rounding(point, ledger);
+                if self.secants.contradict(&moved, change, gradients, noise) {
+                    return Step::Contradiction;
+                }
+            }
+            match evaluated {
+                Some(evaluated) if change < 0.0 && change <= FAIR_SHARE * predicted => {
+                    self.steepest = self.steepest.max(square(&evaluated.1).sqrt());
+                    point.adopt(trial.moving, evaluated);
+                    ledger.lower(change, trial.total.updates);
+                    self.raises = 0;
+                    if change <= GOOD_SHARE * predicted {
+                        self.bound *= LOWER;
+                    }
+                }
+                _ if -predicted <= rounding(point, ledger) => {
+                    if self.raises > CONTRADICTION {
+                        return Step::Contradiction;
+                    }
+                    self.verify(point, ledger, true);
+                    return Step::Pass;
+                }
+                _ if self.bound >= self.safe || self.raises > MOST_RAISES => {
+                    return Step::Contradiction;
+                }
+                _ => {
+                    self.raise(self.secants.latest);
+                    return Step::Pass;
+                }
+            }
+        }
+        if small {
+            self.verify(point, ledger, false);
+        }
+        Step::Pass
+    }
+
+    /// More curvature, not less than `least`.
+    fn raise(&mut self, least: f64) {
+        self.raises += 1;
+        self.bound = (RAISE * self.bound).max(least).min(self.safe);
+    }
+
+    /// Looks whether any pair can lower the model at X by more than the tolerance, or, where h = 0, X is not
+    /// critical; where gradient steps see no decrease any more, `blind`, as far as F resolves that.
+    pub(super) fn verify<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &Ledger,
+        blind: bool,
+    ) {
+        let gradient = point.gradient();
+        let noise = rounding(point, ledger);
+        let mut threshold = ledger.threshold().max(noise);
+        if P::SMOOTH {
+            let critical = critical(ledger, &gradient, self.steepest);
+            let tangent = square(&tangent_part(point, &point.x, &gradient)).sqrt();
+            let resolved = tangent * tangent > RESOLVED * noise * self.bound;
+            if tangent > critical && (resolved || !blind) {
+                self.verified = false;
+                return;
+            }
+            // What is left to a critical point of a small F.
+            threshold = threshold.max(critical * critical / self.bound);
+        }
+        let gap = if P::SMOOTH && point.problem.signature.is_definite() {
+            largest_turn(point.x.view(), gradient.view(), self.bound, threshold)
+        } else {
+            let model = Majoriser {
+                anchor: point.x.view(),
+                gradient: gradient.view(),
+                curvature: self.bound,
+            };
+            let penalty = point.problem.penalty;
+            let found = self
+                .matchings
+                .largest_decrease(point.x.view(), &model, penalty);
+            found.largest
+        };
+        self.verified = gap <= threshold;
+    }
+}
+
+/// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖²` by an orthogonal move of two rows of A, or any above
+/// `enough`.
+///
+/// On rows Z it is linear, `−⟨M, V − I⟩` with M = (LZ − G_B)Zᵀ, whose maximum over the orthogonal V is the nuclear
+/// norm `√(‖M‖² + 2|det M|)`. O(n²r).
+fn largest_turn(
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+    curvature: f64,
+    enough: f64,
+) -> f64 {
+    let n = x.nrows();
+    let pull = &x * curvature - gradient;
+    let own: Vec<f64> = (0..n).map(|i| pull.row(i).dot(&x.row(i))).collect();
+    let mut largest = 0.0f64;
+    for from in (0..n).step_by(PIECE) {
+        let to = (from + PIECE).min(n);
+        let ahead = pull
+            .slice(s![from..to, ..])
+            .dot(&x.slice(s![from.., ..]).t());
+        let back = x
+            .slice(s![from..to, ..])
+            .dot(&pull.slice(s![from.., ..]).t());
+        for i in from..to {
+            for j in i + 1..n {
+                let at = (i - from, j - from);
+                let (a, b, c, d) = (own[i], ahead[at], back[at], own[j]);
+                let squares = a * a + b * b + c * c + d * d;
+                let nuclear = (squares + 2.0 * (a * d - b * c).abs()).sqrt();
+                // ‖M‖_* − tr M without cancellation where tr M > 0.
+                let trace = a + d;
+                let gap = if trace > 0.0 {
+                    let over = (b - c).powi(2) + 2.0 * ((a * d - b * c).abs() - (a * d - b * c));
+                    over / (nuclear + trace)
+                } else {
+                    nuclear - trace
+                };
+                largest = largest.max(gap);
+            }
+        }
+        if largest > enough {
+            break;
+        }
+    }
+    largest
+}

@@ -1,0 +1,280 @@
+"""Any smooth f: what solves reach, and what happens when the function misbehaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+RNG = np.random.default_rng(3)
+B = RNG.standard_normal((12, 3))
+M = (lambda a: a @ a.T / 12)(RNG.standard_normal((12, 12)))
+J = [1, 1, -1, 1, -1, 1]
+
+
+def quartic(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """¼ Σ(x − b)⁴."""
+    away = x - B
+    return 0.25 * float(np.sum(away**4)), away**3
+
+
+def quadratic(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """½⟨X, MX⟩ + ⟨B, X⟩."""
+    image = M @ x
+    return float(0.5 * np.vdot(x, image) + np.vdot(B, x)), image + B
+
+
+def problem(f: Any, penalty: Any = None, n: int = 12, r: int = 3, **options: Any) -> Any:
+    smooth = ob.SmoothFunction(f, n, **options)
+    return ob.StiefelProblem(smooth, penalty or ob.NoPenalty(), r)
+
+
+@pytest.mark.parametrize(
+    "penalty", [ob.NoPenalty(), ob.L1(0.05), ob.L0(0.02), ob.NonNegative()], ids=repr
+)
+def test_solves_with_every_penalty(penalty):
+    lipschitz = 3.0 * (1.0 + np.abs(B).max()) ** 2
+    given = problem(quartic, penalty, lipschitz=lipschitz)
+    result = ob.solve(given)
+    assert result.converged
+    assert result.feasibility < 1e-12
+    assert (np.diff(result.history["objective"]) <= 0.0).all()
+    certificate = ob.certify(given, result.x)
+    assert certificate.block2_gap <= 1e-9 * certificate.magnitude
+    if isinstance(penalty, ob.NoPenalty):
+        assert certificate.criticality <= 1e-6 * np.linalg.norm(quartic(result.x)[1])
+    assert certificate.objective == pytest.approx(result.objective, rel=1e-14)
+    assert np.isnan(ob.certify(problem(quartic, penalty), result.x).block2_gap)
+
+
+def test_agrees_with_the_quadratic_form():
+    exact = ob.solve(ob.StiefelProblem(ob.Quadratic(M, B), ob.NoPenalty(), 3), solver=ob.OBCD())
+    result = ob.solve(problem(quadratic))
+    assert result.converged
+    assert result.objective <= exact.objective + 1e-8 * abs(exact.objective)
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.05)], ids=repr)
+def test_mixed_signatures(penalty):
+    def wells(x):
+        away = x**2 - 0.6
+        return float(np.sum(away**2)) / 4, away * x
+
+    for signature in (J, [1] * 6):
+        smooth = ob.SmoothFunction(wells, 6)
+        given = ob.JOrthogonalProblem(smooth, signature, penalty)
+        result = ob.solve(given, seed=1)
+        assert result.converged, result
+        assert result.feasibility < 1e-12 * np.linalg.norm(result.x) ** 2
+        if isinstance(penalty, ob.NoPenalty):
+            critical = ob.certify(given, result.x).criticality
+            assert critical <= 1e-6 * max(1.0, np.linalg.norm(wells(result.x)[1]))
+
+
+def test_calls_get_a_fresh_array_each_and_only_one_a_step():
+    seen = []
+
+    def watched(x):
+        assert x.dtype == np.float64
+        assert x.flags.c_contiguous
+        assert x.flags.writeable
+        seen.append(x)
+        return quartic(x)
+
+    result = ob.solve(problem(watched), seed=2)
+    kept = [x.copy() for x in seen]
+    assert all((a == b).all() for a, b in zip(seen, kept, strict=True))
+    assert len({x.ctypes.data for x in seen}) == len(seen)
+    assert len(seen) <= result.n_sweeps + 5
+
+    def spoils(x):
+        value, gradient = quartic(x)
+        x[:] = np.nan
+        return value, gradient
+
+    np.testing.assert_array_equal(ob.solve(problem(spoils), seed=2).x, result.x)
+
+
+def test_a_view_of_the_input_is_copied():
+    result = ob.solve(problem(lambda x: (0.5 * float(np.vdot(x, x)), x)))
+    assert result.converged
+    assert result.objective == pytest.approx(1.5)
+
+
+def test_single_precision_is_converted():
+    def single(x):
+        value, gradient = quartic(x.astype(np.float32))
+        return np.float32(value), gradient.astype(np.float32)
+
+    result, double = ob.solve(problem(single)), ob.solve(problem(quartic))
+    assert result.converged
+    assert result.feasibility < 1e-12
+    assert result.objective == pytest.approx(double.objective, rel=1e-5)
+
+
+BAD = {
+    "nan": lambda x: (float("nan"), x),
+    "infinite": lambda x: (1.0, np.full_like(x, np.inf)),
+    "shape": lambda x: (1.0, x.T),
+    "flat": lambda x: (1.0, x.ravel()),
+    "complex": lambda x: (1.0, x + 0j),
+    "strings": lambda x: (1.0, x.astype(str)),
+    "objects": lambda x: ("one", x),
+    "none": lambda x: None,
+    "value alone": lambda x: 1.0,
+    "ragged": lambda x: (1.0, [[1.0], [1.0, 2.0]]),
+    "array": lambda x: (x, x),
+    "boolean": lambda x: (True, x),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("late", [False, True])
+def test_bad_returns_name_the_function(bad, late):
+    calls = []
+
+    def culprit(x):
+        calls.append(1)
+        return bad(x) if not late or len(calls) > 3 else quartic(x)
+
+    with pytest.raises(ValueError, match="culprit must return") as caught:
+        ob.solve(problem(culprit))
+    result = caught.value.result  # type: ignore[attr-defined]
+    assert result.status is ob.Status.INTERRUPTED
+    assert result.feasibility < 1e-12
+    assert len(calls) == (4 if late else 1)
+    assert np.isfinite(result.objective) == late
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.05)], ids=repr)
+def test_exceptions_come_out_with_the_best_point(penalty):
+    calls = []
+
+    def raises(x):
+        calls.append(1)
+        if len(calls) == 6:
+            raise LookupError("mine")
+        return quartic(x)
+
+    with pytest.raises(LookupError, match="mine") as caught:
+        ob.solve(problem(raises, penalty))
+    result = caught.value.result  # type: ignore[attr-defined]
+    assert len(calls) == 6
+    assert result.objective < result.history["objective"][0]
+    assert quartic(result.x)[0] == pytest.approx(result.smooth_value, rel=1e-12)
+    calls[:] = [1] * 5
+    with pytest.raises(LookupError):
+        ob.certify(problem(raises, penalty), result.x)
+
+
+def test_ctrl_c_ends_within_a_call():
+    def slow(x):
+        time.sleep(0.05)
+        return quartic(x)
+
+    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    began = time.perf_counter()
+    timer.start()
+    result = ob.solve(problem(slow), tol=0.0, max_time=20.0)
+    timer.join()
+    assert result.status is ob.Status.INTERRUPTED
+    assert time.perf_counter() - began < 0.4 + 0.05 + 0.3
+    assert result.feasibility < 1e-12
+
+
+def test_may_solve_inside():
+    def nested(x):
+        inner = ob.solve(problem(quadratic), max_sweeps=2)
+        value, gradient = quartic(x)
+        return value + 0.0 * inner.objective, gradient
+
+    result = ob.solve(problem(nested), max_sweeps=20)
+    np.testing.assert_array_equal(result.x, ob.solve(problem(quartic), max_sweeps=20).x)
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.02)], ids=repr)
+def test_a_wrong_gradient_is_an_error(penalty):
+    def wrong(x):
+        value, gradient = quartic(x)
+        gradient[3, 1] *= -1.5
+        gradient[0] += 0.3
+        return value, gradient
+
+    with pytest.raises(ValueError, match="gradient of its value"):
+        ob.solve(problem(wrong, penalty), max_time=20.0)
+    x = np.linalg.qr(RNG.standard_normal((12, 3)))[0]
+    assert ob.check_gradient(wrong, x) > 1e-2
+    assert ob.check_gradient(quartic, x) < 1e-7
+    assert ob.check_gradient(ob.SmoothFunction(quadratic, 12, 3), x) < 1e-7
+
+
+def test_callbacks_limits_and_the_same_bits():
+    given = problem(quartic, ob.L1(0.05))
+    first, second = (ob.solve(given, seed=5, n_threads=k) for k in (1, 2))
+    np.testing.assert_array_equal(first.x, second.x)
+    assert ob.solve(given, max_sweeps=0).status is ob.Status.MAX_SWEEPS
+    assert ob.solve(given, max_time=0.0).status is ob.Status.MAX_TIME
+    assert ob.solve(given, target=1e9).status is ob.Status.TARGET
+    assert ob.solve(given, callback=lambda progress: True).status is ob.Status.INTERRUPTED
+
+
+def test_what_is_not_for_it_says_so():
+    given = problem(quartic, ob.L1(0.05))
+    for solver in (ob.Auto(), ob.Continuation()):
+        with pytest.raises(TypeError, match="OBCD for a SmoothFunction"):
+            ob.solve(given, solver=solver)
+    mixed = ob.JOrthogonalProblem(ob.SmoothFunction(quartic, 12, 3), [1] * 11 + [-1])
+    for solver in (ob.Auto(), ob.VRJOBCD()):
+        with pytest.raises(TypeError, match="JOBCD for a SmoothFunction"):
+            ob.solve(mixed, solver=solver)
+    with pytest.raises(ValueError, match="spectral"):
+        ob.solve(given, "spectral")
+    with pytest.raises(ValueError, match="side moves only rows"):
+        ob.solve(given, solver=ob.OBCD(side="columns"))
+    with pytest.raises(TypeError, match="value_and_gradient"):
+        ob.SmoothFunction(3, 4)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="n_rows"):
+        ob.SmoothFunction(quartic, 1)
+    with pytest.raises(ValueError, match="lipschitz"):
+        ob.SmoothFunction(quartic, 12, lipschitz=0.0)
+    with pytest.raises(ValueError, match="n_components"):
+        ob.StiefelProblem(ob.SmoothFunction(quartic, 12, 3), ob.NoPenalty(), 2)
+
+
+def test_torch():
+    torch = pytest.importorskip("torch")
+    target = torch.from_numpy(B)
+    smooth = ob.SmoothFunction.from_torch(lambda x: 0.25 * ((x - target) ** 4).sum(), 12)
+    agrees(smooth)
+
+
+def test_jax():
+    jax = pytest.importorskip("jax")
+    smooth = ob.SmoothFunction.from_jax(lambda x: 0.25 * jax.numpy.sum((x - B) ** 4), 12)
+    agrees(smooth)
+
+
+def agrees(smooth):
+    """The automatic gradient is the one by hand, in double precision."""
+    x = np.linalg.qr(RNG.standard_normal((12, 3)))[0]
+    value, gradient, precision = smooth._evaluate(x.copy())
+    assert value == pytest.approx(quartic(x)[0], rel=1e-13)
+    assert precision == 2.0**-52
+    np.testing.assert_allclose(gradient, quartic(x)[1], rtol=1e-12, atol=1e-13)
+    result = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), 3))
+    assert result.objective == pytest.approx(ob.solve(problem(quartic)).objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("package", ["torch", "jax"])
+def test_a_missing_package_names_the_extra(package, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    make = getattr(ob.SmoothFunction, f"from_{package}")
+    with pytest.raises(ImportError, match=rf"orthobcd\[{package}\]"):
+        make(lambda x: x.sum(), 4)
