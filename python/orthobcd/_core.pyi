@@ -13,22 +13,22 @@ from .solvers import JOBCD, OBCD, VRJOBCD, Auto
 __all__ = [
     "COEFFICIENTS",
     "DATA",
+    "WORK_UNIT",
     "StructuralProbe",
     "__version__",
     "basis_factorization",
     "certify",
+    "default_work",
     "distance_gradient",
     "distance_pairs",
     "double_projection",
     "double_projection_gradient",
+    "heuristics",
     "hyperbolic_cs",
     "inner_pairs",
     "inner_rows",
     "instructions",
     "inverse_double_projection",
-    "WORK_UNIT",
-    "default_work",
-    "heuristics",
     "largest_lam",
     "random_j_orthogonal",
     "solve_at_count",
@@ -101,6 +101,7 @@ def solve_continuation(
     run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
+
 WORK_UNIT: float
 
 def default_work(problem: Problem) -> float: ...

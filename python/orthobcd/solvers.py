@@ -198,8 +198,8 @@ class Phase(Checked):
     Parameters
     ----------
     heuristics : sequence of str, optional
-        Which heuristics (see `Auto`; with a mixed signature "random" and "kick"), each as often as it
-        is named; by default all that fit the problem, as far as there is room.
+        Which heuristics (see `Auto`; with a mixed signature "random" and "kick"), each as often as
+        it is named; by default all that fit the problem, as far as there is room.
     best : int, optional
         Instead: so many of those that came out best in the phase before.
     improve : bool, default False
@@ -244,7 +244,11 @@ class Phase(Checked):
         )
         if not 0.0 < self.share <= 1.0:
             raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
-        self._set(heuristics=_names("heuristics", self.heuristics, (*get_args(Strategy), *get_args(Mixed))))
+        self._set(
+            heuristics=_names(
+                "heuristics", self.heuristics, (*get_args(Strategy), *get_args(Mixed))
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -260,8 +264,8 @@ class Auto(Checked):
         (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same
         over a short range of the smoothing, raised again and again; ℓ1), "supports" (annealed
         disjoint supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ
-        from the closed-form optimum), "sparse" (the same from random rows), "partition" (columns and
-        owners of a partition in turn for X ≥ 0, else random), "spectral", "varimax", "dense"
+        from the closed-form optimum), "sparse" (the same from random rows), "partition" (columns
+        and owners of a partition in turn for X ≥ 0, else random), "spectral", "varimax", "dense"
         (random).
     plan : sequence of Phase, optional
         The phases of the search, instead of the default: short runs of all heuristics that fit the
@@ -288,8 +292,8 @@ class Auto(Checked):
 
     With a mixed signature (`JOrthogonalProblem`) the starts are ``x0`` and ``R @ x0`` for random
     J-orthogonal R. From each, pairs of rows and columns and tangent proximal-gradient steps take
-    turns until neither lowers F: pairs alone lock at kinks, away from critical points. Then the best
-    point is kicked and descended from again. ``strategies`` must be None there.
+    turns until neither lowers F: pairs alone lock at kinks, away from critical points. Then the
+    best point is kicked and descended from again. ``strategies`` must be None there.
 
     Examples
     --------

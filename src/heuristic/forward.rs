@@ -428,7 +428,6 @@ fn regrown(
 }
 
 /// Forward selection on disjoint supports, columns emptied and grown anew.
-#[derive(Default)]
 pub(super) struct Forward;
 
 impl<P: Penalty> Heuristic<P> for Forward {

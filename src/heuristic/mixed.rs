@@ -43,7 +43,7 @@ impl<P: Penalty> Heuristic<P> for Random {
         let x0 = task.known.given.as_ref()?;
         let signature = task.problem().signature;
         let kind = task.profile.kind;
-        if kind == Kind::Nonnegative || (kind == Kind::Count && task.run % 2 == 0) {
+        if kind == Kind::Nonnegative || (kind == Kind::Count && task.run.is_multiple_of(2)) {
             return Some(permuted(x0, signature, task.seed));
         }
         let factor = random_j_orthogonal(signature, self.rapidity, task.seed);

@@ -132,10 +132,10 @@ pub trait Heuristic<P: Penalty>: Sync {
 pub fn registry<P: Penalty>() -> Vec<Box<dyn Heuristic<P>>> {
     vec![
         Box::new(splitting::Splitting::default()),
-        Box::new(smoothed::Smoothed::default()),
-        Box::new(smoothed::Reheated::default()),
+        Box::new(smoothed::Smoothed),
+        Box::new(smoothed::Reheated),
         Box::new(supports::Supports::default()),
-        Box::new(forward::Forward::default()),
+        Box::new(forward::Forward),
         Box::new(path::Path { random: false }),
         Box::new(path::Path { random: true }),
         Box::new(partition::Partition),

@@ -368,7 +368,7 @@ impl<P: Penalty> Heuristic<P> for Partition {
             (Kind::Nonnegative, false) => 0.9,
             _ => 0.0,
         };
-        (!profile.mixed && !(improve && hope == 0.0)).then(|| Prior::new(hope, 40.0))
+        (!profile.mixed).then(|| Prior::new(hope, 40.0))
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {

@@ -366,7 +366,6 @@ const AFRESH: f64 = 0.7;
 const DESCENTS: f64 = 0.83;
 
 /// Smoothed descents, thresholded and descended from.
-#[derive(Default)]
 pub(super) struct Smoothed;
 
 impl Smoothed {
@@ -407,7 +406,7 @@ impl<P: Penalty> Heuristic<P> for Smoothed {
         "smoothed"
     }
 
-    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+    fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let hope = match (profile.kind, profile.is_dense()) {
             (Kind::Sparse, _) => 1.0,
             (Kind::Count, true) => 0.9,
@@ -415,7 +414,7 @@ impl<P: Penalty> Heuristic<P> for Smoothed {
             (Kind::Smooth, _) => 0.7,
             _ => 0.0,
         };
-        (!profile.mixed && !(improve && hope == 0.0)).then(|| Prior::new(hope, 150.0))
+        (!profile.mixed).then(|| Prior::new(hope, 150.0))
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
@@ -450,7 +449,6 @@ impl<P: Penalty> Heuristic<P> for Smoothed {
 const KICK: f64 = 0.04;
 
 /// Smoothed descents whose smoothing is raised and lowered again; for ℓ1.
-#[derive(Default)]
 pub(super) struct Reheated;
 
 impl<P: Penalty> Heuristic<P> for Reheated {
@@ -464,7 +462,7 @@ impl<P: Penalty> Heuristic<P> for Reheated {
             (Kind::Sparse, true) => 0.4,
             _ => 0.0,
         };
-        (!profile.mixed && !(improve && hope == 0.0)).then(|| Prior::new(hope, 150.0))
+        (!profile.mixed).then(|| Prior::new(hope, 150.0))
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {

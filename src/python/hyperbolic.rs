@@ -88,7 +88,10 @@ pub(super) fn solve_j_orthogonal<'py>(
     let solution = instance.answer(detached!(py, instance, problem => {
         minimize(&problem, x0, &options, &instance.threads, &mut watch)
     }))?;
-    Ok((solution_dict(py, solution, run.door())?, instance.raised(watch)))
+    Ok((
+        solution_dict(py, solution, run.door())?,
+        instance.raised(watch),
+    ))
 }
 
 /// A random J-orthogonal matrix with rapidities scale·N(0, 1).

@@ -253,7 +253,10 @@ mod _core {
         let solution = instance.answer(detached!(py, instance, problem => {
             minimize(&problem, x0, &options, &instance.threads, &mut watch)
         }))?;
-        Ok((solution_dict(py, solution, run.door())?, instance.raised(watch)))
+        Ok((
+            solution_dict(py, solution, run.door())?,
+            instance.raised(watch),
+        ))
     }
 
     /// A starting point by name, or a checked user start.

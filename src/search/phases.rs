@@ -391,7 +391,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         };
         let hopes: Vec<f64> = arms.iter().map(|arm| arm.prior.hope).collect();
         let mut select = Select::new(&hopes);
-        let rounds = phase.rounds.min(usize::MAX);
+        let rounds = phase.rounds;
         let mut slice = match phase.rounds {
             usize::MAX => FIRST_SLICE * (begun - end) / self.lanes as f64,
             rounds => (begun - end) / (rounds.max(1) * self.lanes) as f64,

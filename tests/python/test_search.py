@@ -40,7 +40,8 @@ def test_runs_tell_how_the_point_came_about(penalty):
 def test_only_a_search_has_a_report(tmp_path):
     plain = ob.solve(problem(ob.L0(20.0)), solver=ob.OBCD())
     assert plain.search is None
-    assert plain.work is not None and plain.work > 0.0
+    assert plain.work is not None
+    assert plain.work > 0.0
     result = ob.solve(problem(ob.L0(20.0)), max_work=0.02)
     result.save(tmp_path / "result.npz")
     assert ob.Result.load(tmp_path / "result.npz").search == result.search

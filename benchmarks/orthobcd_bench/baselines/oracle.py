@@ -12,7 +12,16 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from orthobcd import L0, L1, GramQuadratic, NonNegative, NoPenalty, Problem, Quadratic
+from orthobcd import (
+    L0,
+    L1,
+    GramQuadratic,
+    NonNegative,
+    NoPenalty,
+    Problem,
+    Quadratic,
+    SmoothFunction,
+)
 from orthobcd._internal.checks import FloatArray
 from orthobcd.objectives import Smooth
 from orthobcd.penalties import Penalty
@@ -94,6 +103,8 @@ class Oracle:
     """
 
     def __init__(self, smooth: Smooth, penalty: Penalty, n_components: int) -> None:
+        if isinstance(smooth, SmoothFunction):
+            raise TypeError("smooth must be a Quadratic or GramQuadratic, got a SmoothFunction")
         self.smooth, self.penalty = smooth, penalty
         self.n = smooth.n_rows
         self.r = n_components

@@ -8,7 +8,6 @@ from typing import Any
 from .._core import WORK_UNIT
 from .checks import as_optional_float, as_optional_int, as_seed
 
-
 MOST_WORK = 1e18
 """Limits above it are none: some years."""
 

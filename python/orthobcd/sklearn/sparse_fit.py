@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from .._internal.checks import FloatArray, as_int
 from .._core import default_work
+from .._internal.checks import FloatArray, as_int
 from .._internal.progress import live
 from ..penalties import L0
 from ..problems import SparsePCAProblem, StiefelProblem
@@ -22,8 +22,8 @@ STAGE_TOLERANCE = 1e-5
 """Tolerance of the stages of a path that only leads to a start."""
 
 COUNT_SHARE = 0.6
-"""Share of ``max_time``, or of the work, for the penalty that has about the wanted number of nonzeros;
-the rest is for the exchanges towards it."""
+"""Share of ``max_time``, or of the work, for the penalty that has about the wanted number of
+nonzeros; the rest is for the exchanges towards it."""
 
 COUNT_ROUNDS = 6
 """Most penalties tried on the way to a wanted number of nonzeros."""
@@ -119,7 +119,7 @@ class SparseFit:
         return self.solve(alpha, last.x, self.sweeps)
 
     def around(self, count: int) -> list[tuple[float, Result]]:
-        """Penalties with good components that have about ``count`` nonzeros, the nearest number first."""
+        """Penalties with good components of about ``count`` nonzeros, the nearest number first."""
         tried: list[tuple[float, Result]] = []
         alpha = FIRST_PENALTY * self.pca.alpha_max_
         r = self.problem.n_components
@@ -156,8 +156,8 @@ class SparseFit:
             tried = self.around(count)
         else:
             path = self.path(self.options["tol"], n_nonzero=count)
-            point = path.results[path.nearest(count)]
-            tried = [(point.lam, self.as_result(point.lam, point))]
+            nearest = path.results[path.nearest(count)]
+            tried = [(nearest.lam, self.as_result(nearest.lam, nearest))]
             if self.pca.penalty == "l1":
                 return tried[0]
         for limited in (True, False):
@@ -174,9 +174,11 @@ class SparseFit:
 
 
 def _next_penalty(tried: list[tuple[float, Result]], count: int, r: int, top: float) -> float:
-    """A penalty nearer to ``count`` nonzeros: between those that have more and fewer, in proportion of
-    the logarithms, or beyond all of them, as on real data the number of nonzeros falls about like the
-    square root of the penalty."""
+    """A penalty nearer to ``count`` nonzeros.
+
+    Between those that have more and fewer, in proportion of the logarithms; or beyond all of them,
+    as on real data the number of nonzeros falls about like the square root of the penalty.
+    """
     more = [(a, p.n_nonzero) for a, p in tried if p.n_nonzero > count]
     fewer = [(a, p.n_nonzero) for a, p in tried if p.n_nonzero < count]
     if more and fewer:
