@@ -189,7 +189,12 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 }
             }
         }
-        arms.sort_by(|a, b| b.prior.hope.total_cmp(&a.prior.hope));
+        // Where a solution has few rows, the chosen ones come first.
+        let few = self.rounds.whole.profile.is_sparse();
+        arms.sort_by(|a, b| {
+            let chosen = |arm: &Arm| few && arm.restricted;
+            (chosen(b).cmp(&chosen(a))).then(b.prior.hope.total_cmp(&a.prior.hope))
+        });
         arms
     }
 
