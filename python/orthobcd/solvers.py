@@ -202,6 +202,8 @@ class Phase(Checked):
         it is named; by default all that fit the problem, as far as there is room.
     best : int, optional
         Instead: so many of those that came out best in the phase before.
+    hopeful : int, optional
+        Instead: so many of those that fit the problem, the most hopeful ones.
     improve : bool, default False
         Begin at the best point, in rounds, by what each has gained for its work, not from scratch.
     share : float, default 0.5
@@ -229,6 +231,7 @@ class Phase(Checked):
 
     heuristics: Sequence[Strategy | Mixed] | None = None
     best: int | None = None
+    hopeful: int | None = None
     improve: bool = False
     share: float = 0.5
     max_rounds: int | None = None
@@ -237,6 +240,7 @@ class Phase(Checked):
     def __post_init__(self) -> None:
         self._set(
             best=as_optional_int("best", self.best, 1),
+            hopeful=as_optional_int("hopeful", self.hopeful, 1),
             improve=as_bool("improve", self.improve),
             share=as_float("share", self.share, minimum=0.0),
             max_rounds=as_optional_int("max_rounds", self.max_rounds, 1),

@@ -29,6 +29,7 @@ pub(super) struct AutoOptions {
 struct PhaseOptions {
     heuristics: Option<Vec<String>>,
     best: Option<usize>,
+    hopeful: Option<usize>,
     improve: bool,
     share: f64,
     max_rounds: Option<usize>,
@@ -38,12 +39,12 @@ struct PhaseOptions {
 impl From<PhaseOptions> for Phase {
     fn from(given: PhaseOptions) -> Self {
         Self {
-            entries: match (given.heuristics, given.best) {
+            entries: match (given.heuristics, given.best.map(Entries::Best)) {
                 (Some(named), _) => {
                     Entries::Named(named.into_iter().map(|name| (name, 1)).collect())
                 }
-                (None, Some(best)) => Entries::Best(best),
-                (None, None) => Entries::Fitting,
+                (None, Some(best)) => best,
+                (None, None) => given.hopeful.map_or(Entries::Fitting, Entries::Hopeful),
             },
             from: match given.improve {
                 true => crate::search::From::Incumbent,

@@ -211,6 +211,11 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
     fn chosen(&self, entries: &Entries, units: f64) -> Vec<Arm> {
         match entries {
             Entries::Best(count) => self.ranked.iter().take(*count).copied().collect(),
+            Entries::Hopeful(count) => {
+                let mut arms = self.arms(false, HOPELESS);
+                arms.truncate(self.auto.starts.unwrap_or(*count));
+                arms
+            }
             Entries::Named(named) => {
                 let arms = self.arms(false, 0.0);
                 let names = named

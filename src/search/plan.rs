@@ -8,6 +8,8 @@ use crate::heuristic::{Kind, Profile};
 pub enum Entries {
     /// All that fit the problem and promise something, as many as there is room for.
     Fitting,
+    /// So many of these, the most hopeful ones.
+    Hopeful(usize),
     /// So many of those that came out best in the phase before.
     Best(usize),
     /// These, so many runs of each.
@@ -66,6 +68,11 @@ const RACE: f64 = 0.2;
 /// Share of what is left for longer runs of the best of them.
 const LONG: f64 = 0.4;
 
+/// Share of the first runs where a solution is likely to be dense and h is not a count: optima then lie close
+/// together, and one slow descent is better than several quick ones (noise of 500 × 1000, ℓ1, 10 s: −21,950.7
+/// instead of −21,942.6 with a race).
+const SLOW: f64 = 0.7;
+
 /// Share of what is left for changes of the best point; its last polish has the rest.
 const IMPROVE: f64 = 0.9;
 
@@ -89,6 +96,10 @@ impl Plan {
         let race = |share| phase(Entries::Fitting, From::Scratch, share, Polish::Best(2));
         let phases = match profile.kind {
             Kind::Smooth | Kind::Other => vec![race(0.5), improve],
+            Kind::Sparse if profile.is_dense() => {
+                let slow = Entries::Hopeful(2);
+                vec![phase(slow, From::Scratch, SLOW, Polish::Best(2)), improve]
+            }
             _ => vec![
                 race(RACE),
                 phase(Entries::Best(2), From::Scratch, LONG, Polish::Best(2)),
