@@ -251,7 +251,7 @@ pub struct PairOptions<'a> {
     /// Exact or scalar curvature.
     pub curvature: Curvature,
     /// Proximal weight α.
-    pub alpha: f64,
+    pub proximal: f64,
     /// The column metric D, if it is not the identity.
     pub metric: Option<ArrayView2<'a, f64>>,
 }
@@ -419,7 +419,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
                     .options
                     .metric
                     .map_or(gram, |metric| weighted(metric, &x[..r], &y[..r])),
-                proximal: self.options.alpha,
+                proximal: self.options.proximal,
             }
         };
         let searched = match self.options.curvature {
@@ -461,7 +461,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             e,
             smooth: model.change(e),
         };
-        let change = proposal.settle(self.penalty, self.scratch, self.options.alpha)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
         if block.frozen {
             *distances += distance(simd, e, x, y);
         }
@@ -530,13 +530,13 @@ impl Block {
             linear.diag_mut().mapv_inplace(|v| v - bound);
             linear
         };
-        linear.diag_mut().mapv_inplace(|v| v - options.alpha);
+        linear.diag_mut().mapv_inplace(|v| v - options.proximal);
         let v = -crate::linalg::polar_factor(linear.view());
         let mut e = v.clone();
         e.diag_mut().mapv_inplace(|v| v - 1.0);
         let (first, second) = (&e * &gz, &e.dot(&s).dot(&e.t()) * &m);
         let change = first.sum() + 0.5 * second.sum();
-        let proximal = 0.5 * options.alpha * e.iter().map(|v| v * v).sum::<f64>();
+        let proximal = 0.5 * options.proximal * e.iter().map(|v| v * v).sum::<f64>();
         let size = first.iter().chain(&second).map(|v| v.abs()).sum::<f64>();
         let mut outcome = Outcome {
             visited: (b * (b - 1) / 2) as u64,

@@ -38,7 +38,7 @@ fn sweep<P: Penalty>(block: &mut Block, penalty: &P, scratch: &mut Scratch) -> O
         penalty,
         options: PairOptions {
             curvature: Curvature::Exact,
-            alpha: 1e-5,
+            proximal: 1e-5,
             metric: None,
         },
         scratch,

@@ -102,7 +102,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             e,
             smooth: smooth_change(&model, &light, boost, e),
         };
-        let change = proposal.settle(self.penalty, self.scratch, self.options.alpha)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
         self.commit_pair(simd, i, j);
         Some(change)
     }
@@ -153,7 +153,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
                 },
                 Some(metric) => weighted(metric, &x[..r], &y[..r]),
             },
-            proximal: self.options.alpha,
+            proximal: self.options.proximal,
         };
         let light = LightModel {
             gz: [
@@ -167,7 +167,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             ],
             s: [dot(simd, plus, d_plus), dot(simd, minus, d_minus)],
             s_size: [0.0; 2],
-            proximal: self.options.alpha,
+            proximal: self.options.proximal,
         };
         (model, light)
     }

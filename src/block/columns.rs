@@ -23,7 +23,7 @@ pub(crate) struct ColumnSweep<'a, P: Penalty> {
     /// Size of C: its largest diagonal entry.
     pub(crate) scale: f64,
     /// Proximal weight.
-    pub(crate) alpha: f64,
+    pub(crate) proximal: f64,
     /// Which pairs.
     pub(crate) pairs: &'a [(usize, usize)],
     /// Work space.
@@ -74,7 +74,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             e,
             smooth,
         };
-        let change = proposal.settle(self.penalty, self.scratch, self.alpha)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.proximal)?;
         if !block.frozen {
             block.x[i * stride..(i + 1) * stride].copy_from_slice(new_x);
             block.x[j * stride..(j + 1) * stride].copy_from_slice(new_y);
@@ -185,7 +185,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             ],
             m: Sym2::scalar(1.0),
             s,
-            proximal: self.alpha,
+            proximal: self.proximal,
         };
         let t = [
             [dot(simd, x, c_plus), dot(simd, x, c_minus)],
@@ -206,7 +206,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
                 length * dot(simd, plus, plus).sqrt(),
                 length * dot(simd, minus, minus).sqrt(),
             ],
-            proximal: self.alpha,
+            proximal: self.proximal,
         };
         (model, light)
     }
@@ -222,7 +222,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
         );
         let model = PairModel {
             gz: self.linear_products(simd, (i, j), x, y),
-            proximal: self.alpha,
+            proximal: self.proximal,
             ..PairModel::default()
         };
         let (rotation, reflection) = model.branches();

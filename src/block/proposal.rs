@@ -26,7 +26,7 @@ impl Proposal<'_> {
         self,
         penalty: &P,
         scratch: &Scratch,
-        alpha: f64,
+        proximal: f64,
     ) -> Option<f64> {
         let [new_x, new_y] = self.new;
         scratch.settle(new_x, new_y);
@@ -38,7 +38,7 @@ impl Proposal<'_> {
         let (hy, hy_size) = penalty.change(self.rows.1, y, new_y);
         let change = self.smooth.0 + (hx + hy);
         let size = self.smooth.1 + hx_size + hy_size;
-        let proximal = 0.5 * alpha * squares(self.e);
+        let proximal = 0.5 * proximal * squares(self.e);
         (change + proximal < -TIE * size && change.is_finite()).then_some(change)
     }
 }

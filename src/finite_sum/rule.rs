@@ -141,7 +141,7 @@ impl AccumulatedMoves {
                     penalty: &NoPenalty,
                     options: PairOptions {
                         curvature: Curvature::Exact,
-                        alpha: size * (theta + 1.0 / (2.0 * angle)),
+                        proximal: size * (theta + 1.0 / (2.0 * angle)),
                         metric: None,
                     },
                     scratch: &mut self.scratch,

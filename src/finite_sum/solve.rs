@@ -362,7 +362,7 @@ impl<'a, P: Penalty> Run<'a, P> {
             curvature: bound,
         };
         let pair = PairOptions {
-            alpha: options.proximal * bound,
+            proximal: options.proximal * bound,
             ..PairOptions::default()
         };
         let mut moving = anchor.clone();

@@ -12,20 +12,13 @@ use super::rounds::{COLUMNS, Rounds};
 use crate::budget::{Clock, Meter};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
-use crate::heuristic::{Heuristic, Known, registry, step_cost};
-use crate::objective::QuadraticForm;
+use crate::heuristic::{Heuristic, Known, registry};
 use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{Monitor, Status, WORK_UNIT};
+use crate::solver::{Monitor, Status};
 use crate::start;
 use crate::threads::Threads;
-
-/// Work without any limit: steps, and at most so much with few rows, per thousand rows of more, and in all.
-const STEPS: f64 = 12_000.0;
-const WORK: f64 = 1.5 * WORK_UNIT;
-const WORK_ROWS: f64 = 1000.0;
-const MOST_WORK: f64 = 6.0 * WORK_UNIT;
 
 /// Minimises by a search; the best point is returned.
 ///
@@ -107,12 +100,6 @@ pub fn minimize_with<P: Penalty>(
         None => {}
     }
     Ok(board.finish())
-}
-
-/// Multiply-adds of a search for r columns without any limit.
-pub fn default_work(form: &dyn QuadraticForm, r: usize) -> f64 {
-    let most = (WORK * (form.order() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
-    (STEPS * step_cost(form, r)).min(most)
 }
 
 fn check<P: Penalty>(

@@ -34,7 +34,7 @@ pub use crate::continuation::{
     PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal,
 };
 pub use crate::manifold::varimax;
-pub use auto::{default_work, minimize_auto, minimize_with};
+pub use auto::{minimize_auto, minimize_with};
 pub use cardinality::minimize_at_count;
 pub use options::{Auto, AutoSolution, Run};
-pub use plan::{Entries, From, Phase, Plan, Polish};
+pub use plan::{Entries, From, Phase, Plan, Polish, default_work};

@@ -4,11 +4,10 @@ use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::auto::default_work;
 use super::candidate::{Candidate, GAIN};
 use super::incumbent::Incumbent;
 use super::options::Auto;
-use super::plan::{Entries, From, Phase, Plan, Polish};
+use super::plan::{Entries, From, Phase, Plan, Polish, default_work};
 use super::rounds::{Job, Rounds};
 use super::select::Select;
 use crate::heuristic::Prior;

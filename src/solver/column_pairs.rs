@@ -22,7 +22,7 @@ pub(super) struct ColumnPairs<P> {
     signs: Vec<f64>,
     rapidity_bound: Option<f64>,
     /// The proximal weight.
-    pub(super) alpha: f64,
+    pub(super) proximal: f64,
     /// Whether pairs are looked at and not moved.
     pub(super) frozen: bool,
     sweep: Option<PairSweep>,
@@ -34,7 +34,7 @@ impl<P> ColumnPairs<P> {
             penalty,
             signs,
             rapidity_bound,
-            alpha: 0.0,
+            proximal: 0.0,
             frozen: false,
             sweep: None,
         }
@@ -80,7 +80,7 @@ impl PairSweep {
         &mut self,
         count: usize,
         penalty: &P,
-        alpha: f64,
+        proximal: f64,
         frozen: bool,
     ) -> Outcome {
         let from = self.done;
@@ -92,7 +92,7 @@ impl PairSweep {
             linear: &self.linear,
             penalty,
             scale: self.scale,
-            alpha,
+            proximal,
             pairs: &self.pairs[from..self.done],
         })
     }
@@ -163,7 +163,7 @@ impl<P: Penalty> Mover<P> for ColumnPairs<P> {
             PairSweep::new(form, &point.x, bound, &self.signs, point.threads)
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
-        let outcome = sweep.advance(count, &self.penalty, self.alpha, self.frozen);
+        let outcome = sweep.advance(count, &self.penalty, self.proximal, self.frozen);
         let work = outcome.visited as f64 * pair_work(point);
         ledger.visit(outcome.visited, work);
         if let Some(recession) = sweep.recession() {
@@ -193,6 +193,6 @@ impl<P: Penalty> Mover<P> for ColumnPairs<P> {
     }
 
     fn drop_proximal(&mut self) -> bool {
-        std::mem::take(&mut self.alpha) > 0.0
+        std::mem::take(&mut self.proximal) > 0.0
     }
 }

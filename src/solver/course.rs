@@ -93,13 +93,13 @@ impl<'m, P: Penalty> Course<'m, P> {
                 options,
             );
         };
-        let alpha = if options.proximal > 0.0 {
+        let proximal = if options.proximal > 0.0 {
             options.proximal * form.spread()
         } else {
             0.0
         };
         if let Some(pairs) = columns.as_mut().and_then(Columns::pairs) {
-            pairs.alpha = alpha;
+            pairs.proximal = proximal;
         }
         let own = if options.update == Update::Jacobi {
             let upper = if options.adaptive {
@@ -107,14 +107,14 @@ impl<'m, P: Penalty> Course<'m, P> {
             } else {
                 majoriser(point, form)
             };
-            Own::Jacobi(Jacobi::new(point, options, alpha, upper))
+            Own::Jacobi(Jacobi::new(point, options, proximal, upper))
         } else {
             let lipschitz = if options.working_set == WorkingSet::WssOr {
                 majoriser(point, form)
             } else {
                 0.0
             };
-            Own::Rows(Box::new(Rows::new(point, options, alpha, lipschitz)))
+            Own::Rows(Box::new(Rows::new(point, options, proximal, lipschitz)))
         };
         Self {
             own,

@@ -37,18 +37,18 @@ pub(super) struct Jacobi {
     safe: f64,
     adaptive: bool,
     curvature: Curvature,
-    alpha: f64,
+    proximal: f64,
     order: Vec<usize>,
     matchings: Matchings,
     pair_work: f64,
 }
 
 impl Jacobi {
-    /// With the proximal weight `alpha` and a bound `upper` on the Hessian's eigenvalues.
+    /// With the proximal weight `proximal` and a bound `upper` on the Hessian's eigenvalues.
     pub(super) fn new<P: Penalty>(
         point: &Point<'_, P>,
         options: &Options,
-        alpha: f64,
+        proximal: f64,
         upper: f64,
     ) -> Self {
         let (dim, signature) = (point.x.dim(), point.problem.signature);
@@ -57,7 +57,7 @@ impl Jacobi {
             safe: upper,
             adaptive: options.adaptive,
             curvature: options.curvature,
-            alpha,
+            proximal,
             order: (0..dim.0).collect(),
             matchings: Matchings::new(dim, signature, options.rapidity_bound),
             pair_work: pair_work(point),
@@ -100,7 +100,7 @@ impl Jacobi {
             self.bound = (RAISE * self.bound).min(self.safe);
         } else {
             let floor = f64::EPSILON * ledger.magnitude.max(f64::MIN_POSITIVE);
-            self.bound += self.bound.abs().max(self.alpha).max(floor);
+            self.bound += self.bound.abs().max(self.proximal).max(floor);
             self.safe = self.safe.max(self.bound);
         }
     }
@@ -113,7 +113,7 @@ impl<P: Penalty> Mover<P> for Jacobi {
         let gradient = point.gradient();
         let options = PairOptions {
             curvature: self.curvature,
-            alpha: self.alpha,
+            proximal: self.proximal,
             ..PairOptions::default()
         };
         let model = Majoriser {
@@ -142,6 +142,6 @@ impl<P: Penalty> Mover<P> for Jacobi {
     }
 
     fn drop_proximal(&mut self) -> bool {
-        std::mem::take(&mut self.alpha) > 0.0
+        std::mem::take(&mut self.proximal) > 0.0
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Rows {
     small_block: bool,
     pairs_per_step: usize,
     curvature: Curvature,
-    alpha: f64,
+    proximal: f64,
     lipschitz: f64,
     /// Whether pairs are looked at and not moved.
     frozen: bool,
@@ -72,11 +72,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The rule that the options ask for; `alpha` is the proximal weight, `lipschitz` what WSS-OR majorises by.
+    /// The rule that the options ask for; `proximal` is the proximal weight, `lipschitz` what WSS-OR majorises by.
     pub(super) fn new<P: Penalty>(
         point: &Point<'_, P>,
         options: &Options,
-        alpha: f64,
+        proximal: f64,
         lipschitz: f64,
     ) -> Self {
         let rule = options.working_set;
@@ -84,7 +84,7 @@ impl Rows {
         let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
         Self {
             curvature: options.curvature,
-            alpha,
+            proximal,
             lipschitz,
             small_block: rule != WorkingSet::Tiled && !single,
             pairs_per_step: if single && chosen_freely {
@@ -130,7 +130,7 @@ impl Rows {
             small_block: false,
             pairs_per_step: 1,
             curvature: Curvature::Exact,
-            alpha: 0.0,
+            proximal: 0.0,
             lipschitz: 0.0,
             frozen: false,
             pair_work: pair_work(point),
@@ -177,7 +177,7 @@ impl Rows {
             &mut point.rng,
             &mut scores,
             self.lipschitz,
-            self.alpha,
+            self.proximal,
         );
     }
 
@@ -241,7 +241,7 @@ impl Rows {
         let problem = point.problem;
         let options = PairOptions {
             curvature: self.curvature,
-            alpha: self.alpha,
+            proximal: self.proximal,
             metric: point.form.and_then(|form| form.metric()),
         };
         let mut outcome = Outcome::default();
@@ -324,7 +324,7 @@ impl<P: Penalty> Mover<P> for Rows {
     }
 
     fn drop_proximal(&mut self) -> bool {
-        std::mem::take(&mut self.alpha) > 0.0
+        std::mem::take(&mut self.proximal) > 0.0
     }
 
     fn is_exhaustive(&self) -> bool {

@@ -75,11 +75,11 @@ pub fn violation(gamma: [f64; 4]) -> f64 {
 
 /// The score of the rule WSS-OR: the decrease `‖T_BB‖_* + tr T_BB` of the scalar model with
 /// T = (Γ − L X)Xᵀ − αI, in closed form; L·I majorises the Hessian.
-pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, alpha: f64) -> f64 {
-    let t00 = gamma[0] - lipschitz * gram[0] - alpha;
+pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, proximal: f64) -> f64 {
+    let t00 = gamma[0] - lipschitz * gram[0] - proximal;
     let t01 = gamma[1] - lipschitz * gram[1];
     let t10 = gamma[2] - lipschitz * gram[1];
-    let t11 = gamma[3] - lipschitz * gram[2] - alpha;
+    let t11 = gamma[3] - lipschitz * gram[2] - proximal;
     let (c1, c2, c3, c4) = (t00 + t11, t01 - t10, t11 - t00, t01 + t10);
     c1 + c1.hypot(c2).max(c3.hypot(c4))
 }
@@ -218,7 +218,7 @@ impl Schedule {
         rng: &mut Xoshiro256PlusPlus,
         scores: &mut dyn Scores,
         lipschitz: f64,
-        alpha: f64,
+        proximal: f64,
     ) {
         if self.rule == WorkingSet::Tiled && self.tiles.repeats() {
             self.tiles.next_support_only = false;
@@ -235,7 +235,7 @@ impl Schedule {
             WorkingSet::Cyclic => self.cyclic(visit),
             WorkingSet::WssSv => self.greedy(visit, rng, scores, |g, _| violation(g)),
             WorkingSet::WssOr => self.greedy(visit, rng, scores, |g, z| {
-                guaranteed_decrease(g, z, lipschitz, alpha).abs()
+                guaranteed_decrease(g, z, lipschitz, proximal).abs()
             }),
             WorkingSet::Tiled => self.tiled(visit, x, rng),
         }
