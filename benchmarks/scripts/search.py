@@ -20,7 +20,6 @@ def main(path: str) -> None:
     result = ob.solve(problem, max_work=4.0, n_threads=2)
     ax = ob.plot.search(result)
     ax.set_title("digits, 10 components, ℓ0")
-    ax.figure.tight_layout()
     ax.figure.savefig(path, dpi=110)
     for run in result.search.runs:
         print(f"{run.seconds:6.2f} s {run.heuristic:10} {run.objective:.1f} gain {run.gain:.3g}")

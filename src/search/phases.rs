@@ -188,12 +188,10 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 }
             }
         }
-        // Where a solution has few rows, the chosen ones come first.
-        let few = self.rounds.whole.profile.is_sparse();
-        arms.sort_by(|a, b| {
-            let chosen = |arm: &Arm| few && arm.restricted;
-            (chosen(b).cmp(&chosen(a))).then(b.prior.hope.total_cmp(&a.prior.hope))
-        });
+        // Of the same on all rows and on some, what is cheaper comes first.
+        let step = |restricted| self.rounds.profile(restricted).step.max(f64::MIN_POSITIVE);
+        let rank = |arm: &Arm| arm.prior.hope * (step(spaces[0]) / step(arm.restricted)).sqrt();
+        arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
         arms
     }
 
