@@ -133,7 +133,7 @@ fn a_plan_is_carried_out() {
     assert_eq!(names[..2], [("varimax", false), ("path", false)]);
     assert!(["varimax", "path"].contains(&names[2].0));
     assert_eq!(names[3], ("polish", false));
-    assert!(names[4..].iter().any(|run| *run == ("forward", true)));
+    assert!(names[4..].contains(&("forward", true)));
     assert!(
         names[4..]
             .iter()
