@@ -25,25 +25,27 @@ pub(crate) struct Clock {
 impl Clock {
     /// Work is counted where there is no time limit.
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
+        Self::limited(started, limit, None)
+    }
+
+    /// Work is counted where it is limited too.
+    pub(crate) fn limited(started: Instant, limit: Option<f64>, work: Option<u64>) -> Self {
         Self {
             started,
             limit,
-            counted: limit.is_none(),
+            counted: limit.is_none() || work.is_some(),
             stop: AtomicBool::new(false),
-        }
-    }
-
-    /// Work is counted, although the time may be limited too.
-    pub(crate) fn counting(self) -> Self {
-        Self {
-            counted: true,
-            ..self
         }
     }
 
     /// Whether methods are paced by their work.
     pub(crate) fn counts(&self) -> bool {
         self.counted
+    }
+
+    /// Multiply-adds in a unit.
+    pub(crate) fn rate(&self) -> f64 {
+        if self.counted { 1.0 } else { RATE }
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -113,7 +115,7 @@ impl<'a> Meter<'a> {
 
     /// What is left in multiply-adds, at the rate of a common core where the clock decides.
     pub(crate) fn left_work(&self) -> f64 {
-        self.left() * if self.clock.counts() { 1.0 } else { RATE }
+        self.left() * self.clock.rate()
     }
 
     /// Whether nothing that is still to come can be used.

@@ -54,11 +54,7 @@ pub fn minimize_with<P: Penalty>(
     let form = problem.quadratic()?;
     let mixed = !problem.signature.is_definite();
     check(problem, heuristics, auto)?;
-    let clock = Clock::new(started, auto.options.max_time);
-    let clock = match auto.options.max_work {
-        Some(_) => clock.counting(),
-        None => clock,
-    };
+    let clock = Clock::limited(started, auto.options.max_time, auto.options.max_work);
     let (n, r) = (problem.smooth.rows(), problem.components);
     let first = x0.clone().unwrap_or_else(|| match mixed {
         true => Array2::eye(n).slice_move(s![.., ..r]),

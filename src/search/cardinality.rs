@@ -96,11 +96,7 @@ pub fn minimize_at_count(
     options: &Options,
     monitor: &mut dyn Monitor,
 ) -> Result<Option<Solution>> {
-    let clock = Clock::new(Instant::now(), options.max_time);
-    let clock = match options.max_work {
-        Some(_) => clock.counting(),
-        None => clock,
-    };
+    let clock = Clock::limited(Instant::now(), options.max_time, options.max_work);
     let form = check(problem, x0, count, options)?;
     let r = problem.components;
     let free = L0 { lambda: 0.0 };

@@ -165,6 +165,14 @@ impl<P: Penalty> Compact<P> {
     }
 }
 
+/// Makes the columns unit vectors.
+fn normalise(x: &mut Array2<f64>) {
+    for mut column in x.columns_mut() {
+        let norm = column.dot(&column).sqrt();
+        column /= norm;
+    }
+}
+
 /// X ≥ 0 whose rows of zeros go to the columns that pull most at them, by a power step.
 fn owned<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Array2<f64> {
     let (_, gradient) = oracle.value_and_gradient(&x);
@@ -179,10 +187,7 @@ fn owned<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Array2<f64> {
             }
         }
     }
-    for mut column in x.columns_mut() {
-        let norm = column.dot(&column).sqrt();
-        column /= norm;
-    }
+    normalise(&mut x);
     x
 }
 
@@ -222,10 +227,7 @@ fn joined<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>, lambda: f64) -> Ar
             for &(_, i, k, entry) in &gains[..count] {
                 trial[[i, k]] = entry;
             }
-            for mut column in trial.columns_mut() {
-                let norm = column.dot(&column).sqrt();
-                column /= norm;
-            }
+            normalise(&mut trial);
             let value = oracle.objective(&trial);
             if value < best {
                 break Some((value, trial));

@@ -67,8 +67,9 @@ pub(super) struct Search<'s, 'a, P: Penalty> {
     lanes: usize,
     /// The arms of the phase before, best first.
     ranked: Vec<Arm>,
-    /// Runs from scratch of every heuristic, and all runs.
+    /// Runs from scratch of every heuristic.
     made: Vec<usize>,
+    /// All runs.
     index: u64,
     rng: Xoshiro256PlusPlus,
 }
@@ -197,11 +198,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
 
     /// The least units of the clock that an arm is worth.
     fn need(&self, arm: &Arm) -> f64 {
-        let unit = match self.rounds.clock.counts() {
-            true => 1.0,
-            false => WORK_UNIT,
-        };
-        arm.prior.least * self.rounds.profile(arm.restricted).step / unit
+        arm.prior.least * self.rounds.profile(arm.restricted).step / self.rounds.clock.rate()
     }
 
     /// The arms of a phase from scratch: as many as have the least work that they need.
@@ -355,8 +352,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
 
     /// Polishes points, on some rows if these are all that can matter and that is enough.
     fn polish(&mut self, points: &[Candidate], units: f64, enough: bool) {
-        let compact = self.rounds.compact.as_ref();
-        let complete = enough && compact.is_some_and(|compact| compact.complete);
+        let complete = enough && self.rounds.is_complete();
         let jobs: Vec<Job> = points
             .iter()
             .map(|point| Job {

@@ -119,8 +119,7 @@ impl Plan {
 
     /// The heuristics that are asked for, in order and again from the first, and changes of what comes out.
     pub fn named(names: &[String], runs: usize) -> Self {
-        let named =
-            (0..runs.max(names.len().min(runs))).map(|k| (names[k % names.len()].clone(), 1));
+        let named = (0..runs).map(|k| (names[k % names.len()].clone(), 1));
         Self {
             phases: vec![
                 Phase {

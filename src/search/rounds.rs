@@ -125,11 +125,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         } else {
             0.0
         };
-        let complete = self
-            .compact
-            .as_ref()
-            .is_some_and(|compact| compact.complete);
-        if complete || value >= self.base - least || board.status.is_some() {
+        if self.is_complete() || value >= self.base - least || board.status.is_some() {
             return;
         }
         self.base = value;
@@ -165,6 +161,11 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         }
     }
 
+    /// Whether rows are chosen and no other can matter.
+    pub(super) fn is_complete(&self) -> bool {
+        (self.compact.as_ref()).is_some_and(|compact| compact.complete)
+    }
+
     /// The profile of all rows, or of some of them.
     pub(super) fn profile(&self, restricted: bool) -> &Profile {
         match (restricted, &self.chosen) {
@@ -188,8 +189,9 @@ impl<'a, P: Penalty> Rounds<'a, P> {
             .compact
             .as_ref()
             .map(|c| c.problem(self.problem.components));
+        let needed = jobs.iter().any(|job| job.restricted);
         let space = match (&small, &self.compact, &self.chosen) {
-            (Some(small), Some(compact), Some((profile, basis))) => {
+            (Some(small), Some(compact), Some((profile, basis))) if needed => {
                 let eye = Array2::eye(self.problem.components);
                 let form: &dyn QuadraticForm = compact.form();
                 let oracle = Oracle::new((small, form), eye, basis.spectrum, &preparation);
@@ -224,9 +226,10 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         let found: Vec<Option<Found>> = found.into_iter().map(Option::flatten).collect();
         let all = found.iter().flatten();
         if self.clock.counts() {
-            self.spent += all.clone().map(|found| found.work).sum::<f64>() + preparation.spent();
+            self.spent += all.clone().map(|found| found.work).sum::<f64>();
         }
-        board.settle(before.clone(), all.map(|found| &found.candidate));
+        let value = before.objective;
+        board.settle(before, all.map(|found| &found.candidate));
         for (job, found) in jobs.iter().zip(&found) {
             let Some(found) = found else { continue };
             board.runs.push(Run {
@@ -236,7 +239,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
                 seconds: found.seconds,
                 work: found.work,
                 objective: found.candidate.objective,
-                gain: (before.objective - found.candidate.objective).max(0.0),
+                gain: (value - found.candidate.objective).max(0.0),
             });
         }
         found

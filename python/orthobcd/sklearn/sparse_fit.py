@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,15 @@ class SparseFit:
             return None
         return max(share * float(limit) - (time.perf_counter() - self.started), 0.0)
 
+    @cached_property
+    def work(self) -> float:
+        """That of a search without any limit; asking for it reads the data."""
+        return float(default_work(self.problem))
+
     def limits(self, share: float) -> dict[str, Any]:
         """Every option of a solve that is given so much of the time, or of the work."""
         left = self.left(share)
-        work = None if left is not None else share * float(default_work(self.problem))
+        work = None if left is not None else share * self.work
         return {**self.options, "max_time": left, "max_work": work}
 
     def priced(self, alpha: float) -> StiefelProblem:
