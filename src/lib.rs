@@ -58,6 +58,7 @@
 
 pub mod block;
 mod budget;
+mod cardinality;
 pub mod certificate;
 mod continuation;
 mod error;
@@ -83,6 +84,7 @@ pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;
+pub use cardinality::Cardinality;
 pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use manifold::{

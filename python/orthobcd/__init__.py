@@ -28,7 +28,7 @@ from .objectives import (
     SmoothFunction,
     check_gradient,
 )
-from .penalties import L0, L1, NonNegative, NoPenalty
+from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
@@ -48,6 +48,7 @@ __all__ = [
     "VRJOBCD",
     "Auto",
     "BasisFactorization",
+    "Cardinality",
     "Certificate",
     "Continuation",
     "GramQuadratic",

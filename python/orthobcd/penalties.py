@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -9,9 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._core import COEFFICIENTS
-from ._internal.checks import Checked, FloatArray, as_float, as_float_array, check_size
+from ._internal.checks import (
+    Checked,
+    FloatArray,
+    as_bool,
+    as_float,
+    as_float_array,
+    as_int,
+    check_size,
+)
 
-__all__ = ["L0", "L1", "NoPenalty", "NonNegative", "Penalty"]
+__all__ = ["L0", "L1", "Cardinality", "NoPenalty", "NonNegative", "Penalty"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +101,42 @@ class NoPenalty:
     >>> ob.NoPenalty()
     NoPenalty()
     """
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Cardinality(Checked):
+    """The constraint that X has few nonzero entries, in all or in every column.
+
+    Parameters
+    ----------
+    count : int or sequence of int
+        Most nonzero entries: of X, or of each of its r columns.
+    nonnegative : bool, default False
+        Whether X ≥ 0 as well.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``count`` is not such a number or sequence.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.Cardinality([5, 5, 3]).count
+    (5, 5, 3)
+    """
+
+    count: int | tuple[int, ...]
+    nonnegative: bool
+
+    def __init__(self, count: int | Sequence[int], *, nonnegative: bool = False) -> None:
+        several = isinstance(count, (Sequence, np.ndarray)) and np.ndim(count) == 1
+        checked = (
+            tuple(as_int("count", one, 1) for one in np.asarray(count).tolist())
+            if several
+            else as_int("count", count, 1)
+        )
+        self._set(count=checked, nonnegative=as_bool("nonnegative", nonnegative))
 
 
 Penalty: TypeAlias = L0 | L1 | NonNegative | NoPenalty
