@@ -37,8 +37,15 @@ from .solving import Progress, minimize_at_count, solve
 
 if TYPE_CHECKING:
     from . import plot as plot
+    from .sklearn import ComponentChoice as ComponentChoice
+    from .sklearn import Loadings as Loadings
     from .sklearn import NonnegativePCA as NonnegativePCA
+    from .sklearn import OrthogonalNMF as OrthogonalNMF
     from .sklearn import SparsePCA as SparsePCA
+    from .sklearn import SparsePCACV as SparsePCACV
+    from .sklearn import SupportStability as SupportStability
+    from .sklearn import choose_n_components as choose_n_components
+    from .sklearn import support_stability as support_stability
 
 __all__ = [
     "JOBCD",
@@ -93,7 +100,18 @@ __all__ = [
     "well_posedness",
 ]
 
-LAZY = {"NonnegativePCA": "sklearn", "SparsePCA": "sklearn", "plot": "plot"}
+LAZY = {
+    "ComponentChoice": "sklearn",
+    "Loadings": "sklearn",
+    "NonnegativePCA": "sklearn",
+    "OrthogonalNMF": "sklearn",
+    "SparsePCA": "sklearn",
+    "SparsePCACV": "sklearn",
+    "SupportStability": "sklearn",
+    "choose_n_components": "sklearn",
+    "support_stability": "sklearn",
+    "plot": "plot",
+}
 """What needs more than NumPy, by the extra it needs, is imported when it is first used."""
 
 

@@ -446,7 +446,7 @@ def _certify(options: argparse.Namespace) -> int:
         )
     center = options.center
     if options.scale:
-        from .sklearn.base import prepared
+        from .sklearn.preparation import prepared
 
         moments, _ = prepared(data, center, True)
         data, center = moments.data, moments.pending

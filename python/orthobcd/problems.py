@@ -118,6 +118,20 @@ class OnStiefel(Checked):
         """The shape (n, r) of X."""
         return self.smooth.n_rows, self.n_components
 
+    def with_penalty(self, penalty: Penalty) -> StiefelProblem:
+        """The same problem with another penalty; nothing is formed or copied again.
+
+        Parameters
+        ----------
+        penalty : L0, L1, NonNegative or NoPenalty
+            h.
+
+        Returns
+        -------
+        StiefelProblem
+        """
+        return StiefelProblem(self.smooth, penalty, self.n_components)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StiefelProblem(OnStiefel):
@@ -231,20 +245,6 @@ class SparsePCAProblem(PCAProblem):
     ) -> None:
         self._set(penalty=penalty)
         self._build(A, n_components, center)
-
-    def with_penalty(self, penalty: Penalty) -> StiefelProblem:
-        """The same problem with another penalty; nothing is formed or copied again.
-
-        Parameters
-        ----------
-        penalty : L0, L1, NonNegative or NoPenalty
-            h.
-
-        Returns
-        -------
-        StiefelProblem
-        """
-        return StiefelProblem(self.smooth, penalty, self.n_components)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -22,11 +22,10 @@ from ._internal.checks import (
     as_fraction,
     as_int,
 )
-from ._internal.moments import Moments
 from ._internal.progress import live
 from ._internal.run import Run
 from .penalties import L0, L1
-from .problems import Problem, SparsePCAProblem
+from .problems import Problem, SparsePCAProblem, StiefelProblem
 from .result import PathPoint, as_result
 from .solvers import OBCD, RATIO
 from .solving import watcher_of
@@ -209,11 +208,43 @@ def regularization_path(
     (3, True)
     """
     as_choice("penalty", penalty, ("l0", "l1"))
+    base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
+    return path_of(
+        base,
+        penalty,
+        lams=lams,
+        n_lams=n_lams,
+        ratio=ratio,
+        n_nonzero=n_nonzero,
+        solver=solver,
+        max_time=max_time,
+        tol=tol,
+        seed=seed,
+        n_threads=n_threads,
+        verbose=verbose,
+    )
+
+
+def path_of(
+    base: SparsePCAProblem | StiefelProblem,
+    penalty: PenaltyName,
+    *,
+    lams: ArrayLike | None = None,
+    n_lams: int = 20,
+    ratio: float = RATIO,
+    n_nonzero: int | None = None,
+    solver: OBCD | None = None,
+    max_time: float | None = None,
+    tol: float | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    verbose: bool = False,
+) -> RegularizationPath:
+    """`regularization_path` for ``−½‖AX‖²`` as it is in a problem."""
     n_lams = as_int("n_lams", n_lams, 1)
     ratio = as_fraction("ratio", ratio)
     run = Run.checked(max_time=max_time, tol=tol, seed=seed, n_threads=n_threads)
     as_bool("verbose", verbose)
-    base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
     n, r = base.shape
     if n_nonzero is not None:
         n_nonzero = as_int("n_nonzero", n_nonzero, r)
@@ -232,19 +263,18 @@ def regularization_path(
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(ratio))) if top > 0.0 else 1
         values = [top * ratio**k for k in range(count)]
     follower = _Follower(base, penalty, OBCD() if solver is None else solver, run, bool(verbose))
-    moments = Moments(base.A, base.center)
     # A given sequence is followed to its end, whatever the number of nonzeros.
-    points = follower.follow(values, moments.selection(r), None if lams is not None else n_nonzero)
+    points = follower.follow(values, None, None if lams is not None else n_nonzero)
     if n_nonzero is not None:
         points = _bisect(points, n_nonzero, follower)
-    return _collect(points, moments, top)
+    return _collect(points, top)
 
 
 @dataclass
 class _Follower:
     """Follows sequences of λ in the core, within one time limit."""
 
-    base: SparsePCAProblem
+    base: SparsePCAProblem | StiefelProblem
     penalty: PenaltyName
     solver: OBCD
     run: Run
@@ -259,7 +289,7 @@ class _Follower:
         return None if limit is None else max(limit - (time.perf_counter() - self.started), 0.0)
 
     def follow(
-        self, lams: Sequence[float], x: FloatArray, n_nonzero: int | None = None
+        self, lams: Sequence[float], x: FloatArray | None, n_nonzero: int | None = None
     ) -> list[PathPoint]:
         """The points of a sequence from x, up to the first with so many nonzeros."""
         problem = self.base.with_penalty(penalty_of(self.penalty, lams[0]))
@@ -306,12 +336,11 @@ def _bisect(points: list[PathPoint], wanted: int, follower: _Follower) -> list[P
     return sorted(points, key=lambda point: -point.lam)
 
 
-def _collect(points: Sequence[PathPoint], moments: Moments, top: float) -> RegularizationPath:
-    explained = [float(np.sum(moments.scores(p.x) ** 2)) / moments.total for p in points]
+def _collect(points: Sequence[PathPoint], top: float) -> RegularizationPath:
     return RegularizationPath(
         lams=np.array([point.lam for point in points]),
         n_nonzero=np.array([point.n_nonzero for point in points], dtype=np.int64),
-        explained_variance_ratio=np.array(explained),
+        explained_variance_ratio=np.array([point.explained_variance for point in points]),
         objective=np.array([point.objective for point in points]),
         results=tuple(points),
         lam_max=top,

@@ -26,6 +26,7 @@ ROOMS = (
     "kg",
     "io",
     "sklearn",
+    "anndata",
     "plot",
     "demo",
     "cli",

@@ -125,6 +125,11 @@ class Moments:
         """A X."""
         return np.asarray(self.data @ x - self.offset @ x)
 
+    def second(self, x: FloatArray) -> FloatArray:
+        """``XᵀAᵀAX``."""
+        scores = self.scores(x)
+        return np.asarray(scores.T @ scores)
+
     def transposed(self, w: FloatArray) -> FloatArray:
         """Aᵀ w for a vector w."""
         return np.asarray(self.data.T @ w - self.offset * w.sum())

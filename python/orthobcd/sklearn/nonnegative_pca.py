@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .._internal.moments import Moments
-from ..problems import NonnegativePCAProblem
+from .._internal.scatter import SecondMoments
+from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import OrthonormalPCA
+from .preparation import problem_of
 
 
 class NonnegativePCA(OrthonormalPCA):
@@ -53,8 +55,8 @@ class NonnegativePCA(OrthonormalPCA):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal, nonnegative rows, ordered by explained variance.
-    mean_, scale_, explained_variance_, explained_variance_ratio_, n_nonzero_, objective_, result_,
-    n_iter_, n_features_in_, feature_names_in_
+    mean_, scale_, explained_variance_, explained_variance_ratio_, score_correlation_, n_nonzero_,
+    objective_, result_, n_iter_, n_features_in_, feature_names_in_
         As in `SparsePCA`.
 
     Examples
@@ -91,10 +93,9 @@ class NonnegativePCA(OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _solve(self, moments: Moments, r: int) -> Result:
-        n = moments.data.shape[1]
-        problem = NonnegativePCAProblem(moments.data, r, center=moments.pending)
-        start = self._warm(n, r)
+    def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
+        problem = problem_of(moments, r, NonNegative())
+        start = self._warm(len(moments.mean), r)
         solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):

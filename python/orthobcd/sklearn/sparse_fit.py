@@ -14,7 +14,7 @@ from .._internal.checks import FloatArray, as_int
 from .._internal.progress import live
 from ..penalties import L0
 from ..problems import SparsePCAProblem, StiefelProblem
-from ..regularization import RegularizationPath, penalty_of, regularization_path
+from ..regularization import RegularizationPath, path_of, penalty_of
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, Auto, Continuation
 from ..solving import minimize_at_count, solve
@@ -45,7 +45,9 @@ FACTOR = 30.0
 class SparseFit:
     """One fit of a `SparsePCA`: the path, the solve that starts at it, the wanted count."""
 
-    def __init__(self, pca: Any, problem: SparsePCAProblem, warm: FloatArray | None) -> None:
+    def __init__(
+        self, pca: Any, problem: SparsePCAProblem | StiefelProblem, warm: FloatArray | None
+    ) -> None:
         self.pca = pca
         self.problem = problem
         self.warm = warm
@@ -79,11 +81,9 @@ class SparseFit:
 
     def path(self, tol: float, **which: Any) -> RegularizationPath:
         """The path, by descents from the known optimum of a large penalty on."""
-        path = regularization_path(
-            self.problem.A,
-            self.problem.n_components,
+        path = path_of(
+            self.problem,
             self.pca.penalty,
-            center=self.problem.center,
             solver=self.sweeps,
             **which,
             **{**self.options, "tol": tol},

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._internal.moments import Moments
-from ..problems import SparsePCAProblem
+from .._internal.scatter import SecondMoments
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
 from .base import OrthonormalPCA
+from .preparation import problem_of
 from .sparse_fit import SparseFit
 
 AlphaScale = Literal["relative", "absolute"]
@@ -48,6 +49,11 @@ class SparsePCA(OrthonormalPCA):
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
+    missing : {"em"}, optional
+        Missing values (NaN, dense data) are refused by default. With "em" the means and second
+        moments are those of the EM algorithm of probabilistic PCA with ``n_components`` factors
+        (Tipping and Bishop 1999), features in units of their deviations; `transform` completes
+        what is missing by its mean given the other entries of its row.
     solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
         How to solve; `Auto` by default. `OBCD` solves along the regularisation path, from which
         `Continuation` starts too.
@@ -85,6 +91,8 @@ class SparsePCA(OrthonormalPCA):
         the sum is the variance of the projection onto their span.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The same as shares of the total variance.
+    score_correlation_ : ndarray of shape (n_components, n_components)
+        Correlations of the coordinates: orthogonal components need not be uncorrelated.
     n_nonzero_ : int
         Nonzero loadings.
     alpha_ : float
@@ -128,6 +136,7 @@ class SparsePCA(OrthonormalPCA):
         n_nonzero: int | None = None,
         center: bool = True,
         scale: bool = False,
+        missing: Literal["em"] | None = None,
         solver: Auto | Continuation | OBCD | None = None,
         max_time: float | None = None,
         tol: float = 1e-10,
@@ -143,6 +152,7 @@ class SparsePCA(OrthonormalPCA):
         self.n_nonzero = n_nonzero
         self.center = center
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.max_time = max_time
         self.tol = tol
@@ -151,7 +161,7 @@ class SparsePCA(OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _solve(self, moments: Moments, r: int) -> Result:
+    def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
         if self.penalty not in ("l0", "l1"):
             raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
         if self.alpha_scale not in ("relative", "absolute"):
@@ -163,10 +173,10 @@ class SparsePCA(OrthonormalPCA):
                 f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
             )
         unit_price = penalty_of(self.penalty, 1.0)
-        problem = SparsePCAProblem(moments.data, r, unit_price, center=moments.pending)
+        problem = problem_of(moments, r, unit_price)
         self.path_: RegularizationPath | None = None
         self.alpha_max_ = largest_lam(problem, self._threads())
-        fit = SparseFit(self, problem, self._warm(moments.data.shape[1], r))
+        fit = SparseFit(self, problem, self._warm(len(moments.mean), r))
         if self.n_nonzero is not None:
             self.alpha_, result = fit.at_count(self.n_nonzero)
             if result.n_nonzero != self.n_nonzero:

@@ -1,0 +1,174 @@
+"""The loadings of a fit as a table: to read, to keep, to hand on."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._internal.archive import not_ours, read_tree, write_tree
+from .._internal.checks import FloatArray
+from .._internal.writing import replacing
+
+SHOWN = 20
+"""Most loadings of a component that are shown as HTML or text."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loadings:
+    """The nonzero loadings of components, the largest first, with the names of their features.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The loadings.
+    features : tuple of str
+        Names of the features.
+    explained_variance, explained_variance_ratio : ndarray of shape (n_components,)
+        Of each component.
+    score_correlation : ndarray of shape (n_components, n_components)
+        Correlations of the coordinates.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthobcd import SparsePCA
+    >>> data = load_iris(as_frame=True).data
+    >>> loadings = SparsePCA(2, n_nonzero=3, random_state=0).fit(data).loadings()
+    >>> loadings.of(0)[0][0]
+    'petal length (cm)'
+    """
+
+    components: FloatArray
+    features: tuple[str, ...]
+    explained_variance: FloatArray
+    explained_variance_ratio: FloatArray
+    score_correlation: FloatArray
+
+    def of(self, component: int) -> list[tuple[str, float]]:
+        """Names and loadings of a component, the largest magnitude first."""
+        row = self.components[component]
+        chosen = np.flatnonzero(row)
+        chosen = chosen[np.argsort(-np.abs(row[chosen]), kind="stable")]
+        return [(self.features[i], float(row[i])) for i in chosen]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, a row per nonzero loading: component, feature, loading."""
+        import pandas as pd
+
+        rows = [(k, *pair) for k in range(len(self.components)) for pair in self.of(k)]
+        return pd.DataFrame(rows, columns=["component", "feature", "loading"])
+
+    def summary(self) -> str:
+        """The table as text."""
+        total = float(self.explained_variance_ratio.sum())
+        lines = [
+            f"{len(self.components)} components of {len(self.features)} features, "
+            f"{np.count_nonzero(self.components)} nonzero loadings, "
+            f"{total:.1%} of the variance"
+        ]
+        width = max(map(len, self.features))
+        for k, share in enumerate(self.explained_variance_ratio):
+            pairs = self.of(k)
+            lines.append(f"component {k}: {share:.1%}, {len(pairs)} loadings")
+            lines += [f"  {name:<{width}} {value:+.3f}" for name, value in pairs[:SHOWN]]
+            if len(pairs) > SHOWN:
+                lines.append(f"  and {len(pairs) - SHOWN} smaller ones")
+        return "\n".join(lines)
+
+    __str__ = summary
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a column per component."""
+        heads, cells = [], []
+        for k, share in enumerate(self.explained_variance_ratio):
+            pairs = self.of(k)
+            heads.append(f"<th>component {k}<br>{share:.1%}, {len(pairs)} loadings</th>")
+            lines = [f"{html.escape(name)} {value:+.3f}" for name, value in pairs[:SHOWN]]
+            if len(pairs) > SHOWN:
+                lines.append(f"and {len(pairs) - SHOWN} smaller ones")
+            cells.append(f'<td style="vertical-align:top">{"<br>".join(lines)}</td>')
+        return f"<table><tr>{''.join(heads)}</tr><tr>{''.join(cells)}</tr></table>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, as JSON to a name that ends with .json, else as NumPy's npz.
+
+        Parameters
+        ----------
+        path : path
+            Where to; an old file is replaced as a whole.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        tree = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if not _is_json(path):
+            write_tree(path, "Loadings", tree)
+            return
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else list(v) for k, v in tree.items()}
+        with replacing(path) as part:
+            part.write_text(json.dumps({"kind": "Loadings", **plain}), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Loadings:
+        """The table in a file of `save`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Loadings
+
+        Raises
+        ------
+        ValueError
+            If the file is not one.
+        OSError
+            If it cannot be read.
+        """
+        try:
+            if _is_json(path):
+                tree = json.loads(Path(path).read_text(encoding="utf-8"))
+                if tree.pop("kind") != "Loadings":
+                    raise ValueError("it holds something else")
+            else:
+                tree = read_tree(path, "Loadings")
+            tree = {name: tree[name] for name in cls.__dataclass_fields__}
+            features = tuple(map(str, tree.pop("features")))
+            arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
+            loadings = cls(features=features, **arrays)
+            r = len(loadings.explained_variance)
+            if loadings.components.shape != (r, len(features)):
+                raise ValueError("its parts do not fit together")
+            return loadings
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise not_ours(path, "Loadings", error) from error
+
+
+def _is_json(path: str | os.PathLike[str]) -> bool:
+    return os.fspath(path).endswith(".json")
+
+
+def loadings_of(estimator: Any) -> Loadings:
+    """The table of a fitted estimator."""
+    n = estimator.components_.shape[1]
+    names: Any = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{i}" for i in range(n)]
+    return Loadings(
+        components=estimator.components_,
+        features=tuple(map(str, names)),
+        explained_variance=estimator.explained_variance_,
+        explained_variance_ratio=estimator.explained_variance_ratio_,
+        score_correlation=estimator.score_correlation_,
+    )

@@ -1,0 +1,242 @@
+"""Orthogonal nonnegative matrix factorization: a clustering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from .._internal.checks import DataLike, FloatArray, IntArray, check_sparse, is_sparse
+from .._internal.progress import live
+from ..problems import NonnegativePCAProblem
+from ..result import Result
+from ..solvers import OBCD, Auto
+from ..solving import solve
+from .base import default_components, run_options
+from .preparation import check_magnitude
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+# Not a ClusterMixin: scikit-learn hands clusterers data with negative entries.
+class OrthogonalNMF(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Nonnegative matrix factorization with orthogonal memberships, which is a clustering.
+
+    Minimises ``‖A − XY‖_F²`` over X ≥ 0 with orthonormal columns and Y ≥ 0. The best Y for an X is
+    XᵀA (A is nonnegative), so that ``‖AᵀX‖_F²`` is to be as large as can be: nonnegative PCA of Aᵀ.
+    The columns of X are nonnegative and orthogonal: every sample belongs to one of them at most.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of clusters; min(10, n_samples, n_features) by default.
+    solver : orthobcd.Auto or orthobcd.OBCD, optional
+        How to solve; `Auto` by default.
+    max_time : float, optional
+        Seconds for a fit. Without, the work of a fit is counted and bounded, the same on every
+        machine.
+    tol : float, default 1e-10
+        Decrease of the objective, relative to its magnitude, that counts as none.
+    random_state : int, RandomState or None, default None
+        Seed of the search.
+    n_jobs : int, optional
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
+        depend on it.
+    verbose : bool, default False
+        Show a live line of progress, see `orthobcd.solve`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`, if a parameter is not valid or the data has a negative entry.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Y, a nonnegative profile per cluster; the largest ``‖y_k‖`` first.
+    membership_ : ndarray of shape (n_samples, n_components)
+        X, with orthonormal columns: how strongly each sample has the profile of its cluster.
+    labels_ : ndarray of int of shape (n_samples,)
+        The cluster of each sample: its positive entry in X, or, for a sample without one, the
+        profile of smallest angle.
+    reconstruction_err_ : float
+        ``‖A − XY‖_F``.
+    result_ : Result or None
+        Of the solve; its columns are not ordered. None for a single sample.
+    n_iter_ : int
+        Sweeps of the solve.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where the data has some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthobcd import OrthogonalNMF
+    >>> A = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 2.0]])
+    >>> OrthogonalNMF(2, random_state=0).fit(A).labels_.tolist()
+    [0, 0, 1, 1]
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        solver: Auto | OBCD | None = None,
+        max_time: float | None = None,
+        tol: float = 1e-10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.max_time = max_time
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: DataLike, y: Any = None) -> Self:
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, nonnegative.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or a parameter is not valid; the message names it.
+        """
+        data = self._data(X)
+        check_magnitude(data)
+        m, n = data.shape
+        r = default_components(m, n) if self.n_components is None else self.n_components
+        if isinstance(r, bool) or not isinstance(r, (int, np.integer)):
+            raise TypeError(f"n_components must be an integer or None, got {r!r}")
+        if not 1 <= r <= m:
+            raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
+        self.result_: Result | None = None
+        x = np.ones((1, 1))
+        if m > 1:
+            problem = NonnegativePCAProblem(data.T, int(r))
+            solver = self.solver or Auto()
+            start: Any = "spectral" if isinstance(solver, OBCD) else None
+            with live(bool(self.verbose), self.max_time):
+                self.result_ = solve(problem, start, solver=solver, **run_options(self))
+            x = self.result_.x
+        profiles = np.maximum(np.asarray(data.T @ x).T, 0.0)
+        order = np.argsort(-np.linalg.norm(profiles, axis=1), kind="stable")
+        self.components_ = profiles[order]
+        self.membership_: FloatArray = x[:, order]
+        absent = ~self.membership_.any(axis=1)
+        self.labels_: IntArray = np.argmax(self.membership_, axis=1)
+        self.labels_[absent] = np.argmax(self._likeness(data), axis=1)[absent]
+        entries = data.data if is_sparse(data) else data
+        total = float(np.sum(np.asarray(entries) ** 2))
+        explained = float(np.sum(self.components_**2))
+        self.reconstruction_err_ = float(np.sqrt(max(total - explained, 0.0)))
+        self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
+        return self
+
+    def fit_predict(self, X: DataLike, y: Any = None) -> IntArray:
+        """`fit`, and the cluster of each sample.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, nonnegative.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+        """
+        return self.fit(X).labels_
+
+    def _data(self, X: Any, **options: Any) -> Any:
+        if is_sparse(X):
+            check_sparse("X", X)
+        data = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, **options)
+        check_non_negative(data, "OrthogonalNMF")
+        return data
+
+    def _likeness(self, data: Any) -> FloatArray:
+        """Inner products with the profiles of unit length."""
+        norms = np.linalg.norm(self.components_, axis=1)
+        return np.asarray(data @ (self.components_ / np.where(norms > 0.0, norms, 1.0)[:, None]).T)
+
+    def transform(self, X: DataLike) -> FloatArray:
+        """The memberships W ≥ 0 of least ``‖X − W components_‖_F``, one per sample at most.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, nonnegative.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If X does not have the features of the fit, or has a negative entry.
+        """
+        check_is_fitted(self)
+        likeness = self._likeness(self._data(X, reset=False))
+        best = np.argmax(likeness, axis=1)
+        rows = np.arange(len(likeness))
+        out = np.zeros_like(likeness)
+        norms = np.linalg.norm(self.components_, axis=1)
+        out[rows, best] = likeness[rows, best] / np.where(norms > 0.0, norms, 1.0)[best]
+        return out
+
+    def predict(self, X: DataLike) -> IntArray:
+        """The cluster of each sample: the profile of smallest angle.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, nonnegative.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(np.argmax(self._likeness(self._data(X, reset=False)), axis=1))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,171 @@
+"""From data, as scikit-learn checked it, to the moments that a fit needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight
+
+from .._core import COEFFICIENTS, DATA
+from .._internal.checks import FloatArray, as_float_array, check_size, is_sparse
+from .._internal.moments import Moments, deviations, squares_about
+from .._internal.scatter import SecondMoments
+from ..objectives import Quadratic
+from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
+
+SYMMETRY = 1e-10
+"""Largest difference of S and Sᵀ, relative to the largest entry of S, that counts as rounding."""
+
+DEFINITENESS = 1e-8
+"""Most that an eigenvalue of S may lie below 0, relative to n times its largest entry."""
+
+SUMMED = 2**31
+"""Most products m·n² for which a fit is from exact sums over the samples: some seconds."""
+
+
+def is_summed(data: Any, weighted: bool) -> bool:
+    """Whether a fit is from exact sums over the samples, not from the samples.
+
+    So where the sums are quick; where a copy of the data in double precision is to be avoided; and
+    for weights, which centred sparse data takes in no other way.
+    """
+    m, n = data.shape
+    if n > DENSE_COVARIANCE_LIMIT or is_wide(data):
+        return False
+    return weighted or data.dtype != np.float64 or m * n**2 <= SUMMED
+
+
+def check_magnitude(data: Any) -> None:
+    """Refuses data whose squares overflow or vanish."""
+    entries = data.data if is_sparse(data) else data
+    # Missing values are left to those who take them.
+    check_size("X", float(np.fmax.reduce(np.abs(entries), axis=None, initial=0.0)), DATA)
+
+
+def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
+    """Weights of the samples."""
+    checked: FloatArray = _check_sample_weight(
+        weights, data, dtype=np.float64, ensure_non_negative=True
+    )
+    total = float(checked.sum())
+    if not (total > least or total == least == 0.0):
+        raise ValueError(
+            f"sample_weight must sum to more than 1, as numbers of samples do; got {total:g}"
+        )
+    return checked
+
+
+def as_covariance(S: ArrayLike) -> FloatArray:
+    """A symmetric matrix with no negative variance."""
+    matrix = as_float_array("S", S, 2)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"S must be square, got shape {matrix.shape}")
+    size = float(np.abs(matrix).max())
+    check_size("S", size, COEFFICIENTS)
+    if float(np.abs(matrix - matrix.T).max()) > SYMMETRY * size:
+        raise ValueError("S must be symmetric")
+    matrix = 0.5 * (matrix + matrix.T)
+    lowest = float(np.linalg.eigvalsh(matrix)[0])
+    if lowest < -DEFINITENESS * size * len(matrix):
+        raise ValueError(
+            f"S must be positive semidefinite, its smallest eigenvalue is {lowest:.3g}"
+        )
+    return matrix
+
+
+def described(
+    matrix: FloatArray, mean: FloatArray, weight: float, center: bool, scale: bool
+) -> tuple[SecondMoments, FloatArray | None]:
+    """Moments from sums of squares about the mean, and the standard deviations if asked."""
+    deviation = None
+    if scale:
+        deviation = np.sqrt(np.diag(matrix) / weight)
+        deviation[deviation == 0.0] = 1.0
+    divisor = np.ones(len(mean)) if deviation is None else deviation
+    if not center:
+        matrix = matrix + weight * np.outer(mean, mean)
+        mean = np.zeros_like(mean)
+    return SecondMoments(mean / divisor, matrix / np.outer(divisor, divisor)), deviation
+
+
+def correlation(second: FloatArray) -> FloatArray:
+    """Correlations from second moments; of a coordinate that does not vary 0, and 1 with itself."""
+    deviation = np.sqrt(np.diag(second))
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    out = second / np.outer(deviation, deviation)
+    np.fill_diagonal(out, 1.0)
+    return np.asarray(np.clip(out, -1.0, 1.0))
+
+
+def prepared(
+    data: Any, center: bool, scale: bool, weights: FloatArray | None = None
+) -> tuple[Moments, FloatArray | None]:
+    """Data centred and divided by its standard deviations, as asked, and those.
+
+    A constant column is divided by 1. Sparse data stays sparse. Of weighted samples the rows are
+    multiplied by the roots of their weights.
+    """
+    if weights is not None:
+        return _weighted(data, center, scale, weights)
+    moments = Moments(data, center)
+    if not scale:
+        return moments, None
+    deviation = deviations(data)
+    moments.divide(deviation)
+    return moments, deviation
+
+
+def _weighted(
+    data: Any, center: bool, scale: bool, weights: FloatArray
+) -> tuple[Moments, FloatArray | None]:
+    """`prepared` for weighted samples of many features."""
+    if is_sparse(data):
+        if center or scale:
+            raise ValueError(
+                f"sample_weight needs center=False and scale=False for sparse data of more than "
+                f"{DENSE_COVARIANCE_LIMIT} features"
+            )
+        return Moments(data.multiply(np.sqrt(weights)[:, np.newaxis]).tocsc(), False), None
+    mean = np.average(data, axis=0, weights=weights)
+    mean = mean + np.average(data - mean, axis=0, weights=weights)
+    centred = data - mean
+    deviation = None
+    if scale:
+        deviation = np.sqrt(np.average(centred**2, axis=0, weights=weights))
+        deviation[deviation == 0.0] = 1.0
+    divisor = 1.0 if deviation is None else deviation
+    rows = (centred if center else data) / divisor
+    moments = Moments(rows * np.sqrt(weights)[:, np.newaxis], False)
+    moments.mean = mean / divisor if center else np.zeros_like(mean)
+    return moments, deviation
+
+
+def problem_of(moments: Moments | SecondMoments, r: int, penalty: Any) -> Any:
+    """``−½‖AX‖² + h(X)`` for the moments of A."""
+    if isinstance(moments, SecondMoments):
+        return StiefelProblem(Quadratic(-moments.matrix), penalty, r)
+    return SparsePCAProblem(moments.data, r, penalty, center=moments.pending)
+
+
+def coordinates(
+    data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> FloatArray:
+    """Scaled and centred data times ``axes``; sparse data stays sparse."""
+    if is_sparse(data):
+        product = data @ (axes if scale is None else axes / scale[:, None])
+        return np.asarray(product) - mean @ axes
+    if scale is not None:
+        data = data / scale
+    return np.asarray((data - mean) @ axes)
+
+
+def explained_share(
+    data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> float:
+    """Share of the squares about the mean that orthonormal axes explain."""
+    divisor = np.ones(data.shape[1]) if scale is None else scale
+    total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
+    scores = coordinates(data, axes, mean, scale)
+    return float(np.sum(scores**2) / max(total, np.finfo(np.float64).tiny))

@@ -1,0 +1,303 @@
+"""Which features to trust, and how many components."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from .._internal.checks import (
+    DataLike,
+    FloatArray,
+    as_choice,
+    as_float,
+    as_float_array,
+    as_fraction,
+    as_int,
+    is_sparse,
+)
+from .base import OrthonormalPCA
+from .missing import gaussian_of
+from .pictures import BLUE, GREY, RED, axes_of
+
+
+@dataclass(frozen=True, eq=False)
+class SupportStability:
+    """How often each feature is chosen when a fit is repeated on subsamples.
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (n_components, n_features)
+        Share of the subsamples in which the feature is in the component.
+    components : ndarray of shape (n_components, n_features)
+        Of the fit to all samples, to which those of the subsamples are matched.
+    n_subsamples : int
+        How many there were.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthobcd import SparsePCA, support_stability
+    >>> pca = SparsePCA(1, n_nonzero=2, random_state=0)
+    >>> support_stability(pca, load_iris().data, n_subsamples=4, random_state=0).frequencies.shape
+    (1, 4)
+    """
+
+    frequencies: FloatArray
+    components: FloatArray
+    n_subsamples: int
+
+    def plot(self, ax: Any = None) -> Any:
+        """The frequencies of the features chosen at least once, a column per component.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = axes_of(ax)
+        chosen = np.flatnonzero(self.frequencies.any(axis=0))
+        image = ax.imshow(
+            self.frequencies[:, chosen], aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0
+        )
+        ax.figure.colorbar(image, ax=ax, label="share of the subsamples")
+        if len(chosen) <= 30:
+            ax.set_xticks(range(len(chosen)), chosen)
+        ax.set_yticks(range(len(self.frequencies)))
+        ax.set_xlabel("feature" if len(chosen) <= 30 else "features chosen at least once")
+        ax.set_ylabel("component")
+        return ax
+
+
+def support_stability(
+    estimator: OrthonormalPCA,
+    X: DataLike,
+    *,
+    n_subsamples: int = 50,
+    fraction: float = 0.5,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> SupportStability:
+    """How often each feature is chosen when a fit is repeated on subsamples.
+
+    Meinshausen and Bühlmann (2010) draw subsamples of half the data without replacement. The
+    components of each are matched to those of all samples one to one, by the largest sum of
+    magnitudes of inner products.
+
+    Parameters
+    ----------
+    estimator : SparsePCA or NonnegativePCA
+        What is fitted; it is cloned.
+    X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+        Data.
+    n_subsamples : int, default 50
+        Number of subsamples.
+    fraction : float, default 0.5
+        Share of the samples in each, between 0 and 1.
+    random_state : int, RandomState or None, default None
+        Seed of the subsamples.
+    n_jobs : int, optional
+        Fits side by side; 1 by default, −1 for all cores. The result does not depend on it.
+
+    Returns
+    -------
+    SupportStability
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthobcd import SparsePCA, support_stability
+    >>> pca = SparsePCA(1, n_nonzero=2, random_state=0)
+    >>> support_stability(pca, load_iris().data, n_subsamples=4, random_state=0).n_subsamples
+    4
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    if not isinstance(estimator, OrthonormalPCA):
+        name = type(estimator).__name__
+        raise TypeError(f"estimator must be a SparsePCA or NonnegativePCA, got {name}")
+    count = as_int("n_subsamples", n_subsamples, 1)
+    share = as_fraction("fraction", fraction)
+    whole = clone(estimator).fit(X)
+    given: Any = X
+    data = given.tocsr() if is_sparse(given) else np.asarray(given)
+    m = data.shape[0]
+    size = max(2, round(share * m))
+    rng = check_random_state(random_state)
+    draws = [rng.permutation(m)[:size] for _ in range(count)]
+
+    def chosen(rows: Any) -> FloatArray:
+        part = clone(estimator).set_params(n_components=len(whole.components_))
+        found = part.fit(data[rows]).components_
+        _, order = linear_sum_assignment(-np.abs(whole.components_ @ found.T))
+        return np.asarray(found[order] != 0.0, dtype=np.float64)
+
+    workers = 1 if n_jobs is None else n_jobs
+    with ThreadPoolExecutor(workers if workers > 0 else None) as pool:
+        frequencies = sum(pool.map(chosen, draws), np.zeros_like(whole.components_)) / count
+    return SupportStability(frequencies, whole.components_, count)
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentChoice:
+    """A number of components and what speaks for it.
+
+    Attributes
+    ----------
+    n_components : int
+        The number.
+    values : ndarray of shape (k,)
+        Eigenvalues ("parallel"), or mean squared errors of held-out entries ("held_out") with
+        1, …, k components.
+    thresholds : ndarray of shape (k,)
+        What an eigenvalue has to exceed; or the best error plus its standard error.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthobcd import choose_n_components
+    >>> choose_n_components(load_iris().data, random_state=0).n_components
+    1
+    """
+
+    n_components: int
+    values: FloatArray
+    thresholds: FloatArray
+
+    def plot(self, ax: Any = None) -> Any:
+        """The values and their thresholds.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = axes_of(ax)
+        numbers = np.arange(1, len(self.values) + 1)
+        ax.plot(numbers, self.values, marker="o", color=BLUE, label="data")
+        ax.plot(numbers, self.thresholds, color=GREY, linestyle="--", label="threshold")
+        ax.axvline(self.n_components, color=RED, linestyle=":", label="chosen")
+        ax.set_xlabel("components")
+        ax.legend(frameon=False)
+        return ax
+
+
+def choose_n_components(
+    X: ArrayLike,
+    method: Literal["parallel", "held_out"] = "parallel",
+    *,
+    most: int = 20,
+    n_repeats: int = 20,
+    quantile: float = 0.95,
+    random_state: Any = None,
+) -> ComponentChoice:
+    """The number of components that the data supports.
+
+    "parallel" (Horn 1965): as many as there are leading eigenvalues of the correlation matrix above
+    a quantile of those of data whose columns are permuted independently. "held_out": a tenth of the
+    entries is left out, completed by probabilistic PCA (see `SparsePCA`, ``missing``), and the
+    smallest number is taken whose mean squared error is within a standard error of the best.
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Data.
+    method : {"parallel", "held_out"}, default "parallel"
+        How.
+    most : int, default 20
+        Largest number looked at.
+    n_repeats : int, default 20
+        Permutations, or sets of entries left out (a quarter as many).
+    quantile : float, default 0.95
+        Of the eigenvalues of permuted data.
+    random_state : int, RandomState or None, default None
+        Seed.
+
+    Returns
+    -------
+    ComponentChoice
+        Its number is at least 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; the message names it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthobcd import choose_n_components
+    >>> choose_n_components(load_iris().data, "held_out", random_state=0).values.shape
+    (3,)
+    """
+    as_choice("method", method, ("parallel", "held_out"))
+    data = as_float_array("X", X, 2)
+    m, n = data.shape
+    if m < 3 or n < 2:
+        raise ValueError(f"X must have at least 3 samples and 2 features, got {m} and {n}")
+    most = min(as_int("most", most, 1), m - 1, n - 1)
+    repeats = as_int("n_repeats", n_repeats, 1)
+    quantile = as_float("quantile", quantile, minimum=0.0)
+    if quantile > 1.0:
+        raise ValueError(f"quantile must be at most 1, got {quantile:g}")
+    rng = check_random_state(random_state)
+    deviation = data.std(axis=0)
+    data = (data - data.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    if method == "parallel":
+        values = _eigenvalues(data, most)
+        noise = [_eigenvalues(_permuted(data, rng), most) for _ in range(repeats)]
+        thresholds = np.quantile(noise, quantile, axis=0)
+        below = np.flatnonzero(values <= thresholds)
+        return ComponentChoice(max(1, int(below[0]) if len(below) else most), values, thresholds)
+    errors = np.array([_errors(data, most, rng) for _ in range(max(2, repeats // 4))])
+    values = errors.mean(axis=0)
+    best = int(np.argmin(values))
+    limit = values[best] + errors[:, best].std(ddof=1) / np.sqrt(len(errors))
+    number = int(np.flatnonzero(values <= limit)[0]) + 1
+    return ComponentChoice(number, values, np.full(most, limit))
+
+
+def _eigenvalues(data: FloatArray, most: int) -> FloatArray:
+    singular = np.linalg.svd(data, compute_uv=False)[:most]
+    return np.asarray(singular**2 / (len(data) - 1))
+
+
+def _permuted(data: FloatArray, rng: Any) -> FloatArray:
+    """Every column in an order of its own."""
+    return np.column_stack([rng.permutation(column) for column in data.T])
+
+
+def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
+    """Mean squared error of left out entries with 1, 2, … components."""
+    out = rng.uniform(size=data.shape) < HELD_OUT
+    # Every sample and every feature keeps an entry.
+    out[np.arange(len(out)), rng.randint(data.shape[1], size=len(out))] = False
+    out[rng.randint(len(out), size=data.shape[1]), np.arange(data.shape[1])] = False
+    gapped = np.where(out, np.nan, data)
+    errors = []
+    for r in range(1, most + 1):
+        model, _, _ = gaussian_of(gapped, r)
+        errors.append(float(np.mean((model.completed(gapped) - data)[out] ** 2)))
+    return np.array(errors)
+
+
+HELD_OUT = 0.1
+"""Share of the entries that is left out to choose a number of components."""

@@ -1,0 +1,261 @@
+"""Sparse PCA with the penalty chosen from the data."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from math import lgamma
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from .._internal.checks import (
+    DataLike,
+    FloatArray,
+    as_choice,
+    as_float_array,
+    as_int,
+    is_sparse,
+)
+from ..regularization import PenaltyName, largest_lam, path_of, penalty_of
+from .base import Components, threads_of
+from .pictures import BLUE, RED, axes_of
+from .preparation import check_magnitude, explained_share, prepared, problem_of
+from .sparse_pca import SparsePCA
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Criterion = Literal["cv", "bic", "ebic"]
+Rule = Literal["one_se", "best"]
+
+LARGEST, SMALLEST = 0.5, 1e-3
+"""Ends of the default grid, in units of ``alpha_max_``."""
+
+STAGE_TOLERANCE = 1e-6
+"""Tolerance of the stages of the paths, whose points are compared, not returned."""
+
+
+class SparsePCACV(Components):
+    """Sparse PCA with the penalty chosen by cross-validation or an information criterion.
+
+    Every fold is followed along the whole path of penalties, each solve started at the one before;
+    then `SparsePCA` is fitted to all samples with the chosen one.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components; min(10, n_samples, n_features) by default.
+    penalty : {"l0", "l1"}, default "l0"
+        Price per nonzero entry, or per absolute value.
+    alphas : array_like of shape (k,), optional
+        Penalties to choose from, in units of ``alpha_max_`` of the data that they are applied to.
+        By default ``n_alphas`` from 0.5 to 0.001, evenly spaced in their logarithm.
+    n_alphas : int, default 15
+        Length of the default grid.
+    criterion : {"cv", "bic", "ebic"}, default "cv"
+        Held-out explained variance; or, without folds, the BIC of Allen and Maletić-Savatić (2011),
+        ``log(‖A − AXXᵀ‖²/(mn)) + ‖X‖₀ log(mn)/(mn)``; or that plus ``2 log C(nr, ‖X‖₀)/(mn)``,
+        which allows for the number of supports of that size (Chen and Chen 2008).
+    rule : {"one_se", "best"}, default "one_se"
+        The sparsest whose held-out variance is within a standard error of the best, or the best.
+    cv : int, cross-validation generator or iterable, default 5
+        As in scikit-learn.
+    center, scale, max_time, tol, random_state, n_jobs, verbose
+        As in `SparsePCA`; ``max_time`` is for the last fit. ``n_jobs`` folds run side by side.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`, if a parameter is not valid; the message names it.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen penalty, absolute, for all samples.
+    best_index_ : int
+        Its place in the grid.
+    alphas_ : ndarray of shape (k,)
+        The grid, decreasing.
+    scores_ : ndarray of shape (k, n_folds) or (k, 1)
+        Held-out share of the variance explained (higher is better), or the criterion (lower is
+        better).
+    n_nonzero_path_ : ndarray of shape (k, n_folds) or (k, 1)
+        Nonzero loadings along the paths.
+    best_estimator_ : SparsePCA
+        The last fit, whose attributes are here too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from orthobcd import SparsePCACV
+    >>> pca = SparsePCACV(2, n_alphas=5, random_state=0).fit(load_iris().data)
+    >>> pca.scores_.shape, pca.components_.shape
+    ((5, 5), (2, 4))
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        penalty: PenaltyName = "l0",
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 15,
+        criterion: Criterion = "cv",
+        rule: Rule = "one_se",
+        cv: Any = 5,
+        center: bool = True,
+        scale: bool = False,
+        max_time: float | None = None,
+        tol: float = 1e-10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.penalty = penalty
+        self.alphas = alphas
+        self.n_alphas = n_alphas
+        self.criterion = criterion
+        self.rule = rule
+        self.cv = cv
+        self.center = center
+        self.scale = scale
+        self.max_time = max_time
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: DataLike, y: Any = None) -> Self:
+        """Choose the penalty and find the components.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data.
+        y : array_like of shape (n_samples,), optional
+            Classes, where ``cv`` splits by them; else ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or a parameter is not valid; the message names it.
+        """
+        as_choice("penalty", self.penalty, ("l0", "l1"))
+        as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
+        as_choice("rule", self.rule, ("one_se", "best"))
+        data = self._data(X, ensure_min_samples=2)
+        check_magnitude(data)
+        data = data.astype(np.float64, copy=False)
+        m, n = data.shape
+        r = self._count(m, n)
+        self.alphas_ = self._grid()
+        if n == 1:
+            raise ValueError("n_features=1: there is nothing to choose, at least 2 are needed")
+        if is_sparse(data):
+            data = data.tocsr()
+        folds: list[tuple[Any, Any]] = [(slice(None), slice(None))]
+        if self.criterion == "cv":
+            folds = list(check_cv(self.cv).split(data, y))
+        with ThreadPoolExecutor(threads_of(self)) as pool:
+            done = list(pool.map(lambda fold: self._fold(data, r, *fold), folds))
+        self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
+        self.n_nonzero_path_ = np.column_stack([counts for _, counts in done])
+        self.best_index_ = self._best()
+        best = SparsePCA(
+            r,
+            penalty=self.penalty,
+            alpha=float(self.alphas_[self.best_index_]),
+            center=self.center,
+            scale=self.scale,
+            max_time=self.max_time,
+            tol=self.tol,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.best_estimator_ = best.fit(X)
+        own = {name: value for name, value in vars(best).items() if name.endswith("_")}
+        for name, value in own.items():
+            setattr(self, name, value)
+        return self
+
+    def _grid(self) -> FloatArray:
+        if self.alphas is None:
+            return np.geomspace(LARGEST, SMALLEST, as_int("n_alphas", self.n_alphas, 1))
+        alphas = as_float_array("alphas", self.alphas, 1)
+        if (alphas < 0.0).any():
+            raise ValueError(f"alphas must be nonnegative, the smallest is {alphas.min():g}")
+        return np.sort(alphas)[::-1]
+
+    def _fold(self, data: Any, r: int, train: Any, test: Any) -> tuple[FloatArray, Any]:
+        """Scores and numbers of nonzeros along the path of a fold."""
+        inside = data[train]
+        moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
+        problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
+        lams = self.alphas_ * largest_lam(problem, 1)
+        path = path_of(problem, self.penalty, lams=lams, tol=STAGE_TOLERANCE, n_threads=1)
+        if self.criterion == "cv":
+            held = [
+                explained_share(data[test], point.x, moments.mean, deviation)
+                for point in path.results
+            ]
+            return np.array(held), path.n_nonzero
+        m, n = inside.shape
+        entries = n * r
+        residual = np.maximum(1.0 - path.explained_variance_ratio, np.finfo(np.float64).eps)
+        values = np.log(residual * moments.total / (m * n))
+        values += path.n_nonzero * np.log(m * n) / (m * n)
+        if self.criterion == "ebic":
+            values += [2.0 * log_choices(entries, int(k)) / (m * n) for k in path.n_nonzero]
+        return values, path.n_nonzero
+
+    def _best(self) -> int:
+        """The chosen place in the grid."""
+        if self.criterion != "cv":
+            return int(np.argmin(self.scores_[:, 0]))
+        mean = self.scores_.mean(axis=1)
+        best = int(np.argmax(mean))
+        if self.rule == "best" or self.scores_.shape[1] < 2:
+            return best
+        error = self.scores_[best].std(ddof=1) / np.sqrt(self.scores_.shape[1])
+        # The grid falls: the first that is good enough has the fewest nonzeros.
+        return int(np.flatnonzero(mean >= mean[best] - error)[0])
+
+    def plot(self, ax: Any = None) -> Any:
+        """The scores along the grid, with their spread over the folds, and the chosen penalty.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        check_is_fitted(self)
+        ax = axes_of(ax)
+        nonzeros = self.n_nonzero_path_.mean(axis=1)
+        k = self.scores_.shape[1]
+        error = self.scores_.std(axis=1, ddof=1) / np.sqrt(k) if k > 1 else None
+        ax.errorbar(nonzeros, self.scores_.mean(axis=1), error, marker="o", capsize=3, color=BLUE)
+        ax.axvline(nonzeros[self.best_index_], color=RED, linestyle="--", label="chosen")
+        ax.set_xscale("log")
+        ax.set_xlabel("nonzero loadings (mean over the folds)")
+        held = "held-out share of the variance"
+        ax.set_ylabel(held if self.criterion == "cv" else self.criterion.upper())
+        ax.legend(frameon=False)
+        return ax
+
+
+def log_choices(n: int, k: int) -> float:
+    """Logarithm of the number of ways to choose k of n."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

@@ -1,0 +1,298 @@
+"""What is around a fit: tables of loadings, missing values, choices, clustering."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import orthobcd as ob
+from orthobcd.sklearn.missing import gaussian_of
+
+
+def planted(m: int = 200, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """Data with three sparse orthogonal components among 20 features."""
+    rng = np.random.default_rng(seed)
+    V = np.zeros((20, 3))
+    for k, (start, size) in enumerate(((0, 5), (5, 4), (9, 4))):
+        V[start : start + size, k] = 1.0 / np.sqrt(size)
+    scores = rng.standard_normal((m, 3)) * np.array([3.0, 2.4, 2.0])
+    return scores @ V.T + noise * rng.standard_normal((m, 20)), V
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ob.OrthogonalNMF(),
+        ob.OrthogonalNMF(2, solver=ob.OBCD()),
+        ob.SparsePCACV(n_alphas=3, cv=2),
+        ob.SparsePCACV(n_alphas=3, criterion="ebic"),
+        ob.SparsePCA(missing="em"),
+    ],
+    ids=str,
+)
+def test_check_estimator(estimator):
+    for check in check_estimator(estimator, on_fail=None, on_skip=None):
+        assert check["status"] in ("passed", "skipped"), (check["check_name"], check["exception"])
+        assert check["status"] == "passed" or "array_api" in check["check_name"]
+
+
+def test_loadings(tmp_path):
+    data = load_iris(as_frame=True).data
+    pca = ob.SparsePCA(2, n_nonzero=5, random_state=0).fit(data)
+    table = pca.loadings()
+    pairs = [pair for k in range(2) for pair in table.of(k)]
+    assert len(pairs) == pca.n_nonzero_ == len(table.to_frame())
+    for k in range(2):
+        sizes = [abs(value) for _, value in table.of(k)]
+        assert sizes == sorted(sizes, reverse=True)
+        for name, value in table.of(k):
+            assert pca.components_[k, list(data.columns).index(name)] == value
+    for name, _ in pairs:
+        assert name in table.summary()
+        assert name in table._repr_html_()
+    for ending in ("npz", "json"):
+        table.save(tmp_path / f"table.{ending}")
+        again = ob.Loadings.load(tmp_path / f"table.{ending}")
+        assert again.features == table.features
+        np.testing.assert_array_equal(again.components, table.components)
+        np.testing.assert_array_equal(again.score_correlation, table.score_correlation)
+    (tmp_path / "other.json").write_text('{"kind": "x"}')
+    with pytest.raises(ValueError, match="Loadings"):
+        ob.Loadings.load(tmp_path / "other.json")
+    unnamed = ob.SparsePCA(1, random_state=0).fit(data.to_numpy()).loadings()
+    assert unnamed.of(0)[0][0].startswith("x")
+
+
+def test_score_correlation():
+    X = load_breast_cancer().data
+    pca = ob.SparsePCA(3, scale=True, random_state=0).fit(X)
+    np.testing.assert_allclose(
+        pca.score_correlation_, np.corrcoef(pca.transform(X), rowvar=False), atol=1e-10
+    )
+
+
+def test_pickles_are_no_larger_than_twice_their_arrays():
+    X = load_digits().data
+    for make in (ob.SparsePCA, ob.NonnegativePCA):
+        pca = make(5, random_state=0).fit(X)
+        arrays = [v for v in vars(pca).values() if isinstance(v, np.ndarray)]
+        arrays += [v for v in vars(pca.result_).values() if isinstance(v, np.ndarray)]
+        arrays += list(pca.result_.history.values())
+        assert len(pickle.dumps(pca)) <= 2 * sum(a.nbytes for a in arrays) + 4096
+
+
+def test_em_of_complete_data_is_its_covariance():
+    X, _ = planted()
+    model, mean, covariance = gaussian_of(X, 3)
+    np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(covariance, np.cov(X.T, bias=True), atol=1e-12)
+    np.testing.assert_array_equal(model.completed(X), X)
+
+
+def test_em_completes_by_the_conditional_mean():
+    """Against the textbook formula with the whole covariance."""
+    X, _ = planted()
+    rng = np.random.default_rng(1)
+    gapped = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    model, _, _ = gaussian_of(gapped, 3)
+    W, s = model.loadings * model.scale[:, None], model.scale
+    cov = W @ W.T + model.noise * np.diag(s**2)
+    mean = model.mean * s
+    done = model.completed(gapped)
+    for row, full in zip(gapped[:20], done[:20], strict=True):
+        gaps = np.isnan(row)
+        known = ~gaps
+        expected = mean[gaps] + cov[np.ix_(gaps, known)] @ np.linalg.solve(
+            cov[np.ix_(known, known)], row[known] - mean[known]
+        )
+        np.testing.assert_allclose(full[gaps], expected, atol=1e-8)
+        np.testing.assert_array_equal(full[known], row[known])
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_missing_values(scale):
+    X, V = planted()
+    gapped = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    make = lambda **k: ob.SparsePCA(3, n_nonzero=13, scale=scale, random_state=0, **k)  # noqa: E731
+    whole, pca = make().fit(X), make(missing="em").fit(gapped)
+    # Within 2 % of the variance of the complete data, and the planted supports.
+    centred = (X - X.mean(axis=0)) / (X.std(axis=0) if scale else 1.0)
+    best, got = (np.sum((centred @ fit.components_.T) ** 2) for fit in (whole, pca))
+    assert best - got <= 0.02 * best
+    found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
+    assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
+    assert np.isfinite(pca.transform(gapped)).all()
+    with pytest.raises(ValueError, match=r"(?i)nan|missing"):
+        make().fit(gapped)
+    of_complete = make(missing="em").fit(X)
+    with pytest.raises(ValueError, match="missing"):
+        of_complete.transform(gapped)
+    with pytest.raises(ValueError, match="sample_weight"):
+        make(missing="em").fit(gapped, sample_weight=np.ones(len(X)))
+    with pytest.raises(ValueError, match="missing"):
+        make(missing="em").partial_fit(gapped)
+    with pytest.raises(ValueError, match="has none"):
+        make(missing="em").fit(np.where(np.arange(20) == 3, np.nan, X))
+    with pytest.raises(ValueError, match="missing"):
+        make(missing="mean").fit(X)
+
+
+def test_cross_validation_finds_what_was_planted():
+    X, V = planted()
+    pca = ob.SparsePCACV(3, random_state=0).fit(X)
+    found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
+    assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
+    assert pca.scores_.shape == (15, 5)
+    assert pca.n_nonzero_ == pca.best_estimator_.n_nonzero_
+    # By hand: one penalty of one fold.
+    train = np.arange(40, 200)
+    top = ob.lam_max(X[train] - X[train].mean(axis=0), 3)
+    path = ob.regularization_path(
+        X[train] - X[train].mean(axis=0), 3, lams=pca.alphas_ * top, tol=1e-6
+    )
+    k = pca.best_index_
+    test = X[:40] - X[train].mean(axis=0)
+    share = np.sum((test @ path.results[k].x) ** 2) / np.sum(test**2)
+    assert pca.scores_[k, 0] == pytest.approx(share, rel=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["bic", "ebic"])
+def test_information_criteria_find_what_was_planted(criterion):
+    X, V = planted()
+    pca = ob.SparsePCACV(3, criterion=criterion, random_state=0).fit(X)
+    found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
+    assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
+    centred = X - X.mean(axis=0)
+    lams = pca.alphas_ * ob.lam_max(centred, 3)
+    path = ob.regularization_path(centred, 3, lams=lams, tol=1e-6)
+    k = pca.best_index_
+    left = np.sum((centred - centred @ path.results[k].x @ path.results[k].x.T) ** 2)
+    size = X.size
+    bic = np.log(left / size) + path.n_nonzero[k] * np.log(size) / size
+    if criterion == "bic":
+        assert pca.scores_[k, 0] == pytest.approx(bic, rel=1e-6)
+    else:
+        assert pca.scores_[k, 0] > bic
+
+
+def test_one_standard_error_is_no_denser_than_the_best():
+    X, _ = planted(noise=2.0)
+    fits = {
+        rule: ob.SparsePCACV(3, rule=rule, random_state=0).fit(X) for rule in ("one_se", "best")
+    }
+    assert fits["one_se"].best_index_ <= fits["best"].best_index_
+    parallel = ob.SparsePCACV(3, random_state=0, n_jobs=2).fit(X)
+    np.testing.assert_array_equal(parallel.scores_, fits["one_se"].scores_)
+    S = sparse.csr_array(np.where(np.abs(X) > 2.0, X, 0.0))
+    assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"criterion": "aic"}, "criterion"),
+        ({"rule": "two"}, "rule"),
+        ({"alphas": [-1.0]}, "alphas"),
+        ({"penalty": "l2"}, "penalty"),
+    ],
+)
+def test_choices_at_the_door(options, words):
+    with pytest.raises(ValueError, match=words):
+        ob.SparsePCACV(2, **options).fit(load_iris().data)
+
+
+def test_stability():
+    X, V = planted()
+    pca = ob.SparsePCA(3, n_nonzero=13, random_state=0)
+    stability = ob.support_stability(pca, X, n_subsamples=8, random_state=0)
+    support = stability.components != 0.0
+    assert {frozenset(np.flatnonzero(row)) for row in support} == {
+        frozenset(np.flatnonzero(column)) for column in V.T
+    }
+    assert stability.frequencies[support].min() > 0.5 > stability.frequencies[~support].max()
+    again = ob.support_stability(pca, X, n_subsamples=8, random_state=0, n_jobs=2)
+    np.testing.assert_array_equal(again.frequencies, stability.frequencies)
+    with pytest.raises(TypeError, match="estimator"):
+        ob.support_stability(KMeans(), X)
+    assert not hasattr(pca, "components_")
+    assert clone(pca).n_nonzero == 13
+
+
+@pytest.mark.parametrize("method", ["parallel", "held_out"])
+def test_number_of_components(method):
+    X, _ = planted()
+    choice = ob.choose_n_components(X, method, most=6, random_state=0)
+    assert choice.n_components == 3
+    assert choice.values.shape == choice.thresholds.shape == (6,)
+    noise = np.random.default_rng(0).standard_normal((200, 20))
+    assert ob.choose_n_components(noise, method, most=4, random_state=0).n_components == 1
+    with pytest.raises(ValueError, match="method"):
+        ob.choose_n_components(X, "scree")
+
+
+def test_pictures():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, _ = planted(60)
+    for thing in (
+        ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(X),
+        ob.SparsePCACV(2, n_alphas=4, criterion="bic", random_state=0).fit(X),
+        ob.support_stability(ob.SparsePCA(2, n_nonzero=9, random_state=0), X, n_subsamples=3),
+        ob.choose_n_components(X, most=4),
+    ):
+        ax = thing.plot()
+        ax.figure.canvas.draw()
+        assert ax.has_data()
+        matplotlib.pyplot.close("all")
+
+
+def blocks(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of four kinds, each a multiple of a profile, with noise."""
+    rng = np.random.default_rng(seed)
+    profiles = rng.random((4, 30)) * (rng.random((4, 30)) < 0.4)
+    labels = rng.integers(0, 4, 80)
+    data = rng.uniform(0.5, 2.0, (80, 1)) * profiles[labels] + 0.05 * rng.random((80, 30))
+    return data, labels
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_orthogonal_nmf(container):
+    A, labels = blocks()
+    nmf = ob.OrthogonalNMF(4, random_state=0).fit(container(A))
+    X, Y = nmf.membership_, nmf.components_
+    np.testing.assert_allclose(X.T @ X, np.eye(4), atol=1e-12)
+    assert X.min() >= 0.0
+    assert Y.min() >= 0.0
+    np.testing.assert_allclose(Y, X.T @ A, atol=1e-9)
+    assert nmf.reconstruction_err_ == pytest.approx(np.linalg.norm(A - X @ Y))
+    assert (np.count_nonzero(X, axis=1) <= 1).all()
+    assert normalized_mutual_info_score(labels, nmf.labels_) == pytest.approx(1.0)
+    np.testing.assert_array_equal(nmf.predict(container(A)), nmf.labels_)
+    # No other memberships with a single entry each fit the samples better.
+    W = nmf.transform(container(A))
+    assert (np.count_nonzero(W, axis=1) <= 1).all()
+    for k in range(4):
+        alone = np.maximum(A @ Y[k], 0.0) / (Y[k] @ Y[k])
+        left = np.linalg.norm(A - np.outer(alone, Y[k]), axis=1)
+        assert (np.linalg.norm(A - W @ Y, axis=1) <= left + 1e-12).all()
+    assert nmf.fit_predict(container(A)).shape == (80,)
+    with pytest.raises(ValueError, match=r"(?i)negative"):
+        ob.OrthogonalNMF(2).fit(container(-A))
+    with pytest.raises(ValueError, match="n_components"):
+        ob.OrthogonalNMF(81).fit(A)
+
+
+def test_samples_of_zeros_have_a_label():
+    A, _ = blocks()
+    A[3] = 0.0
+    nmf = ob.OrthogonalNMF(4, random_state=0).fit(A)
+    assert 0 <= nmf.labels_[3] < 4
+    assert not nmf.transform(A[3:4]).any()

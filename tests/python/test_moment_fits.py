@@ -1,0 +1,162 @@
+"""Fits from sums over the samples: in parts, weighted, from a covariance, in single precision."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+
+import orthobcd as ob
+from orthobcd._internal.scatter import Scatter
+
+
+def spread(seed: int = 0, m: int = 500, n: int = 12) -> np.ndarray:
+    """Entries of very different sizes, in and between columns."""
+    rng = np.random.default_rng(seed)
+    sizes = np.exp(3.0 * rng.standard_normal(n) + 4.0 * rng.standard_normal((m, n)))
+    return rng.standard_normal((m, n)) * sizes
+
+
+def moments(*parts: np.ndarray, weights: list[np.ndarray] | None = None) -> np.ndarray:
+    scatter = Scatter(parts[0].shape[1])
+    for k, part in enumerate(parts):
+        scatter.add(part, None if weights is None else weights[k])
+    return scatter.moments(True, False)[0].matrix
+
+
+def test_sums_are_exact():
+    """Shifted by 1e8, against rational arithmetic."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3)) + 1e8
+    whole = [[int(v * 2**27) for v in row] for row in X]
+    got = moments(X)
+    for a in range(3):
+        for b in range(3):
+            products = sum(row[a] * row[b] for row in whole)
+            sums = sum(row[a] for row in whole) * sum(row[b] for row in whole)
+            exact = float((products - Fraction(sums, len(X))) / Fraction(2) ** 54)
+            assert got[a, b] == pytest.approx(exact, rel=1e-12, abs=1e-12 * got[a, a])
+
+
+def test_order_parts_and_repetition_do_not_matter():
+    X = spread()
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 5, len(X))
+    whole = moments(X)
+    np.testing.assert_array_equal(moments(X[rng.permutation(len(X))]), whole)
+    np.testing.assert_array_equal(moments(*np.array_split(X, 20)), whole)
+    np.testing.assert_array_equal(moments(sparse.csr_array(X)), whole)
+    repeated = moments(X.repeat(weights, axis=0))
+    np.testing.assert_array_equal(moments(X, weights=[weights.astype(float)]), repeated)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
+def test_partial_fit_is_fit(load, scale):
+    X = load().data
+    make = lambda: ob.SparsePCA(4, alpha=0.05, scale=scale, random_state=0)  # noqa: E731
+    whole, parts = make().fit(X), make()
+    for part in np.array_split(X, 20):
+        parts.partial_fit(part, update=False)
+    assert not hasattr(parts, "components_")
+    parts.partial_fit(X[:1])
+    again = make().fit(np.vstack([X, X[:1]]))
+    np.testing.assert_array_equal(parts.components_, again.components_)
+    np.testing.assert_array_equal(parts.mean_, again.mean_)
+    np.testing.assert_array_equal(make().fit(X[::-1]).components_, whole.components_)
+
+
+def test_partial_fit_updates_and_fit_forgets():
+    X = load_iris().data
+    pca = ob.SparsePCA(2, random_state=0).partial_fit(X[:100])
+    np.testing.assert_allclose(pca.mean_, X[:100].mean(axis=0))
+    pca.partial_fit(X[100:])
+    np.testing.assert_allclose(pca.mean_, X.mean(axis=0))
+    pca.fit(X[:50])
+    pca.partial_fit(X[50:100])
+    np.testing.assert_allclose(pca.mean_, X[50:100].mean(axis=0))
+    with pytest.raises(ValueError, match="features"):
+        pca.partial_fit(X[:, :3])
+    with pytest.raises(ValueError, match="two samples"):
+        ob.SparsePCA(2).partial_fit(X[:1])
+
+
+@pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
+def test_weights_are_repetitions(make):
+    X = load_digits().data[:300]
+    weights = np.random.default_rng(0).integers(0, 4, 300)
+    weighted = make(3, random_state=0).fit(X, sample_weight=weights)
+    repeated = make(3, random_state=0).fit(X.repeat(weights, axis=0))
+    for name in ("components_", "mean_", "explained_variance_", "objective_"):
+        np.testing.assert_array_equal(getattr(weighted, name), getattr(repeated, name))
+    sparsely = make(3, random_state=0).fit(sparse.csr_array(X), sample_weight=weights)
+    np.testing.assert_array_equal(sparsely.components_, weighted.components_)
+
+
+def test_weights_of_wide_data():
+    """Rows are multiplied by the roots: the explained variance is that of the repeated samples."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 200))
+    weights = rng.integers(0, 4, 20)
+    repeated = X.repeat(weights, axis=0)
+    pca = ob.SparsePCA(2, scale=True, random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(pca.scale_, repeated.std(axis=0))
+    scores = pca.transform(repeated)
+    np.testing.assert_allclose(pca.explained_variance_, scores.var(axis=0, ddof=1))
+    np.testing.assert_allclose(scores.mean(axis=0), 0.0, atol=1e-12)
+    S = sparse.csr_array(np.where(rng.random((4, 5000)) < 0.01, 1.0, 0.0))
+    with pytest.raises(ValueError, match="sample_weight needs center=False"):
+        ob.SparsePCA(1).fit(S, sample_weight=np.ones(4))
+    ob.SparsePCA(1, center=False).fit(S, sample_weight=np.ones(4))
+
+
+@pytest.mark.parametrize("bad", [[-1.0] * 150, [0.0] * 150, [1.0] * 149, [np.nan] * 150])
+def test_weights_at_the_door(bad):
+    with pytest.raises(ValueError, match=r"(?i)weight|nan"):
+        ob.SparsePCA(2).fit(load_iris().data, sample_weight=bad)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_covariance_of_data_is_data(scale):
+    X = load_breast_cancer().data
+    S = np.cov(X, rowvar=False)
+    data = ob.SparsePCA(3, n_nonzero=12, scale=scale, random_state=0).fit(X)
+    pca = ob.SparsePCA(3, n_nonzero=12, scale=scale, random_state=0)
+    pca.fit_covariance(S, len(X), X.mean(axis=0))
+    np.testing.assert_allclose(pca.mean_, data.mean_, rtol=1e-12)
+    # Of the same point the same numbers; the searches need not end at the same.
+    second = pca.components_ @ (S / np.outer(pca.scale_, pca.scale_) if scale else S)
+    variances = np.sum(second * pca.components_, axis=1)
+    np.testing.assert_allclose(pca.explained_variance_, variances, rtol=1e-9)
+    scores = pca.transform(X)
+    np.testing.assert_allclose(scores.var(axis=0, ddof=1), variances, rtol=1e-9)
+    np.testing.assert_allclose(pca.score_correlation_, np.corrcoef(scores.T), atol=1e-9)
+    assert pca.n_nonzero_ == 12
+
+
+def test_covariance_at_the_door():
+    pca = ob.SparsePCA(1)
+    for bad, words in (
+        (np.ones((2, 3)), "square"),
+        ([[1.0, 0.5], [0.0, 1.0]], "symmetric"),
+        ([[1.0, 2.0], [2.0, 1.0]], "semidefinite"),
+        ([[np.nan, 0.0], [0.0, 1.0]], "S"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            pca.fit_covariance(bad)
+    with pytest.raises(ValueError, match="n_samples"):
+        pca.fit_covariance(np.eye(2), 1)
+    with pytest.raises(ValueError, match="mean"):
+        pca.fit_covariance(np.eye(2), 5, mean=[0.0])
+    assert pca.fit_covariance(np.eye(2)).components_.shape == (1, 2)
+
+
+def test_single_precision_is_the_same_numbers():
+    X = load_digits().data[:400].astype(np.float32) / np.float32(3.0)
+    single = ob.SparsePCA(3, random_state=0).fit(X)
+    double = ob.SparsePCA(3, random_state=0).fit(X.astype(np.float64))
+    np.testing.assert_array_equal(single.components_, double.components_)
+    np.testing.assert_allclose(single.transform(X), double.transform(X.astype(float)), atol=1e-9)
