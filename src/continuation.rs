@@ -196,7 +196,7 @@ impl Monitor for Last<'_> {
 /// reached is returned, valued with the problem's λ.
 ///
 /// # Errors
-/// If f is not quadratic, the penalty is not ℓ0 or ℓ1, `ratio` is not inside (0, 1), a λ is negative or not finite, or
+/// If the penalty is not ℓ0 or ℓ1, `ratio` is not inside (0, 1), a λ is negative or not finite, or
 /// anything that [`minimize`] rejects.
 pub fn follow_path<P: Penalty>(
     problem: &Problem<'_, P>,
@@ -207,21 +207,24 @@ pub fn follow_path<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<PathSolution> {
     let started = Instant::now();
-    let form = problem.quadratic()?;
-    options.check(form.order())?;
+    let form = problem.smooth.quadratic();
+    options.check(problem.smooth.rows())?;
     let lambda = check_stages(problem, stages)?;
     let clock = Clock::new(started, options.max_time);
     let mut ended = None;
     let given = x0.clone();
-    let prepared = prepare(
-        (problem, form),
-        x0,
-        stages,
-        threads,
-        &clock,
-        monitor,
-        &mut ended,
-    );
+    let prepared = match form {
+        Some(form) => prepare(
+            (problem, form),
+            x0,
+            stages,
+            threads,
+            &clock,
+            monitor,
+            &mut ended,
+        ),
+        None => unprepared(problem, x0, options.seed, threads),
+    };
     let lams = match stages.lams {
         None => default_stages(lambda, stages.ratio, prepared.top),
         Some(lams) if lams.contains(&lambda) => lams.to_vec(),
@@ -371,10 +374,30 @@ fn prepare<P: Penalty>(
     }
 }
 
+/// The same for an f that is not quadratic: a random point, and the λ at which its steepest row, or half of what two
+/// could gain from sharing a column, is outweighed.
+fn unprepared<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x0: Option<Array2<f64>>,
+    seed: u64,
+    threads: &Threads,
+) -> Prepared {
+    let n = problem.smooth.rows();
+    let start = x0.unwrap_or_else(|| start::random(n, problem.components, seed));
+    let gradient = problem.smooth.gradient(start.view(), threads);
+    let steepest = (gradient.outer_iter())
+        .map(|row| row.dot(&row).sqrt())
+        .fold(0.0, f64::max);
+    Prepared {
+        start,
+        top: problem.penalty.largest_strength(steepest),
+    }
+}
+
 /// A path under way.
 struct Walk<'a, P: Penalty> {
     problem: &'a Problem<'a, P>,
-    form: &'a dyn QuadraticForm,
+    form: Option<&'a dyn QuadraticForm>,
     stages: &'a Stages<'a>,
     options: &'a Options,
     threads: &'a Threads,
@@ -444,7 +467,9 @@ impl<P: Penalty> Walk<'_, P> {
         self.updates += solution.updates;
         self.sweeps += solution.sweeps.max(1);
         self.spent += solution.work as u64;
-        let trace: f64 = 0.5 * self.form.diagonal().iter().sum::<f64>();
+        let trace = self
+            .form
+            .map_or(f64::NAN, |form| 0.5 * form.diagonal().iter().sum::<f64>());
         self.path.push(PathPoint {
             lambda: lam,
             objective: solution.objective,
@@ -455,8 +480,14 @@ impl<P: Penalty> Walk<'_, P> {
             status: solution.status,
         });
         let status = solution.status;
-        if own {
-            self.answer = Some(solution);
+        if own || self.problem.smooth.has_failed() {
+            // An f that has failed is not asked again: the point at the problem's own λ.
+            let penalty_value = self.problem.penalty.value(self.x.view());
+            self.answer = Some(Solution {
+                penalty_value,
+                objective: solution.smooth_value + penalty_value,
+                ..solution
+            });
         }
         let ends = matches!(
             status,
@@ -499,7 +530,7 @@ impl<P: Penalty> Walk<'_, P> {
     }
 
     fn finish(mut self, ended: Option<Status>) -> Result<PathSolution> {
-        let n = self.form.order() as u64;
+        let n = self.problem.smooth.rows() as u64;
         let mut solution = match self.answer.take() {
             Some(solution) => solution,
             // Ended before the problem's own λ was reached.

@@ -17,7 +17,7 @@ from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, solve_mixed
 from .objectives import SmoothFunction
-from .penalties import L0, L1, NonNegative
+from .penalties import L0, L1, NonNegative, NoPenalty
 from .problems import Problem, as_problem
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
@@ -103,9 +103,10 @@ def solve(
         standard deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must
         satisfy XᵀJX = J up to 1e-8·‖X‖², of any other shape XᵀJX keeps the value that it has there.
     solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
-        How; ``Auto()`` by default, ``OBCD()`` for a `SmoothFunction`. With a mixed signature
-        `JOBCD`, the default without a penalty and for a `SmoothFunction`, or `Auto`, the default
-        with one; a `LogisticLoss` and a structural probe are solved by
+        How; ``Auto()`` by default. For a `SmoothFunction` that is so with a penalty and a limit of
+        time or work: a search calls it thousands of times; ``OBCD()`` otherwise. With a mixed
+        signature `JOBCD`, the default without a penalty and for a `SmoothFunction`, or `Auto`, the
+        default with one; a `LogisticLoss` and a structural probe are solved by
         `VRJOBCD`, by default with full gradients.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
@@ -186,7 +187,9 @@ def solve(
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
             return as_result(returned, error, run.seed, extra)
     free = isinstance(problem.smooth, SmoothFunction)
-    how = (OBCD() if free else Auto()) if solver is None else solver
+    limited = run.max_time is not None or run.max_work is not None
+    search = not free or (limited and not isinstance(problem.penalty, NoPenalty))
+    how = (Auto() if search else OBCD()) if solver is None else solver
     core = _core_of(how, problem)
     start = _start(x0, problem.shape)
     if start is None and isinstance(how, OBCD):
@@ -203,8 +206,6 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
         raise TypeError(
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
         )
-    if isinstance(problem.smooth, SmoothFunction) and not isinstance(solver, OBCD):
-        raise TypeError(f"solver must be an OBCD for a SmoothFunction, got {type(solver).__name__}")
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:

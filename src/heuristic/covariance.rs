@@ -15,7 +15,7 @@ pub(crate) struct Covariance<'a> {
 impl<'a> Covariance<'a> {
     /// With so many bytes for columns of a C that is not stored; None if f is not ½ tr(XᵀCX), or the time is up.
     pub(super) fn within<P: Penalty>(oracle: &Oracle<'a, P>, bytes: usize) -> Option<Self> {
-        let form = oracle.form;
+        let form = oracle.form?;
         let go_on = || !oracle.meter.expired();
         if !form.is_trace_form() {
             return None;

@@ -5,12 +5,13 @@ use ndarray::{Array2, Axis};
 use super::covariance::Covariance;
 use super::oracle::{Oracle, step_cost};
 use super::profile::{Kind, Profile};
+use super::tangent;
 use crate::budget::Meter;
 use crate::certificate::known_optimum;
-use crate::linalg::{symmetric, symmetric_eigen};
+use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::varimax_while;
 use crate::objective::QuadraticForm;
-use crate::penalty::Penalty;
+use crate::penalty::{NoPenalty, Penalty};
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::start;
@@ -18,6 +19,40 @@ use crate::threads::Threads;
 
 /// Up to this n the spectrum is computed to know the optimum of a smooth problem.
 const KNOWN_ROWS: usize = 512;
+
+/// Steps towards a critical point of an f that is not quadratic, and the change of f by a rotation of that, relative
+/// to how far it is below the start, that counts as none.
+const CRITICAL_STEPS: usize = 200;
+const INVARIANT: f64 = 1e-6;
+
+/// How far apart, relative to X, points are whose gradients tell a Lipschitz constant.
+const APART: [f64; 3] = [1e-3, 1e-1, 1.0];
+
+/// A Lipschitz constant of ∇f: the one that f gives, or the largest that steps down from X show; None if the time is
+/// up, or a number is not finite.
+fn slope<P: Penalty>(
+    oracle: &Oracle<'_, P>,
+    x: &Array2<f64>,
+    gradient: &Array2<f64>,
+) -> Option<f64> {
+    if let Some(known) = oracle.problem.smooth.lipschitz() {
+        return Some(known);
+    }
+    let (size, steepest) = (square(x).sqrt(), square(gradient).sqrt());
+    let mut largest = steepest / size;
+    for apart in APART {
+        let mut trial = x.clone();
+        trial.scaled_add(-apart * size / steepest.max(f64::MIN_POSITIVE), gradient);
+        let (_, there) = oracle.value_and_gradient(&trial);
+        let moved = square(&(&trial - x)).sqrt();
+        let secant = square(&(&there - gradient)).sqrt() / moved;
+        if secant.is_finite() {
+            largest = largest.max(secant);
+        }
+    }
+    let found = !oracle.meter.expired() && largest.is_finite();
+    found.then(|| largest.max(f64::MIN_POSITIVE))
+}
 
 /// The leading eigenvectors.
 #[derive(Debug, Clone)]
@@ -60,19 +95,19 @@ fn turn_positive(x: &mut Array2<f64>) {
     }
 }
 
-fn profile<P: Penalty>(problem: &Problem<'_, P>, form: &dyn QuadraticForm) -> Profile {
+fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
     Profile {
-        rows: form.order(),
+        rows: problem.smooth.rows(),
         components: problem.components,
         mixed: !problem.signature.is_definite(),
         kind: kind(problem.penalty),
         has_strength: problem.penalty.strength().is_some(),
-        trace_form: form.is_trace_form(),
+        trace_form: (problem.smooth.quadratic()).is_some_and(QuadraticForm::is_trace_form),
         columns: false,
         whole: false,
         price: f64::INFINITY,
         flatness: 0.0,
-        step: step_cost(form, problem.components),
+        step: step_cost(problem.smooth, problem.components),
         chosen: None,
         optimum: None,
     }
@@ -99,7 +134,7 @@ impl<'a> Known<'a> {
             return None;
         }
         let mut rotated = varimax_while(spectral.view(), &go_on);
-        let mut profile = profile(problem, form);
+        let mut profile = profile(problem);
         if profile.kind == Kind::Nonnegative {
             turn_positive(&mut rotated);
         }
@@ -154,11 +189,17 @@ impl<'a> Known<'a> {
         meter: &'a Meter<'a>,
     ) -> Option<Prepared<'a, P>> {
         let spectrum = form.spectrum(&|| !meter.expired())?;
+        let known = Self::without_basis(x0, &k, spectrum);
+        let oracle = Oracle::new((problem, form), k, spectrum, meter);
+        Some((oracle, known, profile(problem)))
+    }
+
+    /// With a mixed J.
+    fn without_basis(x0: Array2<f64>, k: &Array2<f64>, spectrum: (f64, f64)) -> Self {
         let signs: Vec<i8> = k.diag().iter().map(|&v| v as i8).collect();
         let is_diagonal =
-            k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
-        let oracle = Oracle::new((problem, form), k, spectrum, meter);
-        let known = Self {
+            *k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
+        Self {
             basis: Basis {
                 spectral: Array2::zeros((0, 0)),
                 rotated: Array2::zeros((0, 0)),
@@ -167,7 +208,58 @@ impl<'a> Known<'a> {
             covariance: None,
             given: Some(x0),
             columns: is_diagonal.then(|| Signature::new(&signs).ok()).flatten(),
+        }
+    }
+
+    /// Of an f that has a value and a gradient, no more, from a feasible `first` with XᵀJX = `k`.
+    ///
+    /// A critical point of f alone takes the place of the eigenvectors; it is rotated where that leaves f alone.
+    pub(crate) fn evaluated<P: Penalty>(
+        problem: &'a Problem<'a, P>,
+        (first, given): (&Array2<f64>, Option<Array2<f64>>),
+        k: Array2<f64>,
+        meter: &'a Meter<'a>,
+    ) -> Option<Prepared<'a, P>> {
+        let go_on = || !meter.expired();
+        let mut profile = profile(problem);
+        let rough = Oracle::evaluated(problem, k.clone(), 1.0, meter);
+        let (value, gradient) = rough.value_and_gradient(first);
+        let lipschitz = slope(&rough, first, &gradient)?;
+        let oracle = Oracle::evaluated(problem, k.clone(), lipschitz, meter);
+        let spectrum = (-lipschitz, lipschitz);
+        if profile.mixed {
+            let known = Self::without_basis(first.clone(), &k, spectrum);
+            return go_on().then_some((oracle, known, profile));
+        }
+        let free = Problem {
+            smooth: problem.smooth,
+            penalty: &NoPenalty,
+            signature: problem.signature,
+            components: problem.components,
         };
-        Some((oracle, known, profile(problem, form)))
+        let smooth = Oracle::evaluated(&free, k, lipschitz, meter);
+        let descent = tangent::descend(&smooth, first.clone(), CRITICAL_STEPS, meter.pace(1.0));
+        let (spectral, lowest) = (descent.x, descent.objective);
+        let mut rotated = varimax_while(spectral.view(), &go_on);
+        let (turned, _) = smooth.value_and_gradient(&rotated);
+        if !((turned - lowest).abs() <= INVARIANT * (value - lowest).abs()) {
+            rotated = spectral.clone();
+        }
+        if profile.kind == Kind::Nonnegative {
+            turn_positive(&mut rotated);
+        }
+        profile.price =
+            problem.penalty.value(rotated.view()) / (value - lowest).abs().max(f64::MIN_POSITIVE);
+        let known = Self {
+            basis: Basis {
+                spectral,
+                rotated,
+                spectrum,
+            },
+            covariance: None,
+            given,
+            columns: None,
+        };
+        (lowest.is_finite() && go_on()).then_some((oracle, known, profile))
     }
 }

@@ -13,7 +13,7 @@ use super::product::symmetric_product;
 use crate::budget::{Clock, Meter, Pace};
 use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
-use crate::objective::{self, QuadraticForm};
+use crate::objective::{self, Objective, QuadraticForm, value_while};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Options};
@@ -33,8 +33,8 @@ const DECOMPOSITION: f64 = 60.0;
 /// Value, gradient and proximal map of a problem, evaluated on one thread.
 pub(crate) struct Oracle<'a, P: Penalty> {
     pub(crate) problem: &'a Problem<'a, P>,
-    /// f.
-    pub(crate) form: &'a dyn QuadraticForm,
+    /// f, if it is quadratic.
+    pub(crate) form: Option<&'a dyn QuadraticForm>,
     /// Where X lives.
     pub(crate) manifold: Manifold<'a>,
     pub(crate) meter: &'a Meter<'a>,
@@ -90,7 +90,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             single,
             mean: problem.constant(k.view()),
             problem,
-            form,
+            form: Some(form),
             manifold: Manifold::new(problem.signature, k, Some(meter)),
             meter,
             lipschitz,
@@ -99,6 +99,28 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             serial: Threads::serial(),
             shift,
             constant: 0.5 * shift * weight,
+        }
+    }
+
+    /// Of an f that has a value and a gradient, no more; `lipschitz`: about the constant of ∇f.
+    pub(crate) fn evaluated(
+        problem: &'a Problem<'a, P>,
+        k: Array2<f64>,
+        lipschitz: f64,
+        meter: &'a Meter<'a>,
+    ) -> Self {
+        Self {
+            problem,
+            form: None,
+            manifold: Manifold::new(problem.signature, k, Some(meter)),
+            meter,
+            lipschitz,
+            convexity: lipschitz,
+            serial: Threads::serial(),
+            shift: 0.0,
+            constant: 0.0,
+            mean: 0.0,
+            single: None,
         }
     }
 
@@ -127,7 +149,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.form.order()
+        self.problem.smooth.rows()
     }
 
     pub(crate) fn columns(&self) -> usize {
@@ -144,9 +166,12 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         self.meter.pace(share)
     }
 
-    /// What a product C X costs.
+    /// What a product C X costs, or a value and gradient.
     fn product_work(&self) -> f64 {
-        product_cost(self.form, self.columns())
+        match self.form {
+            Some(form) => product_cost(form, self.columns()),
+            None => evaluation_cost(self.rows(), self.columns()),
+        }
     }
 
     /// What the rest of a step costs.
@@ -167,7 +192,9 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     pub(crate) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         self.meter.spend(self.product_work() + self.step_work());
         let go_on = || !self.meter.expired();
-        let form = self.form;
+        let Some(form) = self.form else {
+            return self.evaluate(x);
+        };
         let image = match plain(form) {
             Some(c) => symmetric_product(c, x.view(), |v| v, &go_on),
             None => form.apply_while(x.view(), &self.serial, &go_on),
@@ -187,6 +214,24 @@ impl<'a, P: Penalty> Oracle<'a, P> {
                 let slope: f64 = linear.iter().zip(x).map(|(l, x)| l * x).sum();
                 (value + slope, gradient)
             }
+        }
+    }
+
+    fn evaluate(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
+        let (mut value, mut gradient) = (f64::NAN, Array2::zeros(x.dim()));
+        if !self.meter.expired() {
+            let smooth = self.problem.smooth;
+            value = smooth.value_and_gradient(x.view(), gradient.view_mut(), &self.serial);
+        }
+        (value, gradient)
+    }
+
+    /// f, afresh; None if the time ran out on the way.
+    pub(crate) fn smooth_value(&self, x: &Array2<f64>) -> Option<f64> {
+        let go_on = || !self.meter.expired();
+        match self.form {
+            Some(form) => value_while(form, x.view(), &self.serial, &go_on),
+            None => Some(self.evaluate(x).0).filter(|_| go_on()),
         }
     }
 
@@ -240,9 +285,12 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
     }
 
-    /// Diagonal of C − cI.
+    /// Diagonal of C − cI; zeros where f has no C.
     pub(crate) fn diagonal(&self) -> Vec<f64> {
-        let diagonal = self.form.diagonal();
+        let Some(form) = self.form else {
+            return vec![0.0; self.rows()];
+        };
+        let diagonal = form.diagonal();
         diagonal.into_iter().map(|v| v - self.shift).collect()
     }
 
@@ -271,15 +319,25 @@ fn product_cost(form: &dyn QuadraticForm, r: usize) -> f64 {
     }
 }
 
+/// What one value and gradient counts for, where nothing is known of it: a product with a dense n×n matrix.
+fn evaluation_cost(n: usize, r: usize) -> f64 {
+    (n * n * r) as f64
+}
+
 /// What goes with it in a step: passes over X, and a decomposition.
 fn passes_cost(n: usize, r: usize) -> f64 {
     let (n, r) = (n as f64, r as f64);
     n * r * (STEP_PASSES + r) * PASS + DECOMPOSITION * r * r * r
 }
 
-/// What a step costs: a product C X and what goes with it.
-pub(crate) fn step_cost(form: &dyn QuadraticForm, r: usize) -> f64 {
-    product_cost(form, r) + passes_cost(form.order(), r)
+/// What a step costs: a product C X, or a value and gradient, and what goes with it.
+pub(crate) fn step_cost(smooth: &dyn Objective, r: usize) -> f64 {
+    let n = smooth.rows();
+    let evaluation = match smooth.quadratic() {
+        Some(form) => product_cost(form, r),
+        None => evaluation_cost(n, r),
+    };
+    evaluation + passes_cost(n, r)
 }
 
 /// Stops a descent when the clock does.

@@ -6,6 +6,7 @@ use super::profile::{Kind, Profile};
 use super::sharpen::TANGENT_STEPS;
 use super::{Heuristic, Prior, Task, tangent};
 use crate::linalg::polar_factor;
+use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::start;
 
@@ -26,7 +27,7 @@ impl<P: Penalty> Heuristic<P> for Spectral {
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
-        Some(match task.oracle.form.linear() {
+        Some(match task.oracle.form.and_then(QuadraticForm::linear) {
             // Exact when the quadratic part is constant on the manifold (Procrustes).
             Some(linear) => polar_factor((-&linear).view()),
             None => task.known.basis.spectral.clone(),

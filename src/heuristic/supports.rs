@@ -72,13 +72,14 @@ impl<P: Penalty> Heuristic<P> for Supports {
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
         let (first, last) = self.temperature;
+        let form = task.oracle.form?;
         let (x, first) = match task.from {
             Some(best) => {
                 let heat = first * self.warm * self.coolest.powf(1.0 - task.heat);
                 (best.clone(), heat)
             }
             None if task.profile.kind == Kind::Count && task.run == 0 => {
-                (top_diagonal(task.oracle.form, task.oracle.columns()), first)
+                (top_diagonal(form, task.oracle.columns()), first)
             }
             None => (task.known.basis.rotated.clone(), first),
         };

@@ -1,6 +1,6 @@
 //! Python dataclasses as Rust values.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use ndarray::Array1;
@@ -103,6 +103,7 @@ impl AnySmooth<'_> {
                 columns: *columns,
                 lipschitz: *lipschitz,
                 trouble: trouble.clone(),
+                turn: Mutex::new(()),
             }),
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array().to_owned(),

@@ -18,6 +18,8 @@ pub(super) struct Function {
     pub(super) columns: Option<usize>,
     pub(super) lipschitz: Option<f64>,
     pub(super) trouble: Arc<Trouble>,
+    /// Held while it is called: a callable need not be made for threads.
+    pub(super) turn: Mutex<()>,
 }
 
 /// What has gone wrong in a [`Function`], and how precise it is.
@@ -72,6 +74,8 @@ impl Objective for Function {
         if self.has_failed() {
             return f64::NAN;
         }
+        // Before the GIL, which the call may let go.
+        let _turn = self.turn.lock();
         Python::attach(|py| {
             let answer = self.evaluate.call1(py, (x.to_pyarray(py),));
             let read = answer.and_then(|answer| {

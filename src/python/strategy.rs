@@ -94,9 +94,9 @@ pub(super) fn solve_auto<'py>(
         },
     };
     let mut watch = Watch::new(callback, run.door());
-    let answer = detached!(py, instance, problem => {
+    let answer = instance.answer(detached!(py, instance, problem => {
         minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
-    })?;
+    }))?;
     let out = solution_dict(py, answer.solution, run.door())?;
     out.set_item("strategy", answer.strategy)?;
     let made = answer.runs.iter().filter(|run| run.heuristic != "polish");
@@ -108,7 +108,7 @@ pub(super) fn solve_auto<'py>(
         "search",
         search_dict(py, &answer.runs, run.door(), answer.profile.as_ref())?,
     )?;
-    Ok((out, watch.into_error()))
+    Ok((out, instance.raised(watch)))
 }
 
 /// What `orthobcd.Search` is made of.
@@ -185,9 +185,9 @@ pub(super) fn solve_continuation<'py>(
         nonzeros: solver.n_nonzero,
     };
     let mut watch = Watch::new(callback, run.door());
-    let answer = detached!(py, instance, problem => {
+    let answer = instance.answer(detached!(py, instance, problem => {
         follow_path(&problem, x0, &stages, &options, &instance.threads, &mut watch)
-    })?;
+    }))?;
     let out = solution_dict(py, answer.solution, run.door())?;
     let path = PyList::empty(py);
     for point in answer.path {
@@ -202,7 +202,7 @@ pub(super) fn solve_continuation<'py>(
         path.append(item)?;
     }
     out.set_item("path", path)?;
-    Ok((out, watch.into_error()))
+    Ok((out, instance.raised(watch)))
 }
 
 /// The λ from which on the selection of the rows of largest variance is left alone; None where it is not known.
@@ -227,11 +227,8 @@ pub(super) fn heuristics() -> Vec<&'static str> {
 #[pyfunction]
 pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     let instance = Instance::with_threads(&problem, Threads::serial())?;
-    let work = instance
-        .smooth
-        .quadratic()
-        .map(|form| crate::search::default_work(form, instance.components) / crate::WORK_UNIT);
-    Ok(work.unwrap_or(f64::INFINITY))
+    let work = crate::search::default_work(&*instance.smooth, instance.components);
+    Ok(work / crate::WORK_UNIT)
 }
 
 /// A given number of nonzeros, from a point with about as many; None if there is none nearby.

@@ -26,8 +26,8 @@ use crate::threads::Threads;
 /// and no strategies can be chosen.
 ///
 /// # Errors
-/// If the problem, the options or the shape of `x0` are not valid, f is not quadratic, the signature is all −1, or
-/// strategies are given for a mixed one or are no names of heuristics.
+/// If the problem, the options or the shape of `x0` are not valid, a gradient is not that of its f, the signature is all −1, or strategies
+/// are given for a mixed one or are no names of heuristics.
 pub fn minimize_auto<P: Penalty>(
     problem: &Problem<'_, P>,
     x0: Option<Array2<f64>>,
@@ -51,7 +51,7 @@ pub fn minimize_with<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<AutoSolution> {
     let started = Instant::now();
-    let form = problem.quadratic()?;
+    let form = problem.smooth.quadratic();
     let mixed = !problem.signature.is_definite();
     check(problem, heuristics, auto)?;
     let clock = Clock::limited(started, auto.options.max_time, auto.options.max_work);
@@ -59,12 +59,15 @@ pub fn minimize_with<P: Penalty>(
     let first = x0.clone().unwrap_or_else(|| match mixed {
         true => Array2::eye(n).slice_move(s![.., ..r]),
         false if problem.penalty.nonnegative() => start::partition(n, r, auto.options.seed),
-        false => top_diagonal(form, r),
+        false => match form {
+            Some(form) => top_diagonal(form, r),
+            None => start::random(n, r, auto.options.seed),
+        },
     });
     problem.check_start(first.view())?;
     let mut board = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
     if board.status.is_some() || auto.options.max_sweeps == Some(0) {
-        return Ok(board.finish());
+        return board.finish();
     }
     let meter = Meter::new(&clock, f64::INFINITY);
     let (given, k) = (x0.clone(), board.k.clone());
@@ -72,22 +75,25 @@ pub fn minimize_with<P: Penalty>(
         1,
         1,
         &clock,
-        |_| match mixed {
-            true => Known::mixed((problem, form), first.clone(), k.clone(), &meter),
-            false => Known::definite((problem, form), given.clone(), COLUMNS, threads, &meter),
+        |_| match (form, mixed) {
+            (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), &meter),
+            (Some(form), false) => {
+                Known::definite((problem, form), given.clone(), COLUMNS, threads, &meter)
+            }
+            (None, _) => Known::evaluated(problem, (&first, given.clone()), k.clone(), &meter),
         },
         |_| board.watch(None),
     );
     match prepared.into_iter().flatten().flatten().next() {
         Some(prepared) => {
             let rounds = Rounds::new(
-                (problem, form),
+                problem,
                 heuristics,
                 &auto.options,
                 (&clock, threads),
                 prepared,
             );
-            Search::new(rounds, &mut board, auto, form).run();
+            Search::new(rounds, &mut board, auto).run();
         }
         // Nothing can be compared: products overflow.
         None if board.status.is_none() && !clock.expired() => {
@@ -95,7 +101,7 @@ pub fn minimize_with<P: Penalty>(
         }
         None => {}
     }
-    Ok(board.finish())
+    board.finish()
 }
 
 fn check<P: Penalty>(

@@ -2,10 +2,10 @@
 
 use ndarray::Array2;
 
+use crate::error::Error;
 use crate::heuristic::{Oracle, TANGENT_STEPS, Watch, tangent};
 use crate::linalg::square;
 use crate::manifold::{drift, project_onto_pattern};
-use crate::objective::value_while;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::solver::{Options, Solution, Status, minimize};
@@ -37,6 +37,8 @@ pub(super) struct Candidate {
     pub(super) settled: bool,
     /// Why no descent can end, and along which pair.
     pub(super) failed: Option<(Status, Option<Recession>)>,
+    /// What a descent found wrong with the objective.
+    pub(super) error: Option<Error>,
 }
 
 impl Candidate {
@@ -48,8 +50,7 @@ impl Candidate {
     ) -> Option<Self> {
         let problem = oracle.problem;
         let (x, feasibility) = feasible(oracle, x)?;
-        let go_on = || !oracle.meter.expired();
-        let smooth = value_while(oracle.form, x.view(), &oracle.serial, &go_on)?;
+        let smooth = oracle.smooth_value(&x)?;
         let price = problem.penalty.value(x.view());
         let objective = smooth + price;
         objective.is_finite().then(|| Self {
@@ -63,6 +64,7 @@ impl Candidate {
             updates: 0,
             settled: false,
             failed: None,
+            error: None,
         })
     }
 
@@ -172,8 +174,12 @@ pub(super) fn polish<P: Penalty>(
         };
         let serial = Threads::serial();
         let watch = &mut Watch(oracle.meter.clock);
-        let Ok(solution) = minimize(problem, best.x.clone(), &options, &serial, watch) else {
-            break;
+        let solution = match minimize(problem, best.x.clone(), &options, &serial, watch) {
+            Ok(solution) => solution,
+            Err(error) => {
+                best.error = Some(error);
+                break;
+            }
         };
         done += solution.sweeps;
         oracle.meter.spend(solution.work);

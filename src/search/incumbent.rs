@@ -5,6 +5,7 @@ use ndarray::Array2;
 use super::candidate::Candidate;
 use super::options::{Auto, AutoSolution, Run};
 use crate::budget::Clock;
+use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::manifold::{drift, start_constraint};
 use crate::pair::Recession;
@@ -38,6 +39,7 @@ pub(super) struct Incumbent<'a, P: Penalty> {
     pub(super) recorded: (f64, f64),
     pub(super) status: Option<Status>,
     pub(super) recession: Option<Recession>,
+    pub(super) error: Option<Error>,
 }
 
 impl<'a, P: Penalty> Incumbent<'a, P> {
@@ -58,6 +60,7 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
             constant: problem.constant(k.view()),
             k,
             recession: None,
+            error: None,
             problem,
             auto,
             clock,
@@ -73,6 +76,7 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
                 updates: 0,
                 settled: false,
                 failed: None,
+                error: None,
             },
             unrecorded: false,
             history: Vec::new(),
@@ -120,6 +124,9 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
     /// Takes note of a new point, and of the monitor's wishes.
     pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
         let mut control = self.monitor.poll();
+        if self.problem.smooth.has_failed() {
+            control = Control::Stop;
+        }
         if let Some(candidate) = candidate {
             self.iterations += candidate.iterations;
             self.updates += candidate.updates;
@@ -161,6 +168,10 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
             self.status = self.status.or(Some(status));
             self.recession = self.recession.or(recession);
         }
+        if let Some(error) = found.clone().find_map(|found| found.error.clone()) {
+            self.status = self.status.or(Some(Status::Interrupted));
+            self.error = self.error.take().or(Some(error));
+        }
         self.best = found.fold(before, |best, candidate| {
             let as_good = candidate.objective == best.objective && candidate.settled;
             match candidate.objective < best.objective || (as_good && !best.settled) {
@@ -170,7 +181,12 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
         });
     }
 
-    pub(super) fn finish(mut self) -> AutoSolution {
+    /// # Errors
+    /// What a descent found wrong with the objective.
+    pub(super) fn finish(mut self) -> Result<AutoSolution> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
         let objective = self.best.objective;
         let last = Record {
             seconds: self.clock.seconds(),
@@ -187,7 +203,7 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
             Some(0) => Status::MaxSweeps,
             _ => Status::MaxTime,
         });
-        AutoSolution {
+        Ok(AutoSolution {
             solution: Solution {
                 x: self.best.x,
                 objective,
@@ -206,6 +222,6 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
             strategy: self.best.name,
             runs: self.runs,
             profile: self.profile,
-        }
+        })
     }
 }

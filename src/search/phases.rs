@@ -11,7 +11,6 @@ use super::plan::{Entries, From, Phase, Plan, Polish, default_work};
 use super::rounds::{Job, Rounds};
 use super::select::Select;
 use crate::heuristic::Prior;
-use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT};
@@ -79,11 +78,10 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         rounds: Rounds<'s, P>,
         board: &'s mut Incumbent<'a, P>,
         auto: &'s Auto,
-        form: &dyn QuadraticForm,
     ) -> Self {
         let free = match rounds.whole.profile.mixed {
             true => f64::INFINITY,
-            false => default_work(form, rounds.whole.profile.components),
+            false => default_work(rounds.problem.smooth, rounds.whole.profile.components),
         };
         Self {
             work: auto.options.max_work.map_or(free, |limit| limit as f64),

@@ -1,7 +1,7 @@
 //! What a search does, as data.
 
 use crate::heuristic::{Kind, Profile, step_cost};
-use crate::objective::QuadraticForm;
+use crate::objective::Objective;
 use crate::solver::WORK_UNIT;
 
 /// Work without any limit: steps, and at most so much with few rows, per thousand rows of more, and in all.
@@ -142,7 +142,7 @@ impl Plan {
 }
 
 /// Multiply-adds of a search for r columns without any limit.
-pub fn default_work(form: &dyn QuadraticForm, r: usize) -> f64 {
-    let most = (WORK * (form.order() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
-    (STEPS * step_cost(form, r)).min(most)
+pub fn default_work(smooth: &dyn Objective, r: usize) -> f64 {
+    let most = (WORK * (smooth.rows() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
+    (STEPS * step_cost(smooth, r)).min(most)
 }

@@ -72,7 +72,6 @@ pub(super) struct Found {
 /// Everything that does not change during a search.
 pub(super) struct Rounds<'a, P: Penalty> {
     pub(super) problem: &'a Problem<'a, P>,
-    pub(super) form: &'a dyn QuadraticForm,
     pub(super) heuristics: &'a [Box<dyn Heuristic<P>>],
     pub(super) options: &'a Options,
     pub(super) clock: &'a Clock,
@@ -91,7 +90,7 @@ pub(super) struct Rounds<'a, P: Penalty> {
 
 impl<'a, P: Penalty> Rounds<'a, P> {
     pub(super) fn new(
-        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+        problem: &'a Problem<'a, P>,
         heuristics: &'a [Box<dyn Heuristic<P>>],
         options: &'a Options,
         (clock, threads): (&'a Clock, &'a Threads),
@@ -99,7 +98,6 @@ impl<'a, P: Penalty> Rounds<'a, P> {
     ) -> Self {
         Self {
             problem,
-            form,
             heuristics,
             options,
             clock,
@@ -125,13 +123,16 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         } else {
             0.0
         };
+        let Some(form) = self.problem.smooth.quadratic() else {
+            return;
+        };
         if self.is_complete() || value >= self.base - least || board.status.is_some() {
             return;
         }
         self.base = value;
         let meter = Meter::new(self.clock, f64::INFINITY);
         let go_on = || !self.clock.expired();
-        let (whole, problem, form) = (&self.whole, self.problem, self.form);
+        let (whole, problem) = (&self.whole, self.problem);
         let old = &self.compact;
         let made = pool::run(
             1,

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import orthobcd as ob
 from orthobcd.sklearn.missing import gaussian_of
+from orthobcd.sklearn.preparation import decorrelated
 
 
 def planted(m: int = 200, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
@@ -152,16 +153,14 @@ def test_cross_validation_finds_what_was_planted():
     assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
     assert pca.scores_.shape == (15, 5)
     assert pca.n_nonzero_ == pca.best_estimator_.n_nonzero_
-    # By hand: one penalty of one fold.
-    train = np.arange(40, 200)
-    top = ob.lam_max(X[train] - X[train].mean(axis=0), 3)
-    path = ob.regularization_path(
-        X[train] - X[train].mean(axis=0), 3, lams=pca.alphas_ * top, tol=1e-6
-    )
-    k = pca.best_index_
-    test = X[:40] - X[train].mean(axis=0)
-    share = np.sum((test @ path.results[k].x) ** 2) / np.sum(test**2)
-    assert pca.scores_[k, 0] == pytest.approx(share, rel=1e-6)
+    # By hand: the first penalty of the first fold, whose optimum is known.
+    train, test = X[40:], X[:40] - X[40:].mean(axis=0)
+    train = train - train.mean(axis=0)
+    alone = ob.SparsePCACV(3, alphas=[100.0], random_state=0).fit(X)
+    largest = np.argsort(-train.var(axis=0))[:3]
+    share = np.sum(test[:, largest] ** 2) / np.sum(test**2)
+    assert alone.scores_[0, 0] == pytest.approx(share, rel=1e-12)
+    assert alone.n_nonzero_path_.tolist() == [[3] * 5]
 
 
 @pytest.mark.parametrize("criterion", ["bic", "ebic"])
@@ -170,17 +169,13 @@ def test_information_criteria_find_what_was_planted(criterion):
     pca = ob.SparsePCACV(3, criterion=criterion, random_state=0).fit(X)
     found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
     assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
+    # By hand: the first penalty, whose optimum is known.
     centred = X - X.mean(axis=0)
-    lams = pca.alphas_ * ob.lam_max(centred, 3)
-    path = ob.regularization_path(centred, 3, lams=lams, tol=1e-6)
-    k = pca.best_index_
-    left = np.sum((centred - centred @ path.results[k].x @ path.results[k].x.T) ** 2)
-    size = X.size
-    bic = np.log(left / size) + path.n_nonzero[k] * np.log(size) / size
-    if criterion == "bic":
-        assert pca.scores_[k, 0] == pytest.approx(bic, rel=1e-6)
-    else:
-        assert pca.scores_[k, 0] > bic
+    alone = ob.SparsePCACV(3, alphas=[100.0], criterion=criterion, random_state=0).fit(X)
+    left = np.sum(centred**2) - np.sort(np.sum(centred**2, axis=0))[-3:].sum()
+    bic = np.log(left / X.size) + 3 * np.log(X.size) / X.size
+    choices = 2.0 * np.log(60 * 59 * 58 / 6) / X.size if criterion == "ebic" else 0.0
+    assert alone.scores_[0, 0] == pytest.approx(bic + choices, rel=1e-9)
 
 
 def test_one_standard_error_is_no_denser_than_the_best():
@@ -296,3 +291,43 @@ def test_samples_of_zeros_have_a_label():
     nmf = ob.OrthogonalNMF(4, random_state=0).fit(A)
     assert 0 <= nmf.labels_[3] < 4
     assert not nmf.transform(A[3:4]).any()
+
+
+@pytest.mark.parametrize(
+    ("budget", "turns"),
+    [(None, False), (14, False), (16, True), ([6, 4, 6], True), ([5, 6, 5], False)],
+)
+def test_components_that_share_features_can_be_uncorrelated(budget, turns):
+    """Two on six features with five each, one on four others."""
+    rng = np.random.default_rng(0)
+    V = np.zeros((12, 3))
+    V[:6, :2] = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    V[6:10, 2] = 0.5
+    for k, row in ((0, 0), (1, 1)):
+        angle = np.arctan2(V[row, k], V[row, 1 - k])
+        c, s = np.cos(angle), np.sin(angle)
+        V[:, [k, 1 - k]] = V[:, [k, 1 - k]] @ np.array([[c, s], [-s, c]])
+        if k == 0:
+            V[row, k] = 0.0
+            break
+    second = V.T @ np.cov(rng.standard_normal((12, 40))) @ V
+    turned = decorrelated(V, second, budget)
+    np.testing.assert_allclose(turned.T @ turned, np.eye(3), atol=1e-12)
+    inner = (V.T @ turned).T @ second @ (V.T @ turned)
+    assert (abs(inner[0, 1]) < 1e-12) == turns
+    assert np.trace(inner) == pytest.approx(np.trace(second))
+    if not turns:
+        np.testing.assert_array_equal(turned, V)
+
+
+def test_uncorrelated_keeps_what_is_explained():
+    X = load_breast_cancer().data
+    plain, turned = (
+        ob.SparsePCA(3, n_nonzero=12, scale=True, uncorrelated=u, random_state=0).fit(X)
+        for u in (False, True)
+    )
+    assert turned.n_nonzero_ <= 12
+    assert turned.score(X) == pytest.approx(plain.score(X), rel=1e-12)
+    np.testing.assert_allclose(turned.components_ @ turned.components_.T, np.eye(3), atol=1e-12)
+    with pytest.raises(ValueError, match="uncorrelated"):
+        ob.SparsePCA(2, penalty="l1", uncorrelated=True).fit(X)

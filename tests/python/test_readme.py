@@ -22,7 +22,13 @@ def blocks(name: str) -> list[str]:
     return BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
 
 
-PAGES = ["README.md", "docs/index.md", "docs/hyperbolic.md", "docs/ultrahyperbolic.md"]
+PAGES = [
+    "README.md",
+    "docs/index.md",
+    "docs/migrating.md",
+    "docs/hyperbolic.md",
+    "docs/ultrahyperbolic.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

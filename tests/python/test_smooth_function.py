@@ -215,6 +215,82 @@ def test_a_wrong_gradient_is_an_error(penalty):
     assert ob.check_gradient(ob.SmoothFunction(quadratic, 12, 3), x) < 1e-7
 
 
+@pytest.mark.parametrize(
+    "penalty", [ob.NoPenalty(), ob.L1(0.05), ob.L0(0.02), ob.NonNegative()], ids=repr
+)
+def test_a_search_is_no_worse_than_a_descent(penalty):
+    """Every heuristic that needs no quadratic form, the same bits for every number of threads."""
+    given = problem(quartic, penalty)
+    start = ob.solve(given, max_sweeps=0, seed=3)
+    descent = ob.solve(given, start.x)
+    first, second = (
+        ob.solve(given, start.x, solver=ob.Auto(), max_work=0.002, n_threads=k) for k in (1, 2)
+    )
+    np.testing.assert_array_equal(first.x, second.x)
+    assert first.feasibility < 1e-12
+    assert (np.diff(first.history["objective"]) <= 0.0).all()
+    assert first.objective <= descent.objective + 1e-8 * abs(descent.objective)
+    assert first.objective == pytest.approx(quartic(first.x)[0] + first.penalty_value, rel=1e-12)
+    assert first.search.profile["n_rows"] == 12
+    assert len(first.search.runs) > 1
+
+
+def test_a_search_with_a_mixed_signature():
+    def wells(x):
+        away = x**2 - 0.6
+        return float(np.sum(away**2)) / 4, away * x
+
+    given = ob.JOrthogonalProblem(ob.SmoothFunction(wells, 6), J, ob.L1(0.05))
+    descent = ob.solve(given, seed=1)
+    result = ob.solve(given, descent.x, solver=ob.Auto(), max_work=0.01)
+    assert result.objective <= descent.objective
+    assert result.feasibility < 1e-12 * np.linalg.norm(result.x) ** 2
+
+
+@pytest.mark.parametrize("lams", [None, [0.5, 0.2, 0.05]])
+def test_continuation(lams):
+    given = problem(quartic, ob.L1(0.05))
+    result = ob.solve(given, solver=ob.Continuation(lams=lams), seed=1)
+    assert result.feasibility < 1e-12
+    assert result.path[-1].lam == 0.05
+    assert len({point.lam for point in result.path}) == len(result.path) > 2
+    assert np.isnan(result.path[0].explained_variance)
+    assert result.path[0].n_nonzero <= result.path[-1].n_nonzero + 3
+
+
+@pytest.mark.parametrize("solver", [ob.Auto(), ob.Continuation()], ids=repr)
+def test_exceptions_end_a_search_with_the_best_point(solver):
+    calls = []
+
+    def raises(x):
+        calls.append(1)
+        if len(calls) == 40:
+            raise LookupError("mine")
+        return quartic(x)
+
+    with pytest.raises(LookupError, match="mine") as caught:
+        ob.solve(problem(raises, ob.L1(0.05)), solver=solver, max_work=1.0)
+    result = caught.value.result  # type: ignore[attr-defined]
+    assert len(calls) == 40
+    assert result.feasibility < 1e-12
+    assert np.isfinite(result.objective)
+
+
+def test_the_search_never_calls_twice_at_once():
+    inside = []
+
+    def alone(x):
+        assert not inside
+        inside.append(1)
+        time.sleep(0.0)
+        answer = quartic(x)
+        inside.clear()
+        return answer
+
+    result = ob.solve(problem(alone, ob.L1(0.05)), solver=ob.Auto(), max_work=0.002, n_threads=2)
+    assert result.feasibility < 1e-12
+
+
 def test_callbacks_limits_and_the_same_bits():
     given = problem(quartic, ob.L1(0.05))
     first, second = (ob.solve(given, seed=5, n_threads=k) for k in (1, 2))
@@ -227,13 +303,9 @@ def test_callbacks_limits_and_the_same_bits():
 
 def test_what_is_not_for_it_says_so():
     given = problem(quartic, ob.L1(0.05))
-    for solver in (ob.Auto(), ob.Continuation()):
-        with pytest.raises(TypeError, match="OBCD for a SmoothFunction"):
-            ob.solve(given, solver=solver)
     mixed = ob.JOrthogonalProblem(ob.SmoothFunction(quartic, 12, 3), [1] * 11 + [-1])
-    for solver in (ob.Auto(), ob.VRJOBCD()):
-        with pytest.raises(TypeError, match="JOBCD for a SmoothFunction"):
-            ob.solve(mixed, solver=solver)
+    with pytest.raises(TypeError, match="JOBCD or Auto for a SmoothFunction"):
+        ob.solve(mixed, solver=ob.VRJOBCD())
     with pytest.raises(ValueError, match="spectral"):
         ob.solve(given, "spectral")
     with pytest.raises(ValueError, match="side moves only rows"):

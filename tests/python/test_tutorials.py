@@ -69,7 +69,9 @@ def run(name: str, tmp_path, capsys) -> None:
         assert (ROOT / "docs" / "images" / figure).exists()
 
 
-@pytest.mark.parametrize("name", ["digits_as_images", "from_sklearn_pca", "structural_probe"])
+@pytest.mark.parametrize(
+    "name", ["digits_as_images", "from_sklearn_pca", "how_sparse", "structural_probe"]
+)
 def test_tutorial(name, tmp_path, capsys):
     run(name, tmp_path, capsys)
 

@@ -89,13 +89,42 @@ class _GramPart:
         return value, self._pull_back(scores)
 
 
+class _CallablePart:
+    """A function that has a value and a gradient, no more."""
+
+    def __init__(self, smooth: SmoothFunction) -> None:
+        self.smooth = smooth
+
+    def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = self.smooth.value_and_gradient(x)
+        return float(value), gradient
+
+    def curvature_product(self, x: FloatArray) -> FloatArray:
+        raise TypeError("smooth must be a Quadratic or GramQuadratic here, got a SmoothFunction")
+
+    def slope(self, n: int, r: int) -> float:
+        """The given Lipschitz constant, or the largest secant of the gradient at a random point."""
+        if self.smooth.lipschitz is not None:
+            return float(self.smooth.lipschitz)
+        rng = np.random.default_rng(0)
+        x = np.linalg.qr(rng.standard_normal((n, r)))[0]
+        _, here = self.value_and_gradient(x)
+        secants = []
+        for size in (1e-3, 1e-1, 1.0):
+            step = rng.standard_normal((n, r))
+            step *= size * np.sqrt(r) / np.linalg.norm(step)
+            _, there = self.value_and_gradient(x + step)
+            secants.append(float(np.linalg.norm(there - here) / np.linalg.norm(step)))
+        return max(secants)
+
+
 class Oracle:
     """First-order access to ``f + h``, with what the methods need to choose their steps.
 
     Parameters
     ----------
-    smooth : Quadratic or GramQuadratic
-        f.
+    smooth : Quadratic, GramQuadratic or SmoothFunction
+        f; a `SmoothFunction` has no spectral start.
     penalty : L0, L1, NonNegative or NoPenalty
         h.
     n_components : int
@@ -103,14 +132,16 @@ class Oracle:
     """
 
     def __init__(self, smooth: Smooth, penalty: Penalty, n_components: int) -> None:
-        if isinstance(smooth, SmoothFunction):
-            raise TypeError("smooth must be a Quadratic or GramQuadratic, got a SmoothFunction")
         self.smooth, self.penalty = smooth, penalty
         self.n = smooth.n_rows
         self.r = n_components
-        self._part: _SmoothPart = (
-            _DenseQuadratic(smooth) if isinstance(smooth, Quadratic) else _GramPart(smooth)
-        )
+        self._part: _SmoothPart
+        if isinstance(smooth, SmoothFunction):
+            self._part = _CallablePart(smooth)
+        elif isinstance(smooth, Quadratic):
+            self._part = _DenseQuadratic(smooth)
+        else:
+            self._part = _GramPart(smooth)
         self._lipschitz: float | None = None
         self._diagonal: FloatArray | None = None
         self._concave: bool | None = None
@@ -187,6 +218,8 @@ class Oracle:
     @property
     def lipschitz(self) -> float:
         """``‖C‖`` (times ``‖D‖``), or the norm of the linear term if larger: f's scale on St."""
+        if isinstance(self._part, _CallablePart) and self._lipschitz is None:
+            self._lipschitz = self._part.slope(self.n, self.r)
         if self._lipschitz is None:
             operator = scipy.sparse.linalg.LinearOperator(
                 (self.n, self.n), matvec=self._column_product, dtype=np.float64
@@ -225,7 +258,9 @@ class Oracle:
         """Whether f is concave, to rounding: C has no eigenvalue above 1e-6 ‖C‖."""
         if self._concave is None:
             smooth = self.smooth
-            if isinstance(smooth, GramQuadratic):
+            if isinstance(smooth, SmoothFunction):
+                self._concave = False
+            elif isinstance(smooth, GramQuadratic):
                 self._concave = smooth.scale <= 0.0
             elif smooth.D is not None:
                 self._concave = False
@@ -246,7 +281,9 @@ class Oracle:
     def diagonal(self) -> FloatArray:
         """Diagonal of the curvature matrix C; negative entries where f is concave."""
         if self._diagonal is None:
-            if isinstance(self.smooth, Quadratic):
+            if isinstance(self.smooth, SmoothFunction):
+                self._diagonal = np.zeros(self.n)
+            elif isinstance(self.smooth, Quadratic):
                 self._diagonal = np.diag(self.smooth.C).copy()
             else:
                 data = self.smooth.A

@@ -74,8 +74,8 @@ def solve_mixed(
     if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
         name = type(problem.smooth).__name__
         raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
-    if not isinstance(solver, JOBCD) and isinstance(problem.smooth, SmoothFunction):
-        raise TypeError(f"solver must be a JOBCD for a SmoothFunction, got {type(solver).__name__}")
+    if isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SmoothFunction):
+        raise TypeError("solver must be a JOBCD or Auto for a SmoothFunction, got VRJOBCD")
     extra: dict[str, Any] = {}
     if isinstance(solver, VRJOBCD):
         returned, error = _core.solve_finite_sum(

@@ -35,6 +35,7 @@ from .preparation import (
     check_magnitude,
     coordinates,
     correlation,
+    decorrelated,
     described,
     explained_share,
     is_summed,
@@ -223,6 +224,8 @@ class OrthonormalPCA(Components):
     """What the estimators share: centring, scaling, the fits and what they leave."""
 
     # Set in the constructors of the subclasses.
+    uncorrelated: bool = False
+    n_nonzero: Any = None
     solver: Auto | Continuation | OBCD | None
     max_time: float | None
     tol: float
@@ -397,6 +400,8 @@ class OrthonormalPCA(Components):
             if self.result_.status is Status.INTERRUPTED:
                 warnings.warn("interrupted: not converged", ConvergenceWarning, stacklevel=3)
             x = self.result_.x
+        if self.uncorrelated:
+            x = decorrelated(x, moments.second(x), self.n_nonzero)
         # Most variance first; the largest loading of every component is positive.
         variances = np.diag(moments.second(x)) / (weight - 1.0)
         order = np.argsort(-variances, kind="stable")

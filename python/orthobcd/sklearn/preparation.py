@@ -99,6 +99,33 @@ def correlation(second: FloatArray) -> FloatArray:
     return np.asarray(np.clip(out, -1.0, 1.0))
 
 
+def decorrelated(x: FloatArray, second: FloatArray, n_nonzero: Any) -> FloatArray:
+    """Orthonormal columns, those that share rows turned so that ``second`` is diagonal there.
+
+    A group that shares rows is turned where that keeps the numbers of nonzeros: those it has, or
+    what ``n_nonzero`` allows, in all (an integer) or by column (a sequence, in any order).
+    """
+
+    def allowed(trial: FloatArray) -> bool:
+        counts = np.sort(np.count_nonzero(trial, axis=0))
+        if n_nonzero is None:
+            return bool(counts.sum() <= np.count_nonzero(x))
+        if np.ndim(n_nonzero) == 0:
+            return bool(counts.sum() <= n_nonzero)
+        return bool((counts <= np.sort(n_nonzero)).all())
+
+    shared = (x != 0.0).astype(np.int64)
+    linked = np.linalg.matrix_power(shared.T @ shared > 0, x.shape[1])
+    for columns in np.unique(linked, axis=0):
+        group = np.flatnonzero(columns)
+        _, vectors = np.linalg.eigh(second[np.ix_(group, group)])
+        trial = x.copy()
+        trial[:, group] = x[:, group] @ vectors
+        if len(group) > 1 and allowed(trial):
+            x = trial
+    return x
+
+
 def prepared(
     data: Any, center: bool, scale: bool, weights: FloatArray | None = None
 ) -> tuple[Moments, FloatArray | None]:

@@ -49,6 +49,11 @@ class SparsePCA(OrthonormalPCA):
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
+    uncorrelated : bool, default False
+        Turn components that share features among each other so that their coordinates are
+        uncorrelated, where that keeps the number of loadings, or what ``n_nonzero`` allows. It
+        changes neither the span nor the variance that is explained. Elsewhere components stay
+        correlated (``score_correlation_``), as any rotation would cost loadings. Not for "l1".
     missing : {"em"}, optional
         Missing values (NaN, dense data) are refused by default. With "em" the means and second
         moments are those of the EM algorithm of probabilistic PCA with ``n_components`` factors
@@ -136,6 +141,7 @@ class SparsePCA(OrthonormalPCA):
         n_nonzero: int | None = None,
         center: bool = True,
         scale: bool = False,
+        uncorrelated: bool = False,
         missing: Literal["em"] | None = None,
         solver: Auto | Continuation | OBCD | None = None,
         max_time: float | None = None,
@@ -152,6 +158,7 @@ class SparsePCA(OrthonormalPCA):
         self.n_nonzero = n_nonzero
         self.center = center
         self.scale = scale
+        self.uncorrelated = uncorrelated
         self.missing = missing
         self.solver = solver
         self.max_time = max_time
@@ -164,6 +171,8 @@ class SparsePCA(OrthonormalPCA):
     def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
         if self.penalty not in ("l0", "l1"):
             raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
+        if self.uncorrelated and self.penalty == "l1":
+            raise ValueError("uncorrelated must be False for the penalty 'l1', which depends on it")
         if self.alpha_scale not in ("relative", "absolute"):
             raise ValueError(
                 f"alpha_scale must be 'relative' or 'absolute', got {self.alpha_scale!r}"

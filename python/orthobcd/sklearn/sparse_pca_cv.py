@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._core import default_work
 from .._internal.checks import (
     DataLike,
     FloatArray,
+    IntArray,
     as_choice,
     as_float_array,
     as_int,
     is_sparse,
 )
-from ..regularization import PenaltyName, largest_lam, path_of, penalty_of
+from .._internal.extras import need
+from ..regularization import PenaltyName, largest_lam, penalty_of
+from ..solving import solve
 from .base import Components, threads_of
 from .pictures import BLUE, RED, axes_of
 from .preparation import check_magnitude, explained_share, prepared, problem_of
@@ -34,15 +39,16 @@ Rule = Literal["one_se", "best"]
 LARGEST, SMALLEST = 0.5, 1e-3
 """Ends of the default grid, in units of ``alpha_max_``."""
 
-STAGE_TOLERANCE = 1e-6
-"""Tolerance of the stages of the paths, whose points are compared, not returned."""
+STAGE_WORK = 0.1
+"""Work of a search along the path, in units of that of a fit."""
 
 
 class SparsePCACV(Components):
     """Sparse PCA with the penalty chosen by cross-validation or an information criterion.
 
-    Every fold is followed along the whole path of penalties, each solve started at the one before;
-    then `SparsePCA` is fitted to all samples with the chosen one.
+    Every fold is followed along the whole path of penalties by short searches, each with the point
+    of the one before among its starts; then `SparsePCA` is fitted to all samples with the chosen
+    penalty.
 
     Parameters
     ----------
@@ -164,8 +170,9 @@ class SparsePCACV(Components):
         folds: list[tuple[Any, Any]] = [(slice(None), slice(None))]
         if self.criterion == "cv":
             folds = list(check_cv(self.cv).split(data, y))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with ThreadPoolExecutor(threads_of(self)) as pool:
-            done = list(pool.map(lambda fold: self._fold(data, r, *fold), folds))
+            done = list(pool.map(lambda fold: self._fold(data, r, fold[0], fold[1], seed), folds))
         self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
         self.n_nonzero_path_ = np.column_stack([counts for _, counts in done])
         self.best_index_ = self._best()
@@ -195,27 +202,36 @@ class SparsePCACV(Components):
             raise ValueError(f"alphas must be nonnegative, the smallest is {alphas.min():g}")
         return np.sort(alphas)[::-1]
 
-    def _fold(self, data: Any, r: int, train: Any, test: Any) -> tuple[FloatArray, Any]:
+    def _fold(
+        self, data: Any, r: int, train: Any, test: Any, seed: int
+    ) -> tuple[FloatArray, IntArray]:
         """Scores and numbers of nonzeros along the path of a fold."""
         inside = data[train]
+        m, n = inside.shape
         moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
         problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
-        lams = self.alphas_ * largest_lam(problem, 1)
-        path = path_of(problem, self.penalty, lams=lams, tol=STAGE_TOLERANCE, n_threads=1)
-        if self.criterion == "cv":
-            held = [
-                explained_share(data[test], point.x, moments.mean, deviation)
-                for point in path.results
-            ]
-            return np.array(held), path.n_nonzero
-        m, n = inside.shape
-        entries = n * r
-        residual = np.maximum(1.0 - path.explained_variance_ratio, np.finfo(np.float64).eps)
-        values = np.log(residual * moments.total / (m * n))
-        values += path.n_nonzero * np.log(m * n) / (m * n)
-        if self.criterion == "ebic":
-            values += [2.0 * log_choices(entries, int(k)) / (m * n) for k in path.n_nonzero]
-        return values, path.n_nonzero
+        top, work = largest_lam(problem, 1), default_work(problem)
+        scores, counts = [], []
+        x: FloatArray | None = None
+        for alpha in self.alphas_:
+            x = solve(
+                problem.with_penalty(penalty_of(self.penalty, alpha * top)),
+                x,
+                max_work=STAGE_WORK * work,
+                seed=seed,
+                n_threads=1,
+            ).x
+            counts.append(int(np.count_nonzero(x)))
+            if self.criterion == "cv":
+                scores.append(explained_share(data[test], x, moments.mean, deviation))
+            else:
+                residual = moments.total - float(np.trace(moments.second(x)))
+                residual = max(residual, np.finfo(np.float64).eps * moments.total)
+                penalty = counts[-1] * np.log(m * n)
+                if self.criterion == "ebic":
+                    penalty += 2.0 * log_choices(n * r, counts[-1])
+                scores.append(float(np.log(residual / (m * n)) + penalty / (m * n)))
+        return np.array(scores), np.array(counts)
 
     def _best(self) -> int:
         """The chosen place in the grid."""
@@ -249,6 +265,9 @@ class SparsePCACV(Components):
         ax.errorbar(nonzeros, self.scores_.mean(axis=1), error, marker="o", capsize=3, color=BLUE)
         ax.axvline(nonzeros[self.best_index_], color=RED, linestyle="--", label="chosen")
         ax.set_xscale("log")
+        plain = need("plot", "matplotlib.ticker").ScalarFormatter()
+        ax.xaxis.set_major_formatter(plain)
+        ax.xaxis.set_minor_formatter(plain)
         ax.set_xlabel("nonzero loadings (mean over the folds)")
         held = "held-out share of the variance"
         ax.set_ylabel(held if self.criterion == "cv" else self.criterion.upper())
