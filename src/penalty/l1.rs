@@ -5,7 +5,7 @@ use pulp::Simd;
 
 use super::arcs::{half_period, quarter_period, search};
 use super::{Kernel, Penalty};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// Weights of the ℓ1 norm.
@@ -85,14 +85,7 @@ impl Penalty for L1 {
     fn check(&self, n: usize, r: usize) -> Result<()> {
         match &self.weights {
             Weights::Scalar(lambda) => super::check_weight(*lambda),
-            Weights::Entrywise(w) if w.dim() != (n, r) => Err(Error::invalid(
-                "lam",
-                format!(
-                    "must be a number or have shape ({n}, {r}), got {:?}",
-                    w.dim()
-                ),
-            )),
-            Weights::Entrywise(w) => w.iter().try_for_each(|&weight| super::check_weight(weight)),
+            Weights::Entrywise(weights) => super::check_weights(weights, n, r),
         }
     }
 
