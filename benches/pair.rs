@@ -6,9 +6,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_ma
 use ndarray::Array2;
 use orthobcd::pair::{CirclePair, Scratch, Trig};
 use orthobcd::penalty::solve_on_circle;
-use orthobcd::penalty::{
-    L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights,
-};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Weights};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
 };
@@ -115,7 +113,10 @@ fn pairs(c: &mut Criterion) {
     pair_of(c, "scad", |r| {
         PiecewiseQuadratic::scad(size(r) / 3.0, 3.7).unwrap()
     });
-    pair_of(c, "l1+nonnegative", |_| Sum::new(L1::new(0.1), NonNegative));
+    pair_of(c, "l1+nonnegative", |_| {
+        let l1 = PiecewiseQuadratic::from(&L1::new(0.1));
+        l1.plus(&(&NonNegative).into()).unwrap()
+    });
 }
 
 fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative: bool) {

@@ -8,6 +8,7 @@
 mod arcs;
 mod boost;
 mod derived;
+mod even;
 mod exact;
 mod l0;
 mod l1;

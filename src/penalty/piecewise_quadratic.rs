@@ -2,10 +2,13 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::{Exact, L0, L1, NonNegative, Penalty, Weights, derived};
+use pulp::Simd;
+
+use super::even::Even;
+use super::{Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, nonnegative};
 use crate::error::{Error, Result};
 use crate::objective::LARGEST;
-use crate::pair::Piece;
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// h(X) = Σ φ(X_ij), φ(x) = a + b x + ½ c x² with its own (a, b, c) between every two breakpoints, perhaps with
 /// weights that differ from entry to entry.
@@ -19,6 +22,30 @@ pub struct PiecewiseQuadratic {
     prices: Prices,
     /// What an entry costs times its weight, finite.
     weighted: Vec<(Array2<f64>, Prices)>,
+    form: Form,
+}
+
+/// How pairs on the circle are solved.
+#[derive(Debug, Clone, PartialEq)]
+enum Form {
+    /// Continuous prices of |x|.
+    Even(Even),
+    /// X ≥ 0, with this slope and this jump at 0.
+    Nonnegative(f64, f64),
+    /// All others.
+    Any,
+}
+
+impl Form {
+    fn of(breakpoints: &[f64], prices: &Prices) -> Self {
+        if let Some(even) = Even::new(breakpoints, &prices.pieces, &prices.at) {
+            return Self::Even(even);
+        }
+        match (breakpoints, &prices.pieces[..], &prices.at[..]) {
+            ([0.0], [OUTSIDE, [a, b, _]], [at]) if a.is_finite() => Self::Nonnegative(*b, a - at),
+            _ => Self::Any,
+        }
+    }
 }
 
 /// Pieces between breakpoints, and the price at each of these.
@@ -122,32 +149,21 @@ impl PiecewiseQuadratic {
         if pieces.iter().all(|piece| *piece == OUTSIDE) {
             return Err(Error::invalid("pieces", "must not all be infinite"));
         }
-        Ok(Self {
-            prices: Prices::new(&breakpoints, pieces),
+        let prices = Prices::new(&breakpoints, pieces);
+        Ok(Self::made(breakpoints, prices, Vec::new()))
+    }
+
+    fn made(breakpoints: Vec<f64>, prices: Prices, weighted: Vec<(Array2<f64>, Prices)>) -> Self {
+        let form = match weighted.is_empty() {
+            true => Form::of(&breakpoints, &prices),
+            false => Form::Any,
+        };
+        Self {
             breakpoints,
-            weighted: Vec::new(),
-        })
-    }
-
-    /// The same but for the price of one breakpoint, which must not exceed those on its sides.
-    fn with_value(mut self, breakpoint: f64, price: f64) -> Self {
-        for (level, at) in self.breakpoints.iter().zip(&mut self.prices.at) {
-            if *level == breakpoint {
-                *at = price;
-            }
+            prices,
+            weighted,
+            form,
         }
-        self
-    }
-
-    /// Σ w_ij φ(X_ij) for n×r weights w ≥ 0, of finite prices that are 0 at 0.
-    fn with_weights(mut self, weights: Array2<f64>) -> Self {
-        let nothing = Prices::new(
-            &self.breakpoints,
-            vec![[0.0; 3]; self.breakpoints.len() + 1],
-        );
-        let unit = std::mem::replace(&mut self.prices, nothing);
-        self.weighted.push((weights, unit));
-        self
     }
 
     /// h₁ + h₂: pieces add up between the breakpoints of both.
@@ -174,34 +190,38 @@ impl PiecewiseQuadratic {
                 "must allow an interval: the two terms have none in common",
             ));
         }
-        Ok(Self {
-            breakpoints,
-            prices,
-            weighted,
-        })
+        Ok(Self::made(breakpoints, prices, weighted))
     }
 
-    /// One piece below 0, and one above.
-    fn at_zero(below: Piece, above: Piece) -> Self {
-        let breakpoints = vec![0.0];
-        Self {
-            prices: Prices::new(&breakpoints, vec![below, above]),
-            breakpoints,
-            weighted: Vec::new(),
+    /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of one piece below 0, a price at 0, and one piece above.
+    fn at_zero(pieces: [Piece; 2], at: f64, weights: Option<Array2<f64>>) -> Self {
+        let (breakpoints, unit) = (
+            vec![0.0],
+            Prices {
+                pieces: pieces.to_vec(),
+                at: vec![at],
+            },
+        );
+        match weights {
+            None => Self::made(breakpoints, unit, Vec::new()),
+            Some(weights) => {
+                let nothing = Prices::new(&breakpoints, vec![[0.0; 3]; 2]);
+                Self::made(breakpoints, nothing, vec![(weights, unit)])
+            }
         }
     }
 
-    fn absolute(lambda: f64) -> Self {
-        Self::at_zero([0.0, -lambda, 0.0], [0.0, lambda, 0.0])
+    fn absolute(lambda: f64, weights: Option<Array2<f64>>) -> Self {
+        Self::at_zero([[0.0, -lambda, 0.0], [0.0, lambda, 0.0]], 0.0, weights)
     }
 
-    fn count(lambda: f64) -> Self {
-        Self::at_zero([lambda, 0.0, 0.0], [lambda, 0.0, 0.0]).with_value(0.0, 0.0)
+    fn count(lambda: f64, weights: Option<Array2<f64>>) -> Self {
+        Self::at_zero([[lambda, 0.0, 0.0]; 2], 0.0, weights)
     }
 
     /// Σ w_ij \[X_ij ≠ 0\] for n×r weights w ≥ 0.
     pub fn weighted_count(weights: Array2<f64>) -> Self {
-        Self::count(1.0).with_weights(weights)
+        Self::count(1.0, Some(weights))
     }
 
     /// Symmetric prices: from 0 to `knots`[0], between the knots, and beyond the last one.
@@ -312,22 +332,15 @@ impl PiecewiseQuadratic {
             unit.scale(weights.mean().unwrap_or(0.0));
             prices.add(&unit);
         }
-        Self {
-            breakpoints: self.breakpoints.clone(),
-            prices,
-            weighted: Vec::new(),
-        }
+        Self::made(self.breakpoints.clone(), prices, Vec::new())
     }
 
     /// The same with other weights.
     fn reweighted(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
-        let weighted = self.weighted.iter();
+        let weighted = (self.weighted.iter()).map(|(w, unit)| (change(w), unit.clone()));
         Self {
-            breakpoints: self.breakpoints.clone(),
-            prices: self.prices.clone(),
-            weighted: weighted
-                .map(|(w, unit)| (change(w), unit.clone()))
-                .collect(),
+            weighted: weighted.collect(),
+            ..self.clone()
         }
     }
 
@@ -339,22 +352,22 @@ impl PiecewiseQuadratic {
 
 impl From<&L0> for PiecewiseQuadratic {
     fn from(penalty: &L0) -> Self {
-        Self::count(penalty.lambda)
+        Self::count(penalty.lambda, None)
     }
 }
 
 impl From<&L1> for PiecewiseQuadratic {
     fn from(penalty: &L1) -> Self {
         match &penalty.weights {
-            Weights::Scalar(lambda) => Self::absolute(*lambda),
-            Weights::Entrywise(weights) => Self::absolute(1.0).with_weights(weights.clone()),
+            Weights::Scalar(lambda) => Self::absolute(*lambda, None),
+            Weights::Entrywise(weights) => Self::absolute(1.0, Some(weights.clone())),
         }
     }
 }
 
 impl From<&NonNegative> for PiecewiseQuadratic {
     fn from(_: &NonNegative) -> Self {
-        Self::at_zero(OUTSIDE, [0.0; 3])
+        Self::at_zero([OUTSIDE, [0.0; 3]], 0.0, None)
     }
 }
 
@@ -370,7 +383,7 @@ fn above(name: &'static str, value: f64, bound: f64) -> Result<()> {
 }
 
 impl Penalty for PiecewiseQuadratic {
-    type Kernel = Exact;
+    type Kernel = Self;
 
     fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
         let above = self.above(value);
@@ -441,9 +454,13 @@ impl Penalty for PiecewiseQuadratic {
     }
 
     fn scaled(&self, factor: f64) -> Option<Self> {
-        let mut scaled = self.reweighted(|weights| weights * factor);
-        scaled.prices.scale(factor);
-        self.sparsifies().then_some(scaled)
+        if !self.sparsifies() {
+            return None;
+        }
+        let mut prices = self.prices.clone();
+        prices.scale(factor);
+        let weighted = self.reweighted(|weights| weights * factor).weighted;
+        Some(Self::made(self.breakpoints.clone(), prices, weighted))
     }
 
     fn largest_strength(&self, gain: f64) -> f64 {
@@ -453,6 +470,27 @@ impl Penalty for PiecewiseQuadratic {
             gain / price
         } else {
             gain
+        }
+    }
+}
+
+impl Kernel<Self> for PiecewiseQuadratic {
+    #[inline(always)]
+    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        Exact::hyperbola(penalty, pair, scratch)
+    }
+
+    #[inline(always)]
+    fn circle<S: Simd>(
+        penalty: &Self,
+        simd: S,
+        pair: &CirclePair<'_>,
+        scratch: &mut Scratch,
+    ) -> Best {
+        match &penalty.form {
+            Form::Even(even) => even.circle(simd, pair, scratch),
+            &Form::Nonnegative(slope, jump) => nonnegative::circle(pair, (slope, jump), scratch),
+            Form::Any => Exact::circle(penalty, simd, pair, scratch),
         }
     }
 }
