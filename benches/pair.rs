@@ -6,7 +6,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_ma
 use ndarray::Array2;
 use orthobcd::pair::{CirclePair, Scratch, Trig};
 use orthobcd::penalty::solve_on_circle;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Weights};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
 };
@@ -61,7 +61,11 @@ fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P)
                     (0..r)
                         .map(|_| {
                             let v = normal(rng) / (r as f64).sqrt();
-                            if name == "nonnegative" { v.abs() } else { v }
+                            if name.ends_with("nonnegative") {
+                                v.abs()
+                            } else {
+                                v
+                            }
                         })
                         .collect()
                 };
@@ -98,6 +102,21 @@ fn pairs(c: &mut Criterion) {
         })),
     });
     pair_of(c, "nonnegative", |_| NonNegative);
+    // Levels at the size of the entries, 1/√r, where every column crosses them.
+    let size = |r: usize| 1.0 / (r as f64).sqrt();
+    pair_of(c, "capped-l1", |r| {
+        PiecewiseQuadratic::capped_l1(0.1, size(r)).unwrap()
+    });
+    pair_of(c, "mcp", |r| {
+        PiecewiseQuadratic::mcp(0.1, 10.0 * size(r)).unwrap()
+    });
+    pair_of(c, "scad", |r| {
+        PiecewiseQuadratic::scad(size(r) / 3.0, 3.7).unwrap()
+    });
+    pair_of(c, "l1+nonnegative", |_| {
+        let l1 = PiecewiseQuadratic::from(&L1::new(0.1));
+        l1.plus(&(&NonNegative).into()).unwrap()
+    });
 }
 
 fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative: bool) {

@@ -269,7 +269,7 @@ fn check_stages<P: Penalty>(problem: &Problem<'_, P>, stages: &Stages<'_>) -> Re
     let Some(lambda) = problem.penalty.strength() else {
         return Err(Error::invalid(
             "solver",
-            "Continuation needs an L0 or L1 penalty",
+            "Continuation needs a penalty that draws entries to zero",
         ));
     };
     let own = [lambda];
@@ -433,7 +433,10 @@ impl<P: Penalty> Walk<'_, P> {
             false => {
                 let scaled = self.problem.penalty.scaled(lam / self.lambda);
                 scaled.ok_or_else(|| {
-                    Error::invalid("solver", "Continuation needs an L0 or L1 penalty")
+                    Error::invalid(
+                        "solver",
+                        "Continuation needs a penalty that draws entries to zero",
+                    )
                 })?
             }
         };

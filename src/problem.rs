@@ -134,7 +134,9 @@ impl<'a, P: Penalty> Problem<'a, P> {
         if outside > 0.0 {
             return Err(Error::invalid(
                 "x0",
-                format!("must be feasible for the penalty, it is off by {outside:.3e}"),
+                format!(
+                    "must be feasible for the penalty, it is off by {outside:.3e}; pass a start that is"
+                ),
             ));
         }
         Ok(())

@@ -28,7 +28,20 @@ from .objectives import (
     SmoothFunction,
     check_gradient,
 )
-from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty
+from .penalties import (
+    L0,
+    L1,
+    MCP,
+    SCAD,
+    Box,
+    CappedL1,
+    Cardinality,
+    NonNegative,
+    NoPenalty,
+    PiecewiseQuadratic,
+    Separable,
+    Sum,
+)
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
@@ -51,10 +64,14 @@ __all__ = [
     "JOBCD",
     "L0",
     "L1",
+    "MCP",
     "OBCD",
+    "SCAD",
     "VRJOBCD",
     "Auto",
     "BasisFactorization",
+    "Box",
+    "CappedL1",
     "Cardinality",
     "Certificate",
     "Continuation",
@@ -69,6 +86,7 @@ __all__ = [
     "NonnegativePCAProblem",
     "PathPoint",
     "Phase",
+    "PiecewiseQuadratic",
     "Problem",
     "Progress",
     "Quadratic",
@@ -77,11 +95,13 @@ __all__ = [
     "Result",
     "Search",
     "SearchRun",
+    "Separable",
     "SmoothFunction",
     "SparsePCAProblem",
     "StartReport",
     "Status",
     "StiefelProblem",
+    "Sum",
     "TripleFiles",
     "UltraE",
     "WellPosedness",

@@ -25,6 +25,7 @@ __all__ = [
     "double_projection_gradient",
     "heuristics",
     "hyperbolic_cs",
+    "implies_nonnegative",
     "inner_pairs",
     "inner_rows",
     "instructions",
@@ -104,6 +105,7 @@ def solve_continuation(
 
 WORK_UNIT: float
 
+def implies_nonnegative(penalty: Any) -> bool: ...
 def default_work(problem: Problem) -> float: ...
 def heuristics() -> list[str]: ...
 def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._core import COEFFICIENTS
+from ._core import COEFFICIENTS, implies_nonnegative
 from ._internal.checks import (
     Checked,
     FloatArray,
@@ -20,22 +20,61 @@ from ._internal.checks import (
     check_size,
 )
 
-__all__ = ["L0", "L1", "Cardinality", "NoPenalty", "NonNegative", "Penalty"]
+__all__ = [
+    "L0",
+    "L1",
+    "MCP",
+    "SCAD",
+    "Box",
+    "CappedL1",
+    "Cardinality",
+    "NoPenalty",
+    "NonNegative",
+    "Penalty",
+    "PiecewiseQuadratic",
+    "Separable",
+    "Sum",
+]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class L0(Checked):
-    """The penalty ``lam · ‖X‖₀``: the number of nonzero entries times ``lam``.
+class Separable(Checked):
+    """A penalty ``h(X) = Σ h_ij(X_ij)``; ``h1 + h2`` is the sum of two.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.L1(0.1) + ob.NonNegative()
+    L1(lam=0.1) + NonNegative()
+    >>> isinstance(ob.L1(0.1), ob.Separable)
+    True
+    """
+
+    def __add__(self, other: Separable) -> Separable:
+        """The sum; `NoPenalty` adds nothing."""
+        if not isinstance(other, Separable):
+            return NotImplemented
+        terms = [h for h in (*_terms(self), *_terms(other)) if not isinstance(h, NoPenalty)]
+        return Sum(*terms) if len(terms) > 1 else (terms or [NoPenalty()])[0]
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether h is finite for no negative entry, and finite at 0."""
+        return implies_nonnegative(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class L0(Separable):
+    """The penalty ``Σ lam_ij [X_ij ≠ 0]``: the number of nonzero entries times ``lam``.
 
     Parameters
     ----------
-    lam : float
-        Price of one nonzero entry; nonnegative, at most 1e120.
+    lam : float or array_like of shape (n, r)
+        Price of one nonzero entry, or a price each; nonnegative, at most 1e120.
 
     Raises
     ------
     ValueError, TypeError
-        If ``lam`` is not such a number.
+        If ``lam`` is not such a number or array.
 
     Examples
     --------
@@ -44,16 +83,14 @@ class L0(Checked):
     L0(lam=2.0)
     """
 
-    lam: float
+    lam: float | FloatArray
 
-    def __post_init__(self) -> None:
-        lam = as_float("lam", self.lam, minimum=0.0)
-        check_size("lam", lam, (0.0, COEFFICIENTS[1]))
-        self._set(lam=lam)
+    def __init__(self, lam: float | ArrayLike) -> None:
+        self._set(lam=_weight("lam", lam))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class L1(Checked):
+class L1(Separable):
     """The penalty ``Σ lam_ij |X_ij|``.
 
     Parameters
@@ -79,8 +116,8 @@ class L1(Checked):
         self._set(lam=_weight("lam", lam))
 
 
-@dataclass(frozen=True)
-class NonNegative:
+@dataclass(frozen=True, repr=False)
+class NonNegative(Separable):
     """The constraint ``X ≥ 0``, kept exactly.
 
     Examples
@@ -91,8 +128,8 @@ class NonNegative:
     """
 
 
-@dataclass(frozen=True)
-class NoPenalty:
+@dataclass(frozen=True, repr=False)
+class NoPenalty(Separable):
     """No penalty: a smooth problem.
 
     Examples
@@ -101,6 +138,224 @@ class NoPenalty:
     >>> ob.NoPenalty()
     NoPenalty()
     """
+
+
+@dataclass(frozen=True, repr=False)
+class CappedL1(Separable):
+    """The penalty ``Σ lam · min(|X_ij|, threshold)``: ℓ1 that does not shrink large entries.
+
+    Parameters
+    ----------
+    lam : float
+        Slope at zero; nonnegative, at most 1e120.
+    threshold : float
+        Where the price stops rising; positive, at most 1e120.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not such a number.
+
+    Notes
+    -----
+    T. Zhang, "Analysis of multi-stage convex relaxation for sparse regularization", J. Mach. Learn.
+    Res. 11 (2010).
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.CappedL1(2.0, threshold=0.1)
+    CappedL1(lam=2.0, threshold=0.1)
+    """
+
+    lam: float
+    threshold: float
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, repr=False)
+class MCP(Separable):
+    """The minimax concave penalty: ``lam·|x| − x²/(2·gamma)``, and constant from ``gamma·lam`` on.
+
+    Parameters
+    ----------
+    lam : float
+        Slope at zero; positive, at most 1e120.
+    gamma : float
+        Inverse of the concavity; positive, at most 1e120.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not such a number.
+
+    Notes
+    -----
+    C.-H. Zhang, "Nearly unbiased variable selection under minimax concave penalty", Ann. Statist.
+    38 (2010), eq. 2.1.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.MCP(0.2, gamma=2.0)
+    MCP(lam=0.2, gamma=2.0)
+    """
+
+    lam: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, repr=False)
+class SCAD(Separable):
+    """Smoothly clipped absolute deviation: ℓ1 up to ``lam``, constant from ``a·lam`` on.
+
+    In between it is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins the two smoothly.
+
+    Parameters
+    ----------
+    lam : float
+        Slope at zero; positive, at most 1e120.
+    a : float, default 3.7
+        Above 2, at most 1e120.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not such a number.
+
+    Notes
+    -----
+    J. Fan and R. Li, "Variable selection via nonconcave penalized likelihood and its oracle
+    properties", J. Amer. Statist. Assoc. 96 (2001), eq. 2.7, which recommends a = 3.7.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.SCAD(0.1)
+    SCAD(lam=0.1, a=3.7)
+    """
+
+    lam: float
+    a: float = 3.7
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Box(Separable):
+    """The constraint ``lower ≤ X ≤ upper``, kept exactly.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Bounds of every entry, lower < upper; one or both may be infinite.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a bound is not such a number.
+
+    Notes
+    -----
+    A solve needs a feasible ``x0``, unless the constraint allows the unit vectors or is X ≥ 0.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.Box(-0.5, 0.5)
+    Box(lower=-0.5, upper=0.5)
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class PiecewiseQuadratic(Separable):
+    """The penalty ``Σ φ(X_ij)`` with ``φ(x) = a + b·x + ½·c·x²`` between any two breakpoints.
+
+    Parameters
+    ----------
+    breakpoints : array_like of shape (k,)
+        Ascending; none is allowed.
+    pieces : array_like of shape (k + 1, 3)
+        (a, b, c) of the piece before the first breakpoint, of those between, and of the one after
+        the last; (inf, 0, 0) where x is not allowed. Magnitudes up to 1e120.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays are not such, or no piece is finite.
+
+    Notes
+    -----
+    φ may jump; at a breakpoint the lower of the two values counts. Every pair of rows is solved to
+    global optimality for any pieces.
+
+    Examples
+    --------
+    Huber's function of width 0.1:
+
+    >>> import orthobcd as ob
+    >>> ob.PiecewiseQuadratic([-0.1, 0.1], [(-0.05, -1, 0), (0, 0, 10), (-0.05, 1, 0)])
+    PiecewiseQuadratic(breakpoints=<array 2>, pieces=<array 3x3>)
+    """
+
+    breakpoints: FloatArray
+    pieces: FloatArray
+
+    def __init__(self, breakpoints: ArrayLike, pieces: ArrayLike) -> None:
+        levels = np.asarray(breakpoints)
+        levels = as_float_array("breakpoints", levels, 1) if levels.size else np.empty(0)
+        rows = np.asarray(pieces)
+        if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "fiu":
+            raise ValueError(f"pieces must be real, of shape (k + 1, 3), got shape {rows.shape}")
+        self._set(breakpoints=levels, pieces=rows.astype(np.float64))
+        implies_nonnegative(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Sum(Separable):
+    """The sum of separable penalties, as ``h1 + h2`` makes it.
+
+    Parameters
+    ----------
+    *terms : Separable
+        Two penalties or more.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a term is no separable penalty, or their constraints leave no interval.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> h = ob.L0(0.2) + ob.NonNegative()
+    >>> h, h.nonnegative
+    (L0(lam=0.2) + NonNegative(), True)
+    """
+
+    terms: tuple[Separable, ...]
+
+    def __init__(self, *terms: Separable) -> None:
+        for term in terms:
+            if not isinstance(term, Separable):
+                raise TypeError(f"terms must be separable penalties, got {type(term).__name__}")
+        self._set(terms=tuple(one for term in terms for one in _terms(term)))
+        implies_nonnegative(self)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.terms))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -138,9 +393,38 @@ class Cardinality(Checked):
         )
         self._set(count=checked, nonnegative=as_bool("nonnegative", nonnegative))
 
+    def __add__(self, other: NonNegative) -> Cardinality:
+        """With X ≥ 0 as well; nothing else adds to a cardinality."""
+        if isinstance(other, NonNegative):
+            return Cardinality(self.count, nonnegative=True)
+        raise TypeError(f"Cardinality adds to NonNegative only, got {type(other).__name__}")
 
-Penalty: TypeAlias = L0 | L1 | NonNegative | NoPenalty
-"""Any of the penalties."""
+    __radd__ = __add__
+
+
+Penalty: TypeAlias = Separable
+"""Any of the separable penalties."""
+
+
+def check_shape(penalty: Separable, shape: tuple[int, int]) -> None:
+    """Refuse weights of another shape than that of X."""
+    for term in _terms(penalty):
+        lam = getattr(term, "lam", None)
+        if isinstance(lam, np.ndarray) and lam.shape != shape:
+            raise ValueError(f"lam must be a number or have shape {shape}, got shape {lam.shape}")
+
+
+def _terms(penalty: Separable) -> tuple[Separable, ...]:
+    return penalty.terms if isinstance(penalty, Sum) else (penalty,)
+
+
+def _check(penalty: CappedL1 | MCP | SCAD | Box) -> None:
+    """Turns the fields into floats, which the core checks."""
+    for field in fields(penalty):
+        value = getattr(penalty, field.name)
+        infinite = isinstance(penalty, Box) and isinstance(value, float) and np.isinf(value)
+        penalty._set(**{field.name: value if infinite else as_float(field.name, value)})
+    implies_nonnegative(penalty)
 
 
 def _weight(name: str, value: Any) -> float | FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import L0, L1, NonNegative, NoPenalty, Penalty
+from .penalties import NonNegative, Penalty, Separable, check_shape
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -32,8 +32,8 @@ class Problem(Protocol):
     smooth : object
         f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `LogisticLoss`, or a problem that
         is its own objective.
-    penalty : L0, L1, NonNegative or NoPenalty
-        h.
+    penalty : Separable
+        h: `L0`, `L1`, `NonNegative`, `NoPenalty`, … or a sum of them.
     signature : ndarray of int8 of shape (n,), or None
         The diagonal of J; None is J = I with XᵀX = I, the Stiefel manifold.
     shape : (int, int)
@@ -82,9 +82,10 @@ def check_problem(
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
-    if not isinstance(penalty, (L0, L1, NonNegative, NoPenalty)):
+    if not isinstance(penalty, Separable):
         raise TypeError(
-            f"penalty must be L0, L1, NonNegative or NoPenalty, got {type(penalty).__name__}"
+            "penalty must be a separable penalty (L0, L1, NonNegative …), "
+            f"got {type(penalty).__name__}"
         )
     n = smooth.n_rows
     if n < 2:
@@ -96,9 +97,7 @@ def check_problem(
         raise ValueError(
             f"n_components must be {smooth.n_columns}, as the objective's data has; got {r}"
         )
-    lam = penalty.lam if isinstance(penalty, L1) else None
-    if isinstance(lam, np.ndarray) and lam.shape != (n, r):
-        raise ValueError(f"lam must be a number or have shape ({n}, {r}), got shape {lam.shape}")
+    check_shape(penalty, (n, r))
     return r
 
 
@@ -123,7 +122,7 @@ class OnStiefel(Checked):
 
         Parameters
         ----------
-        penalty : L0, L1, NonNegative or NoPenalty
+        penalty : Separable
             h.
 
         Returns
@@ -141,7 +140,7 @@ class StiefelProblem(OnStiefel):
     ----------
     smooth : Quadratic, GramQuadratic or SmoothFunction
         f.
-    penalty : L0, L1, NonNegative or NoPenalty
+    penalty : Separable
         h.
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
@@ -213,7 +212,7 @@ class SparsePCAProblem(PCAProblem):
         Data, samples in rows.
     n_components : int
         Number of components r.
-    penalty : L0, L1, NonNegative or NoPenalty
+    penalty : Separable
         h.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).

@@ -119,16 +119,16 @@ class OBCD(Checked):
 
 @dataclass(frozen=True)
 class Continuation(Checked):
-    """Decreasing λ in an ℓ0 or ℓ1 problem: warm starts from the closed-form optimum of a large λ.
+    """Decreasing λ of a sparse problem: warm starts from the closed-form optimum of a large λ.
 
     Parameters
     ----------
     lams : array_like of shape (k,), optional
-        Values of λ in the order in which they are solved; decreasing or increasing (multiples
-        of the weights when `L1` has a weight per entry). The problem's own λ is solved last if
-        it is not among them. By default λ falls by `ratio` to the problem's own from
-        `orthobcd.lam_max` (from a bound on it with a linear term, a metric D, a weight per entry or
-        a given ``x0``).
+        Values of λ in the order in which they are solved; decreasing or increasing. For another
+        penalty than `L0` and `L1` of one ``lam``, multiples of the penalty, whose own λ is 1. The
+        problem's own λ is solved last if it is not among them. By default λ falls by `ratio` to
+        the problem's own from `orthobcd.lam_max` (from a bound on it with a linear term, a metric
+        D, another penalty or a given ``x0``).
     ratio : float, default 0.6
         Factor between consecutive default values, strictly between 0 and 1.
     solver : OBCD, optional
@@ -141,9 +141,10 @@ class Continuation(Checked):
 
     Notes
     -----
-    A decreasing path starts from the r rows with the largest ``−C_ii``, an increasing one from
-    the spectral solution, unless ``x0`` is given. A stage other than the last ends when a sweep
-    lowers F by at most 1e-5 relative. ``result.path`` holds a `PathPoint` for every stage.
+    The penalty has to draw entries to zero. A decreasing path starts from the r rows with the
+    largest ``−C_ii``, an increasing one from the spectral solution, unless ``x0`` is given. A stage
+    other than the last ends when a sweep lowers F by at most 1e-5 relative. ``result.path`` holds a
+    `PathPoint` for every stage.
 
     Examples
     --------

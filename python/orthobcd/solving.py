@@ -17,7 +17,7 @@ from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, solve_mixed
 from .objectives import SmoothFunction
-from .penalties import L0, L1, NonNegative, NoPenalty
+from .penalties import L0, NoPenalty
 from .problems import Problem, as_problem
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
@@ -194,7 +194,7 @@ def solve(
     start = _start(x0, problem.shape)
     if start is None and isinstance(how, OBCD):
         dense = "random" if free else "identity"
-        start = "partition" if isinstance(problem.penalty, NonNegative) else dense
+        start = "partition" if problem.penalty.nonnegative else dense
     with live(bool(verbose), run.max_time) as line:
         returned, error = core(problem, start, project_x0, how, run, watcher_of(callback, line))
         return _ended(returned, error, run.seed, line)
@@ -214,10 +214,6 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
         return _core.solve_auto
     if isinstance(solver, OBCD):
         return _core.solve_stiefel
-    if not isinstance(problem.penalty, (L0, L1)):
-        raise ValueError(
-            f"solver: Continuation needs an L0 or L1 penalty, got {type(problem.penalty).__name__}"
-        )
     return _core.solve_continuation
 
 
@@ -287,10 +283,8 @@ def minimize_at_count(
         raise TypeError(
             f"problem must be a StiefelProblem or SparsePCAProblem, got {type(problem).__name__}"
         )
-    if not isinstance(problem.penalty, L0):
-        raise TypeError(
-            f"penalty of the problem must be an L0, got {type(problem.penalty).__name__}"
-        )
+    if not isinstance(problem.penalty, L0) or isinstance(problem.penalty.lam, np.ndarray):
+        raise TypeError(f"penalty of the problem must be an L0 of one lam, got {problem.penalty!r}")
     n, r = problem.shape
     start = _start(x0, problem.shape)
     if not isinstance(start, np.ndarray):

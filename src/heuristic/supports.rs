@@ -420,7 +420,9 @@ fn anneal<P: Penalty>(
     pace: Pace<'_>,
 ) -> Array2<f64> {
     let penalty = oracle.problem.penalty;
-    let (price, nonnegative) = (penalty.count().unwrap_or(0.0), penalty.nonnegative());
+    // What an entry costs that is not zero, however small.
+    let price = penalty.entry(0, 0, f64::MIN_POSITIVE) - penalty.entry(0, 0, 0.0);
+    let nonnegative = penalty.nonnegative();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut state = State::new(p, x, price, nonnegative);
     state.greedy(pace);

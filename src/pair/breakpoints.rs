@@ -30,6 +30,19 @@ pub(crate) struct Breakpoints {
     point: [Vec<f64>; 4],
     /// Work arrays, per point.
     work: [Vec<f64>; 3],
+    /// For arcs with a second harmonic: jumps of P, Q and of the constant, and their values per point.
+    bend: [Vec<f64>; 3],
+    bent: [Vec<f64>; 3],
+}
+
+/// h = A cosθ + B sinθ + P cos2θ + Q sin2θ + K on an arc; P, Q and K are only used where the arcs are bent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Arc {
+    pub(crate) a: f64,
+    pub(crate) b: f64,
+    pub(crate) p: f64,
+    pub(crate) q: f64,
+    pub(crate) k: f64,
 }
 
 /// Views of the points: cosine, sine, A, B (each with one vector more than `count`, repeating the last
@@ -40,6 +53,8 @@ pub(crate) struct Arcs<'a> {
     pub(crate) s: &'a [f64],
     pub(crate) a: &'a [f64],
     pub(crate) b: &'a [f64],
+    /// P, Q and K.
+    pub(crate) bent: [&'a [f64]; 3],
     pub(crate) rotation: &'a mut [f64],
     pub(crate) reflection: &'a mut [f64],
     pub(crate) bound: &'a mut [f64],
@@ -52,6 +67,8 @@ pub(crate) struct Slots<'a> {
     pub(crate) s: &'a mut [f64],
     pub(crate) jump_c: &'a mut [f64],
     pub(crate) jump_s: &'a mut [f64],
+    /// Jumps of P, Q and K.
+    pub(crate) bend: [&'a mut [f64]; 3],
 }
 
 impl Breakpoints {
@@ -76,6 +93,8 @@ impl Breakpoints {
                 .iter_mut()
                 .chain(&mut self.point)
                 .chain(&mut self.work)
+                .chain(&mut self.bend)
+                .chain(&mut self.bent)
             {
                 array.resize(size, 0.0);
             }
@@ -85,17 +104,18 @@ impl Breakpoints {
         }
     }
 
-    /// The arrays of the slots, padded.
+    /// The arrays of `count` slots from the one of index `first` on.
     #[inline(always)]
-    pub(crate) fn slots(&mut self) -> Slots<'_> {
-        let padded = self.slots.div_ceil(LANES) * LANES;
+    pub(crate) fn slots(&mut self, first: usize, count: usize) -> Slots<'_> {
+        let range = first..first + count;
         let [c, s, jump_c, jump_s] = &mut self.slot;
         Slots {
-            key: &mut self.key[..padded],
-            c: &mut c[..padded],
-            s: &mut s[..padded],
-            jump_c: &mut jump_c[..padded],
-            jump_s: &mut jump_s[..padded],
+            key: &mut self.key[range.clone()],
+            c: &mut c[range.clone()],
+            s: &mut s[range.clone()],
+            jump_c: &mut jump_c[range.clone()],
+            jump_s: &mut jump_s[range.clone()],
+            bend: self.bend.each_mut().map(|array| &mut array[range.clone()]),
         }
     }
 
@@ -112,50 +132,18 @@ impl Breakpoints {
     /// Sorts the breakpoints and sums their jumps: point 0 is θ = 0, where the arc `start` begins,
     /// then come the breakpoints, then `end`, the end of the period.
     #[inline(always)]
-    pub(crate) fn lay_arcs<S: Simd>(&mut self, simd: S, start: (f64, f64), end: (f64, f64)) {
-        let slots = self.slots;
-        let padded = slots.div_ceil(LANES) * LANES;
-        // Keys as integers with the slot in the low bits: all different, so ranks are a permutation.
-        let bits = usize::BITS - slots.leading_zeros();
-        let scale = (1u64 << (61 - bits)) as f64;
-        let mut live = 0;
-        for (k, (packed, &key)) in self.packed[..padded].iter_mut().zip(&self.key).enumerate() {
-            let inert = k >= slots || key >= Self::INERT;
-            live += usize::from(!inert);
-            let value = (((key * scale) as u64) << bits) | k as u64;
-            *packed = if inert { u64::MAX } else { value };
-        }
-        self.live = live;
-        if slots <= RANK_SORT {
-            let (keys, _) = S::as_simd_u64s(&self.packed[..padded]);
-            let (ranks, _) = S::as_mut_simd_u64s(&mut self.rank[..padded]);
-            let (zero, one) = (simd.splat_u64s(0), simd.splat_u64s(1));
-            for (own, rank) in keys.iter().zip(ranks) {
-                let mut count = zero;
-                for &other in &self.packed[..slots] {
-                    let less = simd.less_than_u64s(simd.splat_u64s(other), *own);
-                    count = simd.add_u64s(count, simd.select_u64s(less, one, zero));
-                }
-                *rank = count;
-            }
-            for k in 0..slots {
-                if self.packed[k] != u64::MAX {
-                    self.order[self.rank[k] as usize] = k as u32;
-                }
-            }
-        } else {
-            let sorted = &mut self.rank[..slots];
-            sorted.copy_from_slice(&self.packed[..slots]);
-            sorted.sort_unstable();
-            let mask = (1u64 << bits) - 1;
-            for (order, packed) in self.order.iter_mut().zip(&sorted[..live]) {
-                *order = (packed & mask) as u32;
-            }
-        }
+    pub(crate) fn lay_arcs<S: Simd, const BENT: bool>(
+        &mut self,
+        simd: S,
+        start: Arc,
+        end: (f64, f64),
+    ) {
+        self.sort(simd);
+        let live = self.live;
         let [c, s, jump_c, jump_s] = &self.slot;
         let [pc, ps, pa, pb] = &mut self.point;
         let total = (live + 2).div_ceil(LANES) * LANES + LANES;
-        let (mut a, mut b) = start;
+        let (mut a, mut b) = (start.a, start.b);
         (pc[0], ps[0], pa[0], pb[0]) = (1.0, 0.0, a, b);
         let points = pc[1..]
             .iter_mut()
@@ -170,6 +158,73 @@ impl Breakpoints {
         }
         for (array, value) in self.point.iter_mut().zip([end.0, end.1, a, b]) {
             array[live + 1..total].fill(value);
+        }
+        if BENT {
+            let starts = [start.p, start.q, start.k];
+            for ((jumps, array), mut sum) in self.bend.iter().zip(&mut self.bent).zip(starts) {
+                array[0] = sum;
+                for (&k, value) in self.order[..live].iter().zip(&mut array[1..]) {
+                    sum += jumps[k as usize];
+                    *value = sum;
+                }
+                array[live + 1..total].fill(sum);
+            }
+        }
+    }
+
+    /// Puts the slots with a breakpoint in their order.
+    #[inline(always)]
+    fn sort<S: Simd>(&mut self, simd: S) {
+        let slots = self.slots;
+        let padded = slots.div_ceil(LANES) * LANES;
+        // Keys as integers with the slot in the low bits: all different, so ranks are a permutation.
+        let bits = usize::BITS - slots.leading_zeros();
+        let scale = (1u64 << (61 - bits)) as f64;
+        let mut live = 0;
+        for (k, (packed, &key)) in self.packed[..padded].iter_mut().zip(&self.key).enumerate() {
+            let inert = k >= slots || key >= Self::INERT;
+            live += usize::from(!inert);
+            let value = (((key * scale) as u64) << bits) | k as u64;
+            *packed = if inert { u64::MAX } else { value };
+        }
+        self.live = live;
+        let mut count = slots;
+        if slots > RANK_SORT {
+            // Those that are none go first.
+            count = 0;
+            for k in 0..slots {
+                let packed = self.packed[k];
+                self.packed[count] = packed;
+                count += usize::from(packed != u64::MAX);
+            }
+            self.packed[count..padded].fill(u64::MAX);
+        }
+        let mask = (1u64 << bits) - 1;
+        if count <= RANK_SORT {
+            let padded = count.div_ceil(LANES) * LANES;
+            let (keys, _) = S::as_simd_u64s(&self.packed[..padded]);
+            let (ranks, _) = S::as_mut_simd_u64s(&mut self.rank[..padded]);
+            let (zero, one) = (simd.splat_u64s(0), simd.splat_u64s(1));
+            for (own, rank) in keys.iter().zip(ranks) {
+                let mut sum = zero;
+                for &other in &self.packed[..count] {
+                    let less = simd.less_than_u64s(simd.splat_u64s(other), *own);
+                    sum = simd.add_u64s(sum, simd.select_u64s(less, one, zero));
+                }
+                *rank = sum;
+            }
+            for k in 0..count {
+                let packed = self.packed[k];
+                if packed != u64::MAX {
+                    self.order[self.rank[k] as usize] = (packed & mask) as u32;
+                }
+            }
+        } else {
+            let sorted = &mut self.packed[..count];
+            sorted.sort_unstable();
+            for (order, packed) in self.order.iter_mut().zip(sorted) {
+                *order = (*packed & mask) as u32;
+            }
         }
     }
 
@@ -186,6 +241,7 @@ impl Breakpoints {
             s: &s[..padded + LANES],
             a: &a[..padded],
             b: &b[..padded],
+            bent: self.bent.each_ref().map(|array| &array[..padded]),
             rotation: &mut rotation[..padded + LANES],
             reflection: &mut reflection[..padded + LANES],
             bound: &mut bound[..padded],
@@ -238,7 +294,8 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            self.0.lay_arcs(simd, (0.0, 0.0), (0.0, 1.0));
+            self.0
+                .lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
         }
     }
 

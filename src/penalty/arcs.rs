@@ -11,7 +11,7 @@
 
 use pulp::Simd;
 
-use crate::pair::{Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{Arc, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// One weight: the breakpoint of every column in the first quadrant; returns (A, B) just after
 /// θ = 0. A column with a zero entry breaks at the axis, which is visited anyway.
@@ -21,9 +21,20 @@ pub(super) fn quarter_period<S: Simd>(
     lambda: f64,
     pair: &CirclePair<'_>,
     points: &mut Breakpoints,
-) -> (f64, f64) {
+) -> Arc {
     points.resize(pair.x.len());
-    let slots = points.slots();
+    crossings_of_zero(simd, lambda, pair, points)
+}
+
+/// The same into the first slots of `points`, as many as a row has entries.
+#[inline(always)]
+pub(super) fn crossings_of_zero<S: Simd>(
+    simd: S,
+    lambda: f64,
+    pair: &CirclePair<'_>,
+    points: &mut Breakpoints,
+) -> Arc {
+    let slots = points.slots(0, pair.x.len());
     let (xs, _) = S::as_simd_f64s(pair.x);
     let (ys, _) = S::as_simd_f64s(pair.y);
     let (keys, _) = S::as_mut_simd_f64s(slots.key);
@@ -73,10 +84,11 @@ pub(super) fn quarter_period<S: Simd>(
         a = simd.add_f64s(a, sum);
         b = simd.add_f64s(b, simd.select_f64s(full, simd.sub_f64s(w, u), sum));
     }
-    (
-        lambda * simd.reduce_sum_f64s(a),
-        lambda * simd.reduce_sum_f64s(b),
-    )
+    Arc {
+        a: lambda * simd.reduce_sum_f64s(a),
+        b: lambda * simd.reduce_sum_f64s(b),
+        ..Arc::default()
+    }
 }
 
 /// Entrywise weights: the breakpoint in (0, π) of `weight·|cα + sβ|`.
@@ -87,7 +99,7 @@ pub(super) fn half_period(
     beta: f64,
     index: usize,
     points: &mut Breakpoints,
-    start: &mut (f64, f64),
+    start: &mut Arc,
 ) {
     let positive = alpha > 0.0 || (alpha == 0.0 && beta > 0.0);
     let (alpha, beta) = if positive {
@@ -95,8 +107,8 @@ pub(super) fn half_period(
     } else {
         (-alpha, -beta)
     };
-    start.0 += weight * alpha;
-    start.1 += weight * beta;
+    start.a += weight * alpha;
+    start.b += weight * beta;
     if alpha == 0.0 {
         points.set(index, Breakpoints::INERT, (-1.0, 0.0), (0.0, 0.0));
         return;
@@ -123,22 +135,26 @@ const ANGLE: f64 = 1.110_720_8;
 /// Sweeps the arcs of one period (a quarter turn, or half a turn), in the two or four copies of it
 /// that make up the circle, on both branches.
 ///
-/// One function, because its running sums and bounds have to stay in registers.
+/// What vanishes at the best point is left to the caller, whose slots these are; see [`mark_vanishing`]. One
+/// function, because its running sums and bounds have to stay in registers.
 #[inline(always)]
-pub(super) fn search<S: Simd, const QUARTER: bool>(
+pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
     simd: S,
     pair: &CirclePair<'_>,
     scratch: &mut Scratch,
-    start: (f64, f64),
+    start: Arc,
 ) -> Best {
     let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
-    scratch.breakpoints.lay_arcs(simd, start, end);
+    scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
     let arcs = scratch.breakpoints.arcs();
     let last = arcs.count - 1;
     let padded = arcs.a.len();
 
-    // Everything relative to the identity: smooth part a + p, penalty A at θ = 0.
-    let base = pair.rotation.a + pair.rotation.p + start.0;
+    // Everything relative to the identity: smooth part a + p, penalty A (+ P + K) at θ = 0.
+    let mut base = pair.rotation.a + pair.rotation.p + start.a;
+    if BENT {
+        base += start.p + start.k;
+    }
     let mut best = Best::IDENTITY;
     for (f, values, reflect) in [
         (pair.rotation, &mut *arcs.rotation, false),
@@ -150,16 +166,22 @@ pub(super) fn search<S: Simd, const QUARTER: bool>(
         let (s, _) = S::as_simd_f64s(&arcs.s[..padded]);
         let (a, _) = S::as_simd_f64s(arcs.a);
         let (b, _) = S::as_simd_f64s(arcs.b);
+        let [bp, bq, bk] = arcs.bent.map(|array| S::as_simd_f64s(array).0);
         let (fa, fb) = (simd.splat_f64s(f.a), simd.splat_f64s(f.b));
         let (fp, fq) = (simd.splat_f64s(f.p), simd.splat_f64s(2.0 * f.q));
         let less = simd.splat_f64s(base);
         let mut least = simd.splat_f64s(f64::INFINITY);
-        for ((((&c, &s), &a), &b), out) in c.iter().zip(s).zip(a).zip(b).zip(out) {
+        for (m, ((((&c, &s), &a), &b), out)) in c.iter().zip(s).zip(a).zip(b).zip(out).enumerate() {
             let first = simd.mul_add_e_f64s(fa, c, simd.mul_f64s(fb, s));
             let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
             let second =
                 simd.mul_add_e_f64s(fp, difference, simd.mul_f64s(fq, simd.mul_f64s(c, s)));
-            let h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
+            let mut h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
+            if BENT {
+                let sine = simd.mul_f64s(simd.splat_f64s(2.0), simd.mul_f64s(c, s));
+                h = simd.mul_add_e_f64s(bp[m], difference, simd.add_f64s(h, bk[m]));
+                h = simd.mul_add_e_f64s(bq[m], sine, h);
+            }
             let even = simd.sub_f64s(second, simd.abs_f64s(first));
             let lowest = if QUARTER {
                 let quarter = simd.sub_f64s(simd.mul_f64s(fb, c), simd.mul_f64s(fa, s));
@@ -207,6 +229,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool>(
             let (s0, s1) = (view(&arcs.s[..padded]), view(&arcs.s[1..=padded]));
             let (v0, v1) = (view(&values[..padded]), view(&values[1..=padded]));
             let (a, b) = (view(arcs.a), view(arcs.b));
+            let [bp, bq, _] = arcs.bent.map(view);
             let (out, _) = S::as_mut_simd_f64s(arcs.bound);
             let zero = simd.splat_f64s(0.0);
             let factor = simd.splat_f64s(CHORD);
@@ -226,7 +249,24 @@ pub(super) fn search<S: Simd, const QUARTER: bool>(
                     amplitude,
                     simd.neg_f64s(lowest),
                 );
-                let curvature = simd.max_f64s(zero, simd.add_f64s(first, second));
+                let mut curvature = simd.add_f64s(first, second);
+                if BENT {
+                    // −4 times the least value on the arc, from those at its ends.
+                    let at = |c, s| {
+                        let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
+                        let sine = simd.mul_f64s(simd.add_f64s(c, c), s);
+                        simd.mul_add_e_f64s(bp[m], difference, simd.mul_f64s(bq[m], sine))
+                    };
+                    let square = simd.mul_add_e_f64s(bp[m], bp[m], simd.mul_f64s(bq[m], bq[m]));
+                    let four = simd.splat_f64s(4.0);
+                    let below = simd.mul_f64s(simd.mul_f64s(four, factor), chord);
+                    let lowest = simd.sub_f64s(
+                        simd.min_f64s(at(c0[m], s0[m]), at(c1[m], s1[m])),
+                        simd.mul_f64s(below, simd.sqrt_f64s(square)),
+                    );
+                    curvature = simd.sub_f64s(curvature, simd.mul_f64s(four, lowest));
+                }
+                let curvature = simd.max_f64s(zero, curvature);
                 let below = simd.mul_f64s(simd.mul_f64s(factor, chord), curvature);
                 *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
                 least = simd.min_f64s(least, *out);
@@ -250,7 +290,11 @@ pub(super) fn search<S: Simd, const QUARTER: bool>(
             let dip = values[m].min(values[m + 1]) - arcs.bound[m];
             let at_end = |(c, s): (f64, f64)| {
                 let (first, quarter, second) = harmonics(&f, c, s);
-                let h = arcs.a[m] * c + arcs.b[m] * s - base;
+                let mut h = arcs.a[m] * c + arcs.b[m] * s - base;
+                if BENT {
+                    let [p, q, k] = arcs.bent.map(|array| array[m]);
+                    h += p * (c - s) * (c + s) + 2.0 * q * c * s + k;
+                }
                 [
                     h + second + first,
                     h - second + quarter,
@@ -264,11 +308,18 @@ pub(super) fn search<S: Simd, const QUARTER: bool>(
                     continue;
                 }
                 let f = f.quadrant(quadrant);
-                let arc = Trig {
+                let mut arc = Trig {
                     a: f.a + arcs.a[m],
                     b: f.b + arcs.b[m],
                     ..f
                 };
+                let (mut base, mut second) = (base, second);
+                if BENT {
+                    let [p, q, k] = arcs.bent.map(|array| array[m]);
+                    (arc.p, arc.q) = (arc.p + p, arc.q + q);
+                    second = 4.0 * (arc.p * arc.p + arc.q * arc.q).sqrt();
+                    base -= k;
+                }
                 if let Some((cv, sv)) = inside(&arc, ends, second, best.value + base) {
                     let (cq, sq) = turned(cv, sv, quadrant);
                     best.offer(arc.value(cv, sv) - base, cq, sq, reflect, None);
@@ -276,15 +327,19 @@ pub(super) fn search<S: Simd, const QUARTER: bool>(
             }
         }
     }
+    best
+}
+
+/// Marks the columns that vanish at the best point: that of every slot there, of `per_column` each.
+#[inline(always)]
+pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, per_column: u32) {
     if let Some(m) = best.breakpoint
         && scratch.breakpoints.is_breakpoint(m)
     {
-        let per_column = if QUARTER { 1 } else { 2 };
         for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
             scratch.vanishing.push(k / per_column);
         }
     }
-    best
 }
 
 /// First harmonic, the same a quarter turn on, and second harmonic.

@@ -5,7 +5,8 @@ use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use super::Penalty;
 use crate::pair::Piece;
 
-fn at([a, b, c]: Piece, value: f64) -> f64 {
+/// The price of `value` on a piece.
+pub(super) fn at([a, b, c]: Piece, value: f64) -> f64 {
     // A piece without a price has infinite a, and its product with an infinite value is no number.
     if a.is_finite() {
         a + value * (b + 0.5 * c * value)

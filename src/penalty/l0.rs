@@ -11,7 +11,7 @@ use pulp::Simd;
 use super::arcs::quarter_period;
 use super::{Kernel, Penalty};
 use crate::pair::{
-    Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
+    Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
 };
 
 /// h(X) = λ · (number of nonzero entries).
@@ -146,7 +146,8 @@ impl Kernel<Self> for L0 {
         // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes.
         if full > 0 {
             quarter_period(simd, 1.0, pair, &mut scratch.breakpoints);
-            scratch.breakpoints.lay_arcs(simd, (0.0, 0.0), (0.0, 1.0));
+            let breakpoints = &mut scratch.breakpoints;
+            breakpoints.lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
             let mut m = 1;
             while m <= full {
                 let group = scratch.breakpoints.group(m, SAME_BREAKPOINT);

@@ -3,10 +3,10 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Zip};
 use pulp::Simd;
 
-use super::arcs::{half_period, quarter_period, search};
+use super::arcs::{half_period, mark_vanishing, quarter_period, search};
 use super::{Kernel, Penalty};
-use crate::error::{Error, Result};
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
+use crate::error::Result;
+use crate::pair::{Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// Weights of the ℓ1 norm.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,14 +85,7 @@ impl Penalty for L1 {
     fn check(&self, n: usize, r: usize) -> Result<()> {
         match &self.weights {
             Weights::Scalar(lambda) => super::check_weight(*lambda),
-            Weights::Entrywise(w) if w.dim() != (n, r) => Err(Error::invalid(
-                "lam",
-                format!(
-                    "must be a number or have shape ({n}, {r}), got {:?}",
-                    w.dim()
-                ),
-            )),
-            Weights::Entrywise(w) => w.iter().try_for_each(|&weight| super::check_weight(weight)),
+            Weights::Entrywise(weights) => super::check_weights(weights, n, r),
         }
     }
 
@@ -232,21 +225,25 @@ impl Kernel<Self> for L1 {
         match &penalty.weights {
             Weights::Scalar(lambda) => {
                 let start = quarter_period(simd, *lambda, pair, &mut scratch.breakpoints);
-                search::<S, true>(simd, pair, scratch, start)
+                let best = search::<S, true, false>(simd, pair, scratch, start);
+                mark_vanishing(&best, scratch, 1);
+                best
             }
             Weights::Entrywise(weights) => {
                 let (i, j) = pair.rows;
                 let columns = weights.ncols();
                 let points = &mut scratch.breakpoints;
                 points.resize(2 * columns + 1);
-                let mut start = (0.0, 0.0);
+                let mut start = Arc::default();
                 for (k, (&x, &y)) in pair.x.iter().zip(pair.y).take(columns).enumerate() {
                     half_period(weights[[i, k]], x, y, 2 * k, points, &mut start);
                     half_period(weights[[j, k]], y, -x, 2 * k + 1, points, &mut start);
                 }
                 // A breakpoint without a jump keeps every arc within a quadrant.
                 points.set(2 * columns, 1.0, (0.0, 1.0), (0.0, 0.0));
-                search::<S, false>(simd, pair, scratch, start)
+                let best = search::<S, false, false>(simd, pair, scratch, start);
+                mark_vanishing(&best, scratch, 2);
+                best
             }
         }
     }

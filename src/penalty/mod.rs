@@ -8,6 +8,7 @@
 mod arcs;
 mod boost;
 mod derived;
+mod even;
 mod exact;
 mod l0;
 mod l1;
@@ -16,7 +17,7 @@ mod nonnegative;
 mod piecewise_quadratic;
 mod sum;
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 
 use pulp::{Simd, WithSimd};
 
@@ -46,6 +47,20 @@ fn check_weight(weight: f64) -> Result<()> {
              vanish; got {weight}"
         ),
     ))
+}
+
+/// Checks weights of the entries of an n×r matrix.
+fn check_weights(weights: &Array2<f64>, n: usize, r: usize) -> Result<()> {
+    if weights.dim() != (n, r) {
+        return Err(Error::invalid(
+            "lam",
+            format!(
+                "must be a number or have shape ({n}, {r}), got {:?}",
+                weights.dim()
+            ),
+        ));
+    }
+    weights.iter().try_for_each(|&weight| check_weight(weight))
 }
 
 /// A separable penalty, quadratic between finitely many levels of an entry.

@@ -9,7 +9,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Simd;
 
 use super::{Kernel, Penalty};
-use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch, Trig};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch, Trig, Turn};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,75 +94,108 @@ impl Kernel<Self> for NonNegative {
 
     #[inline(always)]
     fn circle<S: Simd>(_: &Self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
-        scratch.clear();
-        // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
-        let mut low: Option<(f64, f64)> = None;
-        let mut high = (0.0, 0.0);
-        for (&x, &y) in pair.x.iter().zip(pair.y) {
-            if x == 0.0 && y == 0.0 {
-                continue;
-            }
-            match low {
-                None => {
-                    low = Some((x, y));
-                    high = (x, y);
-                }
-                Some((u, v)) => {
-                    if y * u < v * x {
-                        low = Some((x, y));
-                    }
-                    if y * high.0 > high.1 * x {
-                        high = (x, y);
-                    }
-                }
-            }
-        }
-        let mut best = Best::IDENTITY;
-        let Some(low) = low else {
-            return best;
-        };
-        let unit = |(x, y): (f64, f64)| {
-            let length = x.hypot(y);
-            (x / length, y / length)
-        };
-        let (low, high) = (unit(low), unit(high));
-        let base = pair.rotation.a + pair.rotation.p;
-        // Rotations: from ω_max − π/2 to ω_min.
-        arc(
-            &mut best,
-            &pair.rotation,
-            base,
-            (high.1, -high.0),
-            low,
-            false,
-        );
-        // Reflections: from ω_max to ω_min + π/2.
-        arc(
-            &mut best,
-            &pair.reflection,
-            base,
-            high,
-            (-low.1, low.0),
-            true,
-        );
-        if best.breakpoint.is_some() {
-            let v = best.turn.matrix();
-            // The columns that made the bound vanish there, exactly.
-            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
-                let (u, w) = (v[0][0] * x + v[0][1] * y, v[1][0] * x + v[1][1] * y);
-                let tolerance = crate::pair::SAME_BREAKPOINT * (u.abs() + w.abs());
-                if (x != 0.0 || y != 0.0) && (u.abs() <= tolerance || w.abs() <= tolerance) {
-                    scratch.vanishing.push(k as u32);
-                }
-            }
-        }
-        best
+        circle(pair, (0.0, 0.0), scratch)
     }
 }
 
-/// Offers the ends of the arc from `from` to `to` (at most π/2 long) and the minima inside.
+/// The global minimum on the circle for X ≥ 0 and a price of `jump` + `slope`·x of positive entries, `jump` ≥ 0.
+/// (A curvature adds a constant: x² + y² does not change.) One function: the arcs share what is found of the columns.
 #[inline(always)]
-fn arc(best: &mut Best, f: &Trig, base: f64, from: (f64, f64), to: (f64, f64), reflect: bool) {
+pub(super) fn circle(
+    pair: &CirclePair<'_>,
+    (slope, jump): (f64, f64),
+    scratch: &mut Scratch,
+) -> Best {
+    scratch.clear();
+    // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
+    let mut low: Option<(f64, f64)> = None;
+    let mut high = (0.0, 0.0);
+    // Sums of the rows, and the zeros of columns that are not zero.
+    let (mut sums, mut zeros) = ((0.0, 0.0), 0usize);
+    for (&x, &y) in pair.x.iter().zip(pair.y) {
+        if x == 0.0 && y == 0.0 {
+            continue;
+        }
+        sums = (sums.0 + x, sums.1 + y);
+        zeros += usize::from(x == 0.0 || y == 0.0);
+        match low {
+            None => {
+                low = Some((x, y));
+                high = (x, y);
+            }
+            Some((u, v)) => {
+                if y * u < v * x {
+                    low = Some((x, y));
+                }
+                if y * high.0 > high.1 * x {
+                    high = (x, y);
+                }
+            }
+        }
+    }
+    let mut best = Best::IDENTITY;
+    let Some(low) = low else {
+        return best;
+    };
+    let unit = |(x, y): (f64, f64)| {
+        let length = x.hypot(y);
+        (x / length, y / length)
+    };
+    let (low, high) = (unit(low), unit(high));
+    // The sum of the new entries is a cos θ + b sin θ, too.
+    let priced = |f: &Trig, a: f64, b: f64| Trig {
+        a: f.a + slope * a,
+        b: f.b + slope * b,
+        ..*f
+    };
+    let rotation = priced(&pair.rotation, sums.0 + sums.1, sums.1 - sums.0);
+    let reflection = priced(&pair.reflection, sums.0 - sums.1, sums.0 + sums.1);
+    let base = rotation.a + rotation.p;
+    // Rotations: from ω_max − π/2 to ω_min; reflections: from ω_max to ω_min + π/2.
+    for (f, from, to, reflect) in [
+        (rotation, (high.1, -high.0), low, false),
+        (reflection, high, (-low.1, low.0), true),
+    ] {
+        let ends = [from, to].map(|(c, s)| {
+            let vanish = match jump > 0.0 {
+                true => vanishing(pair, Turn { c, s, reflect }).count(),
+                false => 0,
+            };
+            (c, s, jump * (zeros as f64 - vanish as f64))
+        });
+        arc(&mut best, &f, base, ends, jump * zeros as f64, reflect);
+    }
+    if best.breakpoint.is_some() {
+        // The columns that made the bound vanish there, exactly.
+        let columns = vanishing(pair, best.turn);
+        scratch.vanishing.extend(columns.map(|k| k as u32));
+    }
+    best
+}
+
+/// The columns with an entry that a turn makes zero, up to rounding.
+#[inline(always)]
+fn vanishing(pair: &CirclePair<'_>, turn: Turn) -> impl Iterator<Item = usize> {
+    let v = turn.matrix();
+    let columns = pair.x.iter().zip(pair.y).enumerate();
+    columns.filter_map(move |(k, (&x, &y))| {
+        let (u, w) = (v[0][0] * x + v[0][1] * y, v[1][0] * x + v[1][1] * y);
+        let tolerance = crate::pair::SAME_BREAKPOINT * (u.abs() + w.abs());
+        let vanishes = (x != 0.0 || y != 0.0) && (u.abs() <= tolerance || w.abs() <= tolerance);
+        vanishes.then_some(k)
+    })
+}
+
+/// Offers the ends (cosine, sine, price) of an arc at most π/2 long, and the minima inside, which have a price as well.
+#[inline(always)]
+fn arc(
+    best: &mut Best,
+    f: &Trig,
+    base: f64,
+    [from, to]: [(f64, f64, f64); 2],
+    price: f64,
+    reflect: bool,
+) {
     let value = |c: f64, s: f64| {
         if reflect {
             f.value(c, s) - base
@@ -170,14 +203,15 @@ fn arc(best: &mut Best, f: &Trig, base: f64, from: (f64, f64), to: (f64, f64), r
             f.change(c, s)
         }
     };
-    best.offer(value(from.0, from.1), from.0, from.1, reflect, Some(0));
-    best.offer(value(to.0, to.1), to.0, to.1, reflect, Some(1));
-    if f.lower_bound() - base < best.value {
+    for (k, end) in [from, to].into_iter().enumerate() {
+        best.offer(value(end.0, end.1) + end.2, end.0, end.1, reflect, Some(k));
+    }
+    if f.lower_bound() - base + price < best.value {
         for &(c, s) in f.minima().points() {
             // Between the two ends, and not on the opposite side of the circle.
             let ahead = c * (from.0 + to.0) + s * (from.1 + to.1) > 0.0;
             if ahead && from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
-                best.offer(value(c, s), c, s, reflect, None);
+                best.offer(value(c, s) + price, c, s, reflect, None);
             }
         }
     }

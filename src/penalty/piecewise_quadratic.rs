@@ -1,21 +1,117 @@
-//! Any price of one entry made of quadratic pieces, the same for all entries.
+//! Any price of an entry made of quadratic pieces, and the sum of such prices.
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2, Axis};
 
-use super::{Exact, Penalty};
+use pulp::Simd;
+
+use super::even::Even;
+use super::{Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, nonnegative};
 use crate::error::{Error, Result};
 use crate::objective::LARGEST;
-use crate::pair::Piece;
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
-/// h(X) = Σ φ(X_ij), φ(x) = a + b x + ½ c x² with its own (a, b, c) between every two breakpoints.
+/// h(X) = Σ φ(X_ij), φ(x) = a + b x + ½ c x² with its own (a, b, c) between every two breakpoints, perhaps with
+/// weights that differ from entry to entry.
 ///
-/// Where two pieces disagree at their breakpoint the lower value counts. A piece of infinite price is a
-/// constraint.
+/// Where two pieces disagree at their breakpoint the lower value counts, a count of nonzeros
+/// apart. A piece of infinite price is a constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PiecewiseQuadratic {
     breakpoints: Vec<f64>,
-    pieces: Vec<Piece>,
+    /// What all entries cost.
+    prices: Prices,
+    /// What an entry costs times its weight, finite.
+    weighted: Vec<(Array2<f64>, Prices)>,
+    form: Form,
 }
+
+/// How pairs on the circle are solved.
+#[derive(Debug, Clone, PartialEq)]
+enum Form {
+    /// Continuous prices of |x|.
+    Even(Even),
+    /// X ≥ 0, with this slope and this jump at 0.
+    Nonnegative(f64, f64),
+    /// All others.
+    Any,
+}
+
+impl Form {
+    fn of(breakpoints: &[f64], prices: &Prices) -> Self {
+        if let Some(even) = Even::new(breakpoints, &prices.pieces, &prices.at) {
+            return Self::Even(even);
+        }
+        match (breakpoints, &prices.pieces[..], &prices.at[..]) {
+            ([0.0], [OUTSIDE, [a, b, _]], [at]) if a.is_finite() => Self::Nonnegative(*b, a - at),
+            _ => Self::Any,
+        }
+    }
+}
+
+/// Pieces between breakpoints, and the price at each of these.
+#[derive(Debug, Clone, PartialEq)]
+struct Prices {
+    pieces: Vec<Piece>,
+    at: Vec<f64>,
+}
+
+impl Prices {
+    /// With the lower one of two values at every breakpoint.
+    fn new(breakpoints: &[f64], pieces: Vec<Piece>) -> Self {
+        let lower = |(&level, sides): (&f64, &[Piece])| {
+            derived::at(sides[0], level).min(derived::at(sides[1], level))
+        };
+        let at = breakpoints.iter().zip(pieces.windows(2)).map(lower);
+        Self {
+            at: at.collect(),
+            pieces,
+        }
+    }
+
+    /// The price of `value`, which `above` of the breakpoints do not exceed.
+    fn entry(&self, breakpoints: &[f64], above: usize, value: f64) -> f64 {
+        match above.checked_sub(1) {
+            Some(level) if breakpoints[level] == value => self.at[level],
+            _ => derived::at(self.pieces[above], value),
+        }
+    }
+
+    /// The same prices, with all of `to` as breakpoints, among them those `from` which they have.
+    fn refined(&self, from: &[f64], to: &[f64]) -> Self {
+        let above = |value: f64| from.partition_point(|&level| level <= value);
+        let left = [f64::NEG_INFINITY];
+        let starts = left.iter().chain(to);
+        Self {
+            pieces: starts.map(|&v| self.pieces[above(v)]).collect(),
+            at: to.iter().map(|&v| self.entry(from, above(v), v)).collect(),
+        }
+    }
+
+    /// Of prices with the same breakpoints.
+    fn add(&mut self, other: &Self) {
+        for (piece, more) in self.pieces.iter_mut().zip(&other.pieces) {
+            *piece = match [*piece, *more].iter().any(|p| p[0] == f64::INFINITY) {
+                true => OUTSIDE,
+                false => [0, 1, 2].map(|k| piece[k] + more[k]),
+            };
+        }
+        for (price, more) in self.at.iter_mut().zip(&other.at) {
+            *price += more;
+        }
+    }
+
+    fn scale(&mut self, factor: f64) {
+        for piece in self.pieces.iter_mut().filter(|piece| **piece != OUTSIDE) {
+            *piece = piece.map(|v| factor * v);
+        }
+        for price in self.at.iter_mut().filter(|price| price.is_finite()) {
+            *price *= factor;
+        }
+    }
+}
+
+/// Where x is not allowed.
+const OUTSIDE: Piece = [f64::INFINITY, 0.0, 0.0];
 
 impl PiecewiseQuadratic {
     /// Breakpoints in ascending order, and (a, b, c) of the piece before the first, of those between, and of
@@ -42,22 +138,90 @@ impl PiecewiseQuadratic {
                 ),
             ));
         }
-        let infinite = |piece: &Piece| *piece == [f64::INFINITY, 0.0, 0.0];
         for piece in &pieces {
-            if !infinite(piece) && !piece.iter().all(|&v| fits(v)) {
+            if *piece != OUTSIDE && !piece.iter().all(|&v| fits(v)) {
                 return Err(Error::invalid(
                     "pieces",
                     format!("must be of numbers up to {LARGEST:e}, or (inf, 0, 0); got {piece:?}"),
                 ));
             }
         }
-        if pieces.iter().all(infinite) {
+        if pieces.iter().all(|piece| *piece == OUTSIDE) {
             return Err(Error::invalid("pieces", "must not all be infinite"));
         }
-        Ok(Self {
+        let prices = Prices::new(&breakpoints, pieces);
+        Ok(Self::made(breakpoints, prices, Vec::new()))
+    }
+
+    fn made(breakpoints: Vec<f64>, prices: Prices, weighted: Vec<(Array2<f64>, Prices)>) -> Self {
+        let form = match weighted.is_empty() {
+            true => Form::of(&breakpoints, &prices),
+            false => Form::Any,
+        };
+        Self {
             breakpoints,
-            pieces,
-        })
+            prices,
+            weighted,
+            form,
+        }
+    }
+
+    /// h₁ + h₂: pieces add up between the breakpoints of both.
+    ///
+    /// # Errors
+    /// If no interval is allowed by both.
+    pub fn plus(&self, other: &Self) -> Result<Self> {
+        let mut breakpoints = [&self.breakpoints[..], &other.breakpoints].concat();
+        breakpoints.sort_by(f64::total_cmp);
+        breakpoints.dedup();
+        let refined = |h: &Self| {
+            let weighted = (h.weighted.iter())
+                .map(|(w, unit)| (w.clone(), unit.refined(&h.breakpoints, &breakpoints)));
+            let weighted: Vec<_> = weighted.collect();
+            (h.prices.refined(&h.breakpoints, &breakpoints), weighted)
+        };
+        let (mut prices, mut weighted) = refined(self);
+        let (more, also) = refined(other);
+        prices.add(&more);
+        weighted.extend(also);
+        if prices.pieces.iter().all(|piece| *piece == OUTSIDE) {
+            return Err(Error::invalid(
+                "penalty",
+                "must allow an interval: the two terms have none in common",
+            ));
+        }
+        Ok(Self::made(breakpoints, prices, weighted))
+    }
+
+    /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of one piece below 0, a price at 0, and one piece above.
+    fn at_zero(pieces: [Piece; 2], at: f64, weights: Option<Array2<f64>>) -> Self {
+        let (breakpoints, unit) = (
+            vec![0.0],
+            Prices {
+                pieces: pieces.to_vec(),
+                at: vec![at],
+            },
+        );
+        match weights {
+            None => Self::made(breakpoints, unit, Vec::new()),
+            Some(weights) => {
+                let nothing = Prices::new(&breakpoints, vec![[0.0; 3]; 2]);
+                Self::made(breakpoints, nothing, vec![(weights, unit)])
+            }
+        }
+    }
+
+    fn absolute(lambda: f64, weights: Option<Array2<f64>>) -> Self {
+        Self::at_zero([[0.0, -lambda, 0.0], [0.0, lambda, 0.0]], 0.0, weights)
+    }
+
+    fn count(lambda: f64, weights: Option<Array2<f64>>) -> Self {
+        Self::at_zero([[lambda, 0.0, 0.0]; 2], 0.0, weights)
+    }
+
+    /// Σ w_ij \[X_ij ≠ 0\] for n×r weights w ≥ 0.
+    pub fn weighted_count(weights: Array2<f64>) -> Self {
+        Self::count(1.0, Some(weights))
     }
 
     /// Symmetric prices: from 0 to `knots`[0], between the knots, and beyond the last one.
@@ -112,35 +276,98 @@ impl PiecewiseQuadratic {
         Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
     }
 
-    /// The constraint `lower` ≤ x ≤ `upper`: φ = 0 there, +∞ elsewhere. Starts are refused outside.
+    /// The constraint `lower` ≤ x ≤ `upper`, each of them perhaps infinite: φ = 0 there, +∞ elsewhere.
     ///
     /// # Errors
-    /// If lower is not below upper, or one is too large.
+    /// If lower is not below upper, or one is finite and too large.
     pub fn interval(lower: f64, upper: f64) -> Result<Self> {
+        for (name, end) in [("lower", lower), ("upper", upper)] {
+            if end.is_nan() || (end.is_finite() && end.abs() > LARGEST) {
+                return Err(Error::invalid(
+                    name,
+                    format!("must be infinite or at most {LARGEST:e} in magnitude, got {end}"),
+                ));
+            }
+        }
         if !(lower < upper) {
             return Err(Error::invalid(
                 "lower",
                 format!("must be below upper = {upper}, got {lower}"),
             ));
         }
-        let outside = [f64::INFINITY, 0.0, 0.0];
-        Self::new(vec![lower, upper], vec![outside, [0.0; 3], outside])
+        let (mut breakpoints, mut pieces) = (Vec::new(), vec![[0.0; 3]]);
+        if lower.is_finite() {
+            breakpoints.push(lower);
+            pieces.insert(0, OUTSIDE);
+        }
+        if upper.is_finite() {
+            breakpoints.push(upper);
+            pieces.push(OUTSIDE);
+        }
+        Self::new(breakpoints, pieces)
     }
 
     /// The allowed value nearest to `value`.
     fn nearest(&self, value: f64) -> f64 {
-        if self.entry(0, 0, value) < f64::INFINITY {
+        let price = |v: f64| self.prices.entry(&self.breakpoints, self.above(v), v);
+        if price(value) < f64::INFINITY {
             return value;
         }
-        let allowed = |level: &&f64| self.entry(0, 0, **level) < f64::INFINITY;
+        let allowed = |level: &&f64| price(**level) < f64::INFINITY;
         let levels = self.breakpoints.iter().filter(allowed);
         let nearer = |a: &&f64, b: &&f64| (**a - value).abs().total_cmp(&(**b - value).abs());
         levels.min_by(nearer).map_or(value, |&level| level)
     }
 
+    /// How many breakpoints `value` is not below.
+    fn above(&self, value: f64) -> usize {
+        self.breakpoints.partition_point(|&level| level <= value)
+    }
+
+    /// What an entry of mean weight costs.
+    fn mean(&self) -> Self {
+        let mut prices = self.prices.clone();
+        for (weights, unit) in &self.weighted {
+            let mut unit = unit.clone();
+            unit.scale(weights.mean().unwrap_or(0.0));
+            prices.add(&unit);
+        }
+        Self::made(self.breakpoints.clone(), prices, Vec::new())
+    }
+
+    /// The same with other weights.
+    fn reweighted(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
+        let weighted = (self.weighted.iter()).map(|(w, unit)| (change(w), unit.clone()));
+        Self {
+            weighted: weighted.collect(),
+            ..self.clone()
+        }
+    }
+
     /// Whether h is a constraint somewhere.
     fn constrains(&self) -> bool {
-        self.pieces.iter().any(|piece| piece[0] == f64::INFINITY)
+        self.prices.pieces.contains(&OUTSIDE)
+    }
+}
+
+impl From<&L0> for PiecewiseQuadratic {
+    fn from(penalty: &L0) -> Self {
+        Self::count(penalty.lambda, None)
+    }
+}
+
+impl From<&L1> for PiecewiseQuadratic {
+    fn from(penalty: &L1) -> Self {
+        match &penalty.weights {
+            Weights::Scalar(lambda) => Self::absolute(*lambda, None),
+            Weights::Entrywise(weights) => Self::absolute(1.0, Some(weights.clone())),
+        }
+    }
+}
+
+impl From<&NonNegative> for PiecewiseQuadratic {
+    fn from(_: &NonNegative) -> Self {
+        Self::at_zero([OUTSIDE, [0.0; 3]], 0.0, None)
     }
 }
 
@@ -156,18 +383,41 @@ fn above(name: &'static str, value: f64, bound: f64) -> Result<()> {
 }
 
 impl Penalty for PiecewiseQuadratic {
-    type Kernel = Exact;
+    type Kernel = Self;
 
-    fn piece(&self, _row: usize, _column: usize, value: f64) -> Piece {
-        self.pieces[self.breakpoints.partition_point(|&level| level <= value)]
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
+        let above = self.above(value);
+        let mut piece = self.prices.pieces[above];
+        for (weights, unit) in &self.weighted {
+            let weight = weights[[row, column]];
+            piece = [0, 1, 2].map(|k| piece[k] + weight * unit.pieces[above][k]);
+        }
+        piece
     }
 
     fn levels(&self) -> &[f64] {
         &self.breakpoints
     }
 
+    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
+        let above = self.above(value);
+        let own = self.prices.entry(&self.breakpoints, above, value);
+        let weighted = self.weighted.iter().map(|(weights, unit)| {
+            weights[[row, column]] * unit.entry(&self.breakpoints, above, value)
+        });
+        own + weighted.sum::<f64>()
+    }
+
+    fn check(&self, n: usize, r: usize) -> Result<()> {
+        (self.weighted.iter()).try_for_each(|(weights, _)| super::check_weights(weights, n, r))
+    }
+
+    fn on_rows(&self, rows: &[usize]) -> Option<Self> {
+        Some(self.reweighted(|weights| weights.select(Axis(0), rows)))
+    }
+
     fn transposed(&self) -> Option<Self> {
-        Some(self.clone())
+        Some(self.reweighted(|weights| weights.t().as_standard_layout().into_owned()))
     }
 
     fn tidy(&self, row: &mut [f64]) {
@@ -183,28 +433,64 @@ impl Penalty for PiecewiseQuadratic {
         squares.sum::<f64>().sqrt()
     }
 
+    /// That of an entry of mean weight.
+    fn sparsifies(&self) -> bool {
+        let (low, high) = derived::subdifferential(&self.mean(), 0, 0, 0.0);
+        low < 0.0 && high > 0.0
+    }
+
+    /// Whether 0 and values above it are allowed, and none below.
+    fn nonnegative(&self) -> bool {
+        let zero = self.breakpoints.iter().position(|&level| level == 0.0);
+        zero.is_some_and(|k| {
+            let below = &self.prices.pieces[..=k];
+            self.prices.at[k] < f64::INFINITY && below.iter().all(|piece| *piece == OUTSIDE)
+        })
+    }
+
     /// A path runs through multiples of h.
     fn strength(&self) -> Option<f64> {
         self.sparsifies().then_some(1.0)
     }
 
     fn scaled(&self, factor: f64) -> Option<Self> {
-        let times = |piece: &Piece| match piece[0] == f64::INFINITY {
-            true => *piece,
-            false => piece.map(|v| factor * v),
-        };
-        self.sparsifies().then(|| Self {
-            breakpoints: self.breakpoints.clone(),
-            pieces: self.pieces.iter().map(times).collect(),
-        })
+        if !self.sparsifies() {
+            return None;
+        }
+        let mut prices = self.prices.clone();
+        prices.scale(factor);
+        let weighted = self.reweighted(|weights| weights * factor).weighted;
+        Some(Self::made(self.breakpoints.clone(), prices, weighted))
     }
 
     fn largest_strength(&self, gain: f64) -> f64 {
-        let price = self.entry(0, 0, 1.0) - self.entry(0, 0, 0.0);
+        let mean = self.mean();
+        let price = mean.entry(0, 0, 1.0) - mean.entry(0, 0, 0.0);
         if price > 0.0 && price.is_finite() {
             gain / price
         } else {
             gain
+        }
+    }
+}
+
+impl Kernel<Self> for PiecewiseQuadratic {
+    #[inline(always)]
+    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        Exact::hyperbola(penalty, pair, scratch)
+    }
+
+    #[inline(always)]
+    fn circle<S: Simd>(
+        penalty: &Self,
+        simd: S,
+        pair: &CirclePair<'_>,
+        scratch: &mut Scratch,
+    ) -> Best {
+        match &penalty.form {
+            Form::Even(even) => even.circle(simd, pair, scratch),
+            &Form::Nonnegative(slope, jump) => nonnegative::circle(pair, (slope, jump), scratch),
+            Form::Any => Exact::circle(penalty, simd, pair, scratch),
         }
     }
 }

@@ -9,10 +9,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::smooth::{Function, Trouble};
-use super::{L0, L1, NoPenalty, NonNegative};
+use super::{L0, L1, NoPenalty, NonNegative, with_penalty};
 use crate::block::Curvature;
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
-use crate::penalty::Weights;
+use crate::penalty::{Penalty, PiecewiseQuadratic, Weights};
 use crate::solver::{Options, Side, Update};
 use crate::{Error, Result, Threads};
 
@@ -139,6 +139,21 @@ pub(super) enum AnyPenalty {
     L0(L0),
     L1(L1),
     NonNegative(NonNegative),
+    /// Every other one, so that the solvers are compiled once for all of them.
+    Pieces(PiecewiseQuadratic),
+}
+
+impl AnyPenalty {
+    /// Its pieces.
+    fn pieces(&self) -> Result<PiecewiseQuadratic> {
+        Ok(match self {
+            Self::None(_) => PiecewiseQuadratic::new(Vec::new(), vec![[0.0; 3]])?,
+            Self::L0(penalty) => penalty.into(),
+            Self::L1(penalty) => penalty.into(),
+            Self::NonNegative(penalty) => penalty.into(),
+            Self::Pieces(penalty) => penalty.clone(),
+        })
+    }
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
@@ -146,27 +161,59 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let name = object.get_type().name()?.to_string();
+        let number = |field: &str| object.getattr(field)?.extract::<f64>();
+        let weights = || {
+            let lam = object.getattr("lam")?;
+            PyResult::Ok(match lam.extract::<PyReadonlyArray2<'_, f64>>() {
+                Ok(array) => Weights::Entrywise(array.as_array().to_owned()),
+                Err(_) => Weights::Scalar(lam.extract()?),
+            })
+        };
         Ok(match name.as_str() {
             "NoPenalty" => Self::None(NoPenalty),
             "NonNegative" => Self::NonNegative(NonNegative),
-            "L0" => Self::L0(L0 {
-                lambda: object.getattr("lam")?.extract()?,
+            "L0" => match weights()? {
+                Weights::Scalar(lambda) => Self::L0(L0 { lambda }),
+                Weights::Entrywise(each) => Self::Pieces(PiecewiseQuadratic::weighted_count(each)),
+            },
+            "L1" => Self::L1(L1 {
+                weights: weights()?,
             }),
-            "L1" => {
-                let lam = object.getattr("lam")?;
-                let weights = match lam.extract::<PyReadonlyArray2<'_, f64>>() {
-                    Ok(array) => Weights::Entrywise(array.as_array().to_owned()),
-                    Err(_) => Weights::Scalar(lam.extract()?),
-                };
-                Self::L1(L1 { weights })
+            "CappedL1" => Self::Pieces(PiecewiseQuadratic::capped_l1(
+                number("lam")?,
+                number("threshold")?,
+            )?),
+            "MCP" => Self::Pieces(PiecewiseQuadratic::mcp(number("lam")?, number("gamma")?)?),
+            "SCAD" => Self::Pieces(PiecewiseQuadratic::scad(number("lam")?, number("a")?)?),
+            "Box" => Self::Pieces(PiecewiseQuadratic::interval(
+                number("lower")?,
+                number("upper")?,
+            )?),
+            "PiecewiseQuadratic" => Self::Pieces(PiecewiseQuadratic::new(
+                object.getattr("breakpoints")?.extract()?,
+                object.getattr("pieces")?.extract()?,
+            )?),
+            "Sum" => {
+                let terms: Vec<Self> = object.getattr("terms")?.extract()?;
+                let zero = Self::None(NoPenalty).pieces()?;
+                let sum = terms
+                    .iter()
+                    .try_fold(zero, |sum, term| sum.plus(&term.pieces()?));
+                Self::Pieces(sum?)
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(
-                    "penalty must be L0, L1, NonNegative or NoPenalty, got {name}"
+                    "penalty must be a separable penalty such as L0 or L1, got {name}"
                 )));
             }
         })
     }
+}
+
+/// Checks a penalty; whether it implies X ≥ 0.
+#[pyfunction]
+pub(super) fn implies_nonnegative(penalty: AnyPenalty) -> bool {
+    with_penalty!(&penalty, penalty => penalty.nonnegative())
 }
 
 /// A problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.

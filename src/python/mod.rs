@@ -17,7 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::penalty::{L0, L1, NoPenalty, NonNegative};
+use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use crate::problem::Problem;
 use crate::solver::Solution;
 use crate::{Error, Objective, Signature, Threads, minimize, start};
@@ -41,6 +41,7 @@ macro_rules! with_penalty {
             $crate::python::input::AnyPenalty::L0($penalty) => $body,
             $crate::python::input::AnyPenalty::L1($penalty) => $body,
             $crate::python::input::AnyPenalty::NonNegative($penalty) => $body,
+            $crate::python::input::AnyPenalty::Pieces($penalty) => $body,
         }
     };
 }
@@ -86,7 +87,7 @@ impl<'a> Instance<'a> {
     }
 
     fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> Result<Array2<f64>, Error> {
-        let nonnegative = matches!(self.penalty, AnyPenalty::NonNegative(_));
+        let nonnegative = with_penalty!(self.penalty, penalty => penalty.nonnegative());
         let (smooth, r) = (&*self.smooth, self.components);
         x0.point(smooth, r, nonnegative, project, seed, &self.threads)
     }
@@ -209,6 +210,9 @@ mod _core {
         basis_factorization, certify, default_work, heuristics, largest_lam, solve_at_count,
         solve_auto, solve_continuation,
     };
+
+    #[pymodule_export]
+    use super::input::implies_nonnegative;
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;

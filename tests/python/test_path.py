@@ -59,5 +59,5 @@ def test_bad_input_names_the_argument():
         ob.Continuation(lams=[1.0, -1.0])
     with pytest.raises(TypeError, match="solver must be an OBCD"):
         ob.Continuation(solver="tiled")
-    with pytest.raises(ValueError, match="Continuation needs an L0 or L1"):
+    with pytest.raises(ValueError, match="Continuation needs a penalty that draws"):
         ob.solve(ob.NonnegativePCAProblem(A, 3), solver=ob.Continuation())

@@ -175,7 +175,7 @@ class Oracle:
     def penalty_value(self, x: FloatArray, tolerance: float = 0.0) -> float:
         """h(x), entries up to ``tolerance`` counted as zeros by ℓ0; no price for X ≥ 0."""
         if isinstance(self.penalty, L0):
-            return self.penalty.lam * float(np.count_nonzero(np.abs(x) > tolerance))
+            return float(np.sum(self.penalty.lam * (np.abs(x) > tolerance)))
         if isinstance(self.penalty, L1):
             return float(np.sum(self.penalty.lam * np.abs(x)))
         return 0.0
@@ -205,7 +205,7 @@ class Oracle:
         Below it a splitting method's sparse copy is driven to zero, whatever ``‖C‖`` is.
         """
         if isinstance(self.penalty, L0):
-            return 4.0 * self.penalty.lam
+            return 4.0 * float(np.max(self.penalty.lam))
         return 2.0 * float(np.max(self.weight)) if isinstance(self.penalty, L1) else 0.0
 
     def subgradient(self, x: FloatArray) -> FloatArray:

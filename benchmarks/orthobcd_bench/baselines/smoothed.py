@@ -33,14 +33,14 @@ def smoothed_objective(oracle: Oracle, epsilon: float) -> ValueAndGradient:
     """The smooth f plus the smoothed penalty: a function of X that returns value and gradient."""
     penalty = oracle.penalty
     if isinstance(penalty, L0):
-        weight0 = penalty.lam
+        weight0 = np.asarray(penalty.lam)
         squared = epsilon * epsilon
 
         def value_and_gradient_l0(x: FloatArray) -> tuple[float, FloatArray]:
             value, gradient = oracle.value_and_gradient(x)
             inverse = 1.0 / (x * x + squared)
             rest = squared * inverse
-            value += weight0 * (x.size - float(np.sum(rest)))
+            value += float(np.sum(weight0 * (1.0 - rest)))
             return value, gradient + (2.0 * weight0) * (x * (rest * inverse))
 
         return value_and_gradient_l0

@@ -40,7 +40,7 @@ class JOrthogonalProblem(Checked):
         f. A `LogisticLoss` is solved by `VRJOBCD`.
     signature : array_like of shape (n,)
         +1 and −1 in any order. All of one sign is the Stiefel manifold, solved as such.
-    penalty : L0, L1, NonNegative or NoPenalty, default NoPenalty()
+    penalty : Separable, default NoPenalty()
         h.
     n_components : int, optional
         Number of columns r; n by default. ``XᵀJX`` keeps its value at the start, which for

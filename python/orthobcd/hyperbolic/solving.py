@@ -13,7 +13,7 @@ from .. import _core
 from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
 from .._internal.run import Run
 from ..objectives import GramQuadratic, LogisticLoss, SmoothFunction
-from ..penalties import NonNegative, NoPenalty
+from ..penalties import NoPenalty
 from ..problems import Problem
 from ..result import Status
 from ..solvers import JOBCD, VRJOBCD, Auto
@@ -171,7 +171,7 @@ def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
     n, r = problem.shape
     if x0 is None:
         free = isinstance(problem.smooth, SmoothFunction)
-        x0 = "random" if free and not isinstance(problem.penalty, NonNegative) else "identity"
+        x0 = "random" if free and not problem.penalty.nonnegative else "identity"
     if isinstance(x0, str):
         if x0 not in STARTS:
             raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")

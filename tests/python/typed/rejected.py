@@ -18,7 +18,10 @@ ob.Continuation(solver=ob.Auto())  # wrong
 ob.Auto(strategies=["spectre"])  # wrong
 ob.Phase(("spectre",))  # wrong
 ob.Auto(plan=["path"])  # wrong
-ob.L0("large")  # wrong
+ob.MCP("large", 1)  # wrong
+ob.Box("low", 1)  # wrong
+ob.L1(0.1) + ob.Cardinality(3)  # wrong
+ob.L1(0.1) + 0.1  # wrong
 ob.StiefelProblem(A, ob.L0(1.0), 2)  # wrong
 ob.SparsePCAProblem(A, 2, "l0")  # wrong
 ob.NonnegativePCAProblem(A)  # wrong

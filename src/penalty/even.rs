@@ -1,0 +1,225 @@
+//! Continuous prices of |x|, the same for every entry: capped ℓ1, MCP, SCAD and the like.
+//!
+//! As for ℓ1 with one weight the period on the circle is π/2 and both branches share the breakpoints, see
+//! [`arcs`](super::arcs). A column of length ρ and direction ω has one where an entry vanishes, at θ = ω, and two
+//! for every knot t < ρ of the price: an entry comes down to t at ω + δ and gets up to it at ω − δ, cos δ = t/ρ, both
+//! modulo π/2. Between them h = A cosθ + B sinθ + P cos2θ + Q sin2θ + K. O(lr log lr) for l knots.
+
+use pulp::Simd;
+
+use super::arcs::{crossings_of_zero, search};
+use super::derived::at;
+use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
+
+/// Relative size of a jump of the price at a breakpoint that is rounding of its pieces.
+const CONTINUOUS: f64 = 8.0 * f64::EPSILON;
+
+/// Such a price, less what it costs at 0.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Even {
+    /// The slope just right of 0.
+    slope: f64,
+    /// Where the piece changes, ascending and positive, and by what.
+    knots: Vec<(f64, Piece)>,
+}
+
+impl Even {
+    /// The price with these breakpoints, pieces and values at the breakpoints, if it is such a one.
+    pub(super) fn new(breakpoints: &[f64], pieces: &[Piece], values: &[f64]) -> Option<Self> {
+        let count = breakpoints.len();
+        let finite = pieces.iter().all(|piece| piece[0].is_finite());
+        let mirrored = |k: usize| breakpoints[k] == -breakpoints[count - 1 - k];
+        let same = |k: usize| {
+            let [a, b, c] = pieces[k];
+            pieces[count - k] == [a, -b, c]
+        };
+        let joins = |k: usize| {
+            let level = breakpoints[k];
+            let size = |[a, b, c]: Piece| a.abs() + (b * level).abs() + (c * level * level).abs();
+            let rounding = CONTINUOUS * (size(pieces[k]) + size(pieces[k + 1]));
+            let near = |side: usize| (values[k] - at(pieces[side], level)).abs() <= rounding;
+            near(k) && near(k + 1)
+        };
+        if !(finite && (0..count).all(mirrored) && (0..=count).all(same) && (0..count).all(joins)) {
+            return None;
+        }
+        let first = breakpoints.partition_point(|&level| level <= 0.0);
+        let knots = (first..count).map(|k| {
+            let change = [0, 1, 2].map(|l| pieces[k + 1][l] - pieces[k][l]);
+            (breakpoints[k], change)
+        });
+        Some(Self {
+            slope: pieces[first][1],
+            knots: knots.collect(),
+        })
+    }
+
+    /// The global minimum on the circle.
+    #[inline(always)]
+    pub(super) fn circle<S: Simd>(
+        &self,
+        simd: S,
+        pair: &CirclePair<'_>,
+        scratch: &mut Scratch,
+    ) -> Best {
+        scratch.clear();
+        let stride = pair.x.len();
+        let points = &mut scratch.breakpoints;
+        points.resize(stride * (1 + 2 * self.knots.len()));
+        let mut start = crossings_of_zero(simd, self.slope, pair, points);
+        for jumps in points.slots(0, stride).bend {
+            jumps.fill(0.0);
+        }
+        for (l, &knot) in self.knots.iter().enumerate() {
+            crossings(simd, knot, pair, (points, stride * (1 + 2 * l)), &mut start);
+        }
+        let best = search::<S, true, true>(simd, pair, scratch, start);
+        if let Some(m) = best.breakpoint
+            && scratch.breakpoints.is_breakpoint(m)
+        {
+            let v = best.turn.matrix();
+            for slot in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
+                let (group, column) = (slot as usize / stride, slot as usize % stride);
+                if group == 0 {
+                    scratch.vanishing.push(column as u32);
+                    continue;
+                }
+                let knot = self.knots[(group - 1) / 2].0;
+                let [first, second] =
+                    v.map(|row| row[0] * pair.x[column] + row[1] * pair.y[column]);
+                let is_second = (second.abs() - knot).abs() < (first.abs() - knot).abs();
+                let value = knot.copysign(if is_second { second } else { first });
+                scratch.pinned.push((column, is_second, value));
+            }
+        }
+        best
+    }
+}
+
+/// Where entries cross ±knot, into the slots of `points` from the given one on: all that come down to it, then all
+/// that get up to it. Adds the pieces of those that are beyond it at θ = 0 to `start`. One function: what it
+/// computes per column is shared.
+#[inline(always)]
+fn crossings<S: Simd>(
+    simd: S,
+    (knot, [da, db, dc]): (f64, Piece),
+    pair: &CirclePair<'_>,
+    (points, first): (&mut Breakpoints, usize),
+    start: &mut Arc,
+) {
+    let stride = pair.x.len();
+    let slots = points.slots(first, 2 * stride);
+    let (xs, _) = S::as_simd_f64s(pair.x);
+    let (ys, _) = S::as_simd_f64s(pair.y);
+    let (keys, _) = S::as_mut_simd_f64s(slots.key);
+    let (cs, _) = S::as_mut_simd_f64s(slots.c);
+    let (ss, _) = S::as_mut_simd_f64s(slots.s);
+    let (jump_c, _) = S::as_mut_simd_f64s(slots.jump_c);
+    let (jump_s, _) = S::as_mut_simd_f64s(slots.jump_s);
+    let [bend_p, bend_q, bend_k] = slots.bend.map(|array| S::as_mut_simd_f64s(array).0);
+    let (zero, one) = (simd.splat_f64s(0.0), simd.splat_f64s(1.0));
+    let inert = simd.splat_f64s(Breakpoints::INERT);
+    let level = simd.splat_f64s(knot);
+    let [da, db] = [da, db].map(|v| simd.splat_f64s(v));
+    let (quarter, half) = (simd.splat_f64s(0.25 * dc), simd.splat_f64s(0.5 * dc));
+    let mut sums = [zero; 5];
+    for (m, (&x, &y)) in xs.iter().zip(ys).enumerate() {
+        let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
+        let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
+        // (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|), as for the crossings of zero.
+        let u = simd.select_f64s(
+            px,
+            simd.select_f64s(py, ax, ay),
+            simd.select_f64s(py, ay, ax),
+        );
+        let w = simd.select_f64s(
+            px,
+            simd.select_f64s(py, ay, ax),
+            simd.select_f64s(py, ax, ay),
+        );
+        let square = simd.mul_add_e_f64s(u, u, simd.mul_f64s(w, w));
+        let length = simd.sqrt_f64s(square);
+        let crosses = simd.less_than_f64s(level, length);
+        let inverse = simd.div_f64s(one, simd.select_f64s(crosses, length, one));
+        let (cosine, sine) = (simd.mul_f64s(u, inverse), simd.mul_f64s(w, inverse));
+        // cos δ and sin δ.
+        let near = simd.mul_f64s(level, inverse);
+        let gap = simd.mul_f64s(simd.sub_f64s(length, level), simd.add_f64s(length, level));
+        let far = simd.mul_f64s(simd.sqrt_f64s(simd.max_f64s(gap, zero)), inverse);
+        let (cosine_near, sine_far) = (simd.mul_f64s(cosine, near), simd.mul_f64s(sine, far));
+        let (sine_near, cosine_far) = (simd.mul_f64s(sine, near), simd.mul_f64s(cosine, far));
+        let (down_c, down_s) = (
+            simd.sub_f64s(cosine_near, sine_far),
+            simd.add_f64s(sine_near, cosine_far),
+        );
+        let (up_c, up_s) = (
+            simd.add_f64s(cosine_near, sine_far),
+            simd.sub_f64s(sine_near, cosine_far),
+        );
+        // Beyond the period they are a quarter turn back, or on: it is the other entry that crosses there.
+        let late = simd.less_than_f64s(down_c, zero);
+        let early = simd.less_than_f64s(up_s, zero);
+        let down = (
+            simd.select_f64s(late, down_s, down_c),
+            simd.select_f64s(late, simd.neg_f64s(down_c), down_s),
+        );
+        let up = (
+            simd.select_f64s(early, simd.neg_f64s(up_s), up_c),
+            simd.select_f64s(early, up_c, up_s),
+        );
+        // P, Q and K of an entry α cosθ + β sinθ with (α, β) = (u, w); a quarter turn on P and Q change sign.
+        let p = simd.mul_f64s(
+            quarter,
+            simd.mul_f64s(simd.sub_f64s(u, w), simd.add_f64s(u, w)),
+        );
+        let q = simd.mul_f64s(half, simd.mul_f64s(u, w));
+        let k = simd.mul_add_e_f64s(quarter, square, da);
+        let (a, b) = (simd.mul_f64s(db, u), simd.mul_f64s(db, w));
+        let (minus_a, minus_b) = (simd.neg_f64s(a), simd.neg_f64s(b));
+        let (minus_p, minus_q) = (simd.neg_f64s(p), simd.neg_f64s(q));
+        let n = m + xs.len();
+        for (slot, point) in [(m, down), (n, up)] {
+            let length = simd.sqrt_f64s(simd.mul_add_e_f64s(
+                point.0,
+                point.0,
+                simd.mul_f64s(point.1, point.1),
+            ));
+            let sum = simd.add_f64s(point.0, point.1);
+            keys[slot] = simd.select_f64s(crosses, simd.div_f64s(point.1, sum), inert);
+            cs[slot] = simd.div_f64s(point.0, length);
+            ss[slot] = simd.div_f64s(point.1, length);
+        }
+        // Coming down takes the piece beyond away: from (u, w), or from (w, −u) a quarter turn back.
+        jump_c[m] = simd.select_f64s(late, minus_b, minus_a);
+        jump_s[m] = simd.select_f64s(late, a, minus_b);
+        bend_p[m] = simd.select_f64s(late, p, minus_p);
+        bend_q[m] = simd.select_f64s(late, q, minus_q);
+        bend_k[m] = simd.neg_f64s(k);
+        // Getting up adds it: to (u, w), or to (−w, u) a quarter turn on.
+        jump_c[n] = simd.select_f64s(early, minus_b, a);
+        jump_s[n] = simd.select_f64s(early, a, b);
+        bend_p[n] = simd.select_f64s(early, minus_p, p);
+        bend_q[n] = simd.select_f64s(early, minus_q, q);
+        bend_k[n] = k;
+        // At θ = 0 the first entry is beyond the knot if it got up before, the second if it is still to come down.
+        let masked = |mask, value| simd.select_f64s(mask, value, zero);
+        let [early, late] = [early, late].map(|mask| masked(mask, masked(crosses, one)));
+        let (both, difference) = (simd.add_f64s(early, late), simd.sub_f64s(early, late));
+        let terms = [
+            simd.mul_add_e_f64s(a, early, simd.mul_f64s(b, late)),
+            simd.sub_f64s(simd.mul_f64s(b, early), simd.mul_f64s(a, late)),
+            simd.mul_f64s(p, difference),
+            simd.mul_f64s(q, difference),
+            simd.mul_f64s(k, both),
+        ];
+        for (sum, term) in sums.iter_mut().zip(terms) {
+            *sum = simd.add_f64s(*sum, term);
+        }
+    }
+    let [a, b, p, q, k] = sums.map(|sum| simd.reduce_sum_f64s(sum));
+    start.a += a;
+    start.b += b;
+    start.p += p;
+    start.q += q;
+    start.k += k;
+}
