@@ -19,7 +19,7 @@ pytest.importorskip("scipy")
 pytest.importorskip("threadpoolctl")
 
 from orthobcd import Status
-from orthobcd.problems import L0
+from orthobcd.penalties import L0
 from orthobcd_bench import run, runner
 from orthobcd_bench.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
 from orthobcd_bench.data import DATASETS, LISTS, ORIGINS, MissingDataError, dataset, load
