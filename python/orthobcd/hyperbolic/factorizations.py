@@ -113,8 +113,9 @@ def indefinite_least_squares(A: ArrayLike, b: ArrayLike, signature: ArrayLike) -
     if failed is not None or (signs < 0).any():
         how = "singular" if failed is not None else "not positive definite"
         raise ValueError(f"A must make AᵀJA positive definite: it is {how}, no single x is best")
-    x: FloatArray = np.linalg.solve(R, Q.T @ (j * right))
-    x += np.linalg.solve(R, Q.T @ (j * (right - a @ x)))
+    x = np.zeros((a.shape[1], right.shape[1]))
+    for _ in range(2):
+        x += np.linalg.solve(R, Q.T @ (j * (right - a @ x)))
     return x[:, 0] if one else x
 
 
