@@ -162,7 +162,7 @@ def test_theorem_4_6_expected_measure_of_gs_jobcd(theta):
     """f − f⁺ ≥ θ/2 ‖V − I‖² (28) and its mean over all sequences of pairs, exactly."""
     rng = np.random.default_rng(4)
     value, gradient, size = smooth(definite(rng, 3))
-    X0 = ob.random_j_orthogonal(J3, 0.5, seed=2)
+    X0 = ob.random_j_orthogonal(J3, 1.5, seed=2)
     level, measures = [X0], []
     for _ in range(4):
         after, squares = [], []
@@ -274,18 +274,20 @@ def page(
 ) -> tuple[list[float], list[tuple[float, np.ndarray]], float]:
     """VR-J-JOBCD with f = ¼ Σ ½ tr(XᵀC_iX), b = N = 4, b′ = 2, p = ⅓: all outcomes, weighted.
 
-    Returns E Σ‖V_i − I‖² at every step, the last points with their probabilities, max ‖X‖_F.
+    Returns E Σ‖V_i − I‖² at every step, the last points with their probabilities, max ‖X‖_F. The
+    estimates have no bias: their mean is that of the gradients.
     """
     states = [(1.0, X0, X0, forms.mean(axis=0) @ X0)]
     measures, reach = [], np.linalg.norm(X0)
     for t in range(steps):
-        after, measure = [], 0.0
+        after, measure, bias = [], 0.0, np.zeros((4, 4))
         for weight, X, old, G in states:
             estimates = [(weight / 3.0, forms.mean(axis=0) @ X)]
             for pair in itertools.combinations(range(4), 2):
                 D = forms[list(pair)].mean(axis=0)
                 estimates.append((weight / 9.0, G + D @ (X - old)))
             for chance, estimate in estimates if t else [(weight, G)]:
+                bias += chance * (estimate - estimates[0][1])
                 for pairs in MATCHINGS:
                     sigma = size * max(block_size(X, B) for B in pairs)
                     Y = X
@@ -295,6 +297,7 @@ def page(
                         measure += chance / 3.0 * norm2(V - np.eye(2))
                     reach = max(reach, np.linalg.norm(Y))
                     after.append((chance / 3.0, Y, X, estimate))
+        assert np.abs(bias).max() < 1e-13
         states = after
         measures.append(measure)
     return measures, [(weight, X) for weight, X, _, _ in states], float(reach)
@@ -306,7 +309,7 @@ def test_theorem_4_7_expected_measure_of_vr_j_jobcd():
     forms = np.array([definite(rng, 4) for _ in range(4)]) / 3.0
     size = max(np.linalg.norm(form, 2) for form in forms)
     X0 = ob.random_j_orthogonal(J4, 0.5, seed=3)
-    theta = 1.5 * norm2(X0) * (1.0 + size**2)
+    theta = 10.0 * norm2(X0) * (1.0 + size**2)
     measures, ends, reach = page(forms, X0, theta, size, 3)
     assert sum(weight for weight, _ in ends) == pytest.approx(1.0)
     surplus = 0.5 * (theta - reach**2 * (1.0 + size**2))
@@ -314,7 +317,7 @@ def test_theorem_4_7_expected_measure_of_vr_j_jobcd():
     C = forms.mean(axis=0)
     end = sum(weight * 0.5 * np.sum(X * (C @ X)) for weight, X in ends)
     decrease = 0.5 * np.sum(X0 * (C @ X0)) - end
-    assert 0.05 * decrease < surplus * sum(measures) <= decrease
+    assert 0.3 * decrease < surplus * sum(measures) <= decrease
 
 
 def vr_j_jobcd(forms: np.ndarray, X: np.ndarray, theta: float, steps: int, seed: int):

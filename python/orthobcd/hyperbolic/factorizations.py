@@ -13,8 +13,8 @@ BREAKDOWN_TOLERANCE = 1e-10
 """A pivot ``±R_jj²`` counts as zero when it is at most this times the terms that it is the
 difference of; eigenvalues count as zero or real at this times the largest of them."""
 
-PASSES = 3
-"""Factorizations of ``QᵀJQ``: each squares the distance from ±1, the last is for rounding."""
+PASSES = 2
+"""Factorizations of ``QᵀJQ``; the second takes away the rounding that the first has magnified."""
 
 POLAR_STEPS = 60
 """Newton steps of the polar factor; where it exists about ten are needed."""
@@ -48,7 +48,7 @@ def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Float
     Notes
     -----
     ``AᵀJA = Rᵀ diag(signs) R`` is factored without pivoting, for the orthonormal factor of A, and
-    then twice again for Q itself, as in the Cholesky QR methods: QᵀJQ is right to rounding of ‖Q‖².
+    then again for Q itself, as in the method CholeskyQR2: QᵀJQ is right to rounding of ‖Q‖².
     Bojanczyk, Higham and Patel, SIAM J. Matrix Anal. Appl. 24 (2003).
 
     Examples
@@ -134,7 +134,7 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     Q : ndarray of shape (n, n)
         ``QᵀJQ = J`` to rounding of ‖Q‖².
     S : ndarray of shape (n, n)
-        ``(JS)ᵀ = JS``; all eigenvalues have positive real parts.
+        ``(JS)ᵀ = JS``; all eigenvalues have positive real parts. A = QS to rounding of ‖Q‖²‖A‖.
 
     Raises
     ------
