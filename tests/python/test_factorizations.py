@@ -19,15 +19,16 @@ def drift(X: np.ndarray, j: np.ndarray, expected: np.ndarray) -> float:
 
 def test_qr_of_any_matrix():
     rng = np.random.default_rng(0)
-    for trial in range(900):
+    for trial in range(1000):
         n = int(rng.integers(2, 12))
         r = int(rng.integers(1, n + 1))
         j = signs(rng, n)
         A = rng.standard_normal((n, r))
-        if trial % 3 == 0 and abs(j.sum()) < n:
+        if trial % 3 and abs(j.sum()) < n:
             # Columns that are nearly lightlike.
             ratio = np.linalg.norm(A[j > 0], axis=0) / np.linalg.norm(A[j < 0], axis=0)
-            A[j < 0] *= ratio * (1.0 + 10.0 ** rng.uniform(-9, -1, r))
+            near = ratio * (1.0 + 10.0 ** rng.uniform(-9, -1, r))
+            A[j < 0] *= np.where(rng.random(r) < 0.5, near, 1.0)
         A = A * 10.0 ** rng.uniform(-3, 3, r)
         Q, R, found = ob.hyperbolic_qr(A, j)
         assert drift(Q, j, found) < 4e-15
@@ -136,7 +137,7 @@ def test_polar_factors_come_back():
         # (I + H)² has its spectrum in the right half plane.
         S0 = (np.eye(n) + H) @ (np.eye(n) + H) * 10.0 ** rng.uniform(-40, 40)
         Q, S = ob.indefinite_polar(Q0 @ S0, j)
-        assert drift(Q, j, j) < 1e-15
+        assert drift(Q, j, j) < 1e-14
         assert np.allclose(j[:, None] * S, (j[:, None] * S).T, rtol=0, atol=1e-14 * np.abs(S).max())
         size = np.linalg.norm(Q0) ** 2
         assert np.linalg.norm(Q - Q0) < 1e-11 * size

@@ -144,9 +144,8 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
 
     Notes
     -----
-    ``S = (J AᵀJA)^½``. Newton's iteration ``X ← ½(X + JX⁻ᵀJ)`` from A with scaling by the
-    determinant, then one step of ``Q ← ½Q(3I − JQᵀJQ)`` for rounding. Higham, Mackey, Mackey and
-    Tisseur, SIAM J. Matrix Anal. Appl. 26 (2005).
+    ``S = (J AᵀJA)^½``. Newton's iteration ``X ← ½(X + JX⁻ᵀJ)`` from A, scaled by the determinant.
+    Higham, Mackey, Mackey and Tisseur, SIAM J. Matrix Anal. Appl. 26 (2005).
 
     Examples
     --------
@@ -164,7 +163,6 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     if not outside.any():
         q, converged = _newton(a, j)
         if converged:
-            q = 0.5 * q @ (3.0 * np.eye(len(q)) - j * (q.T @ (j * q)))
             form = q.T @ (j * a)
             return q, j * (0.5 * (form + form.T))
     raise ValueError(
