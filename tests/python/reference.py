@@ -37,15 +37,6 @@ def branch(theta: float, reflect: bool) -> np.ndarray:
     return np.array([[-c, s], [s, c]]) if reflect else np.array([[c, s], [-s, c]])
 
 
-def pair_value(
-    V: np.ndarray, Z: np.ndarray, G: np.ndarray, M: np.ndarray, S: np.ndarray, kind: str, lam: float
-) -> float:
-    """⟨V − I, GZᵀ⟩ + ½ tr(M E S Eᵀ) + h(VZ), the change of the model from V = I but for h(Z)."""
-    E = V - np.eye(2)
-    smooth = np.sum(E * (G @ Z.T)) + 0.5 * np.trace(M @ E @ S @ E.T)
-    return float(smooth + penalty_value(kind, lam, (V @ Z).ravel()))
-
-
 def grid_pair(
     Z: np.ndarray,
     G: np.ndarray,

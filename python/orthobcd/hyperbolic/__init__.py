@@ -1,5 +1,6 @@
 """Matrices with ``XᵀJX`` fixed for a signature J, problems over them, and the space they act on."""
 
+from .factorizations import hyperbolic_qr, indefinite_least_squares, indefinite_polar
 from .matrices import hyperbolic_cs, random_j_orthogonal
 from .posedness import WellPosedness, well_posedness
 from .probe import HyperbolicStructuralProbeProblem
@@ -26,6 +27,9 @@ __all__ = [
     "double_projection",
     "double_projection_gradient",
     "hyperbolic_cs",
+    "hyperbolic_qr",
+    "indefinite_least_squares",
+    "indefinite_polar",
     "inner",
     "inverse_double_projection",
     "random_j_orthogonal",

@@ -1,0 +1,231 @@
+"""Direct factorizations for an indefinite inner product ``xᵀJy``: QR, polar, least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._internal.checks import FloatArray, Signs, as_data, as_float_array, as_signature
+
+__all__ = ["hyperbolic_qr", "indefinite_least_squares", "indefinite_polar"]
+
+BREAKDOWN_TOLERANCE = 1e-10
+"""A pivot ``±R_jj²`` counts as zero when it is at most this times the terms that it is the
+difference of; eigenvalues count as zero or real at this times the largest of them."""
+
+PASSES = 2
+"""Factorizations of ``QᵀJQ``; the second takes away the rounding that the first has magnified."""
+
+POLAR_STEPS = 60
+"""Newton steps of the polar factor; where it exists about ten are needed."""
+
+
+def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray, Signs]:
+    """The hyperbolic QR factorization ``A = QR`` with ``QᵀJQ = diag(±1)``.
+
+    Parameters
+    ----------
+    A : array_like of shape (n, r)
+        n ≥ r.
+    signature : array_like of shape (n,)
+        J: +1 and −1 in any order.
+
+    Returns
+    -------
+    Q : ndarray of shape (n, r)
+        ``QᵀJQ = diag(signs)``: a point that a `JOrthogonalProblem` can start from.
+    R : ndarray of shape (r, r)
+        Upper triangular with positive diagonal.
+    signs : ndarray of shape (r,)
+        ±1; all +1 iff ``AᵀJA`` is positive definite.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If A has more columns than rows, or J is singular (to 1e-10) on the span of its first k
+        columns for some k: then there is no such factorization.
+
+    Notes
+    -----
+    ``AᵀJA = Rᵀ diag(signs) R`` is factored without pivoting, for the orthonormal factor of A, and
+    then again for Q itself, as in the method CholeskyQR2: QᵀJQ is right to rounding of ‖Q‖².
+    Bojanczyk, Higham and Patel, SIAM J. Matrix Anal. Appl. 24 (2003).
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> Q, R, signs = ob.hyperbolic_qr([[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]], [1, 1, -1])
+    >>> bool(np.allclose(Q.T @ np.diag([1, 1, -1]) @ Q, np.diag(signs)))
+    True
+    """
+    a, j = _tall(A, signature)
+    Q, R, signs, failed = _hyperbolic_qr(a, j)
+    if failed is not None:
+        raise ValueError(
+            f"A has no hyperbolic QR factorization: AᵀJA of its first {failed + 1} columns is "
+            "singular"
+        )
+    return Q, R, signs
+
+
+def indefinite_least_squares(A: ArrayLike, b: ArrayLike, signature: ArrayLike) -> FloatArray:
+    """The x that minimises ``(b − Ax)ᵀJ(b − Ax)``.
+
+    Parameters
+    ----------
+    A : array_like of shape (n, r)
+        n ≥ r.
+    b : array_like of shape (n,) or (n, k)
+        Right-hand sides; each column has its own solution.
+    signature : array_like of shape (n,)
+        J: +1 and −1 in any order.
+
+    Returns
+    -------
+    ndarray of shape (r,) or (r, k)
+        The only minimiser; ``AᵀJ(b − Ax) = 0``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``AᵀJA`` is not positive definite (to 1e-10): there is no minimiser then, or more than
+        one.
+
+    Notes
+    -----
+    ``x = R⁻¹QᵀJb`` with the factorization of `hyperbolic_qr`, and one step of refinement.
+    Chandrasekaran, Gu and Sayed, SIAM J. Matrix Anal. Appl. 20 (1998).
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A, b = np.array([[2.0], [1.0]]), np.array([4.0, 2.5])
+    >>> ob.indefinite_least_squares(A, b, [1, -1]).round(12)
+    array([1.83333333])
+    """
+    a, j = _tall(A, signature)
+    one = np.ndim(b) == 1
+    right = as_float_array("b", b, 1 if one else 2)
+    if right.shape[0] != a.shape[0]:
+        raise ValueError(f"b must have {a.shape[0]} rows, got shape {right.shape}")
+    right = right.reshape(a.shape[0], -1)
+    Q, R, signs, failed = _hyperbolic_qr(a, j)
+    if failed is not None or (signs < 0).any():
+        how = "singular" if failed is not None else "not positive definite"
+        raise ValueError(f"A must make AᵀJA positive definite: it is {how}, no single x is best")
+    x = np.zeros((a.shape[1], right.shape[1]))
+    for _ in range(2):
+        x += np.linalg.solve(R, Q.T @ (j * (right - a @ x)))
+    return x[:, 0] if one else x
+
+
+def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """The indefinite polar decomposition ``A = QS``: Q J-orthogonal, JS symmetric.
+
+    Parameters
+    ----------
+    A : array_like of shape (n, n)
+        A nonsingular matrix.
+    signature : array_like of shape (n,)
+        J: +1 and −1 in any order.
+
+    Returns
+    -------
+    Q : ndarray of shape (n, n)
+        ``QᵀJQ = J`` to rounding of ‖Q‖².
+    S : ndarray of shape (n, n)
+        ``(JS)ᵀ = JS``; all eigenvalues have positive real parts. A = QS to rounding of ‖Q‖²‖A‖.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If A is not square, or ``J AᵀJA`` has an eigenvalue on the closed negative real axis (to
+        1e-10): then there is no such decomposition.
+
+    Notes
+    -----
+    ``S = (J AᵀJA)^½``. Newton's iteration ``X ← ½(X + JX⁻ᵀJ)`` from A, scaled by the determinant.
+    Higham, Mackey, Mackey and Tisseur, SIAM J. Matrix Anal. Appl. 26 (2005).
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> Q, S = ob.indefinite_polar([[3.0, 1.0], [0.5, 2.0]], [1, -1])
+    >>> bool(np.allclose(Q @ S, [[3.0, 1.0], [0.5, 2.0]]))
+    True
+    """
+    a, j = _tall(A, signature)
+    if a.shape[0] != a.shape[1]:
+        raise ValueError(f"A must be square, got shape {a.shape}")
+    eigenvalues = np.linalg.eigvals(j * (a.T @ (j * a)))
+    least = BREAKDOWN_TOLERANCE * float(np.abs(eigenvalues).max(initial=0.0))
+    outside = (eigenvalues.real <= least) & (np.abs(eigenvalues.imag) <= least)
+    if not outside.any():
+        q, converged = _newton(a, j)
+        if converged:
+            form = q.T @ (j * a)
+            return q, j * (0.5 * (form + form.T))
+    raise ValueError(
+        "A has no indefinite polar decomposition: J AᵀJA has an eigenvalue on the closed negative "
+        "real axis"
+    )
+
+
+def _tall(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """A with no more columns than rows, and J as a column."""
+    a = as_data("A", A)
+    if a.shape[1] > a.shape[0]:
+        raise ValueError(f"A must not have more columns than rows, got shape {a.shape}")
+    return a, as_signature(signature, a.shape[0]).astype(np.float64)[:, np.newaxis]
+
+
+def _signed_cholesky(S: FloatArray) -> tuple[FloatArray, Signs, int | None]:
+    """Upper triangular R and signs with ``S = Rᵀ diag(signs) R``, and the column where it ends."""
+    r = len(S)
+    R, signs = np.zeros((r, r)), np.ones(r, dtype=np.int8)
+    for k in range(r):
+        before = R[:k, k] * signs[:k]
+        pivot = S[k, k] - before @ R[:k, k]
+        if abs(pivot) <= BREAKDOWN_TOLERANCE * (1.0 + R[:k, k] @ R[:k, k]):
+            return R, signs, k
+        signs[k] = 1 if pivot > 0.0 else -1
+        R[k, k] = np.sqrt(abs(pivot))
+        R[k, k + 1 :] = signs[k] * (S[k, k + 1 :] - before @ R[:k, k + 1 :]) / R[k, k]
+    return R, signs, None
+
+
+def _hyperbolic_qr(
+    a: FloatArray, j: FloatArray
+) -> tuple[FloatArray, FloatArray, Signs, int | None]:
+    """Q, R, the signs, and the column at which there is no factorization."""
+    Q, R = np.linalg.qr(a)
+    signs = np.ones(a.shape[1], dtype=np.int8)
+    pivots = np.abs(np.diag(R))
+    dependent = np.flatnonzero(pivots <= BREAKDOWN_TOLERANCE * np.linalg.norm(a, axis=0))
+    if dependent.size:
+        return Q, R, signs, int(dependent[0])
+    for _ in range(PASSES):
+        T, signs, failed = _signed_cholesky(Q.T @ (j * Q))
+        if failed is not None:
+            return Q, R, signs, failed
+        Q, R = np.linalg.solve(T.T, Q.T).T, T @ R
+    flip = np.sign(np.diag(R))
+    return Q * flip, R * flip[:, np.newaxis], signs, None
+
+
+def _newton(a: FloatArray, j: FloatArray) -> tuple[FloatArray, bool]:
+    """The J-orthogonal factor of a nonsingular matrix, and whether the steps have settled."""
+    q, settled = a, False
+    for _ in range(POLAR_STEPS):
+        try:
+            inverse = j * np.linalg.inv(q).T * j.T
+        except np.linalg.LinAlgError:
+            return q, False
+        scale = np.exp(-np.linalg.slogdet(q)[1] / len(q)) if not settled else 1.0
+        after = 0.5 * (scale * q + inverse / scale)
+        change = float(np.linalg.norm(after - q)) / float(np.linalg.norm(after))
+        q = after
+        if settled and change <= 1e-8:
+            return q, True
+        settled = settled or change <= 1e-2
+    return q, False
