@@ -22,6 +22,7 @@ from .hyperbolic import (
 from .io import TripleFiles, load_triples
 from .kg import Ranking, UltraE, dense_core
 from .objectives import (
+    FiniteSum,
     GramQuadratic,
     LogisticLoss,
     Quadratic,
@@ -68,6 +69,7 @@ __all__ = [
     "Cardinality",
     "Certificate",
     "Continuation",
+    "FiniteSum",
     "GramQuadratic",
     "HyperbolicEigenvalueProblem",
     "HyperbolicPCAProblem",

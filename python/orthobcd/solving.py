@@ -15,8 +15,8 @@ from ._internal.checks import FloatArray, as_bool, as_float_array, as_int
 from ._internal.progress import Line, live
 from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
-from .hyperbolic.solving import default_solver, solve_mixed
-from .objectives import SmoothFunction
+from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
+from .objectives import ByFunction, FiniteSum
 from .penalties import L0
 from .problems import Problem, as_problem
 from .result import Result, as_result
@@ -185,26 +185,35 @@ def solve(
         with live(bool(verbose), run.max_time) as line:
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
             return as_result(returned, error, run.seed, extra)
-    free = isinstance(problem.smooth, SmoothFunction)
-    how = (OBCD() if free else Auto()) if solver is None else solver
+    free = isinstance(problem.smooth, ByFunction)
+    full: Solver = OBCD() if free else Auto()
+    how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
     core = _core_of(how, problem)
     start = _start(x0, problem.shape)
-    if start is None and isinstance(how, OBCD):
+    if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
         start = "partition" if problem.penalty.nonnegative else dense
     with live(bool(verbose), run.max_time) as line:
-        returned, error = core(problem, start, project_x0, how, run, watcher_of(callback, line))
+        watcher = watcher_of(callback, line)
+        if isinstance(how, VRJOBCD):
+            point = _core.start_point(problem, start or "random", project_x0, run)
+            returned, error, extra = solve_sum(problem, point, how, run, watcher)
+            return as_result(returned, error, run.seed, extra)
+        returned, error = core(problem, start, project_x0, how, run, watcher)
         return _ended(returned, error, run.seed, line)
 
 
 def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
     """The function of the core that a solver stands for, if it can solve the problem."""
+    if isinstance(solver, VRJOBCD) and isinstance(problem.smooth, FiniteSum):
+        return _core.solve_finite_sum
     if not isinstance(solver, (Auto, Continuation, OBCD)):
         raise TypeError(
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
         )
-    if isinstance(problem.smooth, SmoothFunction) and not isinstance(solver, OBCD):
-        raise TypeError(f"solver must be an OBCD for a SmoothFunction, got {type(solver).__name__}")
+    if isinstance(problem.smooth, ByFunction) and not isinstance(solver, OBCD):
+        name = type(problem.smooth).__name__
+        raise TypeError(f"solver must be an OBCD for a {name}, got {type(solver).__name__}")
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:
