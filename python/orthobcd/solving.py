@@ -106,7 +106,7 @@ def solve(
         How; ``Auto()`` by default, ``OBCD()`` for a `SmoothFunction`. With a mixed signature
         `JOBCD`, the default without a penalty and for a `SmoothFunction`, or `Auto`, the default
         with one; a `LogisticLoss` and a structural probe are solved by
-        `VRJOBCD`, by default with full gradients.
+        `VRJOBCD`, by default with full gradients. For a `FiniteSum` see there.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
         perturbations in a row bring nothing.
