@@ -25,6 +25,7 @@ from .hyperbolic import (
 from .io import TripleFiles, load_triples
 from .kg import Ranking, UltraE, dense_core
 from .objectives import (
+    FiniteSum,
     GramQuadratic,
     LogisticLoss,
     Quadratic,
@@ -78,6 +79,7 @@ __all__ = [
     "Cardinality",
     "Certificate",
     "Continuation",
+    "FiniteSum",
     "GramQuadratic",
     "HyperbolicEigenvalueProblem",
     "HyperbolicPCAProblem",

@@ -16,7 +16,7 @@ from .hyperbolic.problems import (
     PencilProblem,
     on_stiefel,
 )
-from .objectives import GramQuadratic, Quadratic, SmoothFunction
+from .objectives import ByFunction, GramQuadratic, Quadratic
 from .problems import Problem, as_problem
 
 __all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
@@ -116,7 +116,7 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     ----------
     problem : Problem
         The problem; its objective a `Quadratic`, `GramQuadratic` (those of the pencil problems
-        are) or `SmoothFunction`.
+        are), `SmoothFunction` or `FiniteSum`.
     x : array_like of shape (n, r)
         The point. It need not be feasible; ``feasibility`` says how far it is.
     n_threads : int, optional
@@ -140,7 +140,7 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     (0.0, True)
     """
     as_problem(problem)
-    if not isinstance(problem.smooth, (Quadratic, GramQuadratic, SmoothFunction)):
+    if not isinstance(problem.smooth, (Quadratic, GramQuadratic, ByFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
     n_threads = as_optional_int("n_threads", n_threads, 1)

@@ -14,6 +14,7 @@ from ._internal.checks import (
     Checked,
     DataLike,
     FloatArray,
+    IntArray,
     as_data,
     as_data_matrix,
     as_float,
@@ -30,6 +31,7 @@ from ._internal.checks import (
 from ._internal.extras import need
 
 __all__ = [
+    "FiniteSum",
     "GramQuadratic",
     "LogisticLoss",
     "Quadratic",
@@ -222,8 +224,56 @@ class LogisticLoss(Checked):
         return int(self.B.shape[1])
 
 
+class ByFunction(Checked):
+    """An objective by a function of the user's that returns value and gradient."""
+
+    value_and_gradient: Callable[..., Any]
+    n_rows: int
+    n_columns: int | None
+    lipschitz: float | None
+
+    def _fill(self, value_and_gradient: Any, n_rows: Any, n_columns: Any, lipschitz: Any) -> None:
+        if not callable(value_and_gradient):
+            name = type(value_and_gradient).__name__
+            raise TypeError(f"value_and_gradient must be callable, got {name}")
+        self._set(
+            value_and_gradient=value_and_gradient,
+            n_rows=as_int("n_rows", n_rows, 2),
+            n_columns=as_optional_int("n_columns", n_columns, 1),
+            lipschitz=as_optional_float("lipschitz", lipschitz, minimum=0.0, exclusive=True),
+        )
+
+    def _evaluate(self, x: FloatArray, *terms: IntArray) -> tuple[float, FloatArray, float]:
+        """f and ∇f at ``x``, checked, and their relative precision; ``x`` is given away."""
+        name = getattr(self.value_and_gradient, "__qualname__", repr(self.value_and_gradient))
+        shape = x.shape
+        returned = self.value_and_gradient(x, *terms)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise ValueError(f"{name} must return (value, gradient), got {type(returned).__name__}")
+        try:
+            number, slope = np.asarray(returned[0]), np.asarray(returned[1])
+        except ValueError as error:
+            raise ValueError(f"{name} must return a number and an array: {error}") from error
+        if number.size != 1 or number.dtype.kind not in "fiu":
+            raise ValueError(
+                f"{name} must return a real number as value, got {type(returned[0]).__name__} "
+                f"of dtype {number.dtype}, shape {number.shape}"
+            )
+        if slope.dtype.kind not in "fiu":
+            raise ValueError(f"{name} must return a real gradient, got dtype {slope.dtype}")
+        if slope.shape != shape:
+            raise ValueError(f"{name} must return a gradient of shape {shape}, got {slope.shape}")
+        value = float(number.reshape(()))
+        gradient = np.ascontiguousarray(slope, dtype=np.float64)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            raise ValueError(f"{name} must return a finite value and gradient, got NaN or infinity")
+        kinds = [a.dtype for a in (number, slope) if a.dtype.kind == "f"]
+        precision = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
+        return value, gradient, precision
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SmoothFunction(Checked):
+class SmoothFunction(ByFunction):
     """Any smooth objective f, by a function that returns its value and gradient.
 
     Parameters
@@ -289,43 +339,7 @@ class SmoothFunction(Checked):
         n_columns: int | None = None,
         lipschitz: float | None = None,
     ) -> None:
-        if not callable(value_and_gradient):
-            name = type(value_and_gradient).__name__
-            raise TypeError(f"value_and_gradient must be callable, got {name}")
-        self._set(
-            value_and_gradient=value_and_gradient,
-            n_rows=as_int("n_rows", n_rows, 2),
-            n_columns=as_optional_int("n_columns", n_columns, 1),
-            lipschitz=as_optional_float("lipschitz", lipschitz, minimum=0.0, exclusive=True),
-        )
-
-    def _evaluate(self, x: FloatArray) -> tuple[float, FloatArray, float]:
-        """f and ∇f at ``x``, checked, and their relative precision; ``x`` is given away."""
-        name = getattr(self.value_and_gradient, "__qualname__", repr(self.value_and_gradient))
-        shape = x.shape
-        returned = self.value_and_gradient(x)
-        if not isinstance(returned, tuple) or len(returned) != 2:
-            raise ValueError(f"{name} must return (value, gradient), got {type(returned).__name__}")
-        try:
-            number, slope = np.asarray(returned[0]), np.asarray(returned[1])
-        except ValueError as error:
-            raise ValueError(f"{name} must return a number and an array: {error}") from error
-        if number.size != 1 or number.dtype.kind not in "fiu":
-            raise ValueError(
-                f"{name} must return a real number as value, got {type(returned[0]).__name__} "
-                f"of dtype {number.dtype}, shape {number.shape}"
-            )
-        if slope.dtype.kind not in "fiu":
-            raise ValueError(f"{name} must return a real gradient, got dtype {slope.dtype}")
-        if slope.shape != shape:
-            raise ValueError(f"{name} must return a gradient of shape {shape}, got {slope.shape}")
-        value = float(number.reshape(()))
-        gradient = np.ascontiguousarray(slope, dtype=np.float64)
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            raise ValueError(f"{name} must return a finite value and gradient, got NaN or infinity")
-        kinds = [a.dtype for a in (number, slope) if a.dtype.kind == "f"]
-        precision = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
-        return value, gradient, precision
+        self._fill(value_and_gradient, n_rows, n_columns, lipschitz)
 
     @classmethod
     def from_torch(
@@ -404,6 +418,76 @@ class SmoothFunction(Checked):
         return cls(_named(value_and_gradient, function), n_rows, n_columns, lipschitz)
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class FiniteSum(ByFunction):
+    """``f(X) = (1/N) Σ f_i(X)``, by a function that returns the mean of any of its terms.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        Takes X, a new C-contiguous float64 array of shape (n, r), and an int64 array of the
+        indices of some terms, ascending, and returns the mean of f_i(X) over them and the mean of
+        ∇f_i(X), an array of the shape of X.
+    n_terms : int
+        Number of terms N.
+    n_rows : int
+        Number of rows n of X, at least 2.
+    n_columns : int, optional
+        Number of columns r, if the function fixes it.
+    lipschitz : float, optional
+        A Lipschitz constant of every ∇f_i in the Frobenius norm, where X can be.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not valid; during a solve as for `SmoothFunction`.
+
+    Notes
+    -----
+    `VRJOBCD` samples the terms and is the default with ``lipschitz``, whose bound its steps need,
+    or without a penalty, where they are those of its ``step_rule="accumulated"``. Else `OBCD` or
+    `JOBCD`, the default then, take all terms at once.
+
+    Examples
+    --------
+    How far data is from a subspace, ``½‖a_i − XXᵀa_i‖²`` on average:
+
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((200, 6)) * [3, 2, 1, 1, 1, 1]
+    >>> def away(x, terms):
+    ...     a = A[terms]
+    ...     rest = a - a @ x @ x.T
+    ...     slope = -(rest.T @ (a @ x) + a.T @ (rest @ x))
+    ...     return 0.5 * np.sum(rest**2) / len(a), slope / len(a)
+    >>> smooth = ob.FiniteSum(away, 200, 6, 2)
+    >>> problem = ob.StiefelProblem(smooth, ob.NoPenalty(), 2)
+    >>> result = ob.solve(problem, solver=ob.VRJOBCD(max_epochs=60), seed=1)
+    >>> best = 0.5 * np.sum(np.linalg.svd(A)[1][2:] ** 2) / 200
+    >>> bool(best <= result.objective < 1.01 * best)
+    True
+    """
+
+    value_and_gradient: Callable[[FloatArray, IntArray], Any]
+    n_terms: int
+    n_rows: int
+    n_columns: int | None
+    lipschitz: float | None
+
+    def __init__(
+        self,
+        value_and_gradient: Callable[[FloatArray, IntArray], Any],
+        n_terms: int,
+        n_rows: int,
+        n_columns: int | None = None,
+        lipschitz: float | None = None,
+    ) -> None:
+        self._set(n_terms=as_int("n_terms", n_terms, 1))
+        self._fill(value_and_gradient, n_rows, n_columns, lipschitz)
+
+    def _evaluate(self, x: FloatArray, *terms: IntArray) -> tuple[float, FloatArray, float]:
+        return super()._evaluate(x, *(terms or (np.arange(self.n_terms),)))
+
+
 def _named(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """``wrapper`` under the name of the function that errors are about."""
     wrapper.__qualname__ = getattr(function, "__qualname__", repr(function))
@@ -415,7 +499,7 @@ STEPS = 10.0 ** -np.arange(1, 9)
 
 
 def check_gradient(
-    f: SmoothFunction | Callable[[FloatArray], Any],
+    f: SmoothFunction | FiniteSum | Callable[[FloatArray], Any],
     x: ArrayLike,
     *,
     n_directions: int = 5,
@@ -425,7 +509,7 @@ def check_gradient(
 
     Parameters
     ----------
-    f : SmoothFunction or callable
+    f : SmoothFunction, FiniteSum or callable
         Returns value and gradient.
     x : array_like of shape (n, r)
         Where to check, not a critical point. f is evaluated near it, off the constraint too.
@@ -457,7 +541,7 @@ def check_gradient(
     True
     """
     point = as_float_array("x", x, 2)
-    smooth = f if isinstance(f, SmoothFunction) else SmoothFunction(f, len(point))
+    smooth = f if isinstance(f, ByFunction) else SmoothFunction(f, len(point))
     if len(point) != smooth.n_rows or point.shape[1] != (smooth.n_columns or point.shape[1]):
         wanted = (smooth.n_rows, smooth.n_columns or "r")
         raise ValueError(f"x must have shape {wanted}, got {point.shape}")
@@ -478,5 +562,5 @@ def check_gradient(
     return float(worst)
 
 
-Smooth: TypeAlias = Quadratic | GramQuadratic | SmoothFunction
+Smooth: TypeAlias = Quadratic | GramQuadratic | SmoothFunction | FiniteSum
 """An objective of a `StiefelProblem`."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
-from .objectives import GramQuadratic, Quadratic, Smooth, SmoothFunction
+from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
 from .penalties import NonNegative, Penalty, Separable, check_shape
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
@@ -30,8 +30,8 @@ class Problem(Protocol):
     Attributes
     ----------
     smooth : object
-        f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `LogisticLoss`, or a problem that
-        is its own objective.
+        f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
+        problem that is its own objective.
     penalty : Separable
         h: `L0`, `L1`, `NonNegative`, `NoPenalty`, … or a sum of them.
     signature : ndarray of int8 of shape (n,), or None
@@ -77,7 +77,7 @@ def check_problem(
     smooth: Any,
     penalty: Any,
     n_components: Any,
-    kinds: tuple[Any, ...] = (Quadratic, GramQuadratic, SmoothFunction),
+    kinds: tuple[Any, ...] = (Quadratic, GramQuadratic, SmoothFunction, FiniteSum),
 ) -> int:
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
@@ -138,7 +138,7 @@ class StiefelProblem(OnStiefel):
 
     Parameters
     ----------
-    smooth : Quadratic, GramQuadratic or SmoothFunction
+    smooth : Quadratic, GramQuadratic, SmoothFunction or FiniteSum
         f.
     penalty : Separable
         h.

@@ -398,8 +398,9 @@ class JOBCD(Checked):
 class VRJOBCD(Checked):
     """Jacobi block coordinate descent for sums over data rows, ``XᵀJX`` fixed (VR-J-JOBCD).
 
-    For a `JOrthogonalProblem` with a `LogisticLoss` or a `GramQuadratic` without means, a
-    `HyperbolicEigenvalueProblem`, and a `HyperbolicStructuralProbeProblem`. Every iteration
+    For a `FiniteSum` on either constraint, a `JOrthogonalProblem` with a `LogisticLoss` or a
+    `GramQuadratic` without means, a `HyperbolicEigenvalueProblem`, and a
+    `HyperbolicStructuralProbeProblem`. Every iteration
     estimates the gradient from some of the N rows, corrected by what the rows said before (variance
     reduction), and solves all pairs of random matchings on it.
 
@@ -426,7 +427,7 @@ class VRJOBCD(Checked):
         mean of its squared slopes so far, and follows the mean of its slopes (as Adam); with
         a limit on time, sweeps or epochs the steps fall linearly to 0 where that ends; needs no
         bound; F may rise and the best point is returned; not with a penalty (the default of
-        `HyperbolicStructuralProbeProblem`).
+        `HyperbolicStructuralProbeProblem` and of a `FiniteSum` without ``lipschitz``).
     step : float, default 0.1
         With the rule "accumulated": ‖ΔX‖/‖X‖ of the first iteration, roughly; with k matchings
         the first angle or rapidity of a pair is step/√k. Halved when F rises above its first value.

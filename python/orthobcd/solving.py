@@ -15,8 +15,8 @@ from ._internal.checks import FloatArray, as_bool, as_float_array, as_int
 from ._internal.progress import Line, live
 from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
-from .hyperbolic.solving import default_solver, solve_mixed
-from .objectives import SmoothFunction
+from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
+from .objectives import ByFunction, FiniteSum
 from .penalties import L0, NoPenalty
 from .problems import Problem, as_problem
 from .result import Result, as_result
@@ -107,7 +107,7 @@ def solve(
         time or work: a search calls it thousands of times; ``OBCD()`` otherwise. With a mixed
         signature `JOBCD`, the default without a penalty and for a `SmoothFunction`, or `Auto`, the
         default with one; a `LogisticLoss` and a structural probe are solved by
-        `VRJOBCD`, by default with full gradients.
+        `VRJOBCD`, by default with full gradients. For a `FiniteSum` see there.
     max_time : float, optional
         Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
         perturbations in a row bring nothing.
@@ -186,22 +186,30 @@ def solve(
         with live(bool(verbose), run.max_time) as line:
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
             return as_result(returned, error, run.seed, extra)
-    free = isinstance(problem.smooth, SmoothFunction)
+    free = isinstance(problem.smooth, ByFunction)
     limited = run.max_time is not None or run.max_work is not None
     search = not free or (limited and not isinstance(problem.penalty, NoPenalty))
-    how = (Auto() if search else OBCD()) if solver is None else solver
+    full: Solver = Auto() if search else OBCD()
+    how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
     core = _core_of(how, problem)
     start = _start(x0, problem.shape)
-    if start is None and isinstance(how, OBCD):
+    if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
         start = "partition" if problem.penalty.nonnegative else dense
     with live(bool(verbose), run.max_time) as line:
-        returned, error = core(problem, start, project_x0, how, run, watcher_of(callback, line))
+        watcher = watcher_of(callback, line)
+        if isinstance(how, VRJOBCD):
+            point = _core.start_point(problem, start or "random", project_x0, run)
+            returned, error, extra = solve_sum(problem, point, how, run, watcher)
+            return as_result(returned, error, run.seed, extra)
+        returned, error = core(problem, start, project_x0, how, run, watcher)
         return _ended(returned, error, run.seed, line)
 
 
 def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
     """The function of the core that a solver stands for, if it can solve the problem."""
+    if isinstance(solver, VRJOBCD) and isinstance(problem.smooth, FiniteSum):
+        return _core.solve_finite_sum
     if not isinstance(solver, (Auto, Continuation, OBCD)):
         raise TypeError(
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"

@@ -72,6 +72,16 @@ pub trait FiniteSum: Send + Sync {
 
     /// L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`: what a correction's variance is bounded by.
     fn mean_square_curvature(&self) -> f64;
+
+    /// Relative precision of values and gradients; tolerances below it are raised to it.
+    fn precision(&self) -> f64 {
+        f64::EPSILON
+    }
+
+    /// Whether it can no longer be evaluated: then a solve ends with the best point so far.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }
 
 /// The whole sum.
@@ -97,6 +107,14 @@ impl Objective for &dyn FiniteSum {
 
     fn value(&self, x: ArrayView2<'_, f64>, _threads: &Threads) -> f64 {
         FiniteSum::value(*self, x)
+    }
+
+    fn precision(&self) -> f64 {
+        FiniteSum::precision(*self)
+    }
+
+    fn has_failed(&self) -> bool {
+        FiniteSum::has_failed(*self)
     }
 }
 

@@ -144,7 +144,11 @@ impl<'a, P: Penalty> Run<'a, P> {
     fn descend(&mut self, watch: &mut Watch<'_>) -> Status {
         loop {
             if self.is_due() {
-                if !self.look() {
+                let bounded = self.look();
+                if self.sum.has_failed() {
+                    return Status::Interrupted;
+                }
+                if !bounded {
                     return Status::Diverged;
                 }
                 self.evaluations.push(self.page.evaluations);
@@ -163,6 +167,9 @@ impl<'a, P: Penalty> Run<'a, P> {
                 return Status::Interrupted;
             }
             self.estimate();
+            if self.sum.has_failed() {
+                return Status::Interrupted;
+            }
             self.order.shuffle(&mut self.rng);
             self.step();
             if self.ledger.recession.is_some() {
@@ -252,7 +259,7 @@ impl<'a, P: Penalty> Run<'a, P> {
             return false;
         }
         let value = self.ledger.objective;
-        let threshold = self.options.tol * value.abs();
+        let threshold = self.options.tol.max(self.sum.precision()) * value.abs();
         let rests = self.pass.value - value <= threshold;
         self.pass = Pass {
             evaluations,
@@ -412,7 +419,12 @@ impl<'a, P: Penalty> Run<'a, P> {
             self.best = self.x;
         }
         let x = self.best.view();
-        let values = (self.sum.value(x), self.problem.penalty.value(x));
+        let price = self.problem.penalty.value(x);
+        let smooth = match self.sum.has_failed() {
+            true => self.ledger.objective - price,
+            false => self.sum.value(x),
+        };
+        let values = (smooth, price);
         let feasibility = self.domain.distance(x);
         let solution = self.ledger.close(status, self.best, values, feasibility);
         self.evaluations.truncate(solution.history.len() - 1);

@@ -53,8 +53,9 @@ impl Crossings {
 
     /// Adds an entry of a curve; `levels` ascend.
     pub(crate) fn push<C: Curve>(&mut self, mut moving: Moving, levels: &[f64]) {
+        let path = C::path(moving.alpha, moving.beta);
         for &level in levels {
-            let (above, crossings) = C::crossings(moving.alpha, moving.beta, level);
+            let (above, crossings) = C::crossings(path, level);
             moving.above += usize::from(above);
             for (at, step) in crossings.into_iter().flatten() {
                 self.points.push(Crossing {
@@ -74,8 +75,13 @@ pub(crate) trait Curve: Copy {
     /// A point of the curve.
     type Point: Copy;
 
+    /// What the crossings of an entry follow from.
+    type Path: Copy;
+
+    fn path(alpha: f64, beta: f64) -> Self::Path;
+
     /// Whether an entry starts above a level, and where it crosses it, with the [step](Crossing::step).
-    fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]);
+    fn crossings(path: Self::Path, level: f64) -> (bool, [Option<(f64, i8)>; 2]);
 
     /// Whether two parameters are one point, up to rounding.
     fn same(first: f64, second: f64) -> bool;
@@ -87,7 +93,8 @@ pub(crate) trait Curve: Copy {
 
     fn value(&self, point: Self::Point) -> f64;
 
-    fn lower_bound(&self) -> f64;
+    /// Of the values between two parameters.
+    fn lower_bound(&self, from: f64, to: f64) -> f64;
 
     /// The local minima between two parameters.
     fn minima(&self, from: f64, to: f64) -> [Option<Self::Point>; 2];
@@ -122,8 +129,14 @@ fn wrapped(angle: f64) -> f64 {
 impl Curve for OnCircle {
     type Point = (f64, f64);
 
-    fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
-        let (length, middle) = (alpha.hypot(beta), beta.atan2(alpha));
+    /// The largest value, and its angle.
+    type Path = (f64, f64);
+
+    fn path(alpha: f64, beta: f64) -> (f64, f64) {
+        (alpha.hypot(beta), beta.atan2(alpha))
+    }
+
+    fn crossings((length, middle): (f64, f64), level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
         // It touches a level as far from 0 as it gets, up to rounding.
         if level.abs() >= length * (1.0 - TOUCH) {
             let touches = level.abs() <= length * (1.0 + TOUCH);
@@ -161,8 +174,15 @@ impl Curve for OnCircle {
         self.f.value(c, s) + self.constant
     }
 
-    fn lower_bound(&self) -> f64 {
-        self.f.lower_bound() + self.constant
+    /// Everywhere, or the chord less the largest second derivative times width²/8.
+    fn lower_bound(&self, from: f64, to: f64) -> f64 {
+        let Trig { a, b, p, q } = self.f;
+        let bend = (a * a + b * b).sqrt() + 4.0 * (p * p + q * q).sqrt();
+        let ends = self
+            .value(Self::point(from))
+            .min(self.value(Self::point(to)));
+        let near = ends - 0.125 * bend * (to - from) * (to - from);
+        near.max(self.f.lower_bound() + self.constant)
     }
 
     fn minima(&self, from: f64, to: f64) -> [Option<(f64, f64)>; 2] {
@@ -186,7 +206,14 @@ pub(crate) struct OnHyperbola {
 impl Curve for OnHyperbola {
     type Point = f64;
 
-    fn crossings(alpha: f64, beta: f64, level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
+    /// α and β.
+    type Path = (f64, f64);
+
+    fn path(alpha: f64, beta: f64) -> (f64, f64) {
+        (alpha, beta)
+    }
+
+    fn crossings((alpha, beta): (f64, f64), level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
         // For u → 0 the entry is β/u, or αu where β = 0.
         let above = match beta == 0.0 {
             false => beta > 0.0,
@@ -244,7 +271,7 @@ impl Curve for OnHyperbola {
         self.f.value(u) + self.constant
     }
 
-    fn lower_bound(&self) -> f64 {
+    fn lower_bound(&self, _: f64, _: f64) -> f64 {
         self.f.lower_bound() + self.constant
     }
 

@@ -178,9 +178,8 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
                 simd.mul_add_e_f64s(fp, difference, simd.mul_f64s(fq, simd.mul_f64s(c, s)));
             let mut h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
             if BENT {
-                let sine = simd.mul_f64s(simd.splat_f64s(2.0), simd.mul_f64s(c, s));
-                h = simd.mul_add_e_f64s(bp[m], difference, simd.add_f64s(h, bk[m]));
-                h = simd.mul_add_e_f64s(bq[m], sine, h);
+                let bent = second_harmonic(simd, (bp[m], bq[m]), (c, s));
+                h = simd.add_f64s(simd.add_f64s(h, bk[m]), bent);
             }
             let even = simd.sub_f64s(second, simd.abs_f64s(first));
             let lowest = if QUARTER {
@@ -252,16 +251,14 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
                 let mut curvature = simd.add_f64s(first, second);
                 if BENT {
                     // −4 times the least value on the arc, from those at its ends.
-                    let at = |c, s| {
-                        let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
-                        let sine = simd.mul_f64s(simd.add_f64s(c, c), s);
-                        simd.mul_add_e_f64s(bp[m], difference, simd.mul_f64s(bq[m], sine))
-                    };
                     let square = simd.mul_add_e_f64s(bp[m], bp[m], simd.mul_f64s(bq[m], bq[m]));
                     let four = simd.splat_f64s(4.0);
                     let below = simd.mul_f64s(simd.mul_f64s(four, factor), chord);
                     let lowest = simd.sub_f64s(
-                        simd.min_f64s(at(c0[m], s0[m]), at(c1[m], s1[m])),
+                        simd.min_f64s(
+                            second_harmonic(simd, (bp[m], bq[m]), (c0[m], s0[m])),
+                            second_harmonic(simd, (bp[m], bq[m]), (c1[m], s1[m])),
+                        ),
                         simd.mul_f64s(below, simd.sqrt_f64s(square)),
                     );
                     curvature = simd.sub_f64s(curvature, simd.mul_f64s(four, lowest));
@@ -340,6 +337,18 @@ pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, per_column: u32
             scratch.vanishing.push(k / per_column);
         }
     }
+}
+
+/// P cos2θ + Q sin2θ at (cosθ, sinθ).
+#[inline(always)]
+fn second_harmonic<S: Simd>(
+    simd: S,
+    (p, q): (S::f64s, S::f64s),
+    (c, s): (S::f64s, S::f64s),
+) -> S::f64s {
+    let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
+    let sine = simd.mul_f64s(simd.add_f64s(c, c), s);
+    simd.mul_add_e_f64s(p, difference, simd.mul_f64s(q, sine))
 }
 
 /// First harmonic, the same a quarter turn on, and second harmonic.

@@ -120,7 +120,7 @@ fn crossings<S: Simd>(
     let (zero, one) = (simd.splat_f64s(0.0), simd.splat_f64s(1.0));
     let inert = simd.splat_f64s(Breakpoints::INERT);
     let level = simd.splat_f64s(knot);
-    let [da, db] = [da, db].map(|v| simd.splat_f64s(v));
+    let (da, db) = (simd.splat_f64s(da), simd.splat_f64s(db));
     let (quarter, half) = (simd.splat_f64s(0.25 * dc), simd.splat_f64s(0.5 * dc));
     let mut sums = [zero; 5];
     for (m, (&x, &y)) in xs.iter().zip(ys).enumerate() {
@@ -202,8 +202,9 @@ fn crossings<S: Simd>(
         bend_q[n] = simd.select_f64s(early, minus_q, q);
         bend_k[n] = k;
         // At θ = 0 the first entry is beyond the knot if it got up before, the second if it is still to come down.
-        let masked = |mask, value| simd.select_f64s(mask, value, zero);
-        let [early, late] = [early, late].map(|mask| masked(mask, masked(crosses, one)));
+        let crossing = simd.select_f64s(crosses, one, zero);
+        let early = simd.select_f64s(early, crossing, zero);
+        let late = simd.select_f64s(late, crossing, zero);
         let (both, difference) = (simd.add_f64s(early, late), simd.sub_f64s(early, late));
         let terms = [
             simd.mul_add_e_f64s(a, early, simd.mul_f64s(b, late)),
@@ -216,10 +217,9 @@ fn crossings<S: Simd>(
             *sum = simd.add_f64s(*sum, term);
         }
     }
-    let [a, b, p, q, k] = sums.map(|sum| simd.reduce_sum_f64s(sum));
-    start.a += a;
-    start.b += b;
-    start.p += p;
-    start.q += q;
-    start.k += k;
+    start.a += simd.reduce_sum_f64s(sums[0]);
+    start.b += simd.reduce_sum_f64s(sums[1]);
+    start.p += simd.reduce_sum_f64s(sums[2]);
+    start.q += simd.reduce_sum_f64s(sums[3]);
+    start.k += simd.reduce_sum_f64s(sums[4]);
 }

@@ -102,7 +102,7 @@ fn sweep<P: Penalty, C: Curve>(
         // Crossings before the range are passed without a look.
         let to = points.get(next).map_or(range.1, |p| p.at.min(range.1));
         if blocked == 0 && to > from {
-            let inside = if curve.lower_bound() < best {
+            let inside = if curve.lower_bound(from, to) < best {
                 curve.minima(from, to)
             } else {
                 [None; 2]

@@ -1,10 +1,13 @@
 //! Finite sums: the variance-reduced solve.
 
+use std::sync::{Arc, Mutex};
+
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::hyperbolic::signature_of;
 use super::input::{AnyPenalty, Run, choice, side as side_of};
+use super::smooth::{Function, FunctionSum, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
 use super::{Returned, solution_dict, with_penalty};
@@ -13,7 +16,8 @@ use crate::finite_sum::{
 };
 use crate::{Options, Result, Solution};
 
-/// A [`LogisticLoss`](Logistic), the rows of a Gram objective with its scale, or a structural probe.
+/// A [`LogisticLoss`](Logistic), the rows of a Gram objective with its scale, a structural probe, or
+/// `orthobcd.FiniteSum`.
 #[derive(FromPyObject)]
 pub(super) enum AnySum<'py> {
     Logistic {
@@ -26,6 +30,18 @@ pub(super) enum AnySum<'py> {
     },
     Gram(PyReadonlyArray2<'py, f64>, f64),
     Probe(PyRef<'py, PyStructuralProbe>),
+    Function {
+        #[pyo3(attribute("_evaluate"))]
+        evaluate: Py<PyAny>,
+        #[pyo3(attribute("n_terms"))]
+        terms: usize,
+        #[pyo3(attribute("n_rows"))]
+        rows: usize,
+        #[pyo3(attribute("n_columns"))]
+        columns: Option<usize>,
+        #[pyo3(attribute("lipschitz"))]
+        lipschitz: Option<f64>,
+    },
 }
 
 /// `orthobcd.VRJOBCD`, its defaults filled in for the sum.
@@ -89,6 +105,7 @@ pub(super) fn solve_finite_sum<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let threads = run.threads()?;
+    let trouble = Arc::new(Trouble::default());
     let sum: Box<dyn FiniteSum> = match sum {
         AnySum::Logistic { a, b, labels } => Box::new(Logistic::new(
             a.as_array().to_owned(),
@@ -97,6 +114,23 @@ pub(super) fn solve_finite_sum<'py>(
         )?),
         AnySum::Gram(a, scale) => Box::new(SampledGram::new(a.as_array().to_owned(), scale)?),
         AnySum::Probe(probe) => Box::new(probe.0.with_threads(threads.clone())),
+        AnySum::Function {
+            evaluate,
+            terms,
+            rows,
+            columns,
+            lipschitz,
+        } => Box::new(FunctionSum {
+            function: Function {
+                evaluate,
+                rows,
+                columns,
+                lipschitz,
+                turn: Mutex::new(()),
+                trouble: trouble.clone(),
+            },
+            terms,
+        }),
     };
     let signature = signature_of(&signature)?;
     let x0 = x0.as_array().to_owned();
@@ -105,7 +139,8 @@ pub(super) fn solve_finite_sum<'py>(
     let mut watch = Watch::new(callback, run.door());
     let solved = with_penalty!(&penalty, penalty => py.detach(|| {
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
-    }))?;
+    }));
+    let solved = solved.map_err(|error| trouble.take().unwrap_or_else(|| error.into()))?;
     let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
     let out = solution_dict(
         py,
@@ -133,5 +168,5 @@ pub(super) fn solve_finite_sum<'py>(
     )?;
     out.set_item("n_epochs", solved.evaluations / components)?;
     out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;
-    Ok((out, watch.into_error()))
+    Ok((out, trouble.take().or_else(|| watch.into_error())))
 }

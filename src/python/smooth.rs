@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ndarray::{ArrayView2, ArrayViewMut2};
-use numpy::{PyReadonlyArray2, ToPyArray};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use crate::finite_sum::FiniteSum;
 use crate::{Objective, Threads};
 
 /// `orthobcd.SmoothFunction`: calls it with the GIL, which nothing else of a solve holds, and keeps what it raises.
@@ -56,6 +57,86 @@ impl Trouble {
     }
 }
 
+impl Function {
+    /// f and ∇f at X, or their means over some terms; None once something was raised.
+    fn call(&self, x: ArrayView2<'_, f64>, terms: Option<&[usize]>) -> Option<(f64, Array2<f64>)> {
+        if self.has_failed() {
+            return None;
+        }
+        // Before the GIL, which the call may let go.
+        let _turn = self.turn.lock();
+        Python::attach(|py| {
+            let answer = match terms {
+                None => self.evaluate.call1(py, (x.to_pyarray(py),)),
+                Some(terms) => {
+                    let indices = PyArray1::from_iter(py, terms.iter().map(|&i| i as i64));
+                    self.evaluate.call1(py, (x.to_pyarray(py), indices))
+                }
+            };
+            let read = answer.and_then(|answer| {
+                let (value, slope, precision): (f64, PyReadonlyArray2<'_, f64>, f64) =
+                    answer.extract(py)?;
+                // Bits of positive numbers are ordered like the numbers.
+                let bits = precision.to_bits();
+                self.trouble.precision.fetch_max(bits, Ordering::Relaxed);
+                Ok((value, slope.as_array().to_owned()))
+            });
+            read.map_err(|error| self.trouble.keep(py, error)).ok()
+        })
+    }
+}
+
+/// `orthobcd.FiniteSum`: the same, also for some of its terms.
+pub(super) struct FunctionSum {
+    pub(super) function: Function,
+    pub(super) terms: usize,
+}
+
+impl FiniteSum for FunctionSum {
+    fn components(&self) -> usize {
+        self.terms
+    }
+
+    fn rows(&self) -> usize {
+        self.function.rows
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.function.columns
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        self.function.call(x, None).map_or(f64::NAN, |both| both.0)
+    }
+
+    fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
+        let both = self.function.call(x, Some(batch));
+        both.map_or_else(|| Array2::zeros(x.dim()), |both| both.1)
+    }
+
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
+        let failed = || (f64::NAN, Array2::zeros(x.dim()));
+        self.function.call(x, None).unwrap_or_else(failed)
+    }
+
+    fn curvature(&self) -> f64 {
+        self.function.lipschitz.unwrap_or(f64::INFINITY)
+    }
+
+    /// That of every term is that of their mean squares.
+    fn mean_square_curvature(&self) -> f64 {
+        self.curvature()
+    }
+
+    fn precision(&self) -> f64 {
+        Objective::precision(&self.function)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.function.has_failed()
+    }
+}
+
 impl Objective for Function {
     fn rows(&self) -> usize {
         self.rows
@@ -71,27 +152,13 @@ impl Objective for Function {
         mut gradient: ArrayViewMut2<'_, f64>,
         _threads: &Threads,
     ) -> f64 {
-        if self.has_failed() {
-            return f64::NAN;
+        match self.call(x, None) {
+            Some((value, slope)) => {
+                gradient.assign(&slope);
+                value
+            }
+            None => f64::NAN,
         }
-        // Before the GIL, which the call may let go.
-        let _turn = self.turn.lock();
-        Python::attach(|py| {
-            let answer = self.evaluate.call1(py, (x.to_pyarray(py),));
-            let read = answer.and_then(|answer| {
-                let (value, slope, precision): (f64, PyReadonlyArray2<'_, f64>, f64) =
-                    answer.extract(py)?;
-                gradient.assign(&slope.as_array());
-                // Bits of positive numbers are ordered like the numbers.
-                let bits = precision.to_bits();
-                self.trouble.precision.fetch_max(bits, Ordering::Relaxed);
-                Ok(value)
-            });
-            read.unwrap_or_else(|error| {
-                self.trouble.keep(py, error);
-                f64::NAN
-            })
-        })
     }
 
     fn lipschitz(&self) -> Option<f64> {

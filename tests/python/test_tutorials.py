@@ -16,6 +16,7 @@ matplotlib.use("Agg")
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
 FOLDER = ROOT / "docs" / "tutorials"
+PLAIN = ("digits_as_images", "from_sklearn_pca", "gallery", "how_sparse", "structural_probe")
 REAL = {
     "gene_expression": "leukemia_golub.npz",
     "knowledge_graph": "wn18rr_train.tsv.gz",
@@ -69,9 +70,7 @@ def run(name: str, tmp_path, capsys) -> None:
         assert (ROOT / "docs" / "images" / figure).exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["digits_as_images", "from_sklearn_pca", "how_sparse", "structural_probe"]
-)
+@pytest.mark.parametrize("name", PLAIN)
 def test_tutorial(name, tmp_path, capsys):
     run(name, tmp_path, capsys)
 
@@ -87,8 +86,6 @@ def test_tutorial_on_real_data(name, tmp_path, capsys, data_dir, monkeypatch):
 
 def test_every_tutorial_is_run():
     assert {path.stem for path in FOLDER.glob("*.py")} == {
-        "digits_as_images",
-        "from_sklearn_pca",
-        "structural_probe",
+        *PLAIN,
         *REAL,
     }

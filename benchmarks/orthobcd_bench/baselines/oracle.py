@@ -132,7 +132,13 @@ class Oracle:
     """
 
     def __init__(self, smooth: Smooth, penalty: Penalty, n_components: int) -> None:
-        self.smooth, self.penalty = smooth, penalty
+        if not isinstance(smooth, (Quadratic, GramQuadratic, SmoothFunction)):
+            name = type(smooth).__name__
+            raise TypeError(
+                f"smooth must be a Quadratic, GramQuadratic or SmoothFunction, got {name}"
+            )
+        self.smooth: Quadratic | GramQuadratic | SmoothFunction = smooth
+        self.penalty = penalty
         self.n = smooth.n_rows
         self.r = n_components
         self._part: _SmoothPart

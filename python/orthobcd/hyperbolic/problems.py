@@ -21,7 +21,15 @@ from .._internal.checks import (
     as_symmetric,
     is_sparse,
 )
-from ..objectives import GramQuadratic, LogisticLoss, Quadratic, Smooth, SmoothFunction
+from ..objectives import (
+    ByFunction,
+    FiniteSum,
+    GramQuadratic,
+    LogisticLoss,
+    Quadratic,
+    Smooth,
+    SmoothFunction,
+)
 from ..penalties import NoPenalty, Penalty
 from ..problems import Problem, StiefelProblem, check_problem
 
@@ -36,7 +44,7 @@ class JOrthogonalProblem(Checked):
 
     Parameters
     ----------
-    smooth : Quadratic, GramQuadratic, SmoothFunction or LogisticLoss
+    smooth : Quadratic, GramQuadratic, SmoothFunction, FiniteSum or LogisticLoss
         f. A `LogisticLoss` is solved by `VRJOBCD`.
     signature : array_like of shape (n,)
         +1 and −1 in any order. All of one sign is the Stiefel manifold, solved as such.
@@ -75,9 +83,9 @@ class JOrthogonalProblem(Checked):
         signs = as_signature(signature, n)
         h = NoPenalty() if penalty is None else penalty
         if n_components is None:
-            fixed = isinstance(smooth, (LogisticLoss, SmoothFunction))
+            fixed = isinstance(smooth, (LogisticLoss, ByFunction))
             n_components = (smooth.n_columns or n) if fixed else n
-        kinds = (Quadratic, GramQuadratic, SmoothFunction, LogisticLoss)
+        kinds = (Quadratic, GramQuadratic, SmoothFunction, FiniteSum, LogisticLoss)
         r = check_problem(smooth, h, n_components, kinds)
         self._set(smooth=smooth, signature=signs, penalty=h, n_components=r)
 

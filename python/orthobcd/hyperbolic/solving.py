@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
 from .._internal.run import Run
-from ..objectives import GramQuadratic, LogisticLoss, SmoothFunction
+from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss
 from ..penalties import NoPenalty
 from ..problems import Problem
 from ..result import Status
@@ -55,8 +55,17 @@ def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
         return VRJOBCD(full_gradient=True, side="both", matchings=problem.n_rows)
     if isinstance(problem.smooth, LogisticLoss):
         return VRJOBCD(full_gradient=True)
-    alone = isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, SmoothFunction)
+    if samples(problem):
+        return VRJOBCD()
+    alone = isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, ByFunction)
     return JOBCD() if alone else Auto()
+
+
+def samples(problem: Problem) -> bool:
+    """Whether f is a sum of functions whose terms `VRJOBCD` can sample."""
+    smooth = problem.smooth
+    bounded = isinstance(smooth, FiniteSum) and smooth.lipschitz is not None
+    return bounded or (isinstance(smooth, FiniteSum) and isinstance(problem.penalty, NoPenalty))
 
 
 def solve_mixed(
@@ -74,20 +83,15 @@ def solve_mixed(
     if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
         name = type(problem.smooth).__name__
         raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
-    if isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SmoothFunction):
-        raise TypeError("solver must be a JOBCD or Auto for a SmoothFunction, got VRJOBCD")
+    if isinstance(problem.smooth, ByFunction) and not (
+        isinstance(solver, (JOBCD, Auto))
+        or (isinstance(problem.smooth, FiniteSum) and isinstance(solver, VRJOBCD))
+    ):
+        name = type(problem.smooth).__name__
+        raise TypeError(f"solver must be a JOBCD or Auto for a {name}, got {type(solver).__name__}")
     extra: dict[str, Any] = {}
     if isinstance(solver, VRJOBCD):
-        returned, error = _core.solve_finite_sum(
-            _finite_sum(problem),
-            problem.penalty,
-            signature_of(problem),
-            start,
-            _for_sum(problem, solver),
-            run,
-            watcher,
-        )
-        extra["component_gradients"] = returned.pop("evaluations")
+        returned, error, extra = solve_sum(problem, start, solver, run, watcher)
     elif isinstance(solver, JOBCD):
         returned, error = _core.solve_j_orthogonal(problem, start, solver, run, watcher)
     else:
@@ -115,14 +119,41 @@ def solve_mixed(
     return returned, error, extra
 
 
+def solve_sum(
+    problem: Problem,
+    start: FloatArray,
+    solver: VRJOBCD,
+    run: Run,
+    watcher: Callable[..., bool] | None,
+) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
+    """What the core returns for a sum, on either constraint, and what it adds."""
+    signs = problem.signature
+    returned, error = _core.solve_finite_sum(
+        _finite_sum(problem),
+        problem.penalty,
+        np.ones(problem.shape[0], np.int8) if signs is None else signs,
+        start,
+        _for_sum(problem, solver),
+        run,
+        watcher,
+    )
+    return returned, error, {"component_gradients": returned.pop("evaluations")}
+
+
 def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
     """The solver with the defaults of the problem."""
     probe = isinstance(problem, HyperbolicStructuralProbeProblem)
     if solver.side != "rows" and not probe:
         raise ValueError(f"side must be 'rows' for a {type(problem).__name__}")
-    if solver.step_rule is None:
-        return replace(solver, step_rule="accumulated" if probe else "bound")
-    return solver
+    if solver.step_rule is not None:
+        return solver
+    if isinstance(problem.smooth, FiniteSum) and problem.smooth.lipschitz is None:
+        if solver.full_gradient:
+            return replace(solver, step_rule="adaptive")
+        if not isinstance(problem.penalty, NoPenalty):
+            raise ValueError("lipschitz must be given to sample a FiniteSum with a penalty")
+        return replace(solver, step_rule="accumulated")
+    return replace(solver, step_rule="accumulated" if probe else "bound")
 
 
 def _finite_sum(problem: Problem) -> Any:
@@ -130,7 +161,7 @@ def _finite_sum(problem: Problem) -> Any:
     if isinstance(problem, HyperbolicStructuralProbeProblem):
         return problem.core
     smooth = problem.smooth
-    if isinstance(smooth, LogisticLoss):
+    if isinstance(smooth, (LogisticLoss, FiniteSum)):
         return smooth
     if isinstance(problem, HyperbolicEigenvalueProblem):
         data, scale = problem.A, 2.0 if problem.sense == "min" else -2.0
@@ -140,8 +171,8 @@ def _finite_sum(problem: Problem) -> Any:
         data, scale = smooth.A, smooth.scale
     else:
         raise ValueError(
-            "solver must be a JOBCD or Auto here: VRJOBCD needs a sum over data rows "
-            "(LogisticLoss, GramQuadratic without mean, hyperbolic eigenvalues, structural probe)"
+            "solver must not be VRJOBCD here, which needs a sum (FiniteSum, LogisticLoss, "
+            "GramQuadratic without mean, hyperbolic eigenvalues, structural probe)"
         )
     dense = np.ascontiguousarray(data.toarray() if is_sparse(data) else data)
     ridge = getattr(problem, "ridge", 0.0)
@@ -170,7 +201,7 @@ def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
     signs = signature_of(problem)
     n, r = problem.shape
     if x0 is None:
-        free = isinstance(problem.smooth, SmoothFunction)
+        free = isinstance(problem.smooth, ByFunction)
         x0 = "random" if free and not problem.penalty.nonnegative else "identity"
     if isinstance(x0, str):
         if x0 not in STARTS:

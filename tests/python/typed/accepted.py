@@ -36,6 +36,8 @@ pca = ob.HyperbolicPCAProblem(A.T @ A, J, n_principal=2)
 function = ob.SmoothFunction(lambda x: (float(x.sum()), np.ones_like(x)), 6, lipschitz=1)
 slopes: float = ob.check_gradient(function, np.eye(6, 2))
 free = ob.JOrthogonalProblem(function, J, ob.L1(0.1), n_components=2)
+batches: ob.FiniteSum = ob.FiniteSum(lambda x, terms: (0.0, 0.0 * x), 20, 6, lipschitz=1)
+sampled = ob.StiefelProblem(batches, ob.MCP(0.1, gamma=2), 2)
 loss = ob.LogisticLoss(A, A, np.sign(A[:, 0]))
 probe = ob.HyperbolicStructuralProbeProblem(A, J, radius=2.0, T_scale="match")
 problem: ob.Problem = mixed
