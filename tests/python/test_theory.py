@@ -394,6 +394,27 @@ def test_theorem_3_7_a_is_false_for_l1():
     assert certificate.criticality == pytest.approx(rate, abs=1e-3)
 
 
+def test_theorem_3_7_a_is_false_for_l0():
+    """n = 4, r = 2: f falls at the rate 3 while the zeros stay, which takes four rows at once."""
+    c = np.sqrt(0.5)
+    X = np.array([[c, 0.0], [0.0, c], [0.5, 0.5], [0.5, -0.5]])
+    kept = X != 0.0
+    # Tangent, with the zeros of X, and orthogonal to the turn of the last two rows.
+    T = np.where(kept, np.array([[c, 0.0], [0.0, 2 * c], [-0.5, -1.0], [-0.5, 1.0]]), 0.0)
+    assert norm2(X.T @ T + T.T @ X) < 1e-28
+    assert T[2] @ X[3] - T[3] @ X[2] == pytest.approx(0.0, abs=1e-15)
+    T *= 3.0 / np.linalg.norm(T)
+    problem = stiefel(np.zeros((4, 4)), -40.0 * X - T, ob.L0(1.0))
+    certificate = ob.certify(problem, X)
+    assert certificate.block2_gap == 0.0
+    assert certificate.criticality == pytest.approx(3.0)
+    stays = ob.solve(problem, X, solver=ob.OBCD())
+    assert (stays.x == X).all()
+    moves = ob.solve(problem, X)
+    assert moves.objective < stays.objective - 0.1
+    assert moves.n_nonzero == stays.n_nonzero == np.count_nonzero(kept)
+
+
 # The page -----------------------------------------------------------------------------------------
 
 
