@@ -67,7 +67,8 @@ class OBCD(Checked):
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         Jacobi moves all pairs of a random perfect matching at once, in parallel.
     curvature : {"exact", "scalar"}, default "exact"
-        Curvature of the pair model, eq. 8 or eq. 9 of the paper.
+        Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
+        ``ς = ‖ZDZᵀ‖·‖C_BB‖`` (Lemma C.2), at most the Lipschitz constant of f's gradient.
     side : {"rows", "columns", "both"}, default "rows"
         What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
         lower h: a sparsifying rotation), or both in turn.

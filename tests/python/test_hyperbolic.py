@@ -214,6 +214,30 @@ def test_logistic_loss_descends():
         ob.solve(problem, solver=ob.JOBCD())
 
 
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L0(0.01), ob.L1(0.02)])
+@pytest.mark.parametrize("p", [3, 6])
+def test_variance_reduced_with_a_penalty_and_one_sign(penalty, p):
+    rng = np.random.default_rng(4)
+    A, B = rng.standard_normal((200, 6)), rng.standard_normal((200, 6))
+    y = rng.choice([-1.0, 1.0], 200)
+    j = signs(6, p)
+    x0 = ob.random_j_orthogonal(j, 0.3, seed=1)
+
+    def value(x):
+        loss = np.logaddexp(0.0, -y * np.einsum("ki,ij,kj->k", A, x, B)).mean()
+        if isinstance(penalty, ob.L0):
+            return loss + penalty.lam * np.count_nonzero(x)
+        return loss + (penalty.lam * np.abs(x).sum() if isinstance(penalty, ob.L1) else 0.0)
+
+    problem = ob.JOrthogonalProblem(ob.LogisticLoss(A, B, y), j, penalty)
+    result = ob.solve(problem, x0, solver=ob.VRJOBCD(max_epochs=40))
+    assert value(x0) == pytest.approx(result.history["objective"][0], rel=1e-12)
+    assert value(result.x) == pytest.approx(result.objective, rel=1e-12)
+    assert result.objective < 0.99 * value(x0)
+    drift = np.abs(result.x.T @ (j[:, None] * result.x) - np.diag(j)).max()
+    assert drift <= 1e-13 * np.sum(result.x**2)
+
+
 @pytest.mark.parametrize(
     ("bad", "error"),
     [

@@ -7,6 +7,7 @@ docs/theory.md has the table of all claims.
 from __future__ import annotations
 
 import itertools
+import re
 from math import comb
 
 import numpy as np
@@ -16,6 +17,7 @@ import orthobcd as ob
 
 from . import reference
 from .blocks import block_measure, block_search, changes, moved, objective, orthogonal
+from .conftest import ROOT
 
 
 def norm2(a: np.ndarray) -> float:
@@ -309,6 +311,17 @@ def test_theorem_3_7_a_in_reverse_critical_and_not_block_2_stationary():
     assert block_search(C, np.zeros((3, 2)), X, [0, 2], 1e-5)[0] == pytest.approx(-1.0, abs=1e-4)
 
 
+def test_theorem_3_7_a_holds_without_a_penalty():
+    for seed in range(10):
+        C, L, X = instance(seed, 7, 3)
+        problem = stiefel(C, L)
+        before = ob.certify(problem, X).criticality
+        result = ob.solve(problem, X, solver=ob.OBCD(proximal=0.0), tol=0.0, max_sweeps=3000)
+        certificate = ob.certify(problem, result.x)
+        assert certificate.block2_gap <= 1e-13 * certificate.magnitude
+        assert certificate.criticality < 1e-5 * before
+
+
 @pytest.mark.parametrize("lam", [0.0, 0.7])
 def test_theorem_3_7_c_a_smaller_block_is_a_part_of_a_larger_one(lam):
     """K of V ⊕ 1 on B ∪ {j} is K of V on B, so the larger block finds no less."""
@@ -379,3 +392,42 @@ def test_theorem_3_7_a_is_false_for_l1():
     certificate = ob.certify(stiefel(C, L, ob.L1(1.0)), X)
     assert certificate.block2_measure == 0.0
     assert certificate.criticality == pytest.approx(rate, abs=1e-3)
+
+
+def test_theorem_3_7_a_is_false_for_l0():
+    """n = 4, r = 2: f falls at the rate 3 while the zeros stay, which takes four rows at once."""
+    c = np.sqrt(0.5)
+    X = np.array([[c, 0.0], [0.0, c], [0.5, 0.5], [0.5, -0.5]])
+    kept = X != 0.0
+    # Tangent, with the zeros of X, and orthogonal to the turn of the last two rows.
+    T = np.where(kept, np.array([[c, 0.0], [0.0, 2 * c], [-0.5, -1.0], [-0.5, 1.0]]), 0.0)
+    assert norm2(X.T @ T + T.T @ X) < 1e-28
+    assert T[2] @ X[3] - T[3] @ X[2] == pytest.approx(0.0, abs=1e-15)
+    T *= 3.0 / np.linalg.norm(T)
+    problem = stiefel(np.zeros((4, 4)), -40.0 * X - T, ob.L0(1.0))
+    certificate = ob.certify(problem, X)
+    assert certificate.block2_gap == 0.0
+    assert certificate.criticality == pytest.approx(3.0)
+    stays = ob.solve(problem, X, solver=ob.OBCD())
+    assert (stays.x == X).all()
+    moves = ob.solve(problem, X)
+    assert moves.objective < stays.objective - 0.1
+    assert moves.n_nonzero == stays.n_nonzero == np.count_nonzero(kept)
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def test_the_page_names_tests_that_are_there():
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.(?:rs|py))::(\w+)`", page))
+    assert len(named) > 40
+    for file, name in named:
+        folder = ROOT if "/" in file else ROOT / "tests" / ("python" if file[-1] == "y" else "")
+        text = (folder / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(?:def|fn) {name}\(", text, re.MULTILINE), f"{file}::{name}"
+    for other in ("theory.md", "papers.md"):
+        rows = (ROOT / "docs" / other).read_text(encoding="utf-8").splitlines()
+        cells = [re.split(r"(?<!\\)\|", row)[1:-1] for row in rows if row.startswith("|")]
+        assert len(cells) > 50
+        assert all(cell.strip() for row in cells for cell in row)
