@@ -15,7 +15,7 @@ use std::time::Instant;
 use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
-use orthobcd::penalty::{Kernel, L1, NoPenalty, Penalty};
+use orthobcd::penalty::{Kernel, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, Update, WorkingSet, minimize, start,
 };
@@ -310,6 +310,60 @@ fn jacobi() {
     println!("   ratio       {}", spread(ratios(&first, &second)));
 }
 
+/// Nanoseconds of a pair.
+fn timed<P: Penalty>(penalty: &P, set: &[Instance], scratch: &mut Scratch) -> f64 {
+    let arch = pulp::Arch::new();
+    let begun = Instant::now();
+    for _ in 0..PASSES {
+        black_box(arch.dispatch(Solve {
+            penalty,
+            instances: set,
+            scratch,
+        }));
+    }
+    begun.elapsed().as_secs_f64() * 1e9 / (PASSES * set.len()) as f64
+}
+
+fn penalties() {
+    println!("\n5. pair solves at r = 20, levels at the size of the entries, over l1");
+    let set = instances(20, 256);
+    let mut positive = instances(20, 256);
+    for row in positive.iter_mut().flat_map(|i| [&mut i.x, &mut i.y]) {
+        row.iter_mut().for_each(|v| *v = v.abs());
+    }
+    let l1 = L1::new(1.0);
+    let made = [
+        ("capped l1", PiecewiseQuadratic::capped_l1(1.0, 1.0), &set),
+        ("MCP", PiecewiseQuadratic::mcp(1.0, 1.0), &set),
+        ("SCAD", PiecewiseQuadratic::scad(1.0 / 3.0, 3.7), &set),
+        (
+            "l1 + X >= 0",
+            PiecewiseQuadratic::from(&l1).plus(&(&NonNegative).into()),
+            &positive,
+        ),
+        (
+            "l1 + bounds",
+            PiecewiseQuadratic::from(&l1)
+                .plus(&PiecewiseQuadratic::interval(-9.0, 9.0).expect("an interval")),
+            &set,
+        ),
+    ];
+    let mut scratch = Scratch::new(24);
+    for (name, penalty, set) in made {
+        let penalty = penalty.expect("a penalty");
+        let (mut ours, mut base) = (Vec::new(), Vec::new());
+        for _ in 0..5 * ROUNDS {
+            ours.push(timed(&penalty, set, &mut scratch));
+            base.push(timed(&l1, set, &mut scratch));
+        }
+        println!(
+            "   {name:12} {}, over l1 {}",
+            spread(ours.clone()),
+            spread(ratios(&ours, &base))
+        );
+    }
+}
+
 fn main() {
     let names: Vec<String> = std::env::args()
         .skip(1)
@@ -319,6 +373,7 @@ fn main() {
     println!("median [smallest, largest] of {ROUNDS} rounds, competitors in turn");
     for (name, bench) in [
         ("kernel", kernel as fn()),
+        ("penalties", penalties),
         ("tiles", tiles),
         ("sizes", sizes),
         ("jacobi", jacobi),

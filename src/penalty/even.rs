@@ -54,6 +54,11 @@ impl Even {
         })
     }
 
+    /// Measured at r = 20 where entries cross every knot.
+    pub(super) fn pair_work(&self) -> f64 {
+        1.0 + self.knots.len() as f64
+    }
+
     /// The global minimum on the circle.
     #[inline(always)]
     pub(super) fn circle<S: Simd>(

@@ -30,6 +30,14 @@ pub trait Kernel<P> {
 #[derive(Debug, Clone, Copy)]
 pub struct Exact;
 
+/// [`Penalty::pair_work`] for every level, measured at r = 20.
+const LEVEL_WORK: f64 = 10.0;
+
+/// [`Penalty::pair_work`] of [`Exact`].
+pub(super) fn pair_work(levels: &[f64]) -> f64 {
+    LEVEL_WORK * levels.len().max(1) as f64
+}
+
 /// The piece of an entry.
 fn piece<P: Penalty>(penalty: &P, entry: &Moving) -> Piece {
     let left = match entry.above {

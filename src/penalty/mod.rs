@@ -185,6 +185,11 @@ pub trait Penalty: Clone + Send + Sync {
         derived::smoothed(self, x, epsilon, gradient)
     }
 
+    /// What solving a pair of rows costs, in units of what it costs with ℓ1: work is counted with it.
+    fn pair_work(&self) -> f64 {
+        1.0
+    }
+
     /// Whether h draws entries to zero: zero minimises it plus any linear function that is small enough.
     fn sparsifies(&self) -> bool {
         let (low, high) = self.subdifferential(0, 0, 0.0);

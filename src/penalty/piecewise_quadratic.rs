@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2, Axis};
 use pulp::Simd;
 
 use super::even::Even;
-use super::{Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, nonnegative};
+use super::{Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, exact, nonnegative};
 use crate::error::{Error, Result};
 use crate::objective::LARGEST;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
@@ -431,6 +431,14 @@ impl Penalty for PiecewiseQuadratic {
     fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
         let squares = x.iter().map(|&v| (v - self.nearest(v)).powi(2));
         squares.sum::<f64>().sqrt()
+    }
+
+    fn pair_work(&self) -> f64 {
+        match &self.form {
+            Form::Even(even) => even.pair_work(),
+            Form::Nonnegative(..) => 1.0,
+            Form::Any => exact::pair_work(&self.breakpoints),
+        }
     }
 
     /// That of an entry of mean weight.

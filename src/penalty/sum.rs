@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use super::{Exact, Penalty};
+use super::{Exact, Penalty, exact};
 use crate::pair::Piece;
 
 /// h₁(X) + h₂(X): pieces add up between the levels of both.
@@ -69,6 +69,10 @@ impl<A: Penalty, B: Penalty> Penalty for Sum<A, B> {
         self.first
             .infeasibility(x)
             .hypot(self.second.infeasibility(x))
+    }
+
+    fn pair_work(&self) -> f64 {
+        exact::pair_work(&self.levels)
     }
 
     fn check(&self, n: usize, r: usize) -> crate::error::Result<()> {

@@ -39,7 +39,8 @@ pub(super) fn pair_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
         Some(form) if form.dense().is_none() => 0.5 * form.product_work() / form.order() as f64,
         _ => 1.0,
     };
-    PAIR_WORK.0 + PAIR_WORK.1 * point.problem.components as f64 + curvature
+    let own = PAIR_WORK.0 + PAIR_WORK.1 * point.problem.components as f64;
+    point.problem.penalty.pair_work() * own + curvature
 }
 
 /// Sweeps over the nonzero rows since the last full one.
