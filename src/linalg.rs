@@ -110,6 +110,15 @@ pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     }
 }
 
+/// Eigenvalues alone, ascending; NaN as [`symmetric_eigen`] has them.
+pub(crate) fn symmetric_eigenvalues(a: ArrayView2<'_, f64>) -> Array1<f64> {
+    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    match usable.then(|| in_faer(a, |a| a.self_adjoint_eigenvalues(faer::Side::Lower))) {
+        Some(Ok(values)) => Array1::from_vec(values),
+        _ => Array1::from_elem(a.nrows(), f64::NAN),
+    }
+}
+
 /// Thin singular value decomposition `A = U diag(s) Vᵀ`, s descending; NaN of a matrix that is not
 /// finite.
 pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {

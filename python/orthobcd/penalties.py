@@ -139,7 +139,7 @@ class Cardinality(Checked):
         self._set(count=checked, nonnegative=as_bool("nonnegative", nonnegative))
 
 
-Penalty: TypeAlias = L0 | L1 | NonNegative | NoPenalty
+Penalty: TypeAlias = L0 | L1 | Cardinality | NonNegative | NoPenalty
 """Any of the penalties."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import L0, L1, NonNegative, NoPenalty, Penalty
+from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, Penalty
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -82,9 +82,9 @@ def check_problem(
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
-    if not isinstance(penalty, (L0, L1, NonNegative, NoPenalty)):
+    if not isinstance(penalty, (L0, L1, Cardinality, NonNegative, NoPenalty)):
         raise TypeError(
-            f"penalty must be L0, L1, NonNegative or NoPenalty, got {type(penalty).__name__}"
+            f"penalty must be L0, L1, Cardinality, NonNegative or NoPenalty, got {type(penalty).__name__}"
         )
     n = smooth.n_rows
     if n < 2:
