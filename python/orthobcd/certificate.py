@@ -40,7 +40,8 @@ class Bound:
 
         Σ u_tᵀ C u_t ≤ Σ_top-r eigenvalues of Λ + Σ_t max uᵀ(C − Λ)u
 
-    the maxima over the unit vectors u that column t may be. ``-0.5`` times the right side is the bound.
+    the maxima over the unit vectors u that column t may be. ``-0.5`` times the right side is the
+    bound.
 
     Attributes
     ----------
@@ -49,7 +50,8 @@ class Bound:
     method : str
         "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
         sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
-        all, by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds 2λ, and for X ≥ 0, where none is positive).
+        all, by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds 2λ, and for X ≥ 0, where none
+        is positive).
     multiplier : ndarray of shape (n, n) or None
         Λ; None where C was not formed.
     history : dict of str to ndarray
@@ -59,6 +61,7 @@ class Bound:
     value: float
     method: str
     multiplier: FloatArray | None
+    n_nodes: int
     history: dict[str, FloatArray]
 
 
@@ -182,11 +185,12 @@ def certify(
         are) or `SmoothFunction`. With a `Cardinality` what concerns pairs and ``criticality`` is
         NaN: they are notions of separable penalties.
     x : array_like of shape (n, r)
-        The point. It need not be feasible unless a bound is asked for; ``feasibility`` says how far it is.
+        The point. It need not be feasible unless a bound is asked for; ``feasibility`` says how
+        far it is.
     bound : bool, default False
         Bound the optimum from below, for a quadratic objective without linear term and column
-        metric on the Stiefel manifold: ``lower_bound``, ``gap``, ``bound_method`` and ``bound`` of the
-        certificate.
+        metric on the Stiefel manifold: ``lower_bound``, ``gap``, ``bound_method`` and ``bound`` of
+        the certificate.
     max_time : float, optional
         Seconds after which the search for a better bound ends; without it the work is counted.
         Ctrl-C ends it too: the best bound so far is returned.
@@ -230,9 +234,13 @@ def certify(
         raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")
     penalty = problem.penalty
     few = penalty if isinstance(penalty, Cardinality) else None
+    if few is not None and not isinstance(few.count, int) and len(few.count) != point.shape[1]:
+        raise ValueError(f"count must have {point.shape[1]} entries, got {len(few.count)}")
     plain = on_stiefel(problem)
     if few is not None:
-        plain = StiefelProblem(plain.smooth, NonNegative() if few.nonnegative else NoPenalty(), point.shape[1])
+        plain = StiefelProblem(
+            plain.smooth, NonNegative() if few.nonnegative else NoPenalty(), point.shape[1]
+        )
     found = _core.certify(plain, point, run.n_threads)
     if few is not None:
         found |= NOT_SEPARABLE | {"penalty_value": _excess(few, point)}
@@ -284,7 +292,9 @@ def _check_bounded(problem: Problem) -> None:
     if isinstance(smooth, SmoothFunction):
         raise TypeError("bound must be False for a SmoothFunction")
     if isinstance(smooth, Quadratic) and not (smooth.linear is None and smooth.D is None):
-        raise ValueError("bound must be False for a Quadratic with a linear term or a column metric")
+        raise ValueError(
+            "bound must be False for a Quadratic with a linear term or a column metric"
+        )
 
 
 def _pencil_optimum(problem: PencilProblem) -> float | None:

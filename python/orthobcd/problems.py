@@ -84,7 +84,8 @@ def check_problem(
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
     if not isinstance(penalty, (L0, L1, Cardinality, NonNegative, NoPenalty)):
         raise TypeError(
-            f"penalty must be L0, L1, Cardinality, NonNegative or NoPenalty, got {type(penalty).__name__}"
+            "penalty must be L0, L1, Cardinality, NonNegative or NoPenalty, "
+            f"got {type(penalty).__name__}"
         )
     n = smooth.n_rows
     if n < 2:

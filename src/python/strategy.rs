@@ -366,6 +366,7 @@ pub(super) fn certified_bound<'py>(
     let out = PyDict::new(py);
     out.set_item("value", found.value)?;
     out.set_item("method", found.method.name())?;
+    out.set_item("n_nodes", found.nodes)?;
     out.set_item("multiplier", found.multiplier.map(|m| m.into_pyarray(py)))?;
     let history = PyDict::new(py);
     let (seconds, bounds): (Vec<f64>, Vec<f64>) = found.history.into_iter().unzip();

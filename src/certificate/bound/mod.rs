@@ -7,13 +7,20 @@
 //! ```
 //!
 //! (Ky Fan), so every Λ, together with any upper bound on the sparse maxima, is a bound that holds; for Λ ⪰ 0 it
-//! is the Lagrangian of Σ u_tu_tᵀ ⪯ I, whose multiplier Λ then is. [`relaxation`] takes an upper bound in closed form and works for every
-//! penalty.
+//! is the Lagrangian of Σ u_tu_tᵀ ⪯ I, whose multiplier Λ then is. Three methods, one after the other:
 //!
-//! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition. It holds
+//! * [`relaxation`]: an upper bound on the second sum in closed form, for every penalty and n up to a few thousand;
+//! * for a number of nonzeros the sparse maxima themselves by branch and bound ([`maximum`]), and Λ by the [`master`];
+//! * the same at the nodes of a [`tree`] on which row may be nonzero in which column, which ends with a proof where n is small.
+//!
+//! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition in the first
+//! method, by a multiple of the unit roundoff times n and the norms of C and Λ in the others. It holds
 //! for C as the objective forms it.
 
+mod master;
+mod maximum;
 mod relaxation;
+mod tree;
 
 use std::time::Instant;
 
@@ -28,6 +35,7 @@ use crate::pool;
 use crate::solver::Monitor;
 use crate::threads::Threads;
 use relaxation::{Admm, Entries, ky_fan_above};
+use tree::Tree;
 
 /// Up to this n the matrix C is formed.
 const FORMED_ROWS: usize = 2048;
@@ -38,6 +46,13 @@ const STEPS: usize = 1000;
 
 /// The relaxation ends when both residuals, relative to Y and C, are below this.
 const AT_REST: f64 = 1e-6;
+
+/// Up to this n, and this many ways to share the nonzeros among the columns, supports are branched on.
+const BRANCHED_ROWS: usize = 512;
+const SHARES: usize = 64;
+
+/// Nodes of the tree, at most; without a time limit the last number over n³, but the first of these.
+const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
 
 /// What h asks of the entries of X.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +133,10 @@ pub enum Method {
     Eigenvalues,
     /// The relaxation to 0 ⪯ P ⪯ I, tr P = r.
     Fantope,
+    /// The sparse maxima at one Λ, bounded by branch and bound.
+    Lagrangian,
+    /// Branch and bound on which row may be nonzero in which column.
+    BranchAndBound,
 }
 
 impl Method {
@@ -126,6 +145,8 @@ impl Method {
         match self {
             Self::Eigenvalues => "eigenvalues",
             Self::Fantope => "fantope",
+            Self::Lagrangian => "lagrangian",
+            Self::BranchAndBound => "branch-and-bound",
         }
     }
 }
@@ -140,6 +161,8 @@ pub struct Bound {
     pub method: Method,
     /// Λ, n×n, of the best bound in closed form; none where C was not formed.
     pub multiplier: Option<Array2<f64>>,
+    /// Nodes of the branch and bound.
+    pub nodes: usize,
     /// Seconds and bound, whenever it rose.
     pub history: Vec<(f64, f64)>,
 }
@@ -227,13 +250,12 @@ pub fn lower_bound(
     }
     restriction.check(n, r)?;
     options.check()?;
-    let _ = threads;
     let clock = Clock::new(Instant::now(), options.max_time);
     let found = pool::run(
         1,
         1,
         &clock,
-        |_| Search::new(form, r, restriction, options, &clock).run(),
+        |_| Search::new(form, r, restriction, options, (&clock, threads)).run(),
         |_| monitor.poll(),
     );
     let found = found.into_iter().flatten().next();
@@ -247,6 +269,7 @@ fn of_eigenvalues(form: &dyn QuadraticForm, r: usize, restriction: &Restriction)
         value: 0.5 * (r as f64 * form.bounds().0 + constant),
         method: Method::Eigenvalues,
         multiplier: None,
+        nodes: 0,
         history: Vec::new(),
     }
 }
@@ -258,6 +281,7 @@ struct Search<'a> {
     restriction: &'a Restriction,
     goal: f64,
     clock: &'a Clock,
+    threads: &'a Threads,
     best: Bound,
 }
 
@@ -267,7 +291,7 @@ impl<'a> Search<'a> {
         r: usize,
         restriction: &'a Restriction,
         options: &BoundOptions,
-        clock: &'a Clock,
+        (clock, threads): (&'a Clock, &'a Threads),
     ) -> Self {
         let mut best = of_eigenvalues(form, r, restriction);
         best.history.push((clock.seconds(), best.value));
@@ -277,6 +301,7 @@ impl<'a> Search<'a> {
             restriction,
             goal: options.goal(),
             clock,
+            threads,
             best,
         }
     }
@@ -286,7 +311,9 @@ impl<'a> Search<'a> {
         if n <= FORMED_ROWS
             && let Some(m) = self.matrix()
         {
-            self.relax(&m.mapv(|v| -v));
+            let c = m.mapv(|v| -v);
+            self.relax(&c);
+            self.branch(&c);
         }
         self.best
     }
@@ -341,6 +368,44 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Branch and bound, where n and the number of ways to share the nonzeros are small.
+    fn branch(&mut self, c: &Array2<f64>) {
+        let (n, r) = (c.nrows(), self.r);
+        let shares = match self.restriction {
+            Restriction::Cardinality(Cardinality::Total(count)) => {
+                tree::shares((*count).min(n * r), r, n, SHARES)
+            }
+            Restriction::Cardinality(Cardinality::Columns(counts)) => {
+                let mut counts = counts.clone();
+                counts.sort_unstable_by(|a, b| b.cmp(a));
+                Some(vec![counts])
+            }
+            _ => None,
+        };
+        let Some(shares) = shares.filter(|_| n <= BRANCHED_ROWS && !self.ended()) else {
+            return;
+        };
+        let (clock, threads) = (self.clock, self.threads);
+        let go_on = move || !clock.expired();
+        let tree = Tree::new(c, r, -2.0 * self.goal, threads, &go_on);
+        let (fewest, most, work) = NODES;
+        let counted = (work / (n as f64).powi(3)).clamp(fewest, most);
+        let nodes = if clock.limit().is_some() {
+            most
+        } else {
+            counted
+        } as usize;
+        tree.run(&shares, -2.0 * self.best.value, nodes, |news| {
+            self.best.nodes = news.nodes;
+            let method = match news.multiplier {
+                Some(_) => Method::Lagrangian,
+                None => Method::BranchAndBound,
+            };
+            self.improve(-0.5 * news.above, method, news.multiplier);
+            !self.ended()
+        });
+    }
+
     /// The bound of U, rounded outwards.
     fn evaluate(&mut self, c: &Array2<f64>, admm: &Admm, constant: f64) {
         let lambda = c - admm.multiplier();
@@ -361,3 +426,6 @@ impl<'a> Search<'a> {
         self.improve(value, Method::Fantope, Some(lambda));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@
 //! Every symmetric U bounds it by `Σ_top-r λ(C − U) + g*(U)`. The alternating direction method of multipliers gives a U with
 //! g*(U) finite after every step: two projections, one of them an eigenvalue decomposition, O(n³).
 
-use ndarray::{Array1, Array2, Zip};
+use ndarray::{Array1, Array2, Axis, Zip};
 
 use crate::linalg::{symmetric_eigen, symmetric_eigenvalues};
 
@@ -105,7 +105,8 @@ pub(super) fn ky_fan_above(a: &Array2<f64>, r: usize) -> f64 {
     let defect = vectors.t().dot(&vectors) - Array2::<f64>::eye(n);
     let size = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let rounding = 4.0 * n as f64 * f64::EPSILON;
-    let off = norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size);
+    let off =
+        norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size);
     values.iter().rev().take(r).sum::<f64>() + r as f64 * off
 }
 
@@ -172,6 +173,26 @@ impl Admm {
     /// U, with g*(U) finite.
     pub(super) fn multiplier(&self) -> &Array2<f64> {
         &self.u
+    }
+
+    /// Y, which has g.
+    pub(super) fn solution(&self) -> &Array2<f64> {
+        &self.y
+    }
+
+    /// g*(U).
+    pub(super) fn conjugate(&self) -> f64 {
+        self.entries.conjugate(&self.u)
+    }
+
+    /// The same on some of the rows.
+    pub(super) fn restricted(&self, kept: &[usize]) -> Self {
+        let part = |a: &Array2<f64>| a.select(Axis(0), kept).select(Axis(1), kept);
+        Self {
+            y: part(&self.y),
+            u: part(&self.u),
+            ..*self
+        }
     }
 
     /// The bound that U gives.
