@@ -208,3 +208,12 @@ def test_bounds_at_the_door():
     for wrong in ({"bound": 1}, {"gap_tol": -1.0}, {"max_time": -1.0}):
         with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
             ob.certify(ob.StiefelProblem(smooth, ob.L0(1.0), 2), x, **wrong)
+
+
+@pytest.mark.parametrize("how", [{"n_nonzero": 6}, {"alpha": 0.3}, {"penalty": "l1", "alpha": 0.5}])
+def test_the_gap_of_a_fit(how):
+    pytest.importorskip("sklearn")
+    A = np.random.default_rng(0).standard_normal((40, 9))
+    pca = ob.SparsePCA(2, certify=True, max_time=1.0, random_state=0, **how).fit(A)
+    assert 0.0 <= pca.gap_ + 1e-12 < 0.5
+    assert ob.SparsePCA(2, max_time=0.2, random_state=0, **how).fit(A).gap_ is None

@@ -181,12 +181,12 @@ impl Branching<'_> {
         })
     }
 
-    /// Looks at one support; its value.
-    fn offer(&mut self, rows: &[usize]) -> f64 {
+    /// Looks at one support.
+    fn offer(&mut self, rows: &[usize]) {
         let mut rows = rows.to_vec();
         rows.sort_unstable();
-        if let Some(known) = self.found.iter().find(|c| c.rows == rows) {
-            return known.value;
+        if rows.is_empty() || self.found.iter().any(|c| c.rows == rows) {
+            return;
         }
         let (values, vectors) = symmetric_eigen(self.block(&rows).view());
         let last = rows.len() - 1;
@@ -204,7 +204,6 @@ impl Branching<'_> {
             );
             self.found.truncate(RETURNED);
         }
-        value
     }
 
     /// Power steps truncated to the size, from a support (Yuan and Zhang 2013).
@@ -247,9 +246,7 @@ impl Branching<'_> {
             } else {
                 [&required[..], free].concat()
             };
-            if !rows.is_empty() {
-                self.offer(&rows);
-            }
+            self.offer(&rows);
             return None;
         }
         let rows = [&required[..], free].concat();
