@@ -110,6 +110,37 @@ pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     }
 }
 
+/// Eigenvalues alone, ascending; NaN as [`symmetric_eigen`] has them.
+pub(crate) fn symmetric_eigenvalues(a: ArrayView2<'_, f64>) -> Array1<f64> {
+    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    match usable.then(|| in_faer(a, |a| a.self_adjoint_eigenvalues(faer::Side::Lower))) {
+        Some(Ok(values)) => Array1::from_vec(values),
+        _ => Array1::from_elem(a.nrows(), f64::NAN),
+    }
+}
+
+/// The inverse of a symmetric positive definite matrix and the logarithm of its determinant; None of another.
+pub(crate) fn positive_inverse(a: ArrayView2<'_, f64>) -> Option<(Array2<f64>, f64)> {
+    let factor = in_faer(a, |a| a.llt(faer::Side::Lower)).ok()?;
+    let inverse = {
+        use faer::linalg::solvers::DenseSolveCore;
+        from_faer(factor.inverse().as_ref())
+    };
+    let diagonal = (0..a.nrows()).map(|i| factor.L()[(i, i)].ln());
+    let log_determinant = 2.0 * diagonal.sum::<f64>();
+    log_determinant
+        .is_finite()
+        .then_some((inverse, log_determinant))
+}
+
+/// A⁻¹b for a symmetric positive definite A; None of another.
+pub(crate) fn positive_solve(a: ArrayView2<'_, f64>, b: &[f64]) -> Option<Vec<f64>> {
+    use faer::linalg::solvers::Solve;
+    let factor = in_faer(a, |a| a.llt(faer::Side::Lower)).ok()?;
+    let solved = factor.solve(Mat::from_fn(b.len(), 1, |i, _| b[i]));
+    Some((0..b.len()).map(|i| solved[(i, 0)]).collect())
+}
+
 /// Thin singular value decomposition `A = U diag(s) Vᵀ`, s descending; NaN of a matrix that is not
 /// finite.
 pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {

@@ -8,7 +8,7 @@ the objective never rises.
 from typing import TYPE_CHECKING, Any
 
 from ._core import __version__
-from .certificate import BasisFactorization, Certificate, basis_factorization, certify
+from .certificate import BasisFactorization, Bound, Certificate, basis_factorization, certify
 from .hyperbolic import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
@@ -74,6 +74,7 @@ __all__ = [
     "VRJOBCD",
     "Auto",
     "BasisFactorization",
+    "Bound",
     "Box",
     "CappedL1",
     "Cardinality",

@@ -31,6 +31,7 @@ __all__ = [
     "instructions",
     "inverse_double_projection",
     "largest_lam",
+    "lower_bound",
     "random_j_orthogonal",
     "solve_at_count",
     "solve_auto",
@@ -110,6 +111,13 @@ def default_work(problem: Problem) -> float: ...
 def heuristics() -> list[str]: ...
 def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
 def certify(problem: Problem, x: _Matrix, n_threads: int | None) -> dict[str, Any]: ...
+def lower_bound(
+    problem: Problem,
+    count: int | tuple[int, ...] | None,
+    objective: float,
+    gap_tol: float,
+    run: Run,
+) -> tuple[dict[str, Any], BaseException | None]: ...
 def solve_j_orthogonal(
     problem: Problem,
     x0: _Matrix,

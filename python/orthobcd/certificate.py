@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._internal.checks import FloatArray, as_float_array, as_optional_int
+from ._internal.checks import FloatArray, as_bool, as_float, as_float_array
+from ._internal.run import Run
 from .hyperbolic.problems import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
@@ -17,12 +20,49 @@ from .hyperbolic.problems import (
     on_stiefel,
 )
 from .objectives import ByFunction, GramQuadratic, Quadratic
-from .problems import Problem, as_problem
+from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty
+from .problems import Problem, StiefelProblem, as_problem
 
-__all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
+__all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
 
 OPTIMALITY_TOLERANCE = 1e-10
 """Gap to a known optimum, relative to `Certificate.magnitude`, that counts as none."""
+
+FEASIBLE = 1e-8
+"""Largest ``feasibility`` of a point whose gap is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A lower bound on F over all feasible points, and what proves it.
+
+    With ``C = −M`` for ``f = ½⟨X, MX⟩`` and any symmetric Λ, whatever the orthonormal columns u_t::
+
+        Σ u_tᵀ C u_t ≤ Σ_top-r eigenvalues of Λ + Σ_t max uᵀ(C − Λ)u
+
+    the maxima over the unit vectors u that column t may be. ``-0.5`` times the right side is the
+    bound.
+
+    Attributes
+    ----------
+    value : float
+        No feasible X has a smaller F; rounded outwards.
+    method : str
+        "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
+        sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
+        all, by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds 2λ, and for X ≥ 0, where none
+        is positive).
+    multiplier : ndarray of shape (n, n) or None
+        Λ; None where C was not formed.
+    history : dict of str to ndarray
+        "seconds" and "bound": how the bound rose.
+    """
+
+    value: float
+    method: str
+    multiplier: FloatArray | None
+    n_nodes: int
+    history: dict[str, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -71,6 +111,8 @@ class Certificate:
         The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight,
         smooth problems that an eigenvalue or singular value decomposition solves, hyperbolic
         eigenvalue and PCA problems with a positive semidefinite matrix.
+    bound : Bound or None
+        The lower bound on F, if it was asked for, and what proves it.
 
     Examples
     --------
@@ -95,6 +137,22 @@ class Certificate:
     n_pairs: int
     n_pairs_proved: int
     optimum: float | None
+    bound: Bound | None = None
+
+    @property
+    def lower_bound(self) -> float:
+        """No feasible point has a smaller F (NaN where no bound was asked for)."""
+        return float("nan") if self.bound is None else self.bound.value
+
+    @property
+    def gap(self) -> float:
+        """``(F − lower_bound) / max(1, |F|)``: how much of F an optimum can still gain at most."""
+        return (self.objective - self.lower_bound) / max(1.0, abs(self.objective))
+
+    @property
+    def bound_method(self) -> str | None:
+        """How the lower bound was found, see `Bound`; None where it was not asked for."""
+        return None if self.bound is None else self.bound.method
 
     @property
     def optimality_gap(self) -> float:
@@ -109,16 +167,35 @@ class Certificate:
         return self.optimality_gap <= OPTIMALITY_TOLERANCE * self.magnitude
 
 
-def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> Certificate:
+def certify(
+    problem: Problem,
+    x: ArrayLike,
+    *,
+    bound: bool = False,
+    max_time: float | None = None,
+    gap_tol: float = 1e-6,
+    n_threads: int | None = None,
+) -> Certificate:
     """Prove what can be proved about a point: all pairs, first-order condition, optimality.
 
     Parameters
     ----------
     problem : Problem
         The problem; its objective a `Quadratic`, `GramQuadratic` (those of the pencil problems
-        are), `SmoothFunction` or `FiniteSum`.
+        are), `SmoothFunction` or `FiniteSum`. With a `Cardinality` what concerns pairs and
+        ``criticality`` is NaN: they are notions of separable penalties.
     x : array_like of shape (n, r)
-        The point. It need not be feasible; ``feasibility`` says how far it is.
+        The point. It need not be feasible unless a bound is asked for; ``feasibility`` says how
+        far it is.
+    bound : bool, default False
+        Bound the optimum from below, for a quadratic objective without linear term and column
+        metric on the Stiefel manifold: ``lower_bound``, ``gap``, ``bound_method`` and ``bound`` of
+        the certificate.
+    max_time : float, optional
+        Seconds after which the search for a better bound ends; without it the work is counted.
+        Ctrl-C ends it too: the best bound so far is returned.
+    gap_tol : float, default 1e-6
+        It ends when ``gap`` is at most this.
     n_threads : int, optional
         Number of threads; all cores by default. The result does not depend on it.
 
@@ -129,7 +206,9 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     Raises
     ------
     ValueError, TypeError
-        If ``x`` has another shape or is not finite, or the problem is not one of those.
+        If ``x`` has another shape or is not finite, or the problem is not one of those; if a bound
+        is asked for and ``x`` is not feasible up to 1e-8 or has too many nonzeros, or the problem
+        is not one that is bounded.
 
     Examples
     --------
@@ -138,20 +217,92 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     >>> certificate = ob.certify(problem, [[1.0], [0.0]])
     >>> certificate.block2_gap, certificate.is_optimal
     (0.0, True)
+    >>> problem = ob.StiefelProblem(problem.smooth, ob.Cardinality(1), 1)
+    >>> ob.certify(problem, [[1.0], [0.0]], bound=True).gap < 1e-6
+    True
     """
     as_problem(problem)
     if not isinstance(problem.smooth, (Quadratic, GramQuadratic, ByFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
-    n_threads = as_optional_int("n_threads", n_threads, 1)
+    if as_bool("bound", bound):
+        _check_bounded(problem)
+    run = Run.checked(max_time=max_time, n_threads=n_threads)
+    gap_tol = as_float("gap_tol", gap_tol, minimum=0.0)
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:
         raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")
-    found = _core.certify(on_stiefel(problem), point, n_threads)
+    penalty = problem.penalty
+    few = penalty if isinstance(penalty, Cardinality) else None
+    if few is not None and not isinstance(few.count, int) and len(few.count) != point.shape[1]:
+        raise ValueError(f"count must have {point.shape[1]} entries, got {len(few.count)}")
+    plain = on_stiefel(problem)
+    if few is not None:
+        plain = StiefelProblem(
+            plain.smooth, NonNegative() if few.nonnegative else NoPenalty(), point.shape[1]
+        )
+    found = _core.certify(plain, point, run.n_threads)
+    if few is not None:
+        found |= NOT_SEPARABLE | {"penalty_value": _excess(few, point)}
+        found["objective"] = found["smooth_value"] + found["penalty_value"]
     if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
     size = max(1.0, float(np.vdot(point, point)))
-    return Certificate(**found, relative_feasibility=found["feasibility"] / size)
+    certificate = Certificate(**found, relative_feasibility=found["feasibility"] / size)
+    if not bound:
+        return certificate
+    if not certificate.feasibility <= FEASIBLE or math.isinf(certificate.objective):
+        raise ValueError(
+            "x must be feasible to have a gap: its feasibility is "
+            f"{certificate.feasibility:.3g}, its nonzeros {np.count_nonzero(point, axis=0)}"
+        )
+    if few is not None:
+        plain = StiefelProblem(plain.smooth, NoPenalty(), point.shape[1])
+    count = None if few is None else few.count
+    bounded, error = _core.lower_bound(plain, count, certificate.objective, gap_tol, run)
+    if error is not None:
+        raise error
+    return replace(certificate, bound=Bound(**bounded))
+
+
+NOT_SEPARABLE: dict[str, Any] = {
+    "block2_gap": float("nan"),
+    "block2_pair": None,
+    "block2_kind": None,
+    "block2_measure": float("nan"),
+    "criticality": float("nan"),
+    "optimum": None,
+}
+"""What a certificate says of pairs where h is not a sum over entries."""
+
+
+def _excess(few: Cardinality, x: FloatArray) -> float:
+    """0 for an x with so few nonzeros, else infinity."""
+    counts = np.count_nonzero(x, axis=0)
+    if isinstance(few.count, int):
+        return 0.0 if counts.sum() <= few.count else math.inf
+    return 0.0 if (counts <= np.asarray(few.count)).all() else math.inf
+
+
+def _check_bounded(problem: Problem) -> None:
+    """Whether a lower bound can be asked for."""
+    if problem.signature is not None and on_stiefel(problem).signature is not None:
+        raise ValueError("bound must be False for a mixed signature")
+    smooth = problem.smooth
+    if isinstance(smooth, ByFunction):
+        raise TypeError(f"bound must be False for a {type(smooth).__name__}")
+    penalty = problem.penalty
+    weighted = isinstance(penalty, L0) and not isinstance(penalty.lam, float)
+    if weighted or not isinstance(penalty, (L0, L1, Cardinality, NonNegative, NoPenalty)):
+        kind = "weighted L0" if weighted else type(penalty).__name__
+        raise TypeError(
+            "bound must be False for a penalty other than L0 with one weight, L1, NonNegative, "
+            f"NoPenalty and Cardinality, got a {kind}"
+        )
+    if isinstance(smooth, Quadratic) and not (smooth.linear is None and smooth.D is None):
+        raise ValueError(
+            "bound must be False for a Quadratic with a linear term or a column metric"
+        )
 
 
 def _pencil_optimum(problem: PencilProblem) -> float | None:

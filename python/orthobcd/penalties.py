@@ -402,8 +402,8 @@ class Cardinality(Checked):
     __radd__ = __add__
 
 
-Penalty: TypeAlias = Separable
-"""Any of the separable penalties."""
+Penalty: TypeAlias = Separable | Cardinality
+"""Any of the penalties."""
 
 
 def check_shape(penalty: Separable, shape: tuple[int, int]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import NonNegative, Penalty, Separable, check_shape
+from .penalties import Cardinality, NonNegative, Penalty, Separable, check_shape
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -82,9 +82,9 @@ def check_problem(
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
-    if not isinstance(penalty, Separable):
+    if not isinstance(penalty, (Separable, Cardinality)):
         raise TypeError(
-            "penalty must be a separable penalty (L0, L1, NonNegative …), "
+            "penalty must be a separable penalty (L0, L1, NonNegative …) or a Cardinality, "
             f"got {type(penalty).__name__}"
         )
     n = smooth.n_rows
@@ -97,7 +97,8 @@ def check_problem(
         raise ValueError(
             f"n_components must be {smooth.n_columns}, as the objective's data has; got {r}"
         )
-    check_shape(penalty, (n, r))
+    if isinstance(penalty, Separable):
+        check_shape(penalty, (n, r))
     return r
 
 

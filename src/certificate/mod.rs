@@ -6,11 +6,13 @@
 //! * **ε-BS₂ measure** (OBCD paper, Definition 4.1): the mean of `dist(I, argmin)²` over all pairs.
 //! * **criticality**: `dist(0, ∂_M F(X))`, see [`criticality`](fn@criticality). A point that no pair
 //!   can improve need not be critical when h is not smooth, so both are reported.
+//! * **lower bound**: what no feasible point can go below, see [`lower_bound`].
 //! * **optimum**: for ℓ0 and ℓ1 with a large enough weight the optimal value is known in closed
 //!   form, see [`large_lambda_optimum`].
 //!
 //! Cost: one pair solve per visited pair, in parallel; the same result for every number of threads.
 
+mod bound;
 mod criticality;
 mod gaps;
 mod optimum;
@@ -23,6 +25,7 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
+pub use bound::{Bound, BoundOptions, Method, Restriction, lower_bound};
 pub use criticality::criticality;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
 use gaps::{majorised_gap, survey};

@@ -207,8 +207,8 @@ mod _core {
 
     #[pymodule_export]
     use super::strategy::{
-        basis_factorization, certify, default_work, heuristics, largest_lam, solve_at_count,
-        solve_auto, solve_continuation,
+        basis_factorization, certified_bound, certify, default_work, heuristics, largest_lam,
+        solve_at_count, solve_auto, solve_continuation,
     };
 
     #[pymodule_export]

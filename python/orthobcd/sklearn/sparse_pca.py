@@ -9,8 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._internal.checks import as_bool
 from .._internal.moments import Moments
 from .._internal.scatter import SecondMoments
+from ..certificate import certify
+from ..penalties import Cardinality
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
@@ -77,6 +80,9 @@ class SparsePCA(OrthonormalPCA):
         Start at the components of the previous fit instead of following the path.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
+    certify : bool, default False
+        Bound the optimum from below after the fit, see `orthobcd.certify`: ``gap_``. It may take as
+        long again as ``max_time``.
 
     Raises
     ------
@@ -111,6 +117,10 @@ class SparsePCA(OrthonormalPCA):
         ``−½‖AX‖² + h(X)`` at the components.
     result_ : Result
         Of the last solve; its columns are not ordered.
+    gap_ : float or None
+        With ``certify``, what share of the objective an optimum can still gain at most: among all
+        components with as many nonzeros if ``n_nonzero`` was met with "l0", else of the penalised
+        objective; None without.
     n_iter_ : int
         Sweeps of the last solve.
     n_features_in_ : int
@@ -150,6 +160,7 @@ class SparsePCA(OrthonormalPCA):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: bool = False,
+        certify: bool = False,
     ) -> None:
         self.n_components = n_components
         self.penalty = penalty
@@ -167,6 +178,24 @@ class SparsePCA(OrthonormalPCA):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+        self.certify = certify
+
+    def _gap(self, problem: Any, result: Result) -> Result:
+        """The same result, its gap noted if that is wanted."""
+        self.gap_: float | None = None
+        if as_bool("certify", self.certify):
+            few = self.n_nonzero is not None and self.penalty == "l0"
+            penalty = (
+                Cardinality(result.n_nonzero) if few else penalty_of(self.penalty, self.alpha_)
+            )
+            self.gap_ = certify(
+                problem.with_penalty(penalty),
+                result.x,
+                bound=True,
+                max_time=self.max_time,
+                n_threads=self._threads(),
+            ).gap
+        return result
 
     def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
         if self.penalty not in ("l0", "l1"):
@@ -194,9 +223,9 @@ class SparsePCA(OrthonormalPCA):
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-            return result
+            return self._gap(problem, result)
         if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")
         unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
         self.alpha_ = float(self.alpha) * unit
-        return fit.at_penalty(self.alpha_)
+        return self._gap(problem, fit.at_penalty(self.alpha_))

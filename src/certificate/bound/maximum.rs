@@ -1,0 +1,450 @@
+//! max uᵀBu over unit vectors u with few nonzeros: one sparse component of an indefinite matrix, by branch and bound.
+//!
+//! A node is a set of rows that the support contains and one of those it may contain. Three bounds on
+//! λ_max(B_S), S of at most k rows among these:
+//!
+//! * rows: `max_i B_ii + Σ_j |B_ij|` over the required rows and the largest others (Gershgorin);
+//! * with the eigenvalues λ_l and vectors v_l of B on the rows of the node, `Σ λ_l a_l` for the best a with Σ a = 1 and a_l at most the sum of
+//!   the entries of v_l² over the required rows and the largest others (Cauchy-Schwarz on (v_lᵀu)²);
+//! * the [relaxation](super::relaxation) `λ_max(B − U) + k max|U_ij|`, its steps taken on from the parent's.
+//!
+//! Best node first: what is left at any time bounds the maximum. A node is split by the free row of which the relaxation's
+//! solution has most: one child forbids it, the other requires it. Rows that no support better than the best known
+//! can contain are left out before.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use ndarray::Array2;
+
+use super::relaxation::{Admm, Entries, ky_fan};
+use crate::linalg::symmetric_eigen;
+
+/// The supports that are looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Allowed {
+    /// k.
+    pub(super) size: usize,
+    /// Rows that the support contains, ascending.
+    pub(super) required: Vec<usize>,
+    /// Other rows that it may contain, ascending.
+    pub(super) free: Vec<usize>,
+}
+
+impl Allowed {
+    /// Whether a vector with these nonzero rows is looked at.
+    pub(super) fn fits(&self, rows: &[usize]) -> bool {
+        let mut others = 0;
+        rows.iter().all(|row| {
+            let required = self.required.binary_search(row).is_ok();
+            others += usize::from(!required);
+            required || self.free.binary_search(row).is_ok()
+        }) && self.required.len() + others <= self.size
+    }
+
+    /// Whether only one support is left.
+    pub(super) fn is_single(&self) -> bool {
+        self.required.len() + self.free.len() <= self.size || self.required.len() == self.size
+    }
+}
+
+/// A sparse unit vector and its value uᵀBu.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) rows: Vec<usize>,
+    pub(super) entries: Vec<f64>,
+    pub(super) value: f64,
+}
+
+/// What was found.
+pub(super) struct Maximum {
+    /// No allowed u has a larger value, up to the rounding of eigenvalues.
+    pub(super) above: f64,
+    /// Vectors on different supports, best first.
+    pub(super) found: Vec<Candidate>,
+}
+
+/// How far to go.
+#[derive(Clone, Copy)]
+pub(super) struct Effort<'a> {
+    /// The maximum may be missed by so much.
+    pub(super) tolerance: f64,
+    /// The bound need not be below this.
+    pub(super) enough: f64,
+    /// Most nodes.
+    pub(super) nodes: usize,
+    pub(super) go_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Vectors that are returned at most.
+const RETURNED: usize = 8;
+
+/// Steps of the relaxation at the root and at other nodes, and between two looks at its bound.
+const ROOT_STEPS: usize = 80;
+const STEPS: usize = 10;
+const LOOK: usize = 10;
+
+/// Supports that power steps begin from, and steps from each.
+const POLISHED: usize = 4;
+const POWER_STEPS: usize = 20;
+
+struct Node {
+    bound: f64,
+    required: Vec<usize>,
+    /// Those with most of the relaxation's solution first.
+    free: Vec<usize>,
+    relaxed: Arc<Relaxed>,
+    age: usize,
+}
+
+/// The relaxation on some rows.
+struct Relaxed {
+    rows: Vec<usize>,
+    admm: Admm,
+    /// λ_max(B − U) there.
+    largest: f64,
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Node {}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Node {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_bound = self.bound.total_cmp(&other.bound);
+        by_bound.then(other.age.cmp(&self.age))
+    }
+}
+
+/// The maximum over the allowed supports, which begins with those in `warm`.
+pub(super) fn sparse_maximum(
+    b: &Array2<f64>,
+    allowed: &Allowed,
+    warm: &[Vec<usize>],
+    effort: &Effort<'_>,
+) -> Maximum {
+    let mut search = Branching {
+        b,
+        size: allowed.size,
+        found: Vec::new(),
+        nodes: 0,
+    };
+    for rows in warm {
+        search.offer(rows);
+    }
+    let root = search.root(allowed, effort);
+    let mut open = BinaryHeap::from_iter(root);
+    let mut above = f64::NEG_INFINITY;
+    while let Some(node) = open.pop() {
+        let floor = search.floor(effort);
+        if node.bound <= floor || search.nodes >= effort.nodes || !(effort.go_on)() {
+            above = node.bound;
+            break;
+        }
+        open.extend(search.without(&node, floor));
+        open.extend(search.with(&node, floor));
+    }
+    Maximum {
+        above: above.max(search.floor(effort)),
+        found: search.found,
+    }
+}
+
+struct Branching<'a> {
+    b: &'a Array2<f64>,
+    size: usize,
+    found: Vec<Candidate>,
+    nodes: usize,
+}
+
+impl Branching<'_> {
+    /// What a node has to promise more than.
+    fn floor(&self, effort: &Effort<'_>) -> f64 {
+        let best = self.found.first().map_or(f64::NEG_INFINITY, |c| c.value);
+        (best + effort.tolerance).max(effort.enough)
+    }
+
+    fn block(&self, rows: &[usize]) -> Array2<f64> {
+        Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| {
+            self.b[[rows[i], rows[j]]]
+        })
+    }
+
+    /// Looks at one support.
+    fn offer(&mut self, rows: &[usize]) {
+        let mut rows = rows.to_vec();
+        rows.sort_unstable();
+        if rows.is_empty() || self.found.iter().any(|c| c.rows == rows) {
+            return;
+        }
+        let (values, vectors) = symmetric_eigen(self.block(&rows).view());
+        let last = rows.len() - 1;
+        let value = values[last];
+        let place = self.found.partition_point(|c| c.value >= value);
+        if place < RETURNED {
+            let entries = vectors.column(last).to_vec();
+            self.found.insert(
+                place,
+                Candidate {
+                    rows,
+                    entries,
+                    value,
+                },
+            );
+            self.found.truncate(RETURNED);
+        }
+    }
+
+    /// Power steps truncated to the size, from a support (Yuan and Zhang 2013).
+    fn polish(&mut self, mut support: Vec<usize>, allowed: &Allowed) {
+        let q = (self.size - allowed.required.len()).min(allowed.free.len());
+        for _ in 0..POWER_STEPS {
+            self.offer(&support);
+            let (values, vectors) = symmetric_eigen(self.block(&support).view());
+            let last = support.len() - 1;
+            let (leading, u) = (values[last], vectors.column(last));
+            let gain = |&i: &usize| {
+                let rho: f64 = support
+                    .iter()
+                    .zip(u)
+                    .map(|(&j, u)| self.b[[i, j]] * u)
+                    .sum();
+                let own = support.iter().position(|&j| j == i).map_or(0.0, |at| u[at]);
+                // The power step of B + cI with c large enough for the values to rise.
+                (rho + (leading.abs() + self.b[[i, i]].abs()) * own).abs()
+            };
+            let mut free: Vec<(f64, usize)> = allowed.free.iter().map(|i| (gain(i), *i)).collect();
+            free.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let next: Vec<usize> = (allowed.required.iter().copied())
+                .chain(free.iter().take(q).map(|f| f.1))
+                .collect();
+            if next.iter().all(|i| support.contains(i)) {
+                return;
+            }
+            support = next;
+        }
+    }
+
+    /// The node of all that is allowed; None if that is one support.
+    fn root(&mut self, allowed: &Allowed, effort: &Effort<'_>) -> Option<Node> {
+        let (required, free) = (&allowed.required, &allowed.free);
+        let q = self.size - required.len();
+        if q == 0 || free.len() <= q {
+            let rows = if q == 0 {
+                required.clone()
+            } else {
+                [&required[..], free].concat()
+            };
+            self.offer(&rows);
+            return None;
+        }
+        let rows = [&required[..], free].concat();
+        let block = self.block(&rows);
+        let admm = Admm::new(&block, 1, Entries::Within(self.size as f64));
+        let steps = if effort.nodes > 1 { ROOT_STEPS } else { STEPS };
+        let mut node = self.relax(
+            required.clone(),
+            rows,
+            block,
+            admm,
+            (steps, f64::NEG_INFINITY),
+        )?;
+        let begin: Vec<Vec<usize>> = (self.found.iter().take(POLISHED))
+            .map(|known| known.rows.clone())
+            .chain([[&required[..], &node.free[..q]].concat()])
+            .collect();
+        for support in begin {
+            self.polish(support, allowed);
+        }
+        if effort.nodes > 1 {
+            let kept = self.useful(&node, self.floor(effort));
+            if kept.len() < node.free.len() {
+                node = self.on(&node, kept, (STEPS, f64::NEG_INFINITY))?;
+            }
+        }
+        Some(node)
+    }
+
+    /// The free rows without those that no support with a value above `floor` contains.
+    ///
+    /// Of u = (s, cv) with u_i = s the value is at most `s²B_ii + 2sc b + c²φ`, φ the bound for k − 1 rows and b the norm of the
+    /// k − 1 largest entries of row i: the larger eigenvalue of a 2×2 matrix.
+    fn useful(&self, node: &Node, floor: f64) -> Vec<usize> {
+        let (admm, k) = (&node.relaxed.admm, self.size as f64);
+        let fewer = node.relaxed.largest + admm.conjugate() * (k - 1.0) / k;
+        let mut squares = Vec::new();
+        let mut useless = |i: usize| {
+            let row = self.b.row(i);
+            squares.clear();
+            squares.extend(
+                node.relaxed
+                    .rows
+                    .iter()
+                    .filter(|&&j| j != i)
+                    .map(|&j| row[j] * row[j]),
+            );
+            let b = largest_sum(&mut squares, self.size - 1);
+            floor > fewer.max(row[i]) && (floor - row[i]) * (floor - fewer) >= b
+        };
+        node.free.iter().copied().filter(|&i| !useless(i)).collect()
+    }
+
+    /// The node on fewer free rows.
+    fn on(&mut self, node: &Node, free: Vec<usize>, (steps, floor): (usize, f64)) -> Option<Node> {
+        let required = node.required.clone();
+        let old = &node.relaxed;
+        if free.len() + required.len() <= self.size {
+            self.offer(&[&required[..], &free[..]].concat());
+            return None;
+        }
+        if self.by_rows(&required, &free) <= floor || self.by_eigen(&required, &free) <= floor {
+            return None;
+        }
+        let kept: Vec<usize> = (0..old.rows.len())
+            .filter(|&at| required.contains(&old.rows[at]) || free.contains(&old.rows[at]))
+            .collect();
+        let rows: Vec<usize> = kept.iter().map(|&at| old.rows[at]).collect();
+        let (block, admm) = (self.block(&rows), old.admm.restricted(&kept));
+        let child = self.relax(required, rows, block, admm, (steps, floor))?;
+        Some(Node {
+            bound: child.bound.min(node.bound),
+            ..child
+        })
+    }
+
+    /// Σ λ_l a_l, see above.
+    fn by_eigen(&self, required: &[usize], free: &[usize]) -> f64 {
+        let rows = [required, free].concat();
+        let (values, vectors) = symmetric_eigen(self.block(&rows).view());
+        let (s, q) = (required.len(), self.size - required.len());
+        let mut weights = vec![0.0; free.len()];
+        let (mut left, mut bound) = (1.0f64, 0.0);
+        for l in (0..rows.len()).rev() {
+            let v = vectors.column(l);
+            for (w, f) in weights.iter_mut().zip(s..) {
+                *w = v[f] * v[f];
+            }
+            let fixed: f64 = (0..s).map(|i| v[i] * v[i]).sum();
+            let a = (fixed + largest_sum(&mut weights, q)).min(left);
+            bound += values[l] * a;
+            left -= a;
+            if left <= 0.0 {
+                break;
+            }
+        }
+        bound
+    }
+
+    /// The node with these required rows after some steps of the relaxation; None if it holds nothing above `floor`.
+    fn relax(
+        &mut self,
+        required: Vec<usize>,
+        rows: Vec<usize>,
+        block: Array2<f64>,
+        mut admm: Admm,
+        (steps, floor): (usize, f64),
+    ) -> Option<Node> {
+        self.nodes += 1;
+        let mut bound = f64::INFINITY;
+        let mut largest = f64::INFINITY;
+        for step in 0..=steps {
+            if step % LOOK == 0 {
+                largest = ky_fan(&(&block - admm.multiplier()), 1);
+                bound = largest + admm.conjugate();
+                if bound <= floor {
+                    return None;
+                }
+            }
+            if step < steps {
+                admm.step(&block);
+            }
+        }
+        let solution = admm.solution();
+        let mut order: Vec<(f64, usize)> = (rows.iter().enumerate())
+            .filter(|(_, row)| !required.contains(row))
+            .map(|(at, &row)| (solution[[at, at]], row))
+            .collect();
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let free: Vec<usize> = order.into_iter().map(|o| o.1).collect();
+        self.offer(&[&required[..], &free[..self.size - required.len()]].concat());
+        Some(Node {
+            bound,
+            required,
+            free,
+            relaxed: Arc::new(Relaxed {
+                rows,
+                admm,
+                largest,
+            }),
+            age: self.nodes,
+        })
+    }
+
+    /// The child that forbids the first free row.
+    fn without(&mut self, node: &Node, floor: f64) -> Option<Node> {
+        self.on(node, node.free[1..].to_vec(), (STEPS, floor))
+    }
+
+    /// The child that requires the first free row.
+    fn with(&mut self, node: &Node, floor: f64) -> Option<Node> {
+        let required = [&node.required[..], &node.free[..1]].concat();
+        let free = node.free[1..].to_vec();
+        if required.len() == self.size {
+            self.offer(&required);
+            return None;
+        }
+        self.nodes += 1;
+        let bound = node.bound.min(self.by_rows(&required, &free));
+        (bound > floor).then(|| Node {
+            bound,
+            required,
+            free,
+            relaxed: node.relaxed.clone(),
+            age: self.nodes,
+        })
+    }
+
+    /// max_i B_ii + Σ_j |B_ij| over the required rows and the q largest free ones.
+    fn by_rows(&self, required: &[usize], free: &[usize]) -> f64 {
+        let q = self.size - required.len();
+        let mut sizes = Vec::with_capacity(free.len());
+        let mut radius = |i: usize, others: usize| {
+            let row = self.b.row(i);
+            sizes.clear();
+            sizes.extend(free.iter().filter(|&&j| j != i).map(|&j| row[j].abs()));
+            let fixed: f64 = required
+                .iter()
+                .filter(|&&j| j != i)
+                .map(|&j| row[j].abs())
+                .sum();
+            row[i] + fixed + largest_sum(&mut sizes, others)
+        };
+        let first = required
+            .iter()
+            .map(|&i| radius(i, q))
+            .fold(f64::NEG_INFINITY, f64::max);
+        free.iter().map(|&i| radius(i, q - 1)).fold(first, f64::max)
+    }
+}
+
+/// The sum of the `count` largest values, which are reordered.
+fn largest_sum(values: &mut [f64], count: usize) -> f64 {
+    if count == 0 {
+        return 0.0;
+    }
+    if count < values.len() {
+        values.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a));
+    }
+    values.iter().take(count).sum()
+}

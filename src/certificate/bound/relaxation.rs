@@ -1,0 +1,255 @@
+//! The relaxation to the Fantope: a bound at every n whose matrix can be formed.
+//!
+//! With P = XXᵀ, `max ⟨C, P⟩ − g(P)` over `{0 ⪯ P ⪯ I, tr P = r}` is convex; g says what the entries of X being few or
+//! nonnegative means for P (d'Aspremont, El Ghaoui, Jordan, Lanckriet 2007 for r = 1; Vu, Cho, Lei, Rohe 2013):
+//!
+//! | of X | of P |
+//! |---|---|
+//! | ‖X‖₀ ≤ K | ‖P‖₁ ≤ Σ_t ‖u_t‖₁² ≤ Σ_t ‖u_t‖₀ ≤ K |
+//! | −2λ‖X‖₀ | −2λ‖P‖₁ |
+//! | −2λ‖X‖₁ | −2λ(r√n + ‖P‖₁)/(√n + 1): the chord of t over t² on 1 ≤ t = ‖u_t‖₁ ≤ √n |
+//! | X ≥ 0 | P ≥ 0 |
+//!
+//! Every symmetric U bounds it by `Σ_top-r λ(C − U) + g*(U)`. The alternating direction method of multipliers gives a U with
+//! g*(U) finite after every step: two projections, one of them an eigenvalue decomposition, O(n³).
+
+use ndarray::{Array1, Array2, Axis, Zip};
+
+use crate::linalg::{symmetric_eigen, symmetric_eigenvalues};
+
+/// g.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Entries {
+    /// 0.
+    Free,
+    /// 0 where ‖P‖₁ is at most this, else ∞.
+    Within(f64),
+    /// This times ‖P‖₁.
+    Priced(f64),
+    /// 0 where P ≥ 0, else ∞.
+    Nonnegative,
+}
+
+impl Entries {
+    /// g*(U), for a U that [`Admm`] makes.
+    fn conjugate(self, u: &Array2<f64>) -> f64 {
+        match self {
+            Self::Within(radius) => radius * largest(u),
+            _ => 0.0,
+        }
+    }
+
+    /// The largest ⟨U, P⟩ − g(P) over the P with ‖P‖₁ ≤ nr, if U is off by `ulp` in every entry: not below the exact one.
+    pub(super) fn conjugate_above(self, u: &Array2<f64>, r: usize, ulp: f64) -> f64 {
+        let all = u.nrows() as f64 * r as f64;
+        match self {
+            Self::Free => largest(u) * all,
+            Self::Within(radius) => radius * (largest(u) + ulp),
+            Self::Priced(price) => ((largest(u) - price).max(0.0) + ulp) * all,
+            Self::Nonnegative => (u.iter().fold(0.0, |m: f64, &v| m.max(v)) + ulp) * all,
+        }
+    }
+
+    /// argmin g(Y) + σ/2‖Y − V‖².
+    fn proximal(self, v: &Array2<f64>, sigma: f64) -> Array2<f64> {
+        let shrink = |by: f64| v.mapv(|v| v.signum() * (v.abs() - by).max(0.0));
+        match self {
+            Self::Free => v.clone(),
+            Self::Within(radius) => shrink(threshold(v, radius)),
+            Self::Priced(price) => shrink(price / sigma),
+            Self::Nonnegative => v.mapv(|v| v.max(0.0)),
+        }
+    }
+}
+
+fn largest(a: &Array2<f64>) -> f64 {
+    a.iter().fold(0.0, |m, v| m.max(v.abs()))
+}
+
+fn norm(a: &Array2<f64>) -> f64 {
+    crate::linalg::square(a).sqrt()
+}
+
+/// t with Σ (|v| − t)₊ = radius, or 0 where the sum of magnitudes is below it.
+fn threshold(v: &Array2<f64>, radius: f64) -> f64 {
+    let mut sizes: Vec<f64> = v.iter().map(|v| v.abs()).collect();
+    if sizes.iter().sum::<f64>() <= radius {
+        return 0.0;
+    }
+    // Those above the threshold shrink to a fixed point (Michelot 1986), in linear time a pass.
+    loop {
+        let before = sizes.len();
+        let t = (sizes.iter().sum::<f64>() - radius).max(0.0) / before as f64;
+        sizes.retain(|&v| v > t);
+        if sizes.len() == before || sizes.is_empty() {
+            return t;
+        }
+    }
+}
+
+/// Σ of the r largest eigenvalues.
+pub(super) fn ky_fan(a: &Array2<f64>, r: usize) -> f64 {
+    let values = symmetric_eigenvalues(a.view());
+    values.iter().rev().take(r).sum()
+}
+
+/// The same, not below the exact sum: by the residuals of the computed decomposition and what rounding can add to
+/// these.
+///
+/// With A = V E Vᵀ + R the eigenvalues of A exceed those of V E Vᵀ by at most ‖R‖, and these exceed E by
+/// at most ‖VᵀV − I‖·max|E| (Weyl, Ostrowski). The products that make R are themselves off by a few n ulp of ‖V‖_F‖E‖_F.
+pub(super) fn ky_fan_above(a: &Array2<f64>, r: usize) -> f64 {
+    let n = a.nrows();
+    let (values, vectors) = symmetric_eigen(a.view());
+    let residual = a - &(&vectors * &values).dot(&vectors.t());
+    let defect = vectors.t().dot(&vectors) - Array2::<f64>::eye(n);
+    let size = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let rounding = 4.0 * n as f64 * f64::EPSILON;
+    let off =
+        norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size);
+    values.iter().rev().take(r).sum::<f64>() + r as f64 * off
+}
+
+/// The nearest matrix with 0 ⪯ P ⪯ I and tr P = r.
+fn onto_fantope(a: &Array2<f64>, r: usize) -> Array2<f64> {
+    let (values, vectors) = symmetric_eigen(a.view());
+    let shifted = |theta: f64| values.mapv(|v| (v - theta).clamp(0.0, 1.0));
+    let (mut low, mut high) = (values[0] - 1.0, values[values.len() - 1]);
+    while high - low > f64::EPSILON * low.abs().max(high.abs()) {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        match shifted(middle).sum() > r as f64 {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    let weights: Array1<f64> = shifted(low);
+    let first = weights.iter().position(|&w| w > 0.0).unwrap_or(0);
+    let kept = vectors.slice(ndarray::s![.., first..]);
+    (&kept * &weights.slice(ndarray::s![first..])).dot(&kept.t())
+}
+
+/// Steps between two looks at the balance of the residuals, and how far it may be off.
+const BALANCED: usize = 10;
+const IMBALANCE: f64 = 3.0;
+
+/// What σ is then multiplied or divided by.
+const STRONGER: f64 = 1.5;
+
+/// Over-relaxation of the steps.
+const RELAXATION: f64 = 1.6;
+
+/// The alternating direction method of multipliers on P ∈ Fantope, Y with g, P = Y.
+#[derive(Debug, Clone)]
+pub(super) struct Admm {
+    r: usize,
+    entries: Entries,
+    sigma: f64,
+    y: Array2<f64>,
+    u: Array2<f64>,
+    steps: usize,
+    /// ‖P − Y‖ and σ‖ΔY‖ of the last step.
+    residuals: (f64, f64),
+}
+
+impl Admm {
+    pub(super) fn new(c: &Array2<f64>, r: usize, entries: Entries) -> Self {
+        let n = c.nrows();
+        let spread = norm(c) / (n as f64).sqrt();
+        let y = Array2::eye(n) * (r as f64 / n as f64);
+        Self {
+            r,
+            entries,
+            sigma: if spread > 0.0 { spread } else { 1.0 },
+            y,
+            u: Array2::zeros((n, n)),
+            steps: 0,
+            residuals: (f64::INFINITY, f64::INFINITY),
+        }
+    }
+
+    /// U, with g*(U) finite.
+    pub(super) fn multiplier(&self) -> &Array2<f64> {
+        &self.u
+    }
+
+    /// Y, which has g.
+    pub(super) fn solution(&self) -> &Array2<f64> {
+        &self.y
+    }
+
+    /// g*(U).
+    pub(super) fn conjugate(&self) -> f64 {
+        self.entries.conjugate(&self.u)
+    }
+
+    /// The same on some of the rows.
+    pub(super) fn restricted(&self, kept: &[usize]) -> Self {
+        let part = |a: &Array2<f64>| a.select(Axis(0), kept).select(Axis(1), kept);
+        Self {
+            y: part(&self.y),
+            u: part(&self.u),
+            ..*self
+        }
+    }
+
+    /// The bound that U gives.
+    pub(super) fn bound(&self, c: &Array2<f64>) -> f64 {
+        ky_fan(&(c - &self.u), self.r) + self.entries.conjugate(&self.u)
+    }
+
+    /// One step.
+    pub(super) fn step(&mut self, c: &Array2<f64>) {
+        let sigma = self.sigma;
+        let mut point = c - &self.u;
+        Zip::from(&mut point)
+            .and(&self.y)
+            .for_each(|p, &y| *p = *p / sigma + y);
+        let p = onto_fantope(&point, self.r);
+        let mut v = p.clone();
+        Zip::from(&mut v)
+            .and(&self.y)
+            .and(&self.u)
+            .for_each(|v, &y, &u| *v = RELAXATION * *v + (1.0 - RELAXATION) * y + u / sigma);
+        let v = crate::linalg::symmetric(&v);
+        let y = self.entries.proximal(&v, sigma);
+        self.u = &v - &y;
+        self.u.mapv_inplace(|u| sigma * u);
+        if let Entries::Priced(price) = self.entries {
+            self.u.mapv_inplace(|u| u.clamp(-price, price));
+        }
+        self.residuals = (norm(&(&p - &y)), sigma * norm(&(&y - &self.y)));
+        self.y = y;
+        self.steps += 1;
+        if self.steps.is_multiple_of(BALANCED) {
+            self.balance(c);
+        }
+    }
+
+    /// Both residuals, relative to Y and to C.
+    fn relative(&self, c: &Array2<f64>) -> (f64, f64) {
+        let of = |value: f64, size: f64| value / size.max(f64::MIN_POSITIVE);
+        (
+            of(self.residuals.0, norm(&self.y)),
+            of(self.residuals.1, norm(c)),
+        )
+    }
+
+    /// Whether both residuals are below `tolerance`.
+    pub(super) fn rests(&self, c: &Array2<f64>, tolerance: f64) -> bool {
+        let (primal, dual) = self.relative(c);
+        primal.max(dual) <= tolerance
+    }
+
+    /// Weighs P = Y against g so that neither residual lags behind (Boyd et al. 2011, section 3.4.1).
+    fn balance(&mut self, c: &Array2<f64>) {
+        let (primal, dual) = self.relative(c);
+        if primal > IMBALANCE * dual {
+            self.sigma *= STRONGER;
+        } else if dual > IMBALANCE * primal {
+            self.sigma /= STRONGER;
+        }
+    }
+}

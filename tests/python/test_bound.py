@@ -1,0 +1,219 @@
+"""Lower bounds against enumeration of the supports, and certificates of gaps at the door."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+from .conftest import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "scripts" / "bounds_cases.py"
+spec = importlib.util.spec_from_file_location("bounds_cases", SCRIPT)
+cases = importlib.util.module_from_spec(spec)
+sys.modules["bounds_cases"] = cases
+spec.loader.exec_module(cases)
+
+ROUNDING = 1e-12
+"""What a bound may pass a feasible point's objective by, relative to it."""
+
+
+def ky_fan(a, r):
+    return np.linalg.eigvalsh(a)[-r:].sum()
+
+
+def sparse_maximum(b, k):
+    """max uᵀBu over unit vectors with k nonzeros, by enumeration."""
+    supports = itertools.combinations(range(len(b)), k)
+    return max(np.linalg.eigvalsh(b[np.ix_(s, s)])[-1] for s in supports)
+
+
+def columns_problem(seed=0, n=7, counts=(2, 3)):
+    A = np.random.default_rng(seed).standard_normal((n, n))
+    return ob.StiefelProblem(ob.Quadratic(-(A @ A.T)), ob.Cardinality(counts), len(counts))
+
+
+def some_point(problem):
+    return np.eye(*problem.shape)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_no_feasible_point_is_below(seed):
+    case = cases.make(seed, most_rows=7)
+    certificate = ob.certify(case.problem, case.x, bound=True, max_time=0.1)
+    size = max(1.0, abs(case.objective))
+    assert certificate.objective == pytest.approx(case.objective, rel=1e-9, abs=1e-300)
+    assert certificate.lower_bound <= case.objective + ROUNDING * size
+    if case.exact and not isinstance(case.problem.penalty, ob.L0):
+        assert certificate.gap <= 1e-5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_multiplier_bounds(seed):
+    case = cases.make(6 * seed + 1, most_rows=7)
+    problem, counts = case.problem, case.problem.penalty.count
+    C, r = -problem.smooth.C, problem.n_components
+    bound = ob.certify(problem, case.x, bound=True, max_time=0.05).bound
+    rng = np.random.default_rng(seed)
+    for size in (0.0, 1e-9, 1e-3, 0.3, 10.0):
+        noise = rng.standard_normal(C.shape) * size * np.abs(C).max()
+        multiplier = bound.multiplier + noise + noise.T
+        least = sum(sparse_maximum(C - multiplier, k) for k in counts)
+        value = -0.5 * (ky_fan(multiplier, r) + least)
+        assert value <= case.objective + ROUNDING * max(1.0, abs(case.objective))
+        if size == 0.0 and bound.method == "lagrangian":
+            assert value >= bound.value - 1e-9 * abs(bound.value)
+
+
+def test_the_relaxation_can_be_checked_by_hand():
+    A = np.random.default_rng(3).standard_normal((30, 20))
+    problem = ob.SparsePCAProblem(A, 3, ob.L0(2.0))
+    found = ob.certify(problem, some_point(problem), bound=True).bound
+    assert found.method == "fantope"
+    C = A.T @ A
+    assert np.abs(C - found.multiplier).max() <= 4.0 * (1 + 1e-12)
+    value = -0.5 * ky_fan(found.multiplier, 3)
+    assert value - 1e-6 * abs(value) <= found.value <= value * (1 - 1e-15)
+
+
+@pytest.mark.parametrize("count", [4, 6, (2, 2), (3, 2)])
+def test_proved_optimal_by_branch_and_bound(count):
+    """Disjoint strong blocks with weak couplings: the best supports are known."""
+    rng = np.random.default_rng(1)
+    C = 0.01 * rng.standard_normal((10, 10))
+    C = C + C.T
+    for block in (range(3), range(4, 7)):
+        C[np.ix_(block, block)] += 1.0
+    points = cases.disjoint(C, 2, [10, 10] if isinstance(count, int) else list(count), signs=True)
+    total = count if isinstance(count, int) else sum(count)
+    best = max(
+        (x for x in points if np.count_nonzero(x) <= total), key=lambda x: np.sum(x * (C @ x))
+    )
+    problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality(count), 2)
+    if not isinstance(count, int):
+        best = best[:, np.argsort(-np.count_nonzero(best, axis=0), kind="stable")]
+    certificate = ob.certify(problem, best, bound=True)
+    assert -1e-12 <= certificate.gap <= 1.01e-6
+
+
+def test_pitprops_are_proved_optimal(data_dir):
+    R = np.load(data_dir / "pitprops.npz")["R"]
+    x = np.zeros((13, 2))
+    for t, rows in enumerate(([0, 1, 7, 8, 9], [3, 4, 5, 6, 12])):
+        x[:, t] = cases.leading(R, rows)[1]
+    problem = ob.StiefelProblem(ob.Quadratic(-R), ob.Cardinality([5, 5]), 2)
+    certificate = ob.certify(problem, x, bound=True, max_time=60)
+    assert certificate.gap <= 1.01e-6
+    assert certificate.bound_method == "branch-and-bound"
+
+
+def test_history_rises_and_ends_at_the_bound():
+    found = ob.certify(columns_problem(), some_point(columns_problem()), bound=True).bound
+    assert (np.diff(found.history["bound"]) > 0).all()
+    assert (np.diff(found.history["seconds"]) >= 0).all()
+    assert found.history["bound"][-1] == found.value
+
+
+def test_same_bits_for_any_number_of_threads():
+    problem = columns_problem(n=9, counts=(3, 3, 2))
+    one, two = (
+        ob.certify(problem, some_point(problem), bound=True, n_threads=k).bound for k in (1, 2)
+    )
+    assert one.value == two.value
+    assert one.n_nodes == two.n_nodes
+    assert np.array_equal(one.multiplier, two.multiplier)
+
+
+def test_scales_with_the_objective():
+    problem = columns_problem()
+    x = some_point(problem)
+    big = ob.StiefelProblem(ob.Quadratic(2.0**40 * problem.smooth.C), problem.penalty, 2)
+    plain = ob.certify(problem, x, bound=True)
+    scaled = ob.certify(big, x, bound=True, gap_tol=1e-6)
+    assert scaled.lower_bound == pytest.approx(2.0**40 * plain.lower_bound, rel=1e-5)
+
+
+def test_a_gap_that_is_small_enough_ends_the_search():
+    problem = columns_problem()
+    loose = ob.certify(problem, some_point(problem), bound=True, gap_tol=1e3).bound
+    assert len(loose.history["bound"]) <= 2
+    assert loose.value <= ob.certify(problem, some_point(problem), bound=True).lower_bound
+
+
+def test_time_is_kept():
+    A = np.random.default_rng(0).standard_normal((60, 60))
+    problem = ob.StiefelProblem(ob.Quadratic(-A @ A.T), ob.Cardinality([10, 10]), 2)
+    start = time.perf_counter()
+    found = ob.certify(problem, some_point(problem), bound=True, max_time=0.0)
+    assert time.perf_counter() - start < 30
+    assert np.isfinite(found.lower_bound)
+
+
+def test_interrupted_with_a_bound():
+    A = np.random.default_rng(0).standard_normal((60, 60))
+    problem = ob.StiefelProblem(ob.Quadratic(-A @ A.T), ob.Cardinality([10, 10]), 2)
+    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    found = ob.certify(problem, some_point(problem), bound=True, max_time=300)
+    timer.join()
+    assert np.isfinite(found.lower_bound)
+    assert found.bound.history["seconds"][-1] < 250
+
+
+def test_the_certificate_of_a_stranger():
+    problem = columns_problem(n=8, counts=(3, 3))
+    C = -problem.smooth.C
+    thresholded = np.linalg.eigh(C)[1][:, -2:]
+    for t in range(2):
+        thresholded[np.argsort(np.abs(thresholded[:, t]))[:-3], t] = 0.0
+    with pytest.raises(ValueError, match="x must be feasible"):
+        ob.certify(problem, thresholded / np.linalg.norm(thresholded, axis=0), bound=True)
+    with pytest.raises(ValueError, match="x must be feasible"):
+        ob.certify(problem, np.linalg.eigh(C)[1][:, -2:], bound=True)
+    plain = ob.certify(problem, np.linalg.eigh(C)[1][:, -2:])
+    assert plain.objective == np.inf
+    assert np.isnan(plain.gap)
+    peer = np.eye(8)[:, :2]
+    certificate = ob.certify(problem, peer, bound=True)
+    assert certificate.objective == pytest.approx(-0.5 * (C[0, 0] + C[1, 1]))
+    assert certificate.gap > 0
+    assert np.isnan(certificate.block2_gap)
+    assert np.isnan(certificate.criticality)
+
+
+def test_bounds_at_the_door():
+    C = np.diag([1.0, 2.0, 3.0])
+    x = np.eye(3)[:, :2]
+    smooth = ob.Quadratic(C)
+    linear = ob.StiefelProblem(ob.Quadratic(C, linear=np.ones((3, 2))), ob.L0(1.0), 2)
+    with pytest.raises(ValueError, match="bound must be False"):
+        ob.certify(linear, x, bound=True)
+    free = ob.SmoothFunction(lambda x: (0.0, np.zeros_like(x)), 3)
+    with pytest.raises(TypeError, match="bound must be False"):
+        ob.certify(ob.StiefelProblem(free, ob.NoPenalty(), 2), x, bound=True)
+    mixed = ob.JOrthogonalProblem(smooth, [1, 1, -1])
+    with pytest.raises(ValueError, match="bound must be False"):
+        ob.certify(mixed, np.eye(3), bound=True)
+    few = ob.StiefelProblem(smooth, ob.Cardinality([1, 1, 1]), 2)
+    with pytest.raises(ValueError, match="count"):
+        ob.certify(few, x)
+    for wrong in ({"bound": 1}, {"gap_tol": -1.0}, {"max_time": -1.0}):
+        with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
+            ob.certify(ob.StiefelProblem(smooth, ob.L0(1.0), 2), x, **wrong)
+
+
+@pytest.mark.parametrize("how", [{"n_nonzero": 6}, {"alpha": 0.3}, {"penalty": "l1", "alpha": 0.5}])
+def test_the_gap_of_a_fit(how):
+    pytest.importorskip("sklearn")
+    A = np.random.default_rng(0).standard_normal((40, 9))
+    pca = ob.SparsePCA(2, certify=True, max_time=1.0, random_state=0, **how).fit(A)
+    assert 0.0 <= pca.gap_ + 1e-12 < 0.5
+    assert ob.SparsePCA(2, max_time=0.2, random_state=0, **how).fit(A).gap_ is None
