@@ -84,7 +84,9 @@ pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;
-pub use cardinality::Cardinality;
+pub use cardinality::{
+    Cardinality, NEGLIGIBLE, RowSparsity, Sparsity, minimize_at_cardinality, minimize_row_sparse,
+};
 pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use manifold::{

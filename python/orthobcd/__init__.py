@@ -28,12 +28,12 @@ from .objectives import (
     SmoothFunction,
     check_gradient,
 )
-from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty
+from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
-from .solving import Progress, minimize_at_count, solve
+from .solving import Progress, solve
 
 if TYPE_CHECKING:
     from . import plot as plot
@@ -68,6 +68,7 @@ __all__ = [
     "Ranking",
     "RegularizationPath",
     "Result",
+    "RowSparse",
     "Search",
     "SearchRun",
     "SmoothFunction",
@@ -86,7 +87,6 @@ __all__ = [
     "hyperbolic_cs",
     "lam_max",
     "load_triples",
-    "minimize_at_count",
     "random_j_orthogonal",
     "regularization_path",
     "solve",

@@ -17,6 +17,7 @@ from .hyperbolic.problems import (
     on_stiefel,
 )
 from .objectives import GramQuadratic, Quadratic, SmoothFunction
+from .penalties import Cardinality, RowSparse
 from .problems import Problem, as_problem
 
 __all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
@@ -143,6 +144,9 @@ def certify(problem: Problem, x: ArrayLike, *, n_threads: int | None = None) -> 
     if not isinstance(problem.smooth, (Quadratic, GramQuadratic, SmoothFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
+    if isinstance(problem.penalty, (Cardinality, RowSparse)):
+        name = type(problem.penalty).__name__
+        raise TypeError(f"problem must not have a {name}: its points are no fixed points of pairs")
     n_threads = as_optional_int("n_threads", n_threads, 1)
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:

@@ -10,7 +10,7 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import L0, L1, NonNegative, NoPenalty, Penalty
+from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, Penalty, RowSparse
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -32,7 +32,7 @@ class Problem(Protocol):
     smooth : object
         f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `LogisticLoss`, or a problem that
         is its own objective.
-    penalty : L0, L1, NonNegative or NoPenalty
+    penalty : L0, L1, NonNegative, NoPenalty, Cardinality or RowSparse
         h.
     signature : ndarray of int8 of shape (n,), or None
         The diagonal of J; None is J = I with XᵀX = I, the Stiefel manifold.
@@ -82,9 +82,10 @@ def check_problem(
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
-    if not isinstance(penalty, (L0, L1, NonNegative, NoPenalty)):
+    if not isinstance(penalty, (L0, L1, NonNegative, NoPenalty, Cardinality, RowSparse)):
         raise TypeError(
-            f"penalty must be L0, L1, NonNegative or NoPenalty, got {type(penalty).__name__}"
+            "penalty must be L0, L1, NonNegative, NoPenalty, Cardinality or RowSparse, "
+            f"got {type(penalty).__name__}"
         )
     n = smooth.n_rows
     if n < 2:
@@ -96,6 +97,14 @@ def check_problem(
         raise ValueError(
             f"n_components must be {smooth.n_columns}, as the objective's data has; got {r}"
         )
+    if isinstance(penalty, (Cardinality, RowSparse)):
+        name = type(penalty).__name__
+        if isinstance(smooth, SmoothFunction):
+            raise TypeError(f"smooth must be quadratic for a {name}, got SmoothFunction")
+    if isinstance(penalty, Cardinality):
+        penalty.check(n, r)
+    if isinstance(penalty, RowSparse) and not r <= (penalty.count or r) <= n:
+        raise ValueError(f"count must be between r = {r} and n = {n}, got {penalty.count}")
     lam = penalty.lam if isinstance(penalty, L1) else None
     if isinstance(lam, np.ndarray) and lam.shape != (n, r):
         raise ValueError(f"lam must be a number or have shape ({n}, {r}), got shape {lam.shape}")
@@ -127,8 +136,8 @@ class StiefelProblem(OnStiefel):
     ----------
     smooth : Quadratic, GramQuadratic or SmoothFunction
         f.
-    penalty : L0, L1, NonNegative or NoPenalty
-        h.
+    penalty : L0, L1, NonNegative, NoPenalty, Cardinality or RowSparse
+        h; a `Cardinality` is a constraint, with h = 0; it and `RowSparse` need a quadratic f.
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
 
@@ -199,7 +208,7 @@ class SparsePCAProblem(PCAProblem):
         Data, samples in rows.
     n_components : int
         Number of components r.
-    penalty : L0, L1, NonNegative or NoPenalty
+    penalty : L0, L1, NonNegative, NoPenalty, Cardinality or RowSparse
         h.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).

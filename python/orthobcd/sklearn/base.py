@@ -106,7 +106,7 @@ class OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             x = self.result_.x
         # Most variance first; the largest loading of every component is positive.
         variances = np.sum(moments.scores(x) ** 2, axis=0) / (m - 1)
-        order = np.argsort(-variances, kind="stable")
+        order = self._order(variances)
         x = x[:, order]
         x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)
         self.components_ = np.ascontiguousarray(x.T) + 0.0
@@ -116,6 +116,10 @@ class OrthonormalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.objective_ = 0.0 if self.result_ is None else self.result_.objective
         self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
         return self
+
+    def _order(self, variances: FloatArray) -> Any:
+        """The order of the components."""
+        return np.argsort(-variances, kind="stable")
 
     def _count(self, m: int, n: int) -> int:
         if self.n_components is None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._internal.checks import FloatArray, as_int
 from .._internal.moments import Moments
+from ..penalties import Cardinality
 from ..problems import SparsePCAProblem
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
 from .base import OrthonormalPCA
+from .budget import Features, budget_of, in_order
 from .sparse_fit import SparseFit
 
 AlphaScale = Literal["relative", "absolute"]
@@ -125,7 +129,9 @@ class SparsePCA(OrthonormalPCA):
         penalty: PenaltyName = "l0",
         alpha: float = 0.1,
         alpha_scale: AlphaScale = "relative",
-        n_nonzero: int | None = None,
+        n_nonzero: int | Sequence[int] | None = None,
+        include: Features | None = None,
+        exclude: Features | None = None,
         center: bool = True,
         scale: bool = False,
         solver: Auto | Continuation | OBCD | None = None,
@@ -141,6 +147,8 @@ class SparsePCA(OrthonormalPCA):
         self.alpha = alpha
         self.alpha_scale = alpha_scale
         self.n_nonzero = n_nonzero
+        self.include = include
+        self.exclude = exclude
         self.center = center
         self.scale = scale
         self.solver = solver
@@ -150,6 +158,23 @@ class SparsePCA(OrthonormalPCA):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+
+    def _order(self, variances: FloatArray) -> Any:
+        return super()._order(variances) if getattr(self, "_budget", None) is None else in_order(self._budget, variances)
+
+    def _nearest(self, fit: SparseFit, n: int, r: int) -> Result:
+        """The point of the path whose number of nonzeros is nearest."""
+        count = as_int("n_nonzero", self.n_nonzero, r)
+        if count > n * r:
+            raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
+        self.alpha_, result = fit.nearest(count)
+        if result.n_nonzero != count:
+            warnings.warn(
+                f"n_nonzero={count} was not met; {result.n_nonzero} is the nearest",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return result
 
     def _solve(self, moments: Moments, r: int) -> Result:
         if self.penalty not in ("l0", "l1"):
@@ -162,20 +187,23 @@ class SparsePCA(OrthonormalPCA):
             raise TypeError(
                 f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
             )
+        n = moments.data.shape[1]
+        self._budget: Cardinality | None = None
+        if self.n_nonzero is not None and self.penalty == "l0":
+            self._budget = budget_of(self, n, r)
+        for name in ("include", "exclude"):
+            if self._budget is None and getattr(self, name) is not None:
+                raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
         unit_price = penalty_of(self.penalty, 1.0)
         problem = SparsePCAProblem(moments.data, r, unit_price, center=moments.pending)
         self.path_: RegularizationPath | None = None
         self.alpha_max_ = largest_lam(problem, self._threads())
-        fit = SparseFit(self, problem, self._warm(moments.data.shape[1], r))
+        fit = SparseFit(self, problem, self._warm(n, r))
+        self.alpha_: float | None = None
+        if self._budget is not None and self.penalty == "l0":
+            return fit.at_count(self._budget)
         if self.n_nonzero is not None:
-            self.alpha_, result = fit.at_count(self.n_nonzero)
-            if result.n_nonzero != self.n_nonzero:
-                warnings.warn(
-                    f"n_nonzero={self.n_nonzero} was not met; {result.n_nonzero} is the nearest",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
-            return result
+            return self._nearest(fit, n, r)
         if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")
         unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
