@@ -11,11 +11,12 @@ use orthobcd::{
 
 const QUICK: u64 = 200_000_000;
 
-/// Data with n features that vary.
+/// m samples of n correlated features of different size.
 fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
-    let size = m.max(n);
+    let size = 3 * m.max(n);
     let a = start::random(size, size, seed) * (size as f64).sqrt();
-    let mut a = a.slice(s![..m, ..n]).to_owned();
+    let mixing = start::random(n, n, seed + 1) + Array2::<f64>::eye(n);
+    let mut a = a.slice(s![..m, ..n]).dot(&mixing);
     for (j, mut column) in a.columns_mut().into_iter().enumerate() {
         column *= 0.5 + (j % 5) as f64 / 3.0;
     }

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from . import (
-    L0,
     Cardinality,
     NonnegativePCAProblem,
     PathPoint,

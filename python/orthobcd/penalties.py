@@ -182,15 +182,21 @@ class Cardinality(Checked):
         """Refuse what does not fit to n × r matrices."""
         if isinstance(self.count, tuple):
             if len(self.count) != r:
-                raise ValueError(f"count must be one number for each of {r} columns, got {len(self.count)}")
+                raise ValueError(
+                    f"count must be one number for each of {r} columns, got {len(self.count)}"
+                )
             if max(self.count) > n:
-                raise ValueError(f"count must be at most n = {n} in every column, got {max(self.count)}")
+                raise ValueError(
+                    f"count must be at most n = {n} in every column, got {max(self.count)}"
+                )
         elif not r <= self.count <= n * r:
             raise ValueError(f"count must be between r = {r} and {n * r}, got {self.count}")
         for name, rows in (("include", self.include), ("exclude", self.exclude)):
             each = bool(rows) and isinstance(rows[0], tuple)
             if each and len(rows) != r:
-                raise ValueError(f"{name} must be a sequence for each of {r} columns, got {len(rows)}")
+                raise ValueError(
+                    f"{name} must be a sequence for each of {r} columns, got {len(rows)}"
+                )
             flat = [i for one in rows for i in one] if each else rows
             if flat and max(flat) >= n:
                 raise ValueError(f"{name} must hold rows below {n}, got {max(flat)}")

@@ -31,6 +31,7 @@ Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 STARTS = ("identity", "random", "spectral", "partition")
 """Those with XᵀX = I."""
 
+
 @dataclass(frozen=True, eq=False)
 class Progress:
     """What a callback is given: the current feasible point and how far the solve is.
@@ -146,11 +147,12 @@ def solve(
 
     Notes
     -----
-    A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for: descents by
-    exchanges of entries or rows and perturbations of them, from an ``x0`` too, which is cut to the
-    budget where it does not keep it. They count no pairs. Without limits the status is ``CONVERGED`` when many
-    perturbations in a row brought nothing, or f reached a bound; with more time or work, and the
-    same seed, the same search goes on. ``tol`` and ``max_sweeps`` have no meaning there.
+    A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for:
+    descents by exchanges of entries or rows and perturbations of them, from an ``x0`` too, which is
+    cut to the budget where it does not keep it. They count no pairs. Without limits the status is
+    ``CONVERGED`` when many perturbations in a row brought nothing, or f reached a bound; with more
+    time or work, and the same seed, the same search goes on. ``tol`` and ``max_sweeps`` have no
+    meaning there.
 
     Examples
     --------

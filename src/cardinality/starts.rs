@@ -314,13 +314,13 @@ impl<'a> Maker<'a> {
                 Cardinality::Total(total) => {
                     // About alike for the columns that are to come.
                     let used: usize = order[..k].iter().map(|&s| point.parts[s].rows.len()).sum();
-                    let share = (total - used) as f64 / (order.len() - k) as f64;
-                    let factor = if k + 1 == order.len() {
-                        1.0
-                    } else {
-                        self.random.random_range(0.5..1.5)
+                    let (left, later) = (total.saturating_sub(used), order.len() - k - 1);
+                    let factor = match later {
+                        0 => 1.0,
+                        _ => self.random.random_range(0.5..1.5),
                     };
-                    ((share * factor) as usize).clamp(1, total - used - (order.len() - k - 1))
+                    let share = factor * left as f64 / (later + 1) as f64;
+                    (share as usize).clamp(1, left.saturating_sub(later).max(1))
                 }
             };
             if let Some(next) = self.regrown(&point, t, count) {
@@ -536,7 +536,7 @@ impl<'a> Maker<'a> {
                 Cardinality::Total(_) if later == 0 => pot,
                 Cardinality::Total(_) => {
                     let about = counts[t] as f64 * self.random.random_range(0.6..1.5);
-                    (about.round() as usize).clamp(1, pot - later)
+                    (about.round() as usize).clamp(1, pot.saturating_sub(later).max(1))
                 }
             };
             pot = pot.saturating_sub(count);

@@ -1,4 +1,4 @@
-"""Budgets of loadings as estimators are given them: numbers, features by name, the order of components."""
+"""Budgets of loadings as estimators are given them: numbers, features by name, the order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def _features(name: str, value: Any, estimator: Any, n: int) -> list[Any] | None
     if value is None:
         return None
     if not _is_list(value):
-        raise TypeError(f"{name} must be a sequence of features, or one per component, got {value!r}")
+        raise TypeError(
+            f"{name} must be a sequence of features, or one per component, got {value!r}"
+        )
     known = getattr(estimator, "feature_names_in_", None)
     names = None if known is None else [str(feature) for feature in known]
     if any(_is_list(one) for one in value):
@@ -50,9 +52,15 @@ def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> C
     """``n_nonzero``, ``include`` and ``exclude`` of an estimator as a constraint."""
     count = estimator.n_nonzero
     several = _is_list(count)
-    counts = [as_int("n_nonzero", one, 1) for one in count] if several else [as_int("n_nonzero", count, r)]
+    counts = (
+        [as_int("n_nonzero", one, 1) for one in count]
+        if several
+        else [as_int("n_nonzero", count, r)]
+    )
     if several and len(counts) != r:
-        raise ValueError(f"n_nonzero must be one number for each of {r} components, got {len(counts)}")
+        raise ValueError(
+            f"n_nonzero must be one number for each of {r} components, got {len(counts)}"
+        )
     if max(counts) > (n if several else n * r):
         raise ValueError(f"n_nonzero must be at most {n if several else n * r}, got {max(counts)}")
     return Cardinality(

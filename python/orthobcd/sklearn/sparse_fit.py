@@ -10,7 +10,7 @@ import numpy as np
 
 from .._internal.checks import FloatArray
 from .._internal.progress import live
-from ..penalties import Cardinality
+from ..penalties import Cardinality, RowSparse
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import RegularizationPath, penalty_of, regularization_path
 from ..result import PathPoint, Result
@@ -19,6 +19,7 @@ from ..solving import solve
 
 STAGE_TOLERANCE = 1e-5
 """Tolerance of the stages of a path that only leads to a start."""
+
 
 class SparseFit:
     """One fit of a `SparsePCA`: the path, the solve that starts at it, the wanted count."""
@@ -80,10 +81,10 @@ class SparseFit:
             return self.solve(alpha, None, self.pca.solver)
         return self.solve(alpha, last.x, self.sweeps)
 
-    def at_count(self, budget: Cardinality) -> Result:
-        """Components within a budget of loadings."""
+    def at_count(self, budget: Cardinality | RowSparse) -> Result:
+        """Components within a budget of loadings, or of features."""
         start = self.warm
-        if start is None and not self.searches:
+        if start is None and not self.searches and isinstance(budget, Cardinality):
             total = budget.count if isinstance(budget.count, int) else sum(budget.count)
             start = self.nearest(total)[1].x
         problem = self.problem.with_penalty(budget)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._internal.checks import FloatArray, as_int
 from .._internal.moments import Moments
-from ..penalties import Cardinality
+from ..penalties import Cardinality, RowSparse
 from ..problems import SparsePCAProblem
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
 from ..result import Result
@@ -42,12 +42,21 @@ class SparsePCA(OrthonormalPCA):
         "absolute" the λ of `orthobcd.L0`.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
-    n_nonzero : int, optional
-        Instead of ``alpha``: the number of nonzero loadings in all components together. With "l0"
-        it is met exactly: penalties are tried until one leads near it, then entries are dropped,
-        added and exchanged (`orthobcd.minimize_at_count`). With "l1" the nearest number of the
-        regularisation path is taken, and with "l0", should no such point be found, the nearest
-        number met, with a warning.
+    n_nonzero : int or sequence of int, optional
+        Instead of ``alpha``: the most nonzero loadings, in all components together or of each. With
+        "l0" a search of its own finds them (`orthobcd.Cardinality`); there are fewer only where
+        another brings nothing. A sequence is in the order of the components: the t-th component has
+        the t-th budget, and components of the same budget (and the same ``include`` and
+        ``exclude``) are ordered by explained variance among themselves. With "l1" the nearest
+        number of the regularisation path is taken, with a warning if it is not met.
+    include, exclude : sequence of int or str, or a sequence of sequences, optional
+        With ``n_nonzero`` and "l0": features, by index or name, that belong to the support of every
+        component, or of each, and those whose loadings are zero. What is included takes some
+        of the budget, whatever its best loading, which can be zero.
+    n_features : int, optional
+        Instead of ``alpha`` and ``n_nonzero``: the most features that any component uses, at least
+        ``n_components``. The components are the principal components of the chosen features
+        (`orthobcd.RowSparse`).
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
@@ -79,7 +88,8 @@ class SparsePCA(OrthonormalPCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows; the largest loading of each is positive.
+        Orthonormal rows, by explained variance or in the order of their budgets; the largest
+        loading of each is positive.
     mean_ : ndarray of shape (n_features,)
         Of the (scaled) data; zeros without centring.
     scale_ : ndarray of shape (n_features,) or None
@@ -91,8 +101,8 @@ class SparsePCA(OrthonormalPCA):
         The same as shares of the total variance.
     n_nonzero_ : int
         Nonzero loadings.
-    alpha_ : float
-        The λ that was used, absolute.
+    alpha_ : float or None
+        The λ that was used, absolute; None where loadings or features were counted.
     alpha_max_ : float
         Of the data; see `orthobcd.lam_max`.
     path_ : RegularizationPath or None
@@ -132,6 +142,7 @@ class SparsePCA(OrthonormalPCA):
         n_nonzero: int | Sequence[int] | None = None,
         include: Features | None = None,
         exclude: Features | None = None,
+        n_features: int | None = None,
         center: bool = True,
         scale: bool = False,
         solver: Auto | Continuation | OBCD | None = None,
@@ -149,6 +160,7 @@ class SparsePCA(OrthonormalPCA):
         self.n_nonzero = n_nonzero
         self.include = include
         self.exclude = exclude
+        self.n_features = n_features
         self.center = center
         self.scale = scale
         self.solver = solver
@@ -160,21 +172,39 @@ class SparsePCA(OrthonormalPCA):
         self.verbose = verbose
 
     def _order(self, variances: FloatArray) -> Any:
-        return super()._order(variances) if getattr(self, "_budget", None) is None else in_order(self._budget, variances)
+        budget: Cardinality | RowSparse | None = getattr(self, "_budget", None)
+        if isinstance(budget, Cardinality):
+            return in_order(budget, variances)
+        return super()._order(variances)
 
-    def _nearest(self, fit: SparseFit, n: int, r: int) -> Result:
-        """The point of the path whose number of nonzeros is nearest."""
+    def _counted(self, n: int, r: int) -> Cardinality | RowSparse | None:
+        """What is counted instead of priced."""
+        counts = self.penalty == "l0" and self.n_nonzero is not None
+        for name in ("include", "exclude"):
+            if not counts and getattr(self, name) is not None:
+                raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
+        if self.n_features is None:
+            return budget_of(self, n, r) if counts else None
+        if self.n_nonzero is not None or self.penalty != "l0":
+            raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
+        count = as_int("n_features", self.n_features, r)
+        if count > n:
+            raise ValueError(f"n_features must be at most {n}, got {count}")
+        return RowSparse(count=count)
+
+    def _nearest(self, fit: SparseFit, n: int, r: int) -> tuple[float, Result]:
+        """The point of the path whose number of nonzeros is nearest, and its penalty."""
         count = as_int("n_nonzero", self.n_nonzero, r)
         if count > n * r:
             raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
-        self.alpha_, result = fit.nearest(count)
+        alpha, result = fit.nearest(count)
         if result.n_nonzero != count:
             warnings.warn(
                 f"n_nonzero={count} was not met; {result.n_nonzero} is the nearest",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return result
+        return alpha, result
 
     def _solve(self, moments: Moments, r: int) -> Result:
         if self.penalty not in ("l0", "l1"):
@@ -188,22 +218,18 @@ class SparsePCA(OrthonormalPCA):
                 f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
             )
         n = moments.data.shape[1]
-        self._budget: Cardinality | None = None
-        if self.n_nonzero is not None and self.penalty == "l0":
-            self._budget = budget_of(self, n, r)
-        for name in ("include", "exclude"):
-            if self._budget is None and getattr(self, name) is not None:
-                raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
+        self._budget = self._counted(n, r)
         unit_price = penalty_of(self.penalty, 1.0)
         problem = SparsePCAProblem(moments.data, r, unit_price, center=moments.pending)
         self.path_: RegularizationPath | None = None
         self.alpha_max_ = largest_lam(problem, self._threads())
         fit = SparseFit(self, problem, self._warm(n, r))
         self.alpha_: float | None = None
-        if self._budget is not None and self.penalty == "l0":
+        if self._budget is not None:
             return fit.at_count(self._budget)
         if self.n_nonzero is not None:
-            return self._nearest(fit, n, r)
+            self.alpha_, result = self._nearest(fit, n, r)
+            return result
         if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")
         unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
