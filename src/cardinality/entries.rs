@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use ndarray::{Array2, s};
 
+use super::candidates::{Mover, State};
 use super::model::Model;
-use super::moves::{Mover, State};
 use super::rules::{Cardinality, Rules, Sparsity};
 use super::search::{Board, Search, Walk, checked_form, checked_start, limit};
 use super::starts::{Maker, Material};
@@ -20,8 +20,8 @@ use crate::start;
 use crate::threads::Threads;
 
 /// Perturbations without gain, per nonzero of the budget and at least, that end a search without limits.
-const PATIENCE: usize = 60;
-const LEAST_PATIENCE: usize = 1500;
+const PATIENCE: usize = 40;
+const LEAST_PATIENCE: usize = 800;
 
 /// Columns of a whole C whose entries are looked at for a bound on f, and the budget up to which it is shared out, at most.
 const BOUNDED: usize = 1500;
@@ -72,7 +72,7 @@ pub fn minimize_at_cardinality(
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
     let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
     let clock = Clock::limited(started, options.max_time, options.max_work);
-    let limit = limit(&clock, options);
+    let limit = limit(&clock, options, form, problem.components);
     let mut board = Board::new((problem, 0.0), &clock, options, monitor);
     let first = selected(form, &selection, &rules, x0.as_ref());
     board.accept(first, f64::NEG_INFINITY);
@@ -107,6 +107,7 @@ pub fn minimize_at_cardinality(
         options,
         threads,
         clock: &clock,
+        limit,
     };
     let (status, spent) = search.run(&mut board, meter.spent());
     Ok(board.finish(status, spent))

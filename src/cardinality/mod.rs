@@ -5,6 +5,8 @@
 //! the best values on them ([`model`], [`joint`]); a search ([`search`]) changes supports by [`moves`], from many
 //! [`starts`].
 
+mod candidates;
+mod cut;
 mod entries;
 mod joint;
 mod model;

@@ -119,7 +119,7 @@ pub fn minimize_row_sparse(
     {
         board.accept((*x0).clone(), 0.0);
     }
-    let work = limit(&clock, options);
+    let work = limit(&clock, options, form, r);
     if board.status.is_some() || clock.expired() || work == 0.0 {
         return Ok(board.finish(Status::MaxSweeps, 0.0));
     }
@@ -165,6 +165,7 @@ pub fn minimize_row_sparse(
         options,
         threads,
         clock: &clock,
+        limit: work,
     };
     let (status, spent) = search.run(&mut board, meter.spent());
     Ok(board.finish(status, spent))

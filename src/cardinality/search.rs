@@ -15,6 +15,7 @@ use crate::objective::QuadraticForm;
 use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
+use crate::search::default_work;
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
 use crate::start;
@@ -28,7 +29,7 @@ const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
-/// Work without a limit.
+/// The least work without a limit.
 const WORK: f64 = 2e10;
 
 /// What a start or a perturbation that came to nothing counts for.
@@ -120,17 +121,20 @@ pub(super) struct Search<'a, W: Walk> {
     pub(super) options: &'a Options,
     pub(super) threads: &'a Threads,
     pub(super) clock: &'a Clock,
+    /// The work that may be done.
+    pub(super) limit: f64,
     /// A lower bound of the value.
     pub(super) bound: f64,
     /// Perturbations without gain, one after the other, that end a search without limits.
     pub(super) patience: usize,
 }
 
-/// The work that may be done.
-pub(super) fn limit(clock: &Clock, options: &Options) -> f64 {
-    match clock.counts() {
-        true => options.max_work.map_or(WORK, |limit| limit as f64),
-        false => f64::INFINITY,
+/// The work that may be done: without limits that of any search, or some seconds where that is less.
+pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
+    match (clock.counts(), options.max_work) {
+        (true, None) => default_work(form, r).max(WORK),
+        (true, Some(limit)) => limit as f64,
+        (false, _) => f64::INFINITY,
     }
 }
 
@@ -143,7 +147,7 @@ impl<W: Walk> Search<'_, W> {
         let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
         let (mut length, mut begun, mut fruitless) = (FIRST_ROUND, CHAINS, 0);
         let same = SAME * self.walk.scale();
-        let limit = limit(self.clock, self.options);
+        let limit = self.limit;
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         loop {
             let most = (limit - spent) / CHAINS as f64;

@@ -1,7 +1,7 @@
 //! Where descents begin, and how they are perturbed.
 //!
 //! From scratch: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated by varimax or at
-//! random, cut to the budget; and columns that are grown one after the other. A column is grown by forward selection from a
+//! random, [cut](super::cut) to the budget at once or by splitting; and columns that are grown one after the other. A column is grown by forward selection from a
 //! row, disjoint from the others (d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008), or by the truncated power method (Yuan and
 //! Zhang, JMLR 14, 2013) orthogonally to them. A perturbation exchanges entries at random, or grows some columns anew.
 
@@ -11,11 +11,11 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::candidates::{Mover, State};
+use super::cut::Cut;
 use super::model::{Part, Point, SCALAR};
-use super::moves::{Mover, State};
 use super::rules::Cardinality;
-use crate::manifold::{Manifold, polar, project_near_support, varimax};
-use crate::signature::Signature;
+use crate::manifold::{kicked, polar, varimax};
 
 /// Steps of the truncated power method.
 const POWER_STEPS: usize = 15;
@@ -30,6 +30,10 @@ const SEEDS: usize = 3;
 const NEAR: f64 = 0.7;
 const EXCHANGES: f64 = 0.5;
 
+/// Share of perturbations that are splittings from the best point, and size of the random rotation before one.
+const SPLITS: f64 = 0.04;
+const KICK: f64 = 0.1;
+
 /// Entries of a start above its budget, as a multiple of that, which are dropped one after the other.
 const SURPLUS: usize = 2;
 
@@ -39,6 +43,8 @@ pub(super) struct Material {
     pub(super) selection: Vec<usize>,
     /// Eigenvectors of C for its smallest eigenvalues, n×r.
     pub(super) basis: Array2<f64>,
+    /// The same, rotated by varimax.
+    rotated: Array2<f64>,
     /// A start that was given.
     pub(super) given: Option<Array2<f64>>,
     /// Rows with large entries in the eigenvectors.
@@ -58,6 +64,7 @@ impl Material {
         pool.truncate(most);
         Self {
             selection,
+            rotated: varimax(basis.view()),
             basis,
             given,
             pool,
@@ -78,6 +85,13 @@ impl<'a> Maker<'a> {
             mover,
             material,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    fn cut(&self) -> Cut<'_> {
+        Cut {
+            model: self.mover.model,
+            meter: self.mover.meter,
         }
     }
 
@@ -118,17 +132,25 @@ impl<'a> Maker<'a> {
             (Some(_), index) => index - 1,
             (None, index) => index,
         };
-        let basis = &self.material.basis;
+        let material = self.material;
+        let (basis, rotated) = (&material.basis, &material.rotated);
         let point = match index {
             0 => self.selection(),
-            1 => self.thresholded(&basis.clone()),
-            2 => self.thresholded(&varimax(basis.view())),
-            _ if index % 4 == 3 => self.scattered(),
-            _ if index % 4 == 1 => {
+            1 => self.cut().feasible(self.cut().largest(basis)),
+            2 => self.cut().feasible(self.cut().largest(rotated)),
+            3 => self.cut().split(rotated, 0.0),
+            _ if index % 5 == 4 => {
+                let turned = kicked(rotated, KICK, self.random.random());
+                let raise = self.random.random();
+                self.cut().split(&turned, raise)
+            }
+            _ if index % 5 == 3 => self.scattered(),
+            _ if index % 5 == 1 => {
                 let r = self.columns();
                 let random =
                     Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut self.random));
-                self.thresholded(&basis.dot(&polar(&random)))
+                let turned = basis.dot(&polar(&random));
+                self.cut().feasible(self.cut().largest(&turned))
             }
             _ => self.grown(),
         };
@@ -165,111 +187,9 @@ impl<'a> Maker<'a> {
                 }
             }
         }
-        let point = self.thresholded(&cut).or_else(|| self.selection())?;
+        let near = self.cut().feasible(self.cut().largest(&cut));
+        let point = near.or_else(|| self.selection())?;
         Some(self.mover.state(point))
-    }
-
-    /// The largest entries of a matrix, within the budget and the rules, made feasible.
-    fn thresholded(&mut self, x: &Array2<f64>) -> Option<Point> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
-        let (rules, (n, r)) = (&model.rules, x.dim());
-        meter.spend(SCALAR * (20 * n * r) as f64);
-        let sign: Vec<f64> = (x.columns().into_iter())
-            .map(|column| column.iter().map(|v| v * v.abs()).sum::<f64>())
-            .map(f64::signum)
-            .collect();
-        let size = |i: usize, t: usize| {
-            let v = x[[i, t]];
-            if rules.nonnegative {
-                (sign[t] * v).max(0.0)
-            } else {
-                v.abs()
-            }
-        };
-        let mut owned = vec![false; n];
-        let mut parts = vec![Part::default(); r];
-        let mut counts = vec![0; r];
-        let mut take = |i: usize, t: usize, value: f64, counts: &mut Vec<usize>| {
-            if parts[t].entry(i).is_none() && !(rules.nonnegative && owned[i]) {
-                parts[t].insert(i, value);
-                owned[i] = true;
-                counts[t] += 1;
-            }
-        };
-        let value = |i: usize, t: usize| {
-            if rules.nonnegative {
-                size(i, t)
-            } else {
-                x[[i, t]]
-            }
-        };
-        for t in 0..r {
-            rules.included[t]
-                .iter()
-                .for_each(|&i| take(i, t, value(i, t), &mut counts));
-        }
-        for t in 0..r {
-            // A column has an entry of its own before the others share the rest.
-            let mine = (0..n).filter(|&i| rules.admits(i, t) && size(i, t) > 0.0);
-            if let Some(i) = mine.max_by(|&a, &b| size(a, t).total_cmp(&size(b, t)))
-                && rules.room(&counts, t) > 0
-            {
-                take(i, t, value(i, t), &mut counts);
-            }
-        }
-        let mut order: Vec<(usize, usize)> = (0..n)
-            .flat_map(|i| (0..r).map(move |t| (i, t)))
-            .filter(|&(i, t)| size(i, t) > 0.0 && rules.admits(i, t))
-            .collect();
-        order.sort_by(|&a, &b| size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(&b)));
-        for (i, t) in order {
-            if rules.room(&counts, t) > 0 {
-                take(i, t, value(i, t), &mut counts);
-            }
-        }
-        self.feasible(parts)
-    }
-
-    /// A feasible point near some entries; the supports lose some where that has to be.
-    fn feasible(&self, parts: Vec<Part>) -> Option<Point> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
-        let r = parts.len();
-        if parts
-            .iter()
-            .any(|part| part.values.iter().all(|&v| v == 0.0))
-        {
-            return None;
-        }
-        let mut rows: Vec<usize> = parts
-            .iter()
-            .flat_map(|part| part.rows.iter().copied())
-            .collect();
-        rows.sort_unstable();
-        rows.dedup();
-        let place = |i: usize| rows.partition_point(|&j| j < i);
-        let mut x = Array2::zeros((rows.len(), r));
-        for (t, part) in parts.iter().enumerate() {
-            let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
-            for (&i, &v) in part.rows.iter().zip(&part.values) {
-                x[[place(i), t]] = v / norm;
-            }
-        }
-        let signature = Signature::stiefel(rows.len());
-        let manifold = Manifold::new(&signature, Array2::eye(r), Some(meter));
-        let near = project_near_support(&manifold, &x, &x)?;
-        let mut point = Point {
-            parts: vec![Part::default(); r],
-        };
-        for ((p, t), &v) in near.indexed_iter() {
-            if v != 0.0 {
-                point.parts[t].insert(rows[p], v);
-            }
-        }
-        for (part, included) in point.parts.iter_mut().zip(&model.rules.included) {
-            included.iter().for_each(|&i| part.insert(i, 0.0));
-        }
-        let all: Vec<usize> = (0..r).collect();
-        model.settled(point, &all, None, meter)
     }
 
     /// Random entries, most of them in rows of large entries of the eigenvectors, with random values.
@@ -300,7 +220,7 @@ impl<'a> Maker<'a> {
                 }
             }
         }
-        self.feasible(parts)
+        self.cut().feasible(parts)
     }
 
     /// Every column grown anew, one after the other.
@@ -501,7 +421,15 @@ impl<'a> Maker<'a> {
     /// A perturbed point; none if this one came to nothing.
     pub(super) fn kicked(&mut self, state: &State) -> Option<State> {
         let r = self.columns();
-        let kicked = if self.random.random_bool(EXCHANGES) {
+        let kicked = if self.random.random_bool(SPLITS) {
+            let dense = state.point.dense(self.mover.model.order());
+            let turned = kicked(
+                &dense,
+                KICK * self.random.random::<f64>(),
+                self.random.random(),
+            );
+            self.cut().split(&turned, 1.0)
+        } else if self.random.random_bool(EXCHANGES) {
             self.exchanged(state)
         } else {
             let mut order: Vec<usize> = (0..r).collect();
@@ -516,9 +444,15 @@ impl<'a> Maker<'a> {
     fn replaced(&mut self, point: &Point, order: &[usize]) -> Option<Point> {
         let mut point = point.clone();
         let counts = point.counts();
-        if let ([s, t, ..], Cardinality::Columns(most)) =
-            (order, &self.mover.model.rules.cardinality)
+        let rules = &self.mover.model.rules;
+        let fits = |from: usize, to: usize| {
+            let rows = &point.parts[from].rows;
+            rules.included[to].is_empty() && rows.iter().all(|&i| rules.admits(i, to))
+        };
+        if let ([s, t, ..], Cardinality::Columns(most)) = (order, &rules.cardinality)
             && most[*s] != most[*t]
+            && fits(*s, *t)
+            && fits(*t, *s)
             && self.random.random_bool(0.5)
         {
             point.parts.swap(*s, *t);
