@@ -1,9 +1,10 @@
-"""Variance explained with a budget of loadings per component, beside the published figures of others.
+"""Variance explained with a budget of loadings per component, beside the figures of others.
 
-Run with ``ORTHOBCD_DATA=<folder> python scripts/budgets.py [--max-time SECONDS] [--seeds N]``; prints
-the table of docs/quality.md. Without ``--max-time`` it is the default fit, counted work and all. Data that
-the folder lacks are said to be absent. Published: msPCA (Cory-Wright and Pauphilet, figures of its
-authors' package) and nsprcomp (Sigg and Buhmann, as they ran it), both with X only nearly orthonormal.
+Run with ``ORTHOBCD_DATA=<folder> python scripts/budgets.py [--max-time SECONDS] [--seeds N]``;
+prints the table of docs/quality.md. Without ``--max-time`` it is the default, counted work and all.
+Data that the folder lacks are said to be absent. Published figures: msPCA (Cory-Wright and
+Pauphilet) and nsprcomp (Sigg and Buhmann, as the authors of msPCA ran it), both only nearly
+orthonormal. ``scripts/peers.R`` runs them.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     folder = Path(os.environ.get("ORTHOBCD_DATA", "."))
-    print("| data | r | loadings each | ours, % (least, most) | msPCA, % | nsprcomp, % | ‖XᵀX − I‖ | seconds |")
+    print(
+        "| data | r | loadings each | ours, % (least, most) | msPCA, % | nsprcomp, % "
+        "| ‖XᵀX − I‖ | seconds |"
+    )
     print("|" + "---|" * 8)
     for name, r, budgets in CASES:
         path = folder / f"{name}.npz"

@@ -23,6 +23,9 @@ const PULLED: usize = 8;
 /// Entries that may go out here for one more there.
 pub(super) const TRANSFERS: usize = 6;
 
+/// Moves that are kept, the most hopeful ones.
+const KEPT: usize = 400;
+
 /// Smallest and largest first value of an entry.
 const LEAST_FIRST: f64 = 1e-6;
 const FIRST: f64 = 0.3;
@@ -441,7 +444,17 @@ impl Mover<'_> {
         if matches!(self.model.rules.cardinality, Cardinality::Total(_)) {
             self.transfers(state, columns, &mut moves);
         }
-        moves.sort_by(|a, b| b.estimate.total_cmp(&a.estimate));
-        moves
+        let mut order: Vec<(f64, usize)> = moves
+            .iter()
+            .enumerate()
+            .map(|(k, one)| (one.estimate, k))
+            .collect();
+        let best = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        if order.len() > KEPT {
+            order.select_nth_unstable_by(KEPT, best);
+            order.truncate(KEPT);
+        }
+        order.sort_unstable_by(best);
+        order.into_iter().map(|(_, k)| moves[k]).collect()
     }
 }

@@ -31,7 +31,7 @@ const NEAR: f64 = 0.7;
 const EXCHANGES: f64 = 0.5;
 
 /// Share of perturbations that are splittings from the best point, and size of the random rotation before one.
-const SPLITS: f64 = 0.04;
+const SPLITS: f64 = 0.1;
 const KICK: f64 = 0.1;
 
 /// Entries of a start above its budget, as a multiple of that, which are dropped one after the other.
