@@ -176,22 +176,20 @@ impl<'a> Joint<'a> {
         }
         let mut factor = vec![0.0; c * c];
         let mut dense = vec![0.0; self.size];
+        let pairs = |a: usize| {
+            let range = self.from[a]..self.from[a + 1];
+            self.places[range.clone()].iter().zip(&values[range])
+        };
         for a in 0..c {
-            for k in self.from[a]..self.from[a + 1] {
-                let ((i, j), (v, w)) = (self.places[k], values[k]);
+            for (&(i, j), &(v, w)) in pairs(a) {
                 dense[i] += v;
                 dense[j] += w;
             }
             for b in 0..=a {
-                let mut sum = 0.0;
-                for k in self.from[b]..self.from[b + 1] {
-                    let ((i, j), (v, w)) = (self.places[k], values[k]);
-                    sum += v * dense[i] + w * dense[j];
-                }
-                factor[a * c + b] = sum;
+                let products = pairs(b).map(|(&(i, j), &(v, w))| v * dense[i] + w * dense[j]);
+                factor[a * c + b] = products.sum();
             }
-            for k in self.from[a]..self.from[a + 1] {
-                let (i, j) = self.places[k];
+            for (&(i, j), _) in pairs(a) {
                 (dense[i], dense[j]) = (0.0, 0.0);
             }
         }

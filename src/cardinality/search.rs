@@ -2,7 +2,8 @@
 //!
 //! A chain begins at a start, descends, and perturbs its best point again and again. There are always as many
 //! chains, whatever the number of threads; they work in rounds of counted work, after which the worst begin anew, from
-//! scratch or at the best point of all. More work or time continues the same chains, so it never ends worse.
+//! scratch or at the best point of all. More work continues the same chains, so it never ends worse: a round that limited work
+//! cuts short is the last, and only what descents have come to counts of it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -99,6 +100,8 @@ struct Chain<S> {
     seeds: u64,
     fruitless: usize,
     spent: f64,
+    /// Whether it wanted to do more than it may.
+    cut: bool,
 }
 
 impl<S> Chain<S> {
@@ -111,6 +114,7 @@ impl<S> Chain<S> {
             seeds: 0,
             fruitless: 0,
             spent: 0.0,
+            cut: false,
         }
     }
 }
@@ -147,20 +151,22 @@ impl<W: Walk> Search<'_, W> {
         let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
         let (mut length, mut begun, mut fruitless) = (FIRST_ROUND, CHAINS, 0);
         let same = SAME * self.walk.scale();
-        let limit = self.limit;
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
+        // The first chain has a point before the others begin, however little work there is.
+        let mut round = 1;
         loop {
-            let most = (limit - spent) / CHAINS as f64;
+            let most = (self.limit - spent) / round as f64;
             if !(most >= 1.0) {
                 return (Status::MaxSweeps, spent);
             }
             pool::run(
-                CHAINS,
+                round,
                 self.threads.count(),
                 self.clock,
                 |k| self.advance(&mut locked(k), length, most),
                 |_| board.poll(),
             );
+            let cut = (0..round).any(|k| locked(k).cut);
             let mut order: Vec<usize> = (0..CHAINS).collect();
             let values: Vec<f64> = order.iter().map(|&k| self.value(&locked(k))).collect();
             order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -175,12 +181,16 @@ impl<W: Walk> Search<'_, W> {
             {
                 fruitless = 0;
             }
-            if board.status.is_some() || self.clock.expired() {
+            if board.status.is_some() || self.clock.expired() || cut {
                 return (Status::MaxSweeps, spent);
             }
             let proved = board.value() <= self.bound + same;
             if proved || (!limited && fruitless >= self.patience) {
                 return (Status::Converged, spent);
+            }
+            if round < CHAINS {
+                round = CHAINS;
+                continue;
             }
             for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
                 let from = if place % 2 == 0 { best.clone() } else { None };
@@ -216,6 +226,10 @@ impl<W: Walk> Search<'_, W> {
                 }
                 (None, None, None) => self.walk.start(chain.number, seed, &meter),
             };
+            if self.clock.counts() && late() {
+                // What a whole start or perturbation would have come to is not known.
+                break;
+            }
             let Some(mut state) = state else {
                 meter.spend(NOTHING);
                 continue;
@@ -232,6 +246,7 @@ impl<W: Walk> Search<'_, W> {
             }
         }
         chain.spent += meter.spent();
+        chain.cut = late();
     }
 }
 
