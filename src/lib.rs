@@ -40,6 +40,7 @@
 //! * J: a [`Signature`]; with mixed signs X stays J-orthogonal, see [`start::random_j_orthogonal`]
 //! * how: [`minimize`] from one of the [starts](start) with [`Options`], [`follow_path`] over falling λ, or
 //!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept
+//! * a number of nonzeros in place of a price: [`minimize_at_cardinality`]; of rows: [`minimize_row_sparse`]
 //! * what is known of a point: [`certificate`]
 //! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
 //!
@@ -84,7 +85,9 @@ pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;
-pub use cardinality::Cardinality;
+pub use cardinality::{
+    Cardinality, NEGLIGIBLE, RowSparsity, Sparsity, minimize_at_cardinality, minimize_row_sparse,
+};
 pub use certificate::{Certificate, certify};
 pub use error::{Error, Result};
 pub use manifold::{

@@ -4,10 +4,10 @@ mod common;
 
 use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
-use orthobcd::search::minimize_at_count;
 use orthobcd::{
-    Auto, Control, Monitor, Options, Problem, Quadratic, Record, Signature, Stages, Status,
-    Threads, Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
+    Auto, Cardinality, Control, Monitor, Options, Problem, Quadratic, Record, RowSparsity,
+    Signature, Sparsity, Stages, Status, Threads, Unwatched, certify, follow_path, linalg,
+    minimize, minimize_at_cardinality, minimize_auto, minimize_row_sparse, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -382,10 +382,20 @@ fn what_is_not_quadratic_is_not_searched() {
     let serial = Threads::serial();
     let options = Options::default().with_max_sweeps(50);
     let x0 = start::identity(6, 2);
-    let free = L0 { lambda: 0.0 };
-    let counted = Problem::new(&smooth, &free, &signature, 2).unwrap();
+    let counted = Problem::new(&smooth, &NoPenalty, &signature, 2).unwrap();
+    let sparsity = Sparsity::new(Cardinality::Total(4));
+    let rows = RowSparsity::Count(4);
     let refusals = [
-        minimize_at_count(&counted, x0.view(), 4, &options, &mut Unwatched).err(),
+        minimize_at_cardinality(
+            &counted,
+            &sparsity,
+            Some(x0.clone()),
+            &options,
+            &serial,
+            &mut Unwatched,
+        )
+        .err(),
+        minimize_row_sparse(&counted, rows, None, &options, &serial, &mut Unwatched).err(),
         minimize_auto(&problem, None, &Auto::default(), &serial, &mut Unwatched).err(),
         follow_path(
             &problem,

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, array};
 use orthobcd::finite_sum::{FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
 use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Weights};
-use orthobcd::search::{minimize_at_count, top_diagonal, varimax};
+use orthobcd::search::{top_diagonal, varimax};
 use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Transform};
 use orthobcd::{
     Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic,
@@ -278,45 +278,6 @@ fn solves_refuse_bad_starts() {
     let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
     for r in [0, 5] {
         assert!(Problem::new(&smooth, &L0 { lambda: 1.0 }, &flat, r).is_err());
-    }
-}
-
-#[test]
-fn a_wanted_count_checks_what_it_is_given() {
-    let penalty = L0 { lambda: 1.0 };
-    let good = start::identity(4, 2);
-    let solve = |signature: &Signature, x0: &Array2<f64>, count, options: &Options| {
-        let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
-        let problem = Problem::new(&smooth, &penalty, signature, 2)?;
-        minimize_at_count(&problem, x0.view(), count, options, &mut Unwatched)
-    };
-    let flat = Signature::stiefel(4);
-    let fine = Options::default();
-    assert!(solve(&flat, &good, 3, &fine).is_ok());
-    let mut same = good.clone();
-    same[[1, 1]] = 0.0;
-    same[[0, 1]] = 1.0;
-    for x0 in [
-        Array2::zeros((4, 2)),
-        Array2::from_elem((4, 2), f64::NAN),
-        same,
-        &good * 2.0,
-        start::identity(3, 2),
-    ] {
-        assert!(solve(&flat, &x0, 3, &fine).is_err(), "{x0}");
-    }
-    for signs in [[1, 1, -1, -1], [-1, -1, -1, -1]] {
-        assert!(solve(&Signature::new(&signs).unwrap(), &good, 3, &fine).is_err());
-    }
-    assert!(solve(&Signature::stiefel(3), &good, 3, &fine).is_err());
-    for options in [
-        Options::default().with_max_time(f64::NAN),
-        Options::default().with_tol(-1.0),
-    ] {
-        assert!(solve(&flat, &good, 3, &options).is_err());
-    }
-    for count in [0, 1, 9] {
-        assert!(solve(&flat, &good, count, &fine).is_err());
     }
 }
 

@@ -479,25 +479,34 @@ class Case:
 
     def at_count(self) -> Callable[[], Failures]:
         C = self.matrix(self.n, self.n, symmetric=True)
-        self.lam = self.a_scale()
-        penalty = ob.L0(self.lam)
         x0 = self.start()
         if not isinstance(x0, np.ndarray):
             x0 = np.linalg.qr(self.rng.standard_normal((self.n, self.r)))[0]
+        x0 = self.pick(None, x0)
         count = int(self.rng.integers(self.r, self.n * self.r + 1))
-        options = {"max_time": self.pick(None, None, 0.0, 0.01), "tol": self.pick(None, 0.0, 1e-3)}
-        self.say(f"count={count}", options)
+        shared = max(1, count // self.r)
+        penalty = self.pick(
+            ob.Cardinality(count),
+            ob.Cardinality([min(shared, self.n)] * self.r),
+            ob.RowSparse(count=int(self.rng.integers(self.r, self.n + 1))),
+        )
+        options = {"max_time": self.pick(None, 0.0, 0.01), "max_work": self.pick(0.0, 0.01, 0.1)}
+        self.say(repr(penalty), options)
 
         def run() -> Failures:
             problem = ob.StiefelProblem(ob.Quadratic(C), penalty, self.r)
-            result = ob.minimize_at_count(problem, x0, count, **options)
-            if result is None:
-                return []
-            failures = check(
-                result, lambda x: quadratic_value(C, None, None, x), penalty, np.eye(self.r), []
-            )
-            if result.n_nonzero != count:
-                failures.append(("value", f"{result.n_nonzero} nonzeros, not {count}"))
+            result = ob.solve(problem, x0, **options)
+            value = quadratic_value(C, None, None, result.x)
+            failures = check(result, lambda x: value, ob.NoPenalty(), np.eye(self.r), [])
+            used = np.count_nonzero(result.x, axis=0)
+            if isinstance(penalty, ob.RowSparse):
+                kept = np.count_nonzero(result.x.any(axis=1)) <= penalty.count
+            elif isinstance(penalty.count, tuple):
+                kept = bool(np.all(used <= penalty.count))
+            else:
+                kept = used.sum() <= penalty.count
+            if not kept:
+                failures.append(("value", f"{used} nonzeros beyond {penalty}"))
             return failures
 
         return run

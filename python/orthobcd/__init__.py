@@ -43,6 +43,7 @@ from .penalties import (
     NonNegative,
     NoPenalty,
     PiecewiseQuadratic,
+    RowSparse,
     Separable,
     Sum,
 )
@@ -50,7 +51,7 @@ from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelP
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
-from .solving import Progress, minimize_at_count, solve
+from .solving import Progress, solve
 
 if TYPE_CHECKING:
     from . import plot as plot
@@ -99,6 +100,7 @@ __all__ = [
     "Ranking",
     "RegularizationPath",
     "Result",
+    "RowSparse",
     "Search",
     "SearchRun",
     "Separable",
@@ -122,7 +124,6 @@ __all__ = [
     "indefinite_polar",
     "lam_max",
     "load_triples",
-    "minimize_at_count",
     "random_j_orthogonal",
     "regularization_path",
     "solve",

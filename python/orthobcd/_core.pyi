@@ -33,11 +33,12 @@ __all__ = [
     "largest_lam",
     "lower_bound",
     "random_j_orthogonal",
-    "solve_at_count",
     "solve_auto",
+    "solve_cardinality",
     "solve_continuation",
     "solve_finite_sum",
     "solve_j_orthogonal",
+    "solve_row_sparse",
     "solve_stiefel",
     "start_point",
     "ultra_e_epoch",
@@ -88,13 +89,22 @@ def solve_auto(
     run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
-def solve_at_count(
+def solve_cardinality(
     problem: Problem,
-    x0: _Matrix,
-    n_nonzero: int,
+    x0: str | _Matrix | None,
+    project_x0: bool,
+    solver: Auto,
     run: Run,
     callback: _Callback | None,
-) -> _Returned | None: ...
+) -> _Returned: ...
+def solve_row_sparse(
+    problem: Problem,
+    x0: str | _Matrix | None,
+    project_x0: bool,
+    solver: Auto,
+    run: Run,
+    callback: _Callback | None,
+) -> _Returned: ...
 def solve_continuation(
     problem: Problem,
     x0: str | _Matrix | None,

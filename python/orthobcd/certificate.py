@@ -20,7 +20,7 @@ from .hyperbolic.problems import (
     on_stiefel,
 )
 from .objectives import ByFunction, GramQuadratic, Quadratic
-from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty
+from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 from .problems import Problem, StiefelProblem, as_problem
 
 __all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
@@ -225,6 +225,8 @@ def certify(
     if not isinstance(problem.smooth, (Quadratic, GramQuadratic, ByFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
+    if isinstance(problem.penalty, RowSparse):
+        raise TypeError("problem must not have a RowSparse, whose moves are not those of pairs")
     if as_bool("bound", bound):
         _check_bounded(problem)
     run = Run.checked(max_time=max_time, n_threads=n_threads)

@@ -27,12 +27,11 @@ from typing import Any
 import numpy as np
 
 from . import (
-    L0,
+    Cardinality,
     NonnegativePCAProblem,
     PathPoint,
     Result,
     SparsePCAProblem,
-    minimize_at_count,
     regularization_path,
     solve,
 )
@@ -186,9 +185,9 @@ def points_of(
         lam = found.lam
         elapsed = time.perf_counter() - started
         if penalty == "l0":
-            problem = SparsePCAProblem(data, r, L0(lam), center=True)
+            problem = SparsePCAProblem(data, r, Cardinality(target), center=True)
             left = max(seconds - elapsed, 0.0) / len(targets)
-            point = minimize_at_count(problem, point.x, target, max_time=left) or point
+            point = solve(problem, point.x, max_time=left)
         points.append((point, lam, begun + time.perf_counter() - started - elapsed))
     return points
 

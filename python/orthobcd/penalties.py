@@ -17,6 +17,7 @@ from ._internal.checks import (
     as_float,
     as_float_array,
     as_int,
+    as_optional_int,
     check_size,
 )
 
@@ -32,6 +33,7 @@ __all__ = [
     "NonNegative",
     "Penalty",
     "PiecewiseQuadratic",
+    "RowSparse",
     "Separable",
     "Sum",
 ]
@@ -358,6 +360,24 @@ class Sum(Separable):
         return " + ".join(map(repr, self.terms))
 
 
+Rows: TypeAlias = Sequence[int] | Sequence[Sequence[int]]
+"""Rows of X for all columns, or a sequence of rows for each."""
+
+
+def _as_rows(name: str, value: Any) -> tuple[Any, ...]:
+    """Row numbers, or a tuple of row numbers for each column."""
+    if value is None:
+        return ()
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+        raise TypeError(f"{name} must be a sequence of rows, or one for each column, got {value!r}")
+    nested = [isinstance(one, (Sequence, np.ndarray)) and np.ndim(one) > 0 for one in value]
+    if any(nested) and not all(nested):
+        raise TypeError(f"{name} must hold rows, or a sequence of rows for each column, not both")
+    if any(nested):
+        return tuple(tuple(as_int(name, i, 0) for i in rows) for rows in value)
+    return tuple(as_int(name, i, 0) for i in value)
+
+
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Cardinality(Checked):
     """The constraint that X has few nonzero entries, in all or in every column.
@@ -365,33 +385,77 @@ class Cardinality(Checked):
     Parameters
     ----------
     count : int or sequence of int
-        Most nonzero entries: of X, or of each of its r columns.
+        Most nonzero entries: of X, or of each of its r columns, each at least 1.
     nonnegative : bool, default False
         Whether X ≥ 0 as well.
+    include : sequence of int or sequence of sequences of int, optional
+        Rows that belong to the support of every column, or of each: they take some of the budget,
+        whatever their best values, which can be zero.
+    exclude : sequence of int or sequence of sequences of int, optional
+        Rows that are zero in every column, or in each.
 
     Raises
     ------
     ValueError, TypeError
-        If ``count`` is not such a number or sequence.
+        If an argument is not such a number or sequence.
 
     Examples
     --------
-    >>> import orthobcd as ob
-    >>> ob.Cardinality([5, 5, 3]).count
-    (5, 5, 3)
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((50, 30))
+    >>> problem = ob.SparsePCAProblem(A, 3, ob.Cardinality([5, 5, 3], exclude=[0]))
+    >>> np.count_nonzero(ob.solve(problem, max_work=0.01).x, axis=0).tolist()
+    [5, 5, 3]
     """
 
     count: int | tuple[int, ...]
     nonnegative: bool
+    include: tuple[Any, ...]
+    exclude: tuple[Any, ...]
 
-    def __init__(self, count: int | Sequence[int], *, nonnegative: bool = False) -> None:
+    def __init__(
+        self,
+        count: int | Sequence[int],
+        *,
+        nonnegative: bool = False,
+        include: Rows | None = None,
+        exclude: Rows | None = None,
+    ) -> None:
         several = isinstance(count, (Sequence, np.ndarray)) and np.ndim(count) == 1
         checked = (
             tuple(as_int("count", one, 1) for one in np.asarray(count).tolist())
             if several
             else as_int("count", count, 1)
         )
-        self._set(count=checked, nonnegative=as_bool("nonnegative", nonnegative))
+        self._set(
+            count=checked,
+            nonnegative=as_bool("nonnegative", nonnegative),
+            include=_as_rows("include", include),
+            exclude=_as_rows("exclude", exclude),
+        )
+
+    def check(self, n: int, r: int) -> None:
+        """Refuse what does not fit to n × r matrices."""
+        if isinstance(self.count, tuple):
+            if len(self.count) != r:
+                raise ValueError(
+                    f"count must be one number for each of {r} columns, got {len(self.count)}"
+                )
+            if max(self.count) > n:
+                raise ValueError(
+                    f"count must be at most n = {n} in every column, got {max(self.count)}"
+                )
+        elif not r <= self.count <= n * r:
+            raise ValueError(f"count must be between r = {r} and {n * r}, got {self.count}")
+        for name, rows in (("include", self.include), ("exclude", self.exclude)):
+            each = bool(rows) and isinstance(rows[0], tuple)
+            if each and len(rows) != r:
+                raise ValueError(
+                    f"{name} must be a sequence for each of {r} columns, got {len(rows)}"
+                )
+            flat = [i for one in rows for i in one] if each else rows
+            if flat and max(flat) >= n:
+                raise ValueError(f"{name} must hold rows below {n}, got {max(flat)}")
 
     def __add__(self, other: NonNegative) -> Cardinality:
         """With X ≥ 0 as well; nothing else adds to a cardinality."""
@@ -402,7 +466,48 @@ class Cardinality(Checked):
     __radd__ = __add__
 
 
-Penalty: TypeAlias = Separable | Cardinality
+@dataclass(frozen=True, eq=False, repr=False)
+class RowSparse(Checked):
+    """Few nonzero rows: at a price each, ``h(X) = lam`` times their number, or at most ``count``.
+
+    Whole features are left out of all components. On the rows that are left any orthonormal
+    basis of the leading eigenvectors is optimal.
+
+    Parameters
+    ----------
+    lam : float, optional
+        Price, nonnegative and finite.
+    count : int, optional
+        Most nonzero rows, at least r; instead of ``lam``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not such a number, or not exactly one is given.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> A = np.random.default_rng(0).standard_normal((50, 30))
+    >>> result = ob.solve(ob.SparsePCAProblem(A, 3, ob.RowSparse(count=8)), max_work=0.01)
+    >>> int(np.count_nonzero(np.abs(result.x).sum(axis=1)))
+    8
+    """
+
+    lam: float | None = None
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.lam is None) == (self.count is None):
+            raise ValueError("lam or count must be given, not both")
+        if self.lam is not None:
+            lam = as_float("lam", self.lam, minimum=0.0)
+            check_size("lam", lam, (0.0, COEFFICIENTS[1]))
+            self._set(lam=lam)
+        self._set(count=as_optional_int("count", self.count, 1))
+
+
+Penalty: TypeAlias = Separable | Cardinality | RowSparse
 """Any of the penalties."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import Cardinality, NonNegative, Penalty, Separable, check_shape
+from .penalties import Cardinality, NonNegative, Penalty, RowSparse, Separable, check_shape
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -32,8 +32,8 @@ class Problem(Protocol):
     smooth : object
         f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
         problem that is its own objective.
-    penalty : Separable
-        h: `L0`, `L1`, `NonNegative`, `NoPenalty`, … or a sum of them.
+    penalty : Separable, Cardinality or RowSparse
+        h: `L0`, `L1`, `NonNegative`, `NoPenalty`, … or a sum of them; `Cardinality`, `RowSparse`.
     signature : ndarray of int8 of shape (n,), or None
         The diagonal of J; None is J = I with XᵀX = I, the Stiefel manifold.
     shape : (int, int)
@@ -82,9 +82,9 @@ def check_problem(
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
-    if not isinstance(penalty, (Separable, Cardinality)):
+    if not isinstance(penalty, (Separable, Cardinality, RowSparse)):
         raise TypeError(
-            "penalty must be a separable penalty (L0, L1, NonNegative …) or a Cardinality, "
+            "penalty must be separable (L0, L1, NonNegative …), a Cardinality or a RowSparse, "
             f"got {type(penalty).__name__}"
         )
     n = smooth.n_rows
@@ -97,8 +97,16 @@ def check_problem(
         raise ValueError(
             f"n_components must be {smooth.n_columns}, as the objective's data has; got {r}"
         )
-    if isinstance(penalty, Separable):
+    if isinstance(penalty, (Cardinality, RowSparse)):
+        name = type(penalty).__name__
+        if not isinstance(smooth, (Quadratic, GramQuadratic)):
+            raise TypeError(f"smooth must be quadratic for a {name}, got {type(smooth).__name__}")
+    if isinstance(penalty, Cardinality):
+        penalty.check(n, r)
+    elif isinstance(penalty, Separable):
         check_shape(penalty, (n, r))
+    elif not r <= (penalty.count or r) <= n:
+        raise ValueError(f"count must be between r = {r} and n = {n}, got {penalty.count}")
     return r
 
 
@@ -141,8 +149,8 @@ class StiefelProblem(OnStiefel):
     ----------
     smooth : Quadratic, GramQuadratic, SmoothFunction or FiniteSum
         f.
-    penalty : Separable
-        h.
+    penalty : Separable, Cardinality or RowSparse
+        h; a `Cardinality` is a constraint, with h = 0; it and `RowSparse` need a quadratic f.
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
 
@@ -213,7 +221,7 @@ class SparsePCAProblem(PCAProblem):
         Data, samples in rows.
     n_components : int
         Number of components r.
-    penalty : Separable
+    penalty : Separable, Cardinality or RowSparse
         h.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._internal.checks import FloatArray, as_bool, as_float_array, as_int
+from ._internal.checks import FloatArray, as_bool, as_float_array
 from ._internal.progress import Line, live
 from ._internal.run import Run
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
 from .objectives import ByFunction, FiniteSum
-from .penalties import L0, NoPenalty
+from .penalties import Cardinality, NoPenalty, RowSparse
 from .problems import Problem, as_problem
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
-__all__ = ["Progress", "minimize_at_count", "solve"]
+__all__ = ["Progress", "solve"]
 
 logger = logging.getLogger("orthobcd")
 
@@ -30,9 +30,6 @@ Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 
 STARTS = ("identity", "random", "spectral", "partition")
 """Those with XᵀX = I."""
-
-FEASIBLE_START = 1e-8
-"""Largest ``||XᵀX − I||_F`` of a start that counts as orthonormal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +106,8 @@ def solve(
         default with one; a `LogisticLoss` and a structural probe are solved by
         `VRJOBCD`, by default with full gradients. For a `FiniteSum` see there.
     max_time : float, optional
-        Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or many
-        perturbations in a row bring nothing.
+        Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or (but for
+        a `Cardinality` or `RowSparse`) many perturbations in a row bring nothing.
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     max_work : float, optional
@@ -148,6 +145,15 @@ def solve(
     ------
     ValueError, TypeError
         If an argument is not valid; the message names it.
+
+    Notes
+    -----
+    A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for:
+    descents by exchanges of entries or rows and perturbations of them, from an ``x0`` too, which is
+    cut to the budget where it does not keep it. They count no pairs. Without limits the status is
+    ``CONVERGED`` when many perturbations in a row brought nothing, or f reached a bound; with more
+    time or work, and the same seed, the same search goes on. ``tol`` and ``max_sweeps`` have no
+    meaning there.
 
     Examples
     --------
@@ -195,7 +201,7 @@ def solve(
     start = _start(x0, problem.shape)
     if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
-        start = "partition" if problem.penalty.nonnegative else dense
+        start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
     with live(bool(verbose), run.max_time) as line:
         watcher = watcher_of(callback, line)
         if isinstance(how, VRJOBCD):
@@ -214,6 +220,15 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
         raise TypeError(
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
         )
+    if isinstance(problem.penalty, (Cardinality, RowSparse)):
+        penalty = type(problem.penalty).__name__
+        if not isinstance(solver, Auto):
+            raise TypeError(f"solver must be an Auto for a {penalty}, got {type(solver).__name__}")
+        for name in ("n_starts", "strategies", "plan"):
+            if getattr(solver, name) is not None:
+                raise ValueError(f"{name} of Auto must be None for a {penalty}")
+        counts = isinstance(problem.penalty, Cardinality)
+        return _core.solve_cardinality if counts else _core.solve_row_sparse
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:
@@ -236,84 +251,6 @@ def _as_obcd(solver: JOBCD) -> OBCD:
         proximal=solver.proximal,
         tile_size=solver.tile_size,
     )
-
-
-def minimize_at_count(
-    problem: Problem,
-    x0: ArrayLike,
-    n_nonzero: int,
-    *,
-    max_time: float | None = None,
-    max_work: float | None = None,
-    tol: float | None = None,
-    callback: Callable[[Progress], Any] | None = None,
-    verbose: bool = False,
-) -> Result | None:
-    """Minimise f over orthonormal columns with exactly ``n_nonzero`` nonzero entries.
-
-    The ℓ0 penalty meets only some numbers of nonzeros, whatever its weight; here the number is a
-    constraint. From a point with about as many, entries are dropped or added until the
-    number is met, then exchanged while that lowers f, f being minimised on each support.
-
-    Parameters
-    ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With the penalty `L0`; its ``lam`` only prices the returned point.
-    x0 : array_like of shape (n, r)
-        Orthonormal columns up to 1e-8; best from a solve with nearly as many nonzeros.
-    n_nonzero : int
-        Between r and n·r.
-    max_time, max_work, tol, callback, verbose
-        As in `solve`.
-
-    Returns
-    -------
-    Result or None
-        ``CONVERGED`` when no exchange that was tried lowers f by 1e-6 of the part of it that is not
-        constant (or by ``tol``, if that is more), ``MAX_SWEEPS`` when, without a time limit, the
-        work that is done at most (some seconds) did not reach that; it counts no pairs. None
-        when no point with that many nonzeros was found near ``x0``, or not in time.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not valid; the message names it.
-
-    Examples
-    --------
-    >>> import numpy as np, orthobcd as ob
-    >>> A = np.random.default_rng(0).standard_normal((50, 30))
-    >>> problem = ob.SparsePCAProblem(A, 3, ob.L0(20.0))
-    >>> ob.minimize_at_count(problem, ob.solve(problem).x, 12).n_nonzero
-    12
-    """
-    if not isinstance(problem, Problem) or problem.signature is not None:
-        raise TypeError(
-            f"problem must be a StiefelProblem or SparsePCAProblem, got {type(problem).__name__}"
-        )
-    if not isinstance(problem.penalty, L0) or isinstance(problem.penalty.lam, np.ndarray):
-        raise TypeError(f"penalty of the problem must be an L0 of one lam, got {problem.penalty!r}")
-    n, r = problem.shape
-    start = _start(x0, problem.shape)
-    if not isinstance(start, np.ndarray):
-        raise TypeError(f"x0 must be an array, got {x0!r}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        gap = float(np.linalg.norm(start.T @ start - np.eye(r)))
-    if not gap <= FEASIBLE_START:
-        raise ValueError(f"x0 must have orthonormal columns, ||XᵀX − I||_F is {gap:.3g}")
-    count = as_int("n_nonzero", n_nonzero, r)
-    if count > n * r:
-        raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
-    run = Run.checked(max_time=max_time, tol=tol, max_work=max_work)
-    _check_callback(callback)
-    as_bool("verbose", verbose)
-    with live(bool(verbose), run.max_time) as line:
-        if line is not None:
-            line.stage("exchanges")
-        answer = _core.solve_at_count(problem, start, count, run, watcher_of(callback, line))
-        if answer is None:
-            return None
-        return _ended(*answer, run.seed, line)
 
 
 def _ended(

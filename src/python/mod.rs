@@ -1,6 +1,7 @@
 //! The one door between Python and the core: arguments in, GIL released, signals polled, errors
 //! mapped.
 
+mod cardinality;
 mod finite_sum;
 mod hyperbolic;
 mod input;
@@ -208,11 +209,14 @@ mod _core {
     #[pymodule_export]
     use super::strategy::{
         basis_factorization, certified_bound, certify, default_work, heuristics, largest_lam,
-        solve_at_count, solve_auto, solve_continuation,
+        solve_auto, solve_continuation,
     };
 
     #[pymodule_export]
     use super::input::implies_nonnegative;
+
+    #[pymodule_export]
+    use super::cardinality::{solve_cardinality, solve_row_sparse};
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;

@@ -13,8 +13,7 @@ use crate::certificate::{BoundOptions, Restriction, lower_bound};
 use crate::heuristic::Profile;
 use crate::penalty::{L0, L1, Weights};
 use crate::search::{
-    Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda,
-    minimize_at_count, minimize_auto,
+    Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda, minimize_auto,
 };
 use crate::{Cardinality, Options, Problem, Side, Threads};
 
@@ -231,41 +230,6 @@ pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     let instance = Instance::with_threads(&problem, Threads::serial())?;
     let work = crate::search::default_work(&*instance.smooth, instance.components);
     Ok(work / crate::WORK_UNIT)
-}
-
-/// A given number of nonzeros, from a point with about as many; None if there is none nearby.
-#[pyfunction]
-#[pyo3(signature = (problem, x0, n_nonzero, run, callback))]
-pub(super) fn solve_at_count<'py>(
-    py: Python<'py>,
-    problem: AnyProblem<'py>,
-    x0: PyReadonlyArray2<'py, f64>,
-    n_nonzero: usize,
-    run: Limits,
-    callback: Option<Py<PyAny>>,
-) -> PyResult<Option<Returned<'py>>> {
-    let instance = Instance::new(&problem, &run)?;
-    let x0 = x0.as_array().to_owned();
-    let options = run.options();
-    let mut watch = Watch::new(callback, run.door());
-    let AnyPenalty::L0(penalty) = instance.penalty else {
-        return Err(crate::Error::invalid("penalty", "must be an L0").into());
-    };
-    let problem = Problem::new(
-        &*instance.smooth,
-        penalty,
-        &instance.signature,
-        instance.components,
-    )?;
-    let answer =
-        py.detach(|| minimize_at_count(&problem, x0.view(), n_nonzero, &options, &mut watch))?;
-    match answer {
-        Some(solution) => Ok(Some((
-            solution_dict(py, solution, run.door())?,
-            watch.into_error(),
-        ))),
-        None => watch.into_error().map_or(Ok(None), Err),
-    }
 }
 
 /// What is proved about a point.

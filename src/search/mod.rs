@@ -21,7 +21,6 @@
 
 mod auto;
 mod candidate;
-mod cardinality;
 mod compact;
 mod incumbent;
 mod options;
@@ -35,6 +34,5 @@ pub use crate::continuation::{
 };
 pub use crate::manifold::varimax;
 pub use auto::{minimize_auto, minimize_with};
-pub use cardinality::minimize_at_count;
 pub use options::{Auto, AutoSolution, Run};
 pub use plan::{Entries, From, Phase, Plan, Polish, default_work};

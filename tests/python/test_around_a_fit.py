@@ -295,7 +295,7 @@ def test_samples_of_zeros_have_a_label():
 
 @pytest.mark.parametrize(
     ("budget", "turns"),
-    [(None, False), (14, False), (16, True), ([6, 4, 6], True), ([5, 6, 5], False)],
+    [(None, False), (14, False), (16, True), ([6, 6, 4], True), ([6, 5, 5], False)],
 )
 def test_components_that_share_features_can_be_uncorrelated(budget, turns):
     """Two on six features with five each, one on four others."""

@@ -105,7 +105,7 @@ def test_fifty_nonzeros_exactly(load):
     X = StandardScaler().fit_transform(load().data)
     pca = ob.SparsePCA(n_components=5, n_nonzero=50, random_state=0).fit(X)
     assert pca.n_nonzero_ == 50
-    assert pca.objective_ == pytest.approx(pca.result_.smooth_value + 50 * pca.alpha_)
+    assert pca.objective_ == pca.result_.smooth_value
     # Better than the point of a path with as many or fewer.
     path = ob.regularization_path(X, 5, "l0", n_nonzero=50)
     at_least = path.explained_variance_ratio[path.n_nonzero <= 50].max()
@@ -259,6 +259,13 @@ def test_alpha_scales():
         (ValueError, {"alpha": np.nan}),
         (ValueError, {"alpha_scale": "both"}),
         (ValueError, {"n_nonzero": 0}),
+        (ValueError, {"n_nonzero": [4]}),
+        (ValueError, {"n_nonzero": [4, 5]}),
+        (TypeError, {"n_nonzero": [2.0, 2]}),
+        (ValueError, {"include": [0]}),
+        (ValueError, {"exclude": [0]}),
+        (ValueError, {"n_features": 1}),
+        (ValueError, {"n_features": 5}),
         (ValueError, {"tol": -1.0}),
         (ValueError, {"max_time": -1.0}),
     ],

@@ -30,7 +30,7 @@ from ..objectives import (
     Smooth,
     SmoothFunction,
 )
-from ..penalties import NoPenalty, Penalty
+from ..penalties import Cardinality, NoPenalty, Penalty, RowSparse
 from ..problems import Problem, StiefelProblem, check_problem
 
 __all__ = ["HyperbolicEigenvalueProblem", "HyperbolicPCAProblem", "JOrthogonalProblem"]
@@ -87,6 +87,9 @@ class JOrthogonalProblem(Checked):
             n_components = (smooth.n_columns or n) if fixed else n
         kinds = (Quadratic, GramQuadratic, SmoothFunction, FiniteSum, LogisticLoss)
         r = check_problem(smooth, h, n_components, kinds)
+        if isinstance(h, (Cardinality, RowSparse)) and signs.min() < 0:
+            name = type(h).__name__
+            raise TypeError(f"penalty must not be a {name} where the signature has a -1")
         self._set(smooth=smooth, signature=signs, penalty=h, n_components=r)
 
     @property

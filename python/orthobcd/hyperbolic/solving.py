@@ -202,7 +202,8 @@ def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
     n, r = problem.shape
     if x0 is None:
         free = isinstance(problem.smooth, ByFunction)
-        x0 = "random" if free and not problem.penalty.nonnegative else "identity"
+        nonnegative = getattr(problem.penalty, "nonnegative", False)
+        x0 = "random" if free and not nonnegative else "identity"
     if isinstance(x0, str):
         if x0 not in STARTS:
             raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")

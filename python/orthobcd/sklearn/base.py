@@ -81,6 +81,10 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     scale: bool
     missing: Literal["em"] | None = None
 
+    def _order(self, variances: FloatArray) -> Any:
+        """The order of the components."""
+        return np.argsort(-variances, kind="stable")
+
     def _count(self, m: int, n: int) -> int:
         if self.n_components is None:
             return default_components(m, n)
@@ -404,7 +408,7 @@ class OrthonormalPCA(Components):
             x = decorrelated(x, moments.second(x), self.n_nonzero)
         # Most variance first; the largest loading of every component is positive.
         variances = np.diag(moments.second(x)) / (weight - 1.0)
-        order = np.argsort(-variances, kind="stable")
+        order = self._order(variances)
         x = x[:, order]
         x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)
         self.components_ = np.ascontiguousarray(x.T) + 0.0

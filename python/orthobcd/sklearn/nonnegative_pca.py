@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from .._internal.checks import FloatArray
 from .._internal.moments import Moments
 from .._internal.scatter import SecondMoments
-from ..penalties import NonNegative
+from ..penalties import Cardinality, NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import OrthonormalPCA
+from .budget import Features, budget_of, in_order
 from .preparation import problem_of
 
 
@@ -24,6 +27,11 @@ class NonnegativePCA(OrthonormalPCA):
     ----------
     n_components : int, optional
         Number of components; min(10, n_samples, n_features) by default.
+    n_nonzero : int or sequence of int, optional
+        The most nonzero loadings, in all components together or of each, as in `SparsePCA`.
+    include, exclude : sequence of int or str, or a sequence of sequences, optional
+        With ``n_nonzero``: features, by index or name, that belong to the support of every
+        component, or of each, and those whose loadings are zero, as in `SparsePCA`.
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
@@ -54,7 +62,7 @@ class NonnegativePCA(OrthonormalPCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal, nonnegative rows, ordered by explained variance.
+        Orthonormal, nonnegative rows, by explained variance or in the order of their budgets.
     mean_, scale_, explained_variance_, explained_variance_ratio_, score_correlation_, n_nonzero_,
     objective_, result_, n_iter_, n_features_in_, feature_names_in_
         As in `SparsePCA`.
@@ -72,6 +80,9 @@ class NonnegativePCA(OrthonormalPCA):
         self,
         n_components: int | None = None,
         *,
+        n_nonzero: int | Sequence[int] | None = None,
+        include: Features | None = None,
+        exclude: Features | None = None,
         center: bool = True,
         scale: bool = False,
         solver: Auto | OBCD | None = None,
@@ -83,6 +94,9 @@ class NonnegativePCA(OrthonormalPCA):
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
+        self.n_nonzero = n_nonzero
+        self.include = include
+        self.exclude = exclude
         self.center = center
         self.scale = scale
         self.solver = solver
@@ -93,9 +107,22 @@ class NonnegativePCA(OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
 
+    def _order(self, variances: FloatArray) -> Any:
+        budget: Cardinality | None = getattr(self, "_budget", None)
+        return super()._order(variances) if budget is None else in_order(budget, variances)
+
     def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
+        n = len(moments.mean)
+        start = self._warm(n, r)
+        self._budget: Cardinality | None = None
+        if self.n_nonzero is not None:
+            self._budget = budget_of(self, n, r, nonnegative=True)
+            counted = problem_of(moments, r, self._budget)
+            return solve(counted, start, solver=self.solver, **self._options())
+        for name in ("include", "exclude"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} needs n_nonzero")
         problem = problem_of(moments, r, NonNegative())
-        start = self._warm(len(moments.mean), r)
         solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):

@@ -103,16 +103,16 @@ def decorrelated(x: FloatArray, second: FloatArray, n_nonzero: Any) -> FloatArra
     """Orthonormal columns, those that share rows turned so that ``second`` is diagonal there.
 
     A group that shares rows is turned where that keeps the numbers of nonzeros: those it has, or
-    what ``n_nonzero`` allows, in all (an integer) or by column (a sequence, in any order).
+    what ``n_nonzero`` allows, in all (an integer) or by column (a sequence).
     """
 
     def allowed(trial: FloatArray) -> bool:
-        counts = np.sort(np.count_nonzero(trial, axis=0))
+        counts = np.count_nonzero(trial, axis=0)
         if n_nonzero is None:
             return bool(counts.sum() <= np.count_nonzero(x))
         if np.ndim(n_nonzero) == 0:
             return bool(counts.sum() <= n_nonzero)
-        return bool((counts <= np.sort(n_nonzero)).all())
+        return bool((counts <= np.asarray(n_nonzero)).all())
 
     shared = (x != 0.0).astype(np.int64)
     linked = np.linalg.matrix_power(shared.T @ shared > 0, x.shape[1])

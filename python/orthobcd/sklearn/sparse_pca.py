@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._internal.checks import as_bool
+from .._internal.checks import FloatArray, as_bool, as_int
 from .._internal.moments import Moments
 from .._internal.scatter import SecondMoments
 from ..certificate import certify
-from ..penalties import Cardinality
+from ..penalties import Cardinality, RowSparse
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
 from .base import OrthonormalPCA
+from .budget import Features, budget_of, in_order
 from .preparation import problem_of
 from .sparse_fit import SparseFit
 
@@ -42,12 +44,21 @@ class SparsePCA(OrthonormalPCA):
         "absolute" the λ of `orthobcd.L0`.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
-    n_nonzero : int, optional
-        Instead of ``alpha``: the number of nonzero loadings in all components together. With "l0"
-        it is met exactly: penalties are tried until one leads near it, then entries are dropped,
-        added and exchanged (`orthobcd.minimize_at_count`). With "l1" the nearest number of the
-        regularisation path is taken, and with "l0", should no such point be found, the nearest
-        number met, with a warning.
+    n_nonzero : int or sequence of int, optional
+        Instead of ``alpha``: the most nonzero loadings, in all components together or of each. With
+        "l0" a search of its own finds them (`orthobcd.Cardinality`); there are fewer only where
+        another brings nothing. A sequence is in the order of the components: the t-th component has
+        the t-th budget, and components of the same budget (and the same ``include`` and
+        ``exclude``) are ordered by explained variance among themselves. With "l1" the nearest
+        number of the regularisation path is taken, with a warning if it is not met.
+    include, exclude : sequence of int or str, or a sequence of sequences, optional
+        With ``n_nonzero`` and "l0": features, by index or name, that belong to the support of every
+        component, or of each, and those whose loadings are zero. What is included takes some
+        of the budget, whatever its best loading, which can be zero.
+    n_features : int, optional
+        Instead of ``alpha`` and ``n_nonzero``: the most features that any component uses, at least
+        ``n_components``. The components are the principal components of the chosen features
+        (`orthobcd.RowSparse`).
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
@@ -92,7 +103,8 @@ class SparsePCA(OrthonormalPCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows; the largest loading of each is positive.
+        Orthonormal rows, by explained variance or in the order of their budgets; the largest
+        loading of each is positive.
     mean_ : ndarray of shape (n_features,)
         Of the (scaled) data; zeros without centring.
     scale_ : ndarray of shape (n_features,) or None
@@ -106,8 +118,8 @@ class SparsePCA(OrthonormalPCA):
         Correlations of the coordinates: orthogonal components need not be uncorrelated.
     n_nonzero_ : int
         Nonzero loadings.
-    alpha_ : float
-        The λ that was used, absolute.
+    alpha_ : float or None
+        The λ that was used, absolute; None where loadings or features were counted.
     alpha_max_ : float
         Of the data; see `orthobcd.lam_max`.
     path_ : RegularizationPath or None
@@ -148,7 +160,10 @@ class SparsePCA(OrthonormalPCA):
         penalty: PenaltyName = "l0",
         alpha: float = 0.1,
         alpha_scale: AlphaScale = "relative",
-        n_nonzero: int | None = None,
+        n_nonzero: int | Sequence[int] | None = None,
+        include: Features | None = None,
+        exclude: Features | None = None,
+        n_features: int | None = None,
         center: bool = True,
         scale: bool = False,
         uncorrelated: bool = False,
@@ -167,6 +182,9 @@ class SparsePCA(OrthonormalPCA):
         self.alpha = alpha
         self.alpha_scale = alpha_scale
         self.n_nonzero = n_nonzero
+        self.include = include
+        self.exclude = exclude
+        self.n_features = n_features
         self.center = center
         self.scale = scale
         self.uncorrelated = uncorrelated
@@ -180,14 +198,49 @@ class SparsePCA(OrthonormalPCA):
         self.verbose = verbose
         self.certify = certify
 
+    def _order(self, variances: FloatArray) -> Any:
+        budget: Cardinality | RowSparse | None = getattr(self, "_budget", None)
+        if isinstance(budget, Cardinality):
+            return in_order(budget, variances)
+        return super()._order(variances)
+
+    def _counted(self, n: int, r: int) -> Cardinality | RowSparse | None:
+        """What is counted instead of priced."""
+        counts = self.penalty == "l0" and self.n_nonzero is not None
+        for name in ("include", "exclude"):
+            if not counts and getattr(self, name) is not None:
+                raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
+        if self.n_features is None:
+            return budget_of(self, n, r) if counts else None
+        if self.n_nonzero is not None or self.penalty != "l0":
+            raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
+        count = as_int("n_features", self.n_features, r)
+        if count > n:
+            raise ValueError(f"n_features must be at most {n}, got {count}")
+        return RowSparse(count=count)
+
+    def _nearest(self, fit: SparseFit, n: int, r: int) -> tuple[float, Result]:
+        """The point of the path whose number of nonzeros is nearest, and its penalty."""
+        count = as_int("n_nonzero", self.n_nonzero, r)
+        if count > n * r:
+            raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
+        alpha, result = fit.nearest(count)
+        if result.n_nonzero != count:
+            warnings.warn(
+                f"n_nonzero={count} was not met; {result.n_nonzero} is the nearest",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return alpha, result
+
     def _gap(self, problem: Any, result: Result) -> Result:
         """The same result, its gap noted if that is wanted."""
         self.gap_: float | None = None
         if as_bool("certify", self.certify):
-            few = self.n_nonzero is not None and self.penalty == "l0"
-            penalty = (
-                Cardinality(result.n_nonzero) if few else penalty_of(self.penalty, self.alpha_)
-            )
+            if self.n_features is not None:
+                raise ValueError("certify must be False with n_features")
+            counted = isinstance(self._budget, Cardinality)
+            penalty = self._budget if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
             self.gap_ = certify(
                 problem.with_penalty(penalty),
                 result.x,
@@ -202,6 +255,8 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
         if self.uncorrelated and self.penalty == "l1":
             raise ValueError("uncorrelated must be False for the penalty 'l1', which depends on it")
+        if self.uncorrelated and not (self.include is None and self.exclude is None):
+            raise ValueError("uncorrelated must be False with include or exclude")
         if self.alpha_scale not in ("relative", "absolute"):
             raise ValueError(
                 f"alpha_scale must be 'relative' or 'absolute', got {self.alpha_scale!r}"
@@ -210,19 +265,18 @@ class SparsePCA(OrthonormalPCA):
             raise TypeError(
                 f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
             )
+        n = len(moments.mean)
+        self._budget = self._counted(n, r)
         unit_price = penalty_of(self.penalty, 1.0)
         problem = problem_of(moments, r, unit_price)
         self.path_: RegularizationPath | None = None
         self.alpha_max_ = largest_lam(problem, self._threads())
-        fit = SparseFit(self, problem, self._warm(len(moments.mean), r))
+        fit = SparseFit(self, problem, self._warm(n, r))
+        self.alpha_: float | None = None
+        if self._budget is not None:
+            return self._gap(problem, fit.at_count(self._budget))
         if self.n_nonzero is not None:
-            self.alpha_, result = fit.at_count(self.n_nonzero)
-            if result.n_nonzero != self.n_nonzero:
-                warnings.warn(
-                    f"n_nonzero={self.n_nonzero} was not met; {result.n_nonzero} is the nearest",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
+            self.alpha_, result = self._nearest(fit, n, r)
             return self._gap(problem, result)
         if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")

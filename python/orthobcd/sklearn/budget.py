@@ -1,0 +1,91 @@
+"""Budgets of loadings as estimators are given them: numbers, features by name, the order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._internal.checks import FloatArray, as_int
+from ..penalties import Cardinality
+
+Features: TypeAlias = Sequence[Any]
+"""Features by index or name, for all components, or a sequence of them for each."""
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+
+
+def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
+    """The number of a feature."""
+    if isinstance(feature, str):
+        if names is None or feature not in names:
+            raise ValueError(f"{name} must hold features of the data, got {feature!r}")
+        return names.index(feature)
+    index = as_int(name, feature, 0)
+    if index >= n:
+        raise ValueError(f"{name} must hold features below {n}, got {index}")
+    return index
+
+
+def _features(name: str, value: Any, estimator: Any, n: int) -> list[Any] | None:
+    """Features by number, for all components or for each."""
+    if value is None:
+        return None
+    if not _is_list(value):
+        raise TypeError(
+            f"{name} must be a sequence of features, or one per component, got {value!r}"
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    names = None if known is None else [str(feature) for feature in known]
+    if any(_is_list(one) for one in value):
+        return [
+            [_index(name, feature, names, n) for feature in (one if _is_list(one) else [one])]
+            for one in value
+        ]
+    return [_index(name, feature, names, n) for feature in value]
+
+
+def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> Cardinality:
+    """``n_nonzero``, ``include`` and ``exclude`` of an estimator as a constraint."""
+    count = estimator.n_nonzero
+    several = _is_list(count)
+    counts = (
+        [as_int("n_nonzero", one, 1) for one in count]
+        if several
+        else [as_int("n_nonzero", count, r)]
+    )
+    if several and len(counts) != r:
+        raise ValueError(
+            f"n_nonzero must be one number for each of {r} components, got {len(counts)}"
+        )
+    if max(counts) > (n if several else n * r):
+        raise ValueError(f"n_nonzero must be at most {n if several else n * r}, got {max(counts)}")
+    return Cardinality(
+        counts if several else counts[0],
+        nonnegative=nonnegative,
+        include=_features("include", estimator.include, estimator, n),
+        exclude=_features("exclude", estimator.exclude, estimator, n),
+    )
+
+
+def in_order(budget: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """The components in the order of their budgets; those with the same conditions by variance."""
+    r = len(variances)
+
+    def condition(t: int) -> tuple[Any, ...]:
+        count = budget.count[t] if isinstance(budget.count, tuple) else budget.count
+        chosen = [
+            rows[t] if rows and isinstance(rows[0], tuple) else rows
+            for rows in (budget.include, budget.exclude)
+        ]
+        return (count, *chosen)
+
+    order = np.arange(r)
+    kinds = [condition(t) for t in range(r)]
+    for kind in dict.fromkeys(kinds):
+        places = np.array([t for t in range(r) if kinds[t] == kind])
+        order[places] = places[np.argsort(-variances[places], kind="stable")]
+    return order

@@ -1,0 +1,188 @@
+//! A dense X cut to a budget: at once, or by annealed splitting.
+//!
+//! The splitting is linearised ADMM for f + the indicator of the budget, whose penalty parameter grows while it runs:
+//!
+//! ```text
+//! X <- polar(β Y − ∇f(X) − W)       f shifted so that it is concave
+//! Y <- the largest entries of X + W/β within the budget
+//! W <- W + β (X − Y)
+//! ```
+
+use ndarray::Array2;
+
+use super::model::{Model, Part, Point, SCALAR};
+use crate::budget::Meter;
+use crate::linalg::{symmetric, symmetric_eigen};
+use crate::manifold::{Manifold, polar, project_near_support};
+use crate::signature::Signature;
+use crate::threads::Threads;
+
+/// First β in units of the curvature that the last component sees, raised by up to a factor, and last β in units of the
+/// largest curvature: those of the splitting for a penalty.
+const FIRST: f64 = 0.06;
+const RAISE: f64 = 6.0;
+const LAST: f64 = 1.2;
+
+/// The least curvature that the last component counts for, in units of the largest.
+const LEVEL: f64 = 1e-4;
+
+/// Steps, at most and at least, and the work that they may be.
+const STEPS: f64 = 300.0;
+const LEAST_STEPS: f64 = 40.0;
+const WORK: f64 = 4e8;
+
+/// Cuts for a model, paid by a meter.
+pub(super) struct Cut<'a> {
+    pub(super) model: &'a Model<'a>,
+    pub(super) meter: &'a Meter<'a>,
+}
+
+impl Cut<'_> {
+    /// The largest entries of a matrix, within the budget and the rules.
+    pub(super) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
+        let (rules, (n, r)) = (&self.model.rules, x.dim());
+        self.meter.spend(SCALAR * (20 * n * r) as f64);
+        let sign: Vec<f64> = (x.columns().into_iter())
+            .map(|column| column.iter().map(|v| v * v.abs()).sum::<f64>())
+            .map(f64::signum)
+            .collect();
+        let size = |i: usize, t: usize| {
+            let v = x[[i, t]];
+            if rules.nonnegative {
+                (sign[t] * v).max(0.0)
+            } else {
+                v.abs()
+            }
+        };
+        let mut owned = vec![false; n];
+        let mut parts = vec![Part::default(); r];
+        let mut counts = vec![0; r];
+        let mut take = |i: usize, t: usize, value: f64, counts: &mut Vec<usize>| {
+            if parts[t].entry(i).is_none() && !(rules.nonnegative && owned[i]) {
+                parts[t].insert(i, value);
+                owned[i] = true;
+                counts[t] += 1;
+            }
+        };
+        let value = |i: usize, t: usize| {
+            if rules.nonnegative {
+                size(i, t)
+            } else {
+                x[[i, t]]
+            }
+        };
+        for t in 0..r {
+            rules.included[t]
+                .iter()
+                .for_each(|&i| take(i, t, value(i, t), &mut counts));
+        }
+        for t in 0..r {
+            // A column has an entry of its own before the others share the rest.
+            let mine = (0..n).filter(|&i| rules.admits(i, t) && size(i, t) > 0.0);
+            if let Some(i) = mine.max_by(|&a, &b| size(a, t).total_cmp(&size(b, t)))
+                && rules.room(&counts, t) > 0
+            {
+                take(i, t, value(i, t), &mut counts);
+            }
+        }
+        let mut order: Vec<(usize, usize)> = (0..n)
+            .flat_map(|i| (0..r).map(move |t| (i, t)))
+            .filter(|&(i, t)| size(i, t) > 0.0 && rules.admits(i, t))
+            .collect();
+        order.sort_by(|&a, &b| size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(&b)));
+        for (i, t) in order {
+            if rules.room(&counts, t) > 0 {
+                take(i, t, value(i, t), &mut counts);
+            }
+        }
+        parts
+    }
+
+    /// A feasible point near some entries; the supports lose some where that has to be.
+    pub(super) fn feasible(&self, parts: Vec<Part>) -> Option<Point> {
+        let (model, meter) = (self.model, self.meter);
+        let r = parts.len();
+        if parts
+            .iter()
+            .any(|part| part.values.iter().all(|&v| v == 0.0))
+        {
+            return None;
+        }
+        let mut rows: Vec<usize> = parts
+            .iter()
+            .flat_map(|part| part.rows.iter().copied())
+            .collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let place = |i: usize| rows.partition_point(|&j| j < i);
+        let mut x = Array2::zeros((rows.len(), r));
+        for (t, part) in parts.iter().enumerate() {
+            let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
+            for (&i, &v) in part.rows.iter().zip(&part.values) {
+                x[[place(i), t]] = v / norm;
+            }
+        }
+        let signature = Signature::stiefel(rows.len());
+        let manifold = Manifold::new(&signature, Array2::eye(r), Some(meter));
+        let near = project_near_support(&manifold, &x, &x)?;
+        let mut point = Point {
+            parts: vec![Part::default(); r],
+        };
+        for ((p, t), &v) in near.indexed_iter() {
+            if v != 0.0 {
+                point.parts[t].insert(rows[p], v);
+            }
+        }
+        for (part, included) in point.parts.iter_mut().zip(&model.rules.included) {
+            included.iter().for_each(|&i| part.insert(i, 0.0));
+        }
+        let all: Vec<usize> = (0..r).collect();
+        model.settled(point, &all, None, meter)
+    }
+
+    /// The splitting from X, n×r orthonormal, with the first β raised so far, from 0 to 1; none if the time ran out.
+    pub(super) fn split(&self, x: &Array2<f64>, raise: f64) -> Option<Point> {
+        let (model, (n, r)) = (self.model, x.dim());
+        let serial = Threads::serial();
+        let each = model.form.product_work() * r as f64
+            + SCALAR * (n * r * (r + 20) + 60 * r * r * r) as f64;
+        let steps = (WORK / each).clamp(LEAST_STEPS, STEPS) as usize;
+        let gradient = |x: &Array2<f64>| {
+            self.meter.spend(each);
+            let mut gradient = model
+                .form
+                .apply_while(x.view(), &serial, &|| !self.meter.expired())?;
+            for ((i, t), g) in gradient.indexed_iter_mut() {
+                *g = model.weights[t] * *g - model.shift(t) * x[[i, t]] + model.slope(i, t);
+            }
+            Some(gradient)
+        };
+        let mut x = x.clone();
+        let mut g = gradient(&x)?;
+        let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&g)).mapv(|v| -v).view());
+        let most = 2.0 * model.scale;
+        let level = seen[0].max(LEVEL * most).min(most);
+        let (first, last) = (FIRST * level * RAISE.powf(raise), LAST * most);
+        let mut y = x.clone();
+        let mut multiplier = Array2::<f64>::zeros(x.dim());
+        let mut parts = Vec::new();
+        for step in 0..steps {
+            let beta = first * (last / first).powf(step as f64 / (steps - 1) as f64);
+            x = polar(&(&y * beta - &g - &multiplier));
+            parts = self.largest(&(&x + &(&multiplier / beta)));
+            y.fill(0.0);
+            for (t, part) in parts.iter().enumerate() {
+                part.rows
+                    .iter()
+                    .zip(&part.values)
+                    .for_each(|(&i, &v)| y[[i, t]] = v);
+            }
+            multiplier.scaled_add(beta, &(&x - &y));
+            g = gradient(&x)?;
+            if self.meter.left() <= 0.0 || !g.iter().all(|v| v.is_finite()) {
+                return None;
+            }
+        }
+        self.feasible(parts)
+    }
+}

@@ -1,0 +1,284 @@
+//! The search within a budget of nonzero entries.
+
+use std::time::Instant;
+
+use ndarray::{Array2, s};
+
+use super::candidates::{Mover, State};
+use super::model::Model;
+use super::rules::{Cardinality, Rules, Sparsity};
+use super::search::{Board, Search, Walk, checked_form, checked_start, limit};
+use super::starts::{Maker, Material};
+use crate::budget::{Clock, Meter};
+use crate::error::{Error, Result};
+use crate::objective::QuadraticForm;
+use crate::penalty::NoPenalty;
+use crate::pool;
+use crate::problem::Problem;
+use crate::solver::{Monitor, Options, Solution, Status};
+use crate::start;
+use crate::threads::Threads;
+
+/// Perturbations without gain, per nonzero of the budget and at least, that end a search without limits.
+const PATIENCE: usize = 40;
+const LEAST_PATIENCE: usize = 800;
+
+/// Columns of a whole C whose entries are looked at for a bound on f, and the budget up to which it is shared out, at most.
+const BOUNDED: usize = 1500;
+const SHARED: usize = 400;
+
+/// Minimises f over {XᵀX = I, X within the budget of nonzeros}.
+///
+/// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Whatever the limits, a feasible point comes
+/// back, one no worse than `x0` if that keeps the budget; an `x0` that does not is cut to it. Limits on time and work are
+/// used up, unless f reaches a bound. Without limits the search ends when many perturbations in a row bring nothing
+/// ([`Status::Converged`]), or after some seconds of counted work ([`Status::MaxSweeps`]). Without a limit on time the result depends on the
+/// arguments alone, not on the number of threads; with more work it is never worse.
+///
+/// ```
+/// use ndarray::Array2;
+/// use orthobcd::penalty::NoPenalty;
+/// use orthobcd::{
+///     Cardinality, Options, Problem, Quadratic, Signature, Sparsity, Threads, Unwatched, minimize_at_cardinality,
+/// };
+///
+/// let a = Array2::from_shape_fn((50, 8), |(i, j)| ((i * (j + 3)) % 17) as f64 - 8.0);
+/// let smooth = Quadratic::from_data(a.view())?;
+/// let signature = Signature::stiefel(8);
+/// let problem = Problem::new(&smooth, &NoPenalty, &signature, 2)?;
+/// let sparsity = Sparsity::new(Cardinality::Columns(vec![3, 2]));
+/// let options = Options::default().with_max_work(10_000_000);
+/// let threads = Threads::serial();
+/// let found = minimize_at_cardinality(&problem, &sparsity, None, &options, &threads, &mut Unwatched)?;
+/// assert!(found.x.column(1).iter().filter(|&&v| v != 0.0).count() <= 2);
+/// assert!(found.feasibility < 1e-12);
+/// # Ok::<(), orthobcd::Error>(())
+/// ```
+///
+/// # Errors
+/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, or no
+/// matrix with orthonormal columns keeps the `sparsity`.
+pub fn minimize_at_cardinality(
+    problem: &Problem<'_, NoPenalty>,
+    sparsity: &Sparsity,
+    x0: Option<Array2<f64>>,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution> {
+    let started = Instant::now();
+    let form = checked_form(problem, options)?;
+    let weights = weights(form, problem.components)?;
+    let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
+    let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
+    let clock = Clock::limited(started, options.max_time, options.max_work);
+    let limit = limit(&clock, options, form, problem.components);
+    let mut board = Board::new((problem, 0.0), &clock, options, monitor);
+    let first = selected(form, &selection, &rules, x0.as_ref());
+    board.accept(first, f64::NEG_INFINITY);
+    if board.status.is_some() || clock.expired() || limit == 0.0 {
+        return Ok(board.finish(Status::MaxSweeps, 0.0));
+    }
+    let meter = Meter::new(&clock, limit);
+    let prepared = pool::run(
+        1,
+        1,
+        &clock,
+        |_| {
+            let (rules, given) = (rules.clone(), x0.clone());
+            prepared(
+                form,
+                rules,
+                (weights.clone(), selection.clone()),
+                given,
+                threads,
+                &meter,
+            )
+        },
+        |_| board.poll(),
+    );
+    let Some((model, material)) = prepared.into_iter().flatten().flatten().next() else {
+        return Ok(board.finish(Status::MaxSweeps, meter.spent()));
+    };
+    let search = Search {
+        bound: bound(&model, &material),
+        patience: LEAST_PATIENCE.max(PATIENCE * budget(&model.rules.cardinality)),
+        walk: Entries { model, material },
+        options,
+        threads,
+        clock: &clock,
+        limit,
+    };
+    let (status, spent) = search.run(&mut board, meter.spent());
+    Ok(board.finish(status, spent))
+}
+
+/// d_1, …, d_r.
+fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
+    let Some(metric) = form.metric() else {
+        return Ok(vec![1.0; r]);
+    };
+    if metric.indexed_iter().any(|((i, j), &v)| i != j && v != 0.0) {
+        return Err(Error::invalid(
+            "D",
+            "must be diagonal where nonzeros are counted",
+        ));
+    }
+    Ok(metric.diag().to_vec())
+}
+
+/// What a single row brings to a column, from 0 to 1, r×n.
+fn gains(form: &dyn QuadraticForm, weights: &[f64]) -> Array2<f64> {
+    let (diagonal, linear) = (form.diagonal(), form.linear());
+    let mut gains = Array2::from_shape_fn((weights.len(), diagonal.len()), |(t, i)| {
+        -0.5 * weights[t] * diagonal[i] - linear.map_or(0.0, |l| l[[i, t]])
+    });
+    let least = gains.iter().fold(f64::INFINITY, |m, &v| m.min(v));
+    let spread = gains.iter().fold(0.0f64, |m, &v| m.max(v - least));
+    if spread > 0.0 {
+        gains.mapv_inplace(|v| (v - least) / spread);
+    }
+    gains
+}
+
+/// The selection, or the given start where that is better and keeps the rules.
+fn selected(
+    form: &dyn QuadraticForm,
+    selection: &[usize],
+    rules: &Rules,
+    x0: Option<&Array2<f64>>,
+) -> Array2<f64> {
+    let mut x = Array2::zeros((form.order(), selection.len()));
+    for (t, &i) in selection.iter().enumerate() {
+        x[[i, t]] = 1.0;
+    }
+    let serial = Threads::serial();
+    match x0 {
+        Some(x0)
+            if rules.keep(x0)
+                && form.value(x0.view(), &serial) <= form.value(x.view(), &serial) =>
+        {
+            x0.clone()
+        }
+        _ => x,
+    }
+}
+
+/// The model and what starts are made of; None if the time ran out.
+fn prepared<'a>(
+    form: &'a dyn QuadraticForm,
+    rules: Rules,
+    (weights, selection): (Vec<f64>, Vec<usize>),
+    given: Option<Array2<f64>>,
+    threads: &Threads,
+    meter: &Meter<'_>,
+) -> Option<(Model<'a>, Material)> {
+    let (n, r) = (form.order(), selection.len());
+    let (basis, spectrum) = start::rough_spectral(form, r, threads, &|| !meter.expired())?;
+    meter.spend(4.0 * form.product_work() * (r + 10) as f64);
+    let most = (4 * budget(&rules.cardinality) + 20).min(n);
+    let model = Model::new(form, rules, weights, spectrum, meter)?;
+    let basis = basis.slice(s![.., ..r]).to_owned();
+    Some((model, Material::new(selection, basis, given, most)))
+}
+
+/// The nonzeros in all.
+fn budget(cardinality: &Cardinality) -> usize {
+    match cardinality {
+        Cardinality::Total(total) => *total,
+        Cardinality::Columns(counts) => counts.iter().sum(),
+    }
+}
+
+/// A lower bound of f, where one is at hand: with `b_k` the largest sum of the k largest magnitudes of a row of C (its
+/// diagonal entry among them), `−½ Σ_t b_{k_t}`, by Gershgorin's theorem, and −½ times the sum of the largest eigenvalues of −C.
+fn bound(model: &Model<'_>, material: &Material) -> f64 {
+    let n = model.order();
+    let plain = model.form.is_trace_form();
+    if !plain || n > BOUNDED || !model.is_whole() {
+        return f64::NEG_INFINITY;
+    }
+    let serial = Threads::serial();
+    let spectral = model.form.value(material.basis.view(), &serial);
+    let r = material.selection.len();
+    let most = match &model.rules.cardinality {
+        Cardinality::Total(total) => (total + 1 - r).min(n),
+        Cardinality::Columns(counts) => counts.iter().copied().max().unwrap_or(1),
+    };
+    // b_1, b_2, …
+    let mut sums = vec![f64::NEG_INFINITY; most];
+    let mut row = Vec::with_capacity(n);
+    for i in 0..n {
+        row.clear();
+        model.gathered(i, (0..n).filter(|&j| j != i), &mut row);
+        row.iter_mut().for_each(|v| *v = v.abs());
+        row.sort_by(|a, b| b.total_cmp(a));
+        let mut sum = -model.diagonal[i];
+        for (k, best) in sums.iter_mut().enumerate() {
+            sum += if k > 0 { row[k - 1] } else { 0.0 };
+            *best = best.max(sum);
+        }
+    }
+    let sparse = match &model.rules.cardinality {
+        Cardinality::Columns(counts) => counts.iter().map(|&k| sums[k - 1]).sum(),
+        Cardinality::Total(total) if *total <= SHARED => {
+            // The best share of the total for one column after the other.
+            let mut best = vec![f64::NEG_INFINITY; total + 1];
+            best[0] = 0.0;
+            for _ in 0..r {
+                best = (0..=*total)
+                    .map(|k| {
+                        let shares = (1..=k.min(most)).map(|own| sums[own - 1] + best[k - own]);
+                        shares.fold(f64::NEG_INFINITY, f64::max)
+                    })
+                    .collect();
+            }
+            best.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        }
+        Cardinality::Total(_) => f64::INFINITY,
+    };
+    spectral.max(-0.5 * sparse)
+}
+
+/// Points by their entries.
+struct Entries<'a> {
+    model: Model<'a>,
+    material: Material,
+}
+
+impl Entries<'_> {
+    fn mover<'s>(&'s self, meter: &'s Meter<'s>) -> Mover<'s> {
+        Mover {
+            model: &self.model,
+            meter,
+        }
+    }
+}
+
+impl Walk for Entries<'_> {
+    type State = State;
+
+    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
+        Maker::new(self.mover(meter), &self.material, seed).start(number)
+    }
+
+    fn kicked(&self, state: &State, seed: u64, meter: &Meter<'_>) -> Option<State> {
+        Maker::new(self.mover(meter), &self.material, seed).kicked(state)
+    }
+
+    fn descend(&self, state: &mut State, spent: f64, meter: &Meter<'_>) -> bool {
+        self.mover(meter).descend(state, spent)
+    }
+
+    fn value(&self, state: &State) -> f64 {
+        state.point.value()
+    }
+
+    fn dense(&self, state: &State) -> Array2<f64> {
+        state.point.dense(self.model.order())
+    }
+
+    fn scale(&self) -> f64 {
+        self.model.scale
+    }
+}

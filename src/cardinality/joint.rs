@@ -1,0 +1,401 @@
+//! Columns that share rows, on given supports: min Σ ½x_tᵀB_t x_t + l_tᵀx_t over orthonormal columns with these zeros.
+//!
+//! A trust-region Newton method on the manifold of the pattern (Absil, Baker and Gallivan, Found. Comput. Math. 7,
+//! 2007): conjugate gradients in the tangent space, cut off at the radius (Steihaug 1983), and Newton's method back to
+//! {XᵀX = I}. Only pairs of columns that share rows give constraints; per step: a product with every B_t, and the
+//! normal equations of the c constraints, O(c Σ overlaps + c³).
+
+use crate::linalg::dot;
+
+/// Riemannian gradient, relative to the scale of f, at which a point is stationary: f is known to its square.
+const STATIONARY: f64 = 1e-9;
+
+/// Newton steps, conjugate gradients in each, and Newton steps of a retraction, at most.
+const STEPS: usize = 60;
+const GRADIENTS: usize = 60;
+const RETRACTION: usize = 12;
+
+/// Steps after which a trial that is not worth its end is given up, and how often its last decrease may come again.
+const PROBE: usize = 3;
+const HOPE: f64 = 4.0;
+
+/// Violation of XᵀX = I, entry by entry, that is rounding, and that is too far for Newton's method.
+const FEASIBLE: f64 = 1e-15;
+const FAR: f64 = 0.9;
+
+/// Violation that is slow to fall further, and above which the manifold is not reached.
+const ROUNDING: f64 = 1e-14;
+const REACHED: f64 = 1e-13;
+
+/// Damping of the normal equations, relative to their diagonal: they are singular where columns that share rows vanish there.
+const DAMPING: f64 = 1e-13;
+
+/// One column: its quadratic form by rows, and its linear term.
+pub(super) struct Block {
+    pub(super) rows: Vec<usize>,
+    pub(super) matrix: Vec<f64>,
+    pub(super) linear: Vec<f64>,
+}
+
+impl Block {
+    /// ½vᵀBv + lᵀv.
+    pub(super) fn value(&self, v: &[f64]) -> f64 {
+        let k = v.len();
+        let quadratic: f64 = (0..k)
+            .map(|a| v[a] * dot(&self.matrix[a * k..(a + 1) * k], v))
+            .sum();
+        0.5 * quadratic + dot(&self.linear, v)
+    }
+
+    /// Bv.
+    pub(super) fn product(&self, v: &[f64], target: &mut [f64]) {
+        let k = v.len();
+        for (a, t) in target.iter_mut().enumerate() {
+            *t = dot(&self.matrix[a * k..(a + 1) * k], v);
+        }
+    }
+}
+
+/// Columns whose supports hang together.
+///
+/// A constraint is ⟨x_s, x_t⟩ = δ_st for columns that share rows, by the places of these in the vector of all entries: the
+/// pairs `places[from[a]..from[a + 1]]`, those of a column with itself first.
+pub(super) struct Joint<'a> {
+    blocks: &'a [Block],
+    offsets: Vec<usize>,
+    from: Vec<usize>,
+    places: Vec<(usize, usize)>,
+    /// What the gradient is relative to.
+    scale: f64,
+    size: usize,
+}
+
+/// The normal equations at a point: the gradients of the constraints, by the values at their pairs of places, and
+/// their Gram matrix factored.
+struct Normal {
+    values: Vec<(f64, f64)>,
+    factor: Vec<f64>,
+    multipliers: Vec<f64>,
+}
+
+impl<'a> Joint<'a> {
+    pub(super) fn new(blocks: &'a [Block], scale: f64) -> Self {
+        let mut offsets = vec![0];
+        for block in blocks {
+            offsets.push(offsets[offsets.len() - 1] + block.rows.len());
+        }
+        let mut from = vec![0];
+        let mut places = Vec::new();
+        let r = blocks.len();
+        let apart = (0..r).flat_map(|t| (0..t).map(move |s| (s, t)));
+        for (s, t) in (0..r).map(|t| (t, t)).chain(apart) {
+            let shared = common(&blocks[s].rows, &blocks[t].rows);
+            places.extend(shared.map(|(a, b)| (offsets[s] + a, offsets[t] + b)));
+            if places.len() > from[from.len() - 1] {
+                from.push(places.len());
+            }
+        }
+        Self {
+            blocks,
+            size: offsets[r],
+            offsets,
+            from,
+            places,
+            scale,
+        }
+    }
+
+    /// What a step costs in multiply-adds, about.
+    pub(super) fn step_work(&self) -> f64 {
+        let products: usize = self.blocks.iter().map(|b| b.matrix.len()).sum();
+        let (c, places) = (self.constraints(), self.places.len());
+        (10 * products + 3 * c * (c * c / 6 + 2 * places) + 60 * (self.size + places)) as f64
+    }
+
+    fn constraints(&self) -> usize {
+        self.from.len() - 1
+    }
+
+    /// The places of constraint a, and whether it is a norm.
+    fn constraint(&self, a: usize) -> (&[(usize, usize)], bool) {
+        (
+            &self.places[self.from[a]..self.from[a + 1]],
+            a < self.blocks.len(),
+        )
+    }
+
+    fn value(&self, x: &[f64]) -> f64 {
+        let part = |t: usize| &x[self.offsets[t]..self.offsets[t + 1]];
+        (0..self.blocks.len())
+            .map(|t| self.blocks[t].value(part(t)))
+            .sum()
+    }
+
+    /// Bx, all columns.
+    fn product(&self, x: &[f64], image: &mut [f64]) {
+        for (t, block) in self.blocks.iter().enumerate() {
+            let range = self.offsets[t]..self.offsets[t + 1];
+            block.product(&x[range.clone()], &mut image[range]);
+        }
+    }
+
+    /// Entry by entry XᵀX − I, halved on the diagonal, and the largest magnitude.
+    fn violation(&self, x: &[f64], violation: &mut Vec<f64>) -> f64 {
+        violation.clear();
+        for a in 0..self.constraints() {
+            let (places, norm) = self.constraint(a);
+            let product: f64 = places.iter().map(|&(i, j)| x[i] * x[j]).sum();
+            violation.push(if norm { 0.5 * (product - 1.0) } else { product });
+        }
+        violation.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+    }
+
+    /// `sum −= Σ_a λ_a ∇c_a` at x.
+    fn subtract(&self, x: &[f64], multipliers: &[f64], sum: &mut [f64]) {
+        for (a, &lambda) in multipliers.iter().enumerate() {
+            let (places, norm) = self.constraint(a);
+            for &(i, j) in places {
+                sum[j] -= lambda * x[i];
+                if !norm {
+                    sum[i] -= lambda * x[j];
+                }
+            }
+        }
+    }
+
+    fn normal(&self, x: &[f64]) -> Option<Normal> {
+        let c = self.constraints();
+        let mut values = Vec::with_capacity(self.places.len());
+        for a in 0..c {
+            let (places, norm) = self.constraint(a);
+            values.extend(
+                places
+                    .iter()
+                    .map(|&(i, j)| (if norm { 0.0 } else { x[j] }, x[i])),
+            );
+        }
+        let mut factor = vec![0.0; c * c];
+        let mut dense = vec![0.0; self.size];
+        let pairs = |a: usize| {
+            let range = self.from[a]..self.from[a + 1];
+            self.places[range.clone()].iter().zip(&values[range])
+        };
+        for a in 0..c {
+            for (&(i, j), &(v, w)) in pairs(a) {
+                dense[i] += v;
+                dense[j] += w;
+            }
+            for b in 0..=a {
+                let products = pairs(b).map(|(&(i, j), &(v, w))| v * dense[i] + w * dense[j]);
+                factor[a * c + b] = products.sum();
+            }
+            for (&(i, j), _) in pairs(a) {
+                (dense[i], dense[j]) = (0.0, 0.0);
+            }
+        }
+        cholesky(&mut factor, c)?;
+        Some(Normal {
+            values,
+            factor,
+            multipliers: vec![0.0; c],
+        })
+    }
+
+    /// Makes a vector tangent; the multipliers of what was taken away stay in `normal`.
+    fn project(&self, normal: &mut Normal, vector: &mut [f64]) {
+        for a in 0..self.constraints() {
+            let range = self.from[a]..self.from[a + 1];
+            let pairs = self.places[range.clone()].iter().zip(&normal.values[range]);
+            normal.multipliers[a] = pairs
+                .map(|(&(i, j), &(v, w))| v * vector[i] + w * vector[j])
+                .sum();
+        }
+        solve(&normal.factor, &mut normal.multipliers);
+        for (a, &lambda) in normal.multipliers.iter().enumerate() {
+            for k in self.from[a]..self.from[a + 1] {
+                let ((i, j), (v, w)) = (self.places[k], normal.values[k]);
+                vector[i] -= lambda * v;
+                vector[j] -= lambda * w;
+            }
+        }
+    }
+
+    /// The point of the manifold near x, by Newton's method along the normals.
+    fn retracted(&self, mut x: Vec<f64>) -> Option<Vec<f64>> {
+        let (mut violation, mut after) = (Vec::new(), Vec::new());
+        let mut gap = self.violation(&x, &mut violation);
+        for _ in 0..RETRACTION {
+            if !(gap <= FAR) {
+                return None;
+            }
+            if gap <= FEASIBLE {
+                break;
+            }
+            let normal = self.normal(&x)?;
+            solve(&normal.factor, &mut violation);
+            let mut next = x.clone();
+            self.subtract(&x, &violation, &mut next);
+            let size = self.violation(&next, &mut after);
+            if !(size < gap) {
+                break;
+            }
+            let slow = size > 0.25 * gap && size <= ROUNDING;
+            (x, gap) = (next, size);
+            std::mem::swap(&mut violation, &mut after);
+            if slow {
+                break;
+            }
+        }
+        (gap <= REACHED).then_some(x)
+    }
+
+    /// A stationary point of f from `x` (near the manifold) and f there; None if the manifold is not reached, or, with a
+    /// `goal`, if f will not be below it.
+    pub(super) fn minimised(&self, x: Vec<f64>, goal: Option<f64>) -> Option<(Vec<f64>, f64)> {
+        let mut x = self.retracted(x)?;
+        let mut value = self.value(&x);
+        let mut radius = 0.5;
+        let mut gradient = vec![0.0; self.size];
+        for step in 0..STEPS {
+            let mut normal = self.normal(&x)?;
+            self.product(&x, &mut gradient);
+            for (t, block) in self.blocks.iter().enumerate() {
+                let part = &mut gradient[self.offsets[t]..self.offsets[t + 1]];
+                part.iter_mut()
+                    .zip(&block.linear)
+                    .for_each(|(g, l)| *g += l);
+            }
+            self.project(&mut normal, &mut gradient);
+            let norm = dot(&gradient, &gradient).sqrt();
+            if !(norm > STATIONARY * self.scale) {
+                break;
+            }
+            let (mut moved, model, length) = self.direction(&mut normal, &gradient, radius);
+            moved.iter_mut().zip(&x).for_each(|(m, x)| *m += x);
+            let trial = self.retracted(moved).map(|next| (self.value(&next), next));
+            let gain = trial
+                .as_ref()
+                .map_or(f64::NEG_INFINITY, |trial| value - trial.0);
+            let ratio = gain / model.max(f64::MIN_POSITIVE);
+            if ratio < 0.25 {
+                radius = 0.25 * length;
+            } else if ratio > 0.75 && length > 0.9 * radius {
+                radius = (2.0 * radius).min(2.0);
+            }
+            if let (true, Some((lower, next))) = (gain > 0.0, trial) {
+                (x, value) = (next, lower);
+                if goal.is_some_and(|goal| step + 1 >= PROBE && value - HOPE * gain > goal) {
+                    return None;
+                }
+            } else if model <= ROUNDING * self.scale || radius < 1e-10 {
+                break;
+            }
+        }
+        Some((x, value))
+    }
+
+    /// The tangent direction that lowers the model of f most within the radius, by conjugate gradients; by how
+    /// much, and its length.
+    fn direction(
+        &self,
+        normal: &mut Normal,
+        gradient: &[f64],
+        radius: f64,
+    ) -> (Vec<f64>, f64, f64) {
+        let multipliers = normal.multipliers.clone();
+        let mut step = vec![0.0; self.size];
+        let mut image = vec![0.0; self.size];
+        let mut bent = vec![0.0; self.size];
+        let mut rest: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let mut direction = rest.clone();
+        let mut rho = dot(&rest, &rest);
+        let start = rho.sqrt();
+        // Quadratic convergence in the end.
+        let goal = start * (start / self.scale).min(0.1);
+        for _ in 0..GRADIENTS.min(self.size + 2) {
+            self.product(&direction, &mut bent);
+            self.subtract(&direction, &multipliers, &mut bent);
+            self.project(normal, &mut bent);
+            let along = dot(&direction, &bent);
+            let (dd, sd) = (dot(&direction, &direction), dot(&step, &direction));
+            let short = (radius * radius - dot(&step, &step)).max(0.0);
+            let edge = ((short * dd + sd * sd).sqrt() - sd) / dd;
+            let inside = along > 0.0 && rho / along <= edge;
+            let length = if inside { rho / along } else { edge };
+            for i in 0..self.size {
+                step[i] += length * direction[i];
+                image[i] += length * bent[i];
+                rest[i] -= length * bent[i];
+            }
+            let next = dot(&rest, &rest);
+            if !inside || next.sqrt() <= goal {
+                break;
+            }
+            let ratio = next / rho;
+            direction
+                .iter_mut()
+                .zip(&rest)
+                .for_each(|(d, r)| *d = r + ratio * *d);
+            rho = next;
+        }
+        let decrease = -dot(gradient, &step) - 0.5 * dot(&step, &image);
+        let length = dot(&step, &step).sqrt();
+        (step, decrease, length)
+    }
+}
+
+/// The solution of a system with the Cholesky factor, in place.
+fn solve(factor: &[f64], target: &mut [f64]) {
+    let c = target.len();
+    for a in 0..c {
+        let row = &factor[a * c..a * c + a];
+        let known: f64 = row.iter().zip(&*target).map(|(l, t)| l * t).sum();
+        target[a] = (target[a] - known) / factor[a * c + a];
+    }
+    for a in (0..c).rev() {
+        let known: f64 = (a + 1..c).map(|b| factor[b * c + a] * target[b]).sum();
+        target[a] = (target[a] - known) / factor[a * c + a];
+    }
+}
+
+/// The Cholesky factor of a c×c matrix (its lower triangle, in place), a little damped; None if it is not finite.
+fn cholesky(a: &mut [f64], c: usize) -> Option<()> {
+    let largest = (0..c).fold(0.0f64, |m, i| m.max(a[i * c + i]));
+    for i in 0..c {
+        for j in 0..=i {
+            let (head, tail) = (i * c, j * c);
+            let known: f64 = (0..j).map(|k| a[head + k] * a[tail + k]).sum();
+            let value = a[head + j] - known;
+            a[head + j] = if i == j {
+                value.max(0.0).max(DAMPING * largest).sqrt()
+            } else {
+                value / a[tail + j]
+            };
+        }
+        if !(a[i * c + i] > 0.0 && a[i * c + i].is_finite()) {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// The places of common entries of two ascending lists.
+pub(super) fn common<'r>(
+    a: &'r [usize],
+    b: &'r [usize],
+) -> impl Iterator<Item = (usize, usize)> + 'r {
+    let (mut i, mut j) = (0, 0);
+    std::iter::from_fn(move || {
+        while i < a.len() && j < b.len() {
+            match a[i].cmp(&b[j]) {
+                std::cmp::Ordering::Less => i += 1,
+                std::cmp::Ordering::Greater => j += 1,
+                std::cmp::Ordering::Equal => {
+                    (i, j) = (i + 1, j + 1);
+                    return Some((i - 1, j - 1));
+                }
+            }
+        }
+        None
+    })
+}

@@ -1,0 +1,486 @@
+//! Points by their supports, and the best values on these.
+//!
+//! With f = Σ_t ½d_t x_tᵀCx_t + l_tᵀx_t the columns of X only meet through XᵀX = I, and there only where their supports
+//! share rows. So columns that share none with another are solved for themselves: an eigenvector of C on their rows, or
+//! with X ≥ 0 a fixed point of the projected power method; those that hang together are solved [jointly](super::joint).
+//! The price of a change of support is that of the columns around it, whatever n and r are.
+
+use ndarray::{Array2, ArrayView2};
+
+use super::joint::{Block, Joint, common};
+use super::rules::Rules;
+use crate::budget::Meter;
+use crate::linalg::{dot, symmetric_eigen};
+use crate::manifold::{Manifold, project_on_support};
+use crate::objective::{Columns, QuadraticForm};
+use crate::signature::Signature;
+
+/// Entries below this, relative to the largest of their column, are no nonzeros: what they bring to f, in proportion to
+/// their square, is below its rounding. They leave the support, and others may come in.
+pub const NEGLIGIBLE: f64 = 1e-8;
+
+/// Columns of up to so many rows are solved by an eigendecomposition, longer ones from where they are.
+const DECOMPOSED: usize = 40;
+
+/// What an operation outside of matrix products costs, in their multiply-adds.
+pub(super) const SCALAR: f64 = 16.0;
+
+/// Order up to which a C that is not stored is formed, and bytes for columns of a larger one.
+const FORMED: usize = 1024;
+const BYTES: usize = 256 << 20;
+
+/// Steps of the projected power method, and change at which it ends.
+const POWER_STEPS: usize = 2000;
+const POWER_CHANGE: f64 = 1e-12;
+
+/// One column: its support, ascending, its entries there, and what it is of f.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Part {
+    pub(super) rows: Vec<usize>,
+    pub(super) values: Vec<f64>,
+    pub(super) value: f64,
+}
+
+impl Part {
+    pub(super) fn unit(row: usize) -> Self {
+        Self {
+            rows: vec![row],
+            values: vec![1.0],
+            value: 0.0,
+        }
+    }
+
+    /// Entry i, if it belongs to the support.
+    pub(super) fn entry(&self, i: usize) -> Option<f64> {
+        self.rows.binary_search(&i).ok().map(|a| self.values[a])
+    }
+
+    pub(super) fn insert(&mut self, i: usize, value: f64) {
+        if let Err(a) = self.rows.binary_search(&i) {
+            self.rows.insert(a, i);
+            self.values.insert(a, value);
+        }
+    }
+
+    pub(super) fn remove(&mut self, i: usize) {
+        if let Ok(a) = self.rows.binary_search(&i) {
+            self.rows.remove(a);
+            self.values.remove(a);
+        }
+    }
+}
+
+/// A feasible X and f there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Point {
+    pub(super) parts: Vec<Part>,
+}
+
+impl Point {
+    pub(super) fn value(&self) -> f64 {
+        self.parts.iter().map(|part| part.value).sum()
+    }
+
+    pub(super) fn counts(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.rows.len()).collect()
+    }
+
+    pub(super) fn dense(&self, n: usize) -> Array2<f64> {
+        let mut x = Array2::zeros((n, self.parts.len()));
+        for (t, part) in self.parts.iter().enumerate() {
+            for (&i, &v) in part.rows.iter().zip(&part.values) {
+                x[[i, t]] = v;
+            }
+        }
+        x
+    }
+
+    /// Whether columns s and t share rows.
+    pub(super) fn meet(&self, s: usize, t: usize) -> bool {
+        common(&self.parts[s].rows, &self.parts[t].rows)
+            .next()
+            .is_some()
+    }
+
+    /// The columns that hang together with column t, itself among them, ascending.
+    pub(super) fn group(&self, t: usize) -> Vec<usize> {
+        let mut group = vec![t];
+        let mut next = 0;
+        while next < group.len() {
+            for s in 0..self.parts.len() {
+                if !group.contains(&s) && self.meet(group[next], s) {
+                    group.push(s);
+                }
+            }
+            next += 1;
+        }
+        group.sort_unstable();
+        group
+    }
+}
+
+/// f by columns, and what X may be.
+pub(super) struct Model<'a> {
+    pub(super) form: &'a dyn QuadraticForm,
+    pub(super) rules: Rules,
+    columns: Columns<'a>,
+    pub(super) diagonal: Vec<f64>,
+    /// d_1, …, d_r.
+    pub(super) weights: Vec<f64>,
+    linear: Option<Array2<f64>>,
+    /// Half the spread of C times the largest |d_t|, plus ‖L‖: what gradients are relative to.
+    pub(super) scale: f64,
+    /// About the extreme eigenvalues of C.
+    spectrum: (f64, f64),
+}
+
+impl<'a> Model<'a> {
+    /// `spectrum`: about the extreme eigenvalues of C. None if the time ran out.
+    pub(super) fn new(
+        form: &'a dyn QuadraticForm,
+        rules: Rules,
+        weights: Vec<f64>,
+        (low, high): (f64, f64),
+        meter: &Meter<'_>,
+    ) -> Option<Self> {
+        let n = form.order();
+        let bytes = match n <= FORMED {
+            true => BYTES,
+            false => BYTES.min(8 * n * (n - 1)),
+        };
+        let columns = Columns::new(form, bytes, &|| !meter.expired())?;
+        let linear = form.linear().map(|l| l.to_owned());
+        let slope = linear
+            .as_ref()
+            .map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
+        let largest = weights.iter().fold(0.0f64, |m, d| m.max(d.abs()));
+        Some(Self {
+            diagonal: columns.diagonal(),
+            scale: (0.5 * (high - low) * largest + slope).max(f64::MIN_POSITIVE),
+            columns,
+            form,
+            rules,
+            weights,
+            linear,
+            spectrum: (low, high),
+        })
+    }
+
+    /// Whether all of C is at hand.
+    pub(super) fn is_whole(&self) -> bool {
+        self.columns.is_whole()
+    }
+
+    pub(super) fn order(&self) -> usize {
+        self.diagonal.len()
+    }
+
+    /// By how much d_tC is shifted so that it is negative semidefinite.
+    pub(super) fn shift(&self, t: usize) -> f64 {
+        let (low, high) = self.spectrum;
+        (self.weights[t] * low).max(self.weights[t] * high)
+    }
+
+    /// C_ij.
+    pub(super) fn entry(&self, i: usize, j: usize) -> f64 {
+        self.columns.column(i)[j]
+    }
+
+    /// C_ij for the given j.
+    pub(super) fn gathered(
+        &self,
+        i: usize,
+        rows: impl Iterator<Item = usize>,
+        target: &mut Vec<f64>,
+    ) {
+        let column = self.columns.column(i);
+        target.extend(rows.map(|j| column[j]));
+    }
+
+    /// Work of a column of C that is not at hand.
+    fn column_work(&self) -> f64 {
+        if self.columns.is_whole() {
+            0.0
+        } else {
+            self.form.product_work()
+        }
+    }
+
+    pub(super) fn slope(&self, i: usize, t: usize) -> f64 {
+        self.linear.as_ref().map_or(0.0, |l| l[[i, t]])
+    }
+
+    /// The gradient of column t, all rows.
+    pub(super) fn gradient(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Vec<f64> {
+        let n = self.order();
+        meter.spend(part.rows.len() as f64 * (2.0 * n as f64 + self.column_work()));
+        let mut image = vec![0.0; n];
+        for (&i, &v) in part.rows.iter().zip(&part.values) {
+            let (column, factor) = (self.columns.column(i), v * self.weights[t]);
+            image
+                .iter_mut()
+                .zip(&*column)
+                .for_each(|(y, &c)| *y += factor * c);
+        }
+        if let Some(linear) = &self.linear {
+            image
+                .iter_mut()
+                .zip(linear.column(t))
+                .for_each(|(y, l)| *y += l);
+        }
+        image
+    }
+
+    fn block(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Block {
+        let k = part.rows.len();
+        meter.spend(SCALAR * (k * k) as f64);
+        let mut matrix = Vec::with_capacity(k * k);
+        for &i in &part.rows {
+            self.gathered(i, part.rows.iter().copied(), &mut matrix);
+        }
+        if self.weights[t] != 1.0 {
+            matrix.iter_mut().for_each(|v| *v *= self.weights[t]);
+        }
+        Block {
+            linear: part.rows.iter().map(|&i| self.slope(i, t)).collect(),
+            rows: part.rows.clone(),
+            matrix,
+        }
+    }
+
+    /// Minimises f on the supports of the columns that hang together with those `touched`, from where they are, and takes
+    /// negligible entries out. None if there is no feasible point nearby, or, with a `goal` for f in all, if f will not be below.
+    pub(super) fn settled(
+        &self,
+        mut point: Point,
+        touched: &[usize],
+        goal: Option<f64>,
+        meter: &Meter<'_>,
+    ) -> Option<Point> {
+        let mut waiting = self.parted(&mut point, touched);
+        while let Some(t) = waiting.pop() {
+            if meter.expired() {
+                return None;
+            }
+            let group = point.group(t);
+            waiting.retain(|s| !group.contains(s));
+            let goal = goal.filter(|_| waiting.is_empty()).map(|goal| {
+                let others = (0..point.parts.len()).filter(|s| !group.contains(s));
+                goal - others.map(|s| point.parts[s].value).sum::<f64>()
+            });
+            self.solve(&mut point, &group, goal, meter)?;
+            let mut dropped = false;
+            for &s in &group {
+                dropped |= self.cleaned(&mut point.parts[s], s);
+            }
+            if dropped {
+                waiting.extend(self.parted(&mut point, &group));
+            }
+        }
+        Some(point)
+    }
+
+    /// Takes negligible entries out of the support; whether there were any.
+    fn cleaned(&self, part: &mut Part, t: usize) -> bool {
+        let largest = part.values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        let gone: Vec<usize> = (part.rows.iter().zip(&part.values))
+            .filter(|&(&i, v)| v.abs() <= NEGLIGIBLE * largest && !self.rules.holds(i, t))
+            .map(|(&i, _)| i)
+            .collect();
+        gone.iter().for_each(|&i| part.remove(i));
+        !gone.is_empty()
+    }
+
+    /// Where two columns share one row only, or any where X ≥ 0, one of them vanishes there: the smaller one leaves it.
+    /// The columns `touched`, and those that lost a row.
+    fn parted(&self, point: &mut Point, touched: &[usize]) -> Vec<usize> {
+        let mut all = touched.to_vec();
+        let mut waiting = touched.to_vec();
+        while let Some(t) = waiting.pop() {
+            for s in (0..point.parts.len()).filter(|&s| s != t) {
+                let (a, b) = (&point.parts[s], &point.parts[t]);
+                let shared: Vec<(usize, usize)> = common(&a.rows, &b.rows).collect();
+                if shared.is_empty() || (shared.len() > 1 && !self.rules.nonnegative) {
+                    continue;
+                }
+                for (row, first) in (shared.iter())
+                    .map(|&(i, j)| (a.rows[i], a.values[i].abs() < b.values[j].abs()))
+                    .collect::<Vec<_>>()
+                {
+                    let (held, other) = (self.rules.holds(row, s), self.rules.holds(row, t));
+                    let loser = match (held, other) {
+                        (true, true) => continue,
+                        (true, false) => t,
+                        (false, true) => s,
+                        (false, false) if first => s,
+                        (false, false) => t,
+                    };
+                    if point.parts[loser].rows.len() > 1 {
+                        point.parts[loser].remove(row);
+                        waiting.push(loser);
+                        all.push(loser);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Solves for the columns of one group.
+    fn solve(
+        &self,
+        point: &mut Point,
+        group: &[usize],
+        goal: Option<f64>,
+        meter: &Meter<'_>,
+    ) -> Option<()> {
+        let blocks: Vec<Block> = (group.iter())
+            .map(|&t| self.block(&point.parts[t], t, meter))
+            .collect();
+        if let [t] = *group {
+            let part = &mut point.parts[t];
+            let k = part.rows.len();
+            if self.rules.nonnegative {
+                return self.nonnegative(&blocks[0], part, meter);
+            }
+            if k <= DECOMPOSED && self.linear.is_none() {
+                meter.spend(SCALAR * (30 * k * k * k + 500) as f64);
+                return leading(&blocks[0], part);
+            }
+        } else if self.rules.nonnegative {
+            return None;
+        }
+        let joint = Joint::new(&blocks, self.scale);
+        meter.spend(SCALAR * 10.0 * joint.step_work());
+        let start = |parts: &[Part]| {
+            group
+                .iter()
+                .flat_map(|&t| parts[t].values.clone())
+                .collect()
+        };
+        let solved = joint.minimised(start(&point.parts), goal).or_else(|| {
+            let near = self.projected(&blocks, &start(&point.parts), meter)?;
+            joint.minimised(near, goal)
+        });
+        let (x, _) = solved?;
+        let mut from = 0;
+        for (&t, block) in group.iter().zip(&blocks) {
+            let part = &mut point.parts[t];
+            let to = from + part.rows.len();
+            part.values.copy_from_slice(&x[from..to]);
+            part.value = block.value(&part.values);
+            from = to;
+        }
+        Some(())
+    }
+
+    /// A point with these supports from far away, by alternating projections.
+    fn projected(&self, blocks: &[Block], x: &[f64], meter: &Meter<'_>) -> Option<Vec<f64>> {
+        let mut union: Vec<usize> = blocks.iter().flat_map(|b| b.rows.iter().copied()).collect();
+        union.sort_unstable();
+        union.dedup();
+        let place = |i: usize| union.partition_point(|&j| j < i);
+        let shape = (union.len(), blocks.len());
+        let (mut dense, mut support) = (Array2::zeros(shape), Array2::zeros(shape));
+        let mut entries = x.iter();
+        for (t, block) in blocks.iter().enumerate() {
+            for (&i, &v) in block.rows.iter().zip(&mut entries) {
+                dense[[place(i), t]] = v;
+                support[[place(i), t]] = 1.0;
+            }
+        }
+        let signature = Signature::stiefel(shape.0);
+        let manifold = Manifold::new(&signature, Array2::eye(shape.1), Some(meter));
+        let near = project_on_support(&manifold, &dense, &support)?;
+        let parts = blocks.iter().enumerate();
+        Some(
+            parts
+                .flat_map(|(t, b)| b.rows.iter().map(move |&i| (i, t)))
+                .map(|(i, t)| near[[place(i), t]])
+                .collect(),
+        )
+    }
+
+    /// A minimiser of ½vᵀBv + lᵀv over unit v ≥ 0: v ← (σv − Bv − l)₊, normalised, which never raises it while σ bounds B.
+    fn nonnegative(&self, block: &Block, part: &mut Part, meter: &Meter<'_>) -> Option<()> {
+        let k = part.rows.len();
+        let sigma = (block.matrix.chunks(k))
+            .map(|row| row.iter().map(|v| v.abs()).sum::<f64>())
+            .fold(0.0, f64::max);
+        let mut starts = vec![part.values.clone()];
+        if k <= DECOMPOSED {
+            meter.spend(SCALAR * (30 * k * k * k + 500) as f64);
+            let mut first = part.clone();
+            leading(block, &mut first)?;
+            let sign = first.values.iter().map(|v| v * v.abs()).sum::<f64>();
+            starts.push(first.values.iter().map(|v| v * sign).collect());
+        }
+        let mut image = vec![0.0; k];
+        let mut best: Option<(f64, Vec<f64>)> = None;
+        for mut v in starts {
+            normalise(&mut v)?;
+            for step in 0..POWER_STEPS {
+                block.product(&v, &mut image);
+                let mut next: Vec<f64> = (0..k)
+                    .map(|a| (sigma * v[a] - image[a] - block.linear[a]).max(0.0))
+                    .collect();
+                meter.spend(SCALAR * (k * k) as f64);
+                if normalise(&mut next).is_none() {
+                    break;
+                }
+                let moved = v
+                    .iter()
+                    .zip(&next)
+                    .map(|(a, b)| (a - b).powi(2))
+                    .sum::<f64>();
+                v = next;
+                if moved.sqrt() <= POWER_CHANGE && step > 0 {
+                    break;
+                }
+            }
+            let value = block.value(&v);
+            if best.as_ref().is_none_or(|best| value < best.0) {
+                best = Some((value, v));
+            }
+        }
+        (part.value, part.values) = best?;
+        Some(())
+    }
+
+    /// Column t alone, grown from where it is or emptied: what f is there.
+    pub(super) fn solo(&self, part: &mut Part, t: usize, meter: &Meter<'_>) -> Option<()> {
+        let mut point = Point {
+            parts: vec![Part::default(); self.weights.len()],
+        };
+        point.parts[t] = std::mem::take(part);
+        let solved = self.solve(&mut point, &[t], None, meter);
+        *part = std::mem::take(&mut point.parts[t]);
+        solved
+    }
+}
+
+/// The unit vector of the same direction, without negative entries; None for none.
+fn normalise(v: &mut [f64]) -> Option<()> {
+    v.iter_mut().for_each(|v| *v = v.max(0.0));
+    let norm = dot(v, v).sqrt();
+    v.iter_mut().for_each(|v| *v /= norm);
+    (norm > 0.0).then_some(())
+}
+
+/// The eigenvector of the smallest eigenvalue, with the sign of what was there.
+fn leading(block: &Block, part: &mut Part) -> Option<()> {
+    let k = part.rows.len();
+    let matrix = ArrayView2::from_shape((k, k), &block.matrix).ok()?;
+    let (_, vectors) = symmetric_eigen(matrix);
+    let mut vector: Vec<f64> = vectors.column(0).to_vec();
+    let norm = dot(&vector, &vector).sqrt();
+    let sign = if dot(&vector, &part.values) < 0.0 {
+        -norm
+    } else {
+        norm
+    };
+    vector.iter_mut().for_each(|v| *v /= sign);
+    part.values = vector;
+    part.value = block.value(&part.values);
+    part.value.is_finite().then_some(())
+}

@@ -1,0 +1,196 @@
+//! Descents by moves.
+//!
+//! The most hopeful [candidates](super::candidates) are tried by solving on the new supports, many at once at first, half as
+//! many after every failure, and one by one in the end.
+
+use super::candidates::{Candidate, Column, Move, Mover, State, TRANSFERS};
+use super::model::Point;
+use super::rules::Cardinality;
+
+/// Moves that are tried one by one before a point is at rest.
+const TRIALS: usize = 24;
+
+/// Share of the missing entries that is added at once.
+const AT_ONCE: usize = 6;
+
+/// Least decrease that counts, relative to the scale of f.
+const LEAST: f64 = 1e-12;
+
+impl Mover<'_> {
+    /// The point after a move; None if there is none, or if f will not be below the `goal`.
+    fn trial(
+        &self,
+        columns: &[Column],
+        point: &Point,
+        change: &Move,
+        goal: Option<f64>,
+    ) -> Option<Point> {
+        let mut next = point.clone();
+        let added = change.adds.iter().map(|add| add.1);
+        let columns_of = change.drops.iter().map(|drop| drop.1).chain(added);
+        let mut touched: Vec<usize> = columns_of.flat_map(|t| point.group(t)).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        for &(i, t, first) in &change.adds {
+            let first = first.unwrap_or_else(|| self.first(columns, (i, t)));
+            next.parts[t].insert(i, first);
+        }
+        for &(i, t) in &change.drops {
+            next.parts[t].remove(i);
+            if next.parts[t].rows.is_empty() {
+                return None;
+            }
+            if let [value] = &mut next.parts[t].values[..] {
+                *value = 1.0;
+            }
+        }
+        self.model.settled(next, &touched, goal, self.meter)
+    }
+
+    /// Adds entries while the budget has room and they lower f.
+    pub(super) fn fill(&self, state: &mut State) {
+        let rules = &self.model.rules;
+        while !self.is_late() {
+            let counts = state.point.counts();
+            if (0..counts.len()).all(|t| rules.room(&counts, t) == 0) {
+                return;
+            }
+            let columns = self.columns(state);
+            let mut adds: Vec<(f64, usize, usize)> = (columns.iter().enumerate())
+                .filter(|&(t, _)| rules.room(&counts, t) > 0)
+                .flat_map(|(t, column)| column.adds.iter().map(move |&(gain, j)| (gain, j, t)))
+                .collect();
+            adds.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.2, a.1).cmp(&(b.2, b.1))));
+            let mut many = Move::default();
+            let mut after = counts.clone();
+            let total = matches!(rules.cardinality, Cardinality::Total(_));
+            let spread = if total {
+                rules.room(&counts, 0).div_ceil(AT_ONCE)
+            } else {
+                usize::MAX
+            };
+            for &(_, j, t) in &adds {
+                let most = rules.room(&counts, t).div_ceil(AT_ONCE);
+                let fits = after[t] - counts[t] < most && many.adds.len() < spread;
+                if fits && many.adds.iter().all(|add| add.0 != j) {
+                    many.adds.push((j, t, None));
+                    after[t] += 1;
+                }
+            }
+            let single = |&(_, j, t): &(f64, usize, usize)| Move {
+                adds: vec![(j, t, None)],
+                ..Move::default()
+            };
+            let value = state.point.value();
+            let least = LEAST * self.model.scale;
+            let better = |change: &Move| {
+                let next = self.trial(&columns, &state.point, change, None)?;
+                let more = next.counts().iter().sum::<usize>() > counts.iter().sum();
+                (more && next.value() < value - least).then_some(next)
+            };
+            let next = better(&many).or_else(|| {
+                adds.iter()
+                    .take(TRANSFERS)
+                    .map(single)
+                    .find_map(|m| better(&m))
+            });
+            match next {
+                Some(next) => self.replace(state, next),
+                None => return,
+            }
+        }
+    }
+
+    /// Drops the cheapest entries until the budget is kept; None if that leaves no feasible point.
+    pub(super) fn shrunk(&self, point: Point) -> Option<State> {
+        let rules = &self.model.rules;
+        let mut state = self.state(point);
+        loop {
+            let counts = state.point.counts();
+            let surplus = |t: usize| match &rules.cardinality {
+                Cardinality::Columns(most) => counts[t].saturating_sub(most[t]),
+                Cardinality::Total(most) => counts.iter().sum::<usize>().saturating_sub(*most),
+            };
+            if (0..counts.len()).all(|t| surplus(t) == 0) {
+                return Some(state);
+            }
+            let columns = self.columns(&state);
+            let mut drops: Vec<(f64, usize, usize)> = Vec::new();
+            for (t, column) in columns.iter().enumerate() {
+                let most = surplus(t).div_ceil(AT_ONCE).min(counts[t] - 1);
+                drops.extend(
+                    column
+                        .drops
+                        .iter()
+                        .take(most)
+                        .map(|&(loss, i)| (loss, i, t)),
+                );
+            }
+            drops.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if matches!(rules.cardinality, Cardinality::Total(_)) {
+                drops.truncate(surplus(0).div_ceil(AT_ONCE));
+            }
+            let next = loop {
+                let change = Move {
+                    drops: drops.iter().map(|&(_, i, t)| (i, t)).collect(),
+                    ..Move::default()
+                };
+                match self.trial(&columns, &state.point, &change, None) {
+                    Some(next) => break next,
+                    None if drops.len() <= 1 || self.is_late() => return None,
+                    None => drops.truncate(drops.len() / 2),
+                }
+            };
+            self.replace(&mut state, next);
+        }
+    }
+
+    /// Moves while that lowers f, at most until `spent` of the meter; whether it has come to rest.
+    pub(super) fn descend(&self, state: &mut State, spent: f64) -> bool {
+        let count: usize = state.point.counts().iter().sum();
+        let mut width = (count / 8).max(1);
+        loop {
+            self.fill(state);
+            if self.is_late() || self.meter.spent() >= spent {
+                return false;
+            }
+            let mut columns = self.columns(state);
+            let moves = self.moves(&mut columns, state);
+            let goal = state.point.value() - LEAST * self.model.scale;
+            let lower = |next: Option<Point>| next.filter(|next| next.value() < goal);
+            let mut found = None;
+            while width > 1 && found.is_none() && !self.is_late() {
+                let batch = compatible(&moves, width);
+                if batch.drops.len() > 1 {
+                    found = lower(self.trial(&columns, &state.point, &batch, Some(goal)));
+                }
+                if found.is_none() {
+                    width /= 2;
+                }
+            }
+            for change in moves.iter().take(TRIALS) {
+                if found.is_some() || self.is_late() {
+                    break;
+                }
+                let mut single = Move::default();
+                change.join(&mut single);
+                found = lower(self.trial(&columns, &state.point, &single, Some(goal)));
+            }
+            match found {
+                Some(next) => self.replace(state, next),
+                None => return !self.is_late(),
+            }
+        }
+    }
+}
+
+/// The best moves of no common row that promise a decrease, at most so many, as one.
+fn compatible(moves: &[Candidate], width: usize) -> Move {
+    let mut batch = Move::default();
+    let hopeful = moves.iter().take_while(|change| change.estimate > 0.0);
+    let _ = hopeful
+        .filter(|change| change.join(&mut batch))
+        .take(width)
+        .count();
+    batch
+}

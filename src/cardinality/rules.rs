@@ -1,0 +1,314 @@
+//! Which entries of X may be nonzero, and how many.
+
+use ndarray::Array2;
+
+use crate::error::{Error, Result};
+
+/// ‖X‖₀ ≤ K in all, or ‖x_t‖₀ ≤ k_t for every column x_t.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cardinality {
+    /// K.
+    Total(usize),
+    /// k_1, …, k_r.
+    Columns(Vec<usize>),
+}
+
+/// A [`Cardinality`], with entries that are zero, entries that belong to the support, and a sign.
+///
+/// ```
+/// use orthobcd::{Cardinality, Sparsity};
+///
+/// let sparsity = Sparsity::new(Cardinality::Columns(vec![5, 5, 3]));
+/// assert!(!sparsity.nonnegative);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sparsity {
+    /// How many entries may be nonzero.
+    pub cardinality: Cardinality,
+    /// Whether X ≥ 0.
+    pub nonnegative: bool,
+    /// Entries (i, t) that are zero.
+    pub exclude: Vec<(usize, usize)>,
+    /// Entries (i, t) that belong to the support: each takes one of the budget, whatever its best value, which can
+    /// be zero.
+    pub include: Vec<(usize, usize)>,
+}
+
+impl Sparsity {
+    /// Without further conditions.
+    pub fn new(cardinality: Cardinality) -> Self {
+        Self {
+            cardinality,
+            nonnegative: false,
+            exclude: Vec::new(),
+            include: Vec::new(),
+        }
+    }
+
+    /// With X ≥ 0 or without.
+    #[must_use]
+    pub fn with_nonnegative(mut self, nonnegative: bool) -> Self {
+        self.nonnegative = nonnegative;
+        self
+    }
+
+    /// With entries (i, t) that are zero.
+    #[must_use]
+    pub fn with_exclude(mut self, exclude: Vec<(usize, usize)>) -> Self {
+        self.exclude = exclude;
+        self
+    }
+
+    /// With entries (i, t) that belong to the support.
+    #[must_use]
+    pub fn with_include(mut self, include: Vec<(usize, usize)>) -> Self {
+        self.include = include;
+        self
+    }
+}
+
+/// A [`Sparsity`] that was checked for n×r matrices.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    pub(super) cardinality: Cardinality,
+    pub(super) nonnegative: bool,
+    /// The entries that are zero, if there are any.
+    excluded: Option<Array2<bool>>,
+    /// The rows that belong to each column, ascending.
+    pub(super) included: Vec<Vec<usize>>,
+}
+
+/// What an entry outside of the included ones, and a forbidden one, cost in an assignment whose gains are at most 1.
+const OUTSIDE: f64 = 4.0;
+const FORBIDDEN: f64 = 1e9;
+
+impl Rules {
+    /// The rules, and a row for each column, all different, that they allow: those of largest `gain` (r×n, each in 0..=1).
+    pub(super) fn checked(sparsity: &Sparsity, gain: &Array2<f64>) -> Result<(Self, Vec<usize>)> {
+        let (r, n) = gain.dim();
+        let rules = Self::new(sparsity, n, r)?;
+        let own = |t: usize, i: usize| rules.included[t].binary_search(&i).is_ok();
+        let cost = Array2::from_shape_fn((r, n), |(t, i)| {
+            let full = rules
+                .budget(t)
+                .is_some_and(|k| rules.included[t].len() >= k);
+            match own(t, i) {
+                true => -gain[[t, i]],
+                false if !rules.allows(i, t) || full => FORBIDDEN,
+                false if rules.belongs(i, t) => FORBIDDEN,
+                false => OUTSIDE * r as f64 - gain[[t, i]],
+            }
+        });
+        let rows = assignment(&cost);
+        if (0..r).any(|t| cost[[t, rows[t]]] >= FORBIDDEN) {
+            return Err(Error::invalid(
+                "cardinality",
+                "leaves no pattern with orthonormal columns: every column needs a row of its own among those that it \
+                 may have",
+            ));
+        }
+        if let Cardinality::Total(total) = rules.cardinality {
+            let least: usize = (0..r)
+                .map(|t| rules.included[t].len() + usize::from(!own(t, rows[t])))
+                .sum();
+            if total < least {
+                return Err(Error::invalid(
+                    "cardinality",
+                    format!(
+                        "must be at least {least} for what is included and r = {r} columns, got {total}"
+                    ),
+                ));
+            }
+        }
+        Ok((rules, rows))
+    }
+
+    fn new(sparsity: &Sparsity, n: usize, r: usize) -> Result<Self> {
+        let invalid = |message: String| Err(Error::invalid("cardinality", message));
+        match &sparsity.cardinality {
+            Cardinality::Total(total) if !(r..=n * r).contains(total) => {
+                return invalid(format!(
+                    "must be between r = {r} and {}, got {total}",
+                    n * r
+                ));
+            }
+            Cardinality::Columns(counts) if counts.len() != r => {
+                return invalid(format!(
+                    "must be one number for each of {r} columns, got {}",
+                    counts.len()
+                ));
+            }
+            Cardinality::Columns(counts) => {
+                if let Some(bad) = counts.iter().find(|&k| !(1..=n).contains(k)) {
+                    return invalid(format!(
+                        "must be between 1 and n = {n} in every column, got {bad}"
+                    ));
+                }
+            }
+            Cardinality::Total(_) => {}
+        }
+        let mut excluded = None;
+        for &(i, t) in &sparsity.exclude {
+            check_entry("exclude", (i, t), (n, r))?;
+            excluded.get_or_insert_with(|| Array2::from_elem((n, r), false))[[i, t]] = true;
+        }
+        let mut included = vec![Vec::new(); r];
+        let mut entries = sparsity.include.clone();
+        entries.sort_unstable();
+        entries.dedup();
+        for (k, &(i, t)) in entries.iter().enumerate() {
+            check_entry("include", (i, t), (n, r))?;
+            if excluded.as_ref().is_some_and(|zero| zero[[i, t]]) {
+                return Err(Error::invalid(
+                    "include",
+                    format!("must not hold what exclude holds: ({i}, {t})"),
+                ));
+            }
+            if sparsity.nonnegative && k > 0 && entries[k - 1].0 == i {
+                return Err(Error::invalid(
+                    "include",
+                    format!("must not hold row {i} twice where X ≥ 0"),
+                ));
+            }
+            included[t].push(i);
+        }
+        if let Cardinality::Columns(counts) = &sparsity.cardinality
+            && let Some(t) = (0..r).find(|&t| included[t].len() > counts[t])
+        {
+            return Err(Error::invalid(
+                "include",
+                format!(
+                    "must hold at most {} rows of column {t}, got {}",
+                    counts[t],
+                    included[t].len()
+                ),
+            ));
+        }
+        Ok(Self {
+            cardinality: sparsity.cardinality.clone(),
+            nonnegative: sparsity.nonnegative,
+            excluded,
+            included,
+        })
+    }
+
+    /// Whether a matrix keeps the budget, the sign and the zeros.
+    pub(super) fn keep(&self, x: &Array2<f64>) -> bool {
+        let counts: Vec<usize> = (x.columns().into_iter().zip(&self.included).enumerate())
+            .map(|(t, (column, included))| {
+                let other = |&(i, &v): &(usize, &f64)| v != 0.0 && !self.holds(i, t);
+                included.len() + column.iter().enumerate().filter(other).count()
+            })
+            .collect();
+        let within = match &self.cardinality {
+            Cardinality::Total(total) => counts.iter().sum::<usize>() <= *total,
+            Cardinality::Columns(most) => {
+                counts.iter().zip(most).all(|(count, most)| count <= most)
+            }
+        };
+        let allowed = |((i, t), &v): ((usize, usize), &f64)| {
+            v == 0.0 || (v > 0.0 || !self.nonnegative) && self.admits(i, t)
+        };
+        within && x.indexed_iter().all(allowed)
+    }
+
+    /// Whether entry (i, t) may be nonzero.
+    pub(super) fn allows(&self, i: usize, t: usize) -> bool {
+        self.excluded.as_ref().is_none_or(|zero| !zero[[i, t]])
+    }
+
+    /// Whether X ≥ 0 and row i is included in another column than t.
+    fn belongs(&self, i: usize, t: usize) -> bool {
+        self.nonnegative
+            && (0..self.included.len())
+                .any(|s| s != t && self.included[s].binary_search(&i).is_ok())
+    }
+
+    /// Whether row i may be added to column t, which no rule binds to another.
+    pub(super) fn admits(&self, i: usize, t: usize) -> bool {
+        self.allows(i, t) && !self.belongs(i, t)
+    }
+
+    /// Whether entry (i, t) cannot leave the support.
+    pub(super) fn holds(&self, i: usize, t: usize) -> bool {
+        self.included[t].binary_search(&i).is_ok()
+    }
+
+    /// The budget of column t, if it has one of its own.
+    pub(super) fn budget(&self, t: usize) -> Option<usize> {
+        match &self.cardinality {
+            Cardinality::Total(_) => None,
+            Cardinality::Columns(counts) => Some(counts[t]),
+        }
+    }
+
+    /// How many entries column t may still have, where the columns have so many.
+    pub(super) fn room(&self, counts: &[usize], t: usize) -> usize {
+        match &self.cardinality {
+            Cardinality::Total(total) => total.saturating_sub(counts.iter().sum()),
+            Cardinality::Columns(most) => most[t].saturating_sub(counts[t]),
+        }
+    }
+}
+
+fn check_entry(name: &'static str, (i, t): (usize, usize), (n, r): (usize, usize)) -> Result<()> {
+    if i < n && t < r {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        name,
+        format!("must hold entries of a matrix of shape ({n}, {r}), got ({i}, {t})"),
+    ))
+}
+
+/// A column of its own for every row of an r×n matrix of costs, r ≤ n, with the least sum: the Hungarian method by
+/// shortest augmenting paths, O(r²n).
+fn assignment(cost: &Array2<f64>) -> Vec<usize> {
+    let (r, n) = cost.dim();
+    let (mut u, mut v) = (vec![0.0; r + 1], vec![0.0; n + 1]);
+    // The row that has each column; 0 is none, and column 0 stands for the row that is being placed.
+    let mut owner = vec![0; n + 1];
+    for row in 1..=r {
+        owner[0] = row;
+        let mut distance = vec![f64::INFINITY; n + 1];
+        let (mut before, mut done) = (vec![0; n + 1], vec![false; n + 1]);
+        let mut at = 0;
+        while owner[at] != 0 {
+            done[at] = true;
+            let (mut next, mut least) = (0, f64::INFINITY);
+            for j in 1..=n {
+                if done[j] {
+                    continue;
+                }
+                let reduced = cost[[owner[at] - 1, j - 1]] - u[owner[at]] - v[j];
+                if reduced < distance[j] {
+                    (distance[j], before[j]) = (reduced, at);
+                }
+                if distance[j] < least {
+                    (next, least) = (j, distance[j]);
+                }
+            }
+            for j in 0..=n {
+                if done[j] {
+                    u[owner[j]] += least;
+                    v[j] -= least;
+                } else {
+                    distance[j] -= least;
+                }
+            }
+            at = next;
+        }
+        while at != 0 {
+            owner[at] = owner[before[at]];
+            at = before[at];
+        }
+    }
+    let mut chosen = vec![0; r];
+    for j in 1..=n {
+        if owner[j] > 0 {
+            chosen[owner[j] - 1] = j - 1;
+        }
+    }
+    chosen
+}

@@ -1,0 +1,365 @@
+//! Chains of descents and perturbations, side by side.
+//!
+//! A chain begins at a start, descends, and perturbs its best point again and again. There are always as many
+//! chains, whatever the number of threads; they work in rounds of counted work, after which the worst begin anew, from
+//! scratch or at the best point of all. More work continues the same chains, so it never ends worse: a round that limited work
+//! cuts short is the last, and only what descents have come to counts of it.
+
+use std::sync::{Mutex, PoisonError};
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::budget::{Clock, Meter};
+use crate::error::{Error, Result};
+use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
+use crate::objective::QuadraticForm;
+use crate::penalty::NoPenalty;
+use crate::pool;
+use crate::problem::Problem;
+use crate::search::default_work;
+use crate::signature::Signature;
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
+use crate::start;
+use crate::threads::Threads;
+
+/// Chains side by side.
+const CHAINS: usize = 16;
+
+/// Work of a chain in the first round, growing by a factor up to the most.
+const FIRST_ROUND: f64 = 2e7;
+const LONGEST_ROUND: f64 = 2e8;
+const GROWTH: f64 = 2.0;
+
+/// The least work without a limit.
+const WORK: f64 = 2e10;
+
+/// What a start or a perturbation that came to nothing counts for.
+const NOTHING: f64 = 1e4;
+
+/// Difference of two values that is none, relative to the scale of f.
+const SAME: f64 = 1e-12;
+
+/// Largest ‖XᵀX − I‖ of a point.
+const FEASIBLE: f64 = 1e-11;
+
+/// What a search walks over.
+pub(super) trait Walk: Sync {
+    /// A point, with whatever goes with it.
+    type State: Clone + Send;
+
+    /// The start of a number; the first ones are the strong ones.
+    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
+
+    /// A perturbed point; none if this one came to nothing.
+    fn kicked(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
+
+    /// Moves while that lowers the value, at most until `spent` of the meter; whether the point has come to rest.
+    fn descend(&self, state: &mut Self::State, spent: f64, meter: &Meter<'_>) -> bool;
+
+    /// What is minimised.
+    fn value(&self, state: &Self::State) -> f64;
+
+    /// X.
+    fn dense(&self, state: &Self::State) -> Array2<f64>;
+
+    /// What differences of values are relative to.
+    fn scale(&self) -> f64;
+}
+
+/// f as a quadratic form with every sign +1, for options that are valid.
+pub(super) fn checked_form<'a>(
+    problem: &Problem<'a, NoPenalty>,
+    options: &Options,
+) -> Result<&'a dyn QuadraticForm> {
+    let form = problem.quadratic()?;
+    options.check(form.order())?;
+    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
+        return Err(Error::invalid("signature", "must be all +1"));
+    }
+    Ok(form)
+}
+
+/// A given start: orthonormal, to rounding.
+pub(super) fn checked_start(
+    problem: &Problem<'_, NoPenalty>,
+    x0: &Array2<f64>,
+) -> Result<Array2<f64>> {
+    problem.check_start(x0.view())?;
+    start::given(x0, false, false)
+}
+
+/// One chain.
+struct Chain<S> {
+    /// The number of its start, and whether it begins at the best point of all instead.
+    number: usize,
+    from: Option<S>,
+    best: Option<S>,
+    /// Where a descent was when the round ended.
+    current: Option<S>,
+    /// How many seeds it has used.
+    seeds: u64,
+    fruitless: usize,
+    spent: f64,
+    /// Whether it wanted to do more than it may.
+    cut: bool,
+}
+
+impl<S> Chain<S> {
+    fn new(number: usize, from: Option<S>) -> Self {
+        Self {
+            number,
+            from,
+            best: None,
+            current: None,
+            seeds: 0,
+            fruitless: 0,
+            spent: 0.0,
+            cut: false,
+        }
+    }
+}
+
+/// A search: what it walks over, and until when.
+pub(super) struct Search<'a, W: Walk> {
+    pub(super) walk: W,
+    pub(super) options: &'a Options,
+    pub(super) threads: &'a Threads,
+    pub(super) clock: &'a Clock,
+    /// The work that may be done.
+    pub(super) limit: f64,
+    /// A lower bound of the value.
+    pub(super) bound: f64,
+    /// Perturbations without gain, one after the other, that end a search without limits.
+    pub(super) patience: usize,
+}
+
+/// The work that may be done: without limits that of any search, or some seconds where that is less.
+pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
+    match (clock.counts(), options.max_work) {
+        (true, None) => default_work(form, r).max(WORK),
+        (true, Some(limit)) => limit as f64,
+        (false, _) => f64::INFINITY,
+    }
+}
+
+impl<W: Walk> Search<'_, W> {
+    /// Searches until a limit, or until nothing comes of it; why it ended, and the work done.
+    pub(super) fn run(&self, board: &mut Board<'_>, mut spent: f64) -> (Status, f64) {
+        let chains: Vec<Mutex<Chain<W::State>>> = (0..CHAINS)
+            .map(|number| Mutex::new(Chain::new(number, None)))
+            .collect();
+        let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut length, mut begun, mut fruitless) = (FIRST_ROUND, CHAINS, 0);
+        let same = SAME * self.walk.scale();
+        let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
+        // The first chain has a point before the others begin, however little work there is.
+        let mut round = 1;
+        loop {
+            let most = (self.limit - spent) / round as f64;
+            if !(most >= 1.0) {
+                return (Status::MaxSweeps, spent);
+            }
+            pool::run(
+                round,
+                self.threads.count(),
+                self.clock,
+                |k| self.advance(&mut locked(k), length, most),
+                |_| board.poll(),
+            );
+            let cut = (0..round).any(|k| locked(k).cut);
+            let mut order: Vec<usize> = (0..CHAINS).collect();
+            let values: Vec<f64> = order.iter().map(|&k| self.value(&locked(k))).collect();
+            order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+            for k in 0..CHAINS {
+                let mut chain = locked(k);
+                spent += std::mem::take(&mut chain.spent);
+                fruitless += std::mem::take(&mut chain.fruitless);
+            }
+            let best = locked(order[0]).best.clone();
+            if let Some(best) = &best
+                && board.accept(self.walk.dense(best), same)
+            {
+                fruitless = 0;
+            }
+            if board.status.is_some() || self.clock.expired() || cut {
+                return (Status::MaxSweeps, spent);
+            }
+            let proved = board.value() <= self.bound + same;
+            if proved || (!limited && fruitless >= self.patience) {
+                return (Status::Converged, spent);
+            }
+            if round < CHAINS {
+                round = CHAINS;
+                continue;
+            }
+            for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
+                let from = if place % 2 == 0 { best.clone() } else { None };
+                *locked(k) = Chain::new(begun, from);
+                begun += 1;
+            }
+            length = (length * GROWTH).min(LONGEST_ROUND);
+        }
+    }
+
+    fn value(&self, chain: &Chain<W::State>) -> f64 {
+        (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.walk.value(state))
+    }
+
+    /// Continues a chain for about so much work, and in no case for more than the `most`.
+    fn advance(&self, chain: &mut Chain<W::State>, length: f64, most: f64) {
+        let units = match self.clock.counts() {
+            true => most,
+            false => self.clock.left().unwrap_or(f64::INFINITY),
+        };
+        let meter = Meter::new(self.clock, units);
+        let late = || meter.expired() || meter.left() <= 0.0;
+        while !late() && meter.spent() < length {
+            let stream = pool::decorrelated(self.options.seed, chain.number as u64);
+            let seed = pool::decorrelated(stream, chain.seeds);
+            chain.seeds += 1;
+            let state = match (chain.current.take(), &chain.best, chain.from.take()) {
+                (Some(current), _, _) => Some(current),
+                (None, Some(best), _) => self.walk.kicked(best, seed, &meter),
+                (None, None, Some(from)) => {
+                    chain.best = Some(from);
+                    continue;
+                }
+                (None, None, None) => self.walk.start(chain.number, seed, &meter),
+            };
+            if self.clock.counts() && late() {
+                // What a whole start or perturbation would have come to is not known.
+                break;
+            }
+            let Some(mut state) = state else {
+                meter.spend(NOTHING);
+                continue;
+            };
+            let rests = self.walk.descend(&mut state, length, &meter);
+            let better = self.walk.value(&state) < self.value(chain) - SAME * self.walk.scale();
+            if rests {
+                chain.fruitless += usize::from(!better);
+            } else {
+                chain.current = Some(state.clone());
+            }
+            if better {
+                chain.best = Some(state);
+            }
+        }
+        chain.spent += meter.spent();
+        chain.cut = late();
+    }
+}
+
+/// The best point, and who is told.
+pub(super) struct Board<'a> {
+    problem: &'a Problem<'a, NoPenalty>,
+    /// The price of a row that is not zero.
+    price: f64,
+    clock: &'a Clock,
+    options: &'a Options,
+    monitor: &'a mut dyn Monitor,
+    x: Array2<f64>,
+    history: Vec<Record>,
+    pub(super) status: Option<Status>,
+}
+
+impl<'a> Board<'a> {
+    pub(super) fn new(
+        (problem, price): (&'a Problem<'a, NoPenalty>, f64),
+        clock: &'a Clock,
+        options: &'a Options,
+        monitor: &'a mut dyn Monitor,
+    ) -> Self {
+        Self {
+            problem,
+            price,
+            clock,
+            options,
+            monitor,
+            x: Array2::zeros((0, 0)),
+            history: Vec::new(),
+            status: None,
+        }
+    }
+
+    fn value(&self) -> f64 {
+        self.history
+            .last()
+            .map_or(f64::INFINITY, |row| row.objective)
+    }
+
+    pub(super) fn poll(&mut self) -> Control {
+        let control = self.monitor.poll();
+        if control == Control::Stop {
+            self.status = Some(Status::Interrupted);
+        }
+        control
+    }
+
+    fn penalty(&self, x: &Array2<f64>) -> f64 {
+        let rows = x.outer_iter().filter(|row| row.iter().any(|&v| v != 0.0));
+        if self.price > 0.0 {
+            self.price * rows.count() as f64
+        } else {
+            0.0
+        }
+    }
+
+    /// Takes a point over if it is feasible and better by more than `least`; whether it was.
+    pub(super) fn accept(&mut self, mut x: Array2<f64>, least: f64) -> bool {
+        let signature = Signature::stiefel(x.nrows());
+        let eye = Array2::eye(x.ncols());
+        if drift(x.view(), &signature, eye.view()) > REPAIR_THRESHOLD {
+            x = project_onto_pattern(&x, &signature, eye.view());
+        }
+        let value = self.problem.smooth.value(x.view(), &Threads::serial()) + self.penalty(&x);
+        let feasibility = drift(x.view(), &signature, eye.view());
+        if !(value < self.value() - least.max(0.0)) || !(feasibility <= FEASIBLE) {
+            return false;
+        }
+        let record = Record {
+            seconds: self.clock.seconds(),
+            objective: value,
+            feasibility,
+            iterations: 0,
+        };
+        self.history.push(record);
+        self.x = x;
+        if self.options.target.is_some_and(|target| value <= target) {
+            self.status = Some(Status::Target);
+        }
+        if self.monitor.record(&record, ArrayView2::from(&self.x)) == Control::Stop {
+            self.status = Some(Status::Interrupted);
+        }
+        true
+    }
+
+    /// The best point; `ended` says why, if neither the monitor nor the clock does.
+    pub(super) fn finish(mut self, ended: Status, work: f64) -> Solution {
+        let late = self.options.max_time.is_some() && self.clock.expired();
+        let status = match self.status {
+            Some(status) => status,
+            None if late => Status::MaxTime,
+            None => ended,
+        };
+        let seconds = self.clock.seconds();
+        let penalty_value = self.penalty(&self.x);
+        let last = self.history[self.history.len() - 1];
+        self.history.push(Record { seconds, ..last });
+        Solution {
+            objective: last.objective,
+            smooth_value: last.objective - penalty_value,
+            penalty_value,
+            feasibility: last.feasibility,
+            x: self.x,
+            status,
+            iterations: 0,
+            sweeps: 0,
+            updates: 0,
+            seconds,
+            work,
+            history: self.history,
+            recession: None,
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! Where descents begin, and how they are perturbed.
+//!
+//! From scratch: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated by varimax or at
+//! random, [cut](super::cut) to the budget at once or by splitting; and columns that are grown one after the other. A column is grown by forward selection from a
+//! row, disjoint from the others (d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008), or by the truncated power method (Yuan and
+//! Zhang, JMLR 14, 2013) orthogonally to them. A perturbation exchanges entries at random, or grows some columns anew.
+
+use ndarray::Array2;
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::candidates::{Mover, State};
+use super::cut::Cut;
+use super::model::{Part, Point, SCALAR};
+use super::rules::Cardinality;
+use crate::manifold::{kicked, polar, varimax};
+
+/// Steps of the truncated power method.
+const POWER_STEPS: usize = 15;
+
+/// A column grows by one over this of itself at once.
+const GROWTH: usize = 8;
+
+/// Rows from which a column is grown, the best kept, at most.
+const SEEDS: usize = 3;
+
+/// One of so many random rows comes from the ones of large gradient, and one of so many perturbations is an exchange.
+const NEAR: f64 = 0.7;
+const EXCHANGES: f64 = 0.5;
+
+/// Share of perturbations that are splittings from the best point, and size of the random rotation before one.
+const SPLITS: f64 = 0.1;
+const KICK: f64 = 0.1;
+
+/// Entries of a start above its budget, as a multiple of that, which are dropped one after the other.
+const SURPLUS: usize = 2;
+
+/// What starts are made of.
+pub(super) struct Material {
+    /// Rows, one for each column, that make a feasible point.
+    pub(super) selection: Vec<usize>,
+    /// Eigenvectors of C for its smallest eigenvalues, n×r.
+    pub(super) basis: Array2<f64>,
+    /// The same, rotated by varimax.
+    rotated: Array2<f64>,
+    /// A start that was given.
+    pub(super) given: Option<Array2<f64>>,
+    /// Rows with large entries in the eigenvectors.
+    pool: Vec<usize>,
+}
+
+impl Material {
+    pub(super) fn new(
+        selection: Vec<usize>,
+        basis: Array2<f64>,
+        given: Option<Array2<f64>>,
+        most: usize,
+    ) -> Self {
+        let weight: Vec<f64> = basis.outer_iter().map(|row| row.dot(&row)).collect();
+        let mut pool: Vec<usize> = (0..weight.len()).collect();
+        pool.sort_by(|&a, &b| weight[b].total_cmp(&weight[a]));
+        pool.truncate(most);
+        Self {
+            selection,
+            rotated: varimax(basis.view()),
+            basis,
+            given,
+            pool,
+        }
+    }
+}
+
+/// Makes starts and perturbations with random numbers of its own.
+pub(super) struct Maker<'a> {
+    pub(super) mover: Mover<'a>,
+    material: &'a Material,
+    random: Xoshiro256PlusPlus,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(mover: Mover<'a>, material: &'a Material, seed: u64) -> Self {
+        Self {
+            mover,
+            material,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    fn cut(&self) -> Cut<'_> {
+        Cut {
+            model: self.mover.model,
+            meter: self.mover.meter,
+        }
+    }
+
+    fn columns(&self) -> usize {
+        self.material.selection.len()
+    }
+
+    /// One row for each column.
+    pub(super) fn selection(&self) -> Option<Point> {
+        let (model, meter) = (self.mover.model, self.mover.meter);
+        let mut parts: Vec<Part> = self
+            .material
+            .selection
+            .iter()
+            .map(|&i| Part::unit(i))
+            .collect();
+        for (t, part) in parts.iter_mut().enumerate() {
+            let row = part.rows[0];
+            part.value = 0.5 * model.weights[t] * model.diagonal[row] + model.slope(row, t);
+            model.rules.included[t]
+                .iter()
+                .for_each(|&i| part.insert(i, 0.0));
+        }
+        let point = Point { parts };
+        if model.rules.included.iter().all(Vec::is_empty) {
+            return Some(point);
+        }
+        let all: Vec<usize> = (0..self.columns()).collect();
+        model
+            .settled(point.clone(), &all, None, meter)
+            .or(Some(point))
+    }
+
+    /// The start of a number: the given one, if there is one, then the strong ones, then random ones.
+    pub(super) fn start(&mut self, index: usize) -> Option<State> {
+        let index = match (&self.material.given, index) {
+            (Some(given), 0) => return self.given(&given.clone()),
+            (Some(_), index) => index - 1,
+            (None, index) => index,
+        };
+        let material = self.material;
+        let (basis, rotated) = (&material.basis, &material.rotated);
+        let point = match index {
+            0 => self.selection(),
+            1 => self.cut().feasible(self.cut().largest(basis)),
+            2 => self.cut().feasible(self.cut().largest(rotated)),
+            3 => self.cut().split(rotated, 0.0),
+            _ if index % 5 == 4 => {
+                let turned = kicked(rotated, KICK, self.random.random());
+                let raise = self.random.random();
+                self.cut().split(&turned, raise)
+            }
+            _ if index % 5 == 3 => self.scattered(),
+            _ if index % 5 == 1 => {
+                let r = self.columns();
+                let random =
+                    Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut self.random));
+                let turned = basis.dot(&polar(&random));
+                self.cut().feasible(self.cut().largest(&turned))
+            }
+            _ => self.grown(),
+        };
+        Some(self.mover.state(point.or_else(|| self.selection())?))
+    }
+
+    /// A given start, cut to the budget.
+    fn given(&mut self, x: &Array2<f64>) -> Option<State> {
+        let rules = &self.mover.model.rules;
+        let budget = match &rules.cardinality {
+            Cardinality::Total(total) => *total,
+            Cardinality::Columns(counts) => counts.iter().sum(),
+        };
+        let mut cut = x.clone();
+        cut.indexed_iter_mut()
+            .filter(|((i, t), _)| !rules.admits(*i, *t))
+            .for_each(|(_, v)| *v = 0.0);
+        if cut.iter().filter(|&&v| v != 0.0).count() <= SURPLUS * budget {
+            let mut parts = vec![Part::default(); self.columns()];
+            for ((i, t), &v) in cut.indexed_iter().filter(|(_, v)| **v != 0.0) {
+                parts[t].insert(i, v);
+            }
+            for (part, rows) in parts.iter_mut().zip(&rules.included) {
+                rows.iter().for_each(|&i| part.insert(i, 0.0));
+            }
+            if parts.iter().all(|part| !part.rows.is_empty()) {
+                let all: Vec<usize> = (0..parts.len()).collect();
+                let settled =
+                    self.mover
+                        .model
+                        .settled(Point { parts }, &all, None, self.mover.meter);
+                if let Some(state) = settled.and_then(|point| self.mover.shrunk(point)) {
+                    return Some(state);
+                }
+            }
+        }
+        let near = self.cut().feasible(self.cut().largest(&cut));
+        let point = near.or_else(|| self.selection())?;
+        Some(self.mover.state(point))
+    }
+
+    /// Random entries, most of them in rows of large entries of the eigenvectors, with random values.
+    fn scattered(&mut self) -> Option<Point> {
+        let rules = &self.mover.model.rules;
+        let material = self.material;
+        let mut parts = vec![Part::default(); self.columns()];
+        let mut owned = vec![false; self.mover.model.order()];
+        for (t, part) in parts.iter_mut().enumerate() {
+            let count = match &rules.cardinality {
+                Cardinality::Columns(counts) => counts[t],
+                Cardinality::Total(total) => total / self.columns(),
+            };
+            rules.included[t].iter().for_each(|&i| part.insert(i, 1.0));
+            for _ in part.rows.len()..count {
+                let free = |i: usize| !(rules.nonnegative && owned[i]) && part.entry(i).is_none();
+                if let Some(i) = self.row(|i| rules.admits(i, t) && free(i), &material.pool) {
+                    let value: f64 = StandardNormal.sample(&mut self.random);
+                    part.insert(
+                        i,
+                        if rules.nonnegative {
+                            value.abs()
+                        } else {
+                            value
+                        },
+                    );
+                    owned[i] = true;
+                }
+            }
+        }
+        self.cut().feasible(parts)
+    }
+
+    /// Every column grown anew, one after the other.
+    fn grown(&mut self) -> Option<Point> {
+        let mut point = self.selection()?;
+        let mut order: Vec<usize> = (0..self.columns()).collect();
+        order.shuffle(&mut self.random);
+        for (k, &t) in order.iter().enumerate() {
+            let count = match &self.mover.model.rules.cardinality {
+                Cardinality::Columns(counts) => counts[t],
+                Cardinality::Total(total) => {
+                    // About alike for the columns that are to come.
+                    let used: usize = order[..k].iter().map(|&s| point.parts[s].rows.len()).sum();
+                    let (left, later) = (total.saturating_sub(used), order.len() - k - 1);
+                    let factor = match later {
+                        0 => 1.0,
+                        _ => self.random.random_range(0.5..1.5),
+                    };
+                    let share = factor * left as f64 / (later + 1) as f64;
+                    (share as usize).clamp(1, left.saturating_sub(later).max(1))
+                }
+            };
+            if let Some(next) = self.regrown(&point, t, count) {
+                point = next;
+            }
+        }
+        Some(self.within(point)?.point)
+    }
+
+    /// The point within the budget.
+    fn within(&self, point: Point) -> Option<State> {
+        self.mover.shrunk(point)
+    }
+
+    /// Column t emptied and grown to `count` entries, the others as they are but for what meets it.
+    fn regrown(&mut self, point: &Point, t: usize, count: usize) -> Option<Point> {
+        if self.mover.is_late() {
+            return None;
+        }
+        let part = match self.random.random_bool(0.5) {
+            true => {
+                let tries = self.random.random_range(1..=SEEDS);
+                let parts: Vec<Part> = (0..tries)
+                    .filter_map(|_| self.forward(point, t, count))
+                    .collect();
+                parts
+                    .into_iter()
+                    .min_by(|a, b| a.value.total_cmp(&b.value))?
+            }
+            false => self.truncated(point, t, count)?,
+        };
+        let mut touched = point.group(t);
+        let mut next = point.clone();
+        next.parts[t] = part;
+        touched.extend(next.group(t));
+        touched.sort_unstable();
+        touched.dedup();
+        self.mover
+            .model
+            .settled(next, &touched, None, self.mover.meter)
+    }
+
+    /// A row at random that column t may have.
+    fn row(&mut self, admitted: impl Fn(usize) -> bool, near: &[usize]) -> Option<usize> {
+        let n = self.mover.model.order();
+        (0..30).find_map(|_| {
+            let i = match self.random.random_bool(NEAR) && !near.is_empty() {
+                true => *near.choose(&mut self.random)?,
+                false => self.random.random_range(0..n),
+            };
+            admitted(i).then_some(i)
+        })
+    }
+
+    /// Forward selection from a random row among the rows of no other column.
+    fn forward(&mut self, point: &Point, t: usize, count: usize) -> Option<Part> {
+        let (model, meter) = (self.mover.model, self.mover.meter);
+        let mut taken = vec![false; model.order()];
+        for part in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
+            part.1.rows.iter().for_each(|&i| taken[i] = true);
+        }
+        let admitted = |i: usize| !taken[i] && model.rules.admits(i, t);
+        let material = self.material;
+        let seed = self.row(admitted, &material.pool)?;
+        let mut part = Part::unit(seed);
+        model.rules.included[t]
+            .iter()
+            .for_each(|&i| part.insert(i, 0.0));
+        model.solo(&mut part, t, meter)?;
+        while part.rows.len() < count && !self.mover.is_late() {
+            let gradient = model.gradient(&part, t, meter);
+            let lambda: f64 = part
+                .rows
+                .iter()
+                .zip(&part.values)
+                .map(|(&i, v)| v * gradient[i])
+                .sum();
+            meter.spend(SCALAR * (6 * gradient.len()) as f64);
+            let more = (count - part.rows.len()).min(part.rows.len().div_ceil(GROWTH));
+            let mut gains: Vec<(f64, usize)> = (0..gradient.len())
+                .filter(|&j| admitted(j) && !(model.rules.nonnegative && gradient[j] >= 0.0))
+                .map(|j| {
+                    let gap = 0.5 * (model.weights[t] * model.diagonal[j] - lambda);
+                    (gradient[j].hypot(gap) - gap, j)
+                })
+                .filter(|&(gain, j)| gain > 0.0 && part.entry(j).is_none())
+                .collect();
+            if gains.is_empty() {
+                break;
+            }
+            let last = more.min(gains.len()) - 1;
+            gains.select_nth_unstable_by(last, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            for &(_, j) in &gains[..=last] {
+                part.insert(j, -0.1 * gradient[j] / model.scale);
+            }
+            model.solo(&mut part, t, meter)?;
+        }
+        Some(part)
+    }
+
+    /// The truncated power method orthogonally to the other columns, from a random mixture of eigenvectors.
+    fn truncated(&mut self, point: &Point, t: usize, count: usize) -> Option<Part> {
+        let (model, meter) = (self.mover.model, self.mover.meter);
+        let mixture: Array2<f64> = Array2::from_shape_fn((self.columns(), 1), |_| {
+            StandardNormal.sample(&mut self.random)
+        });
+        let mut y: Vec<f64> = self
+            .material
+            .basis
+            .dot(&mixture)
+            .into_raw_vec_and_offset()
+            .0;
+        let mut part = Part::default();
+        for _ in 0..POWER_STEPS {
+            meter.spend(SCALAR * (10 * y.len()) as f64);
+            for other in point
+                .parts
+                .iter()
+                .enumerate()
+                .filter(|(s, _)| *s != t)
+                .map(|o| o.1)
+            {
+                let along: f64 = other
+                    .rows
+                    .iter()
+                    .zip(&other.values)
+                    .map(|(&i, v)| v * y[i])
+                    .sum();
+                for (&i, v) in other.rows.iter().zip(&other.values) {
+                    y[i] = if model.rules.nonnegative {
+                        0.0
+                    } else {
+                        y[i] - along * v
+                    };
+                }
+            }
+            let size = |i: usize| {
+                if model.rules.nonnegative {
+                    y[i].max(0.0)
+                } else {
+                    y[i].abs()
+                }
+            };
+            let mut rows: Vec<usize> = (0..y.len())
+                .filter(|&i| size(i) > 0.0 && model.rules.admits(i, t) && !model.rules.holds(i, t))
+                .collect();
+            let wanted = (count - model.rules.included[t].len().min(count)).min(rows.len());
+            if wanted < rows.len() {
+                rows.select_nth_unstable_by(wanted, |&a, &b| {
+                    size(b).total_cmp(&size(a)).then(a.cmp(&b))
+                });
+                rows.truncate(wanted);
+            }
+            rows.extend(&model.rules.included[t]);
+            rows.sort_unstable();
+            let norm = rows.iter().map(|&i| size(i).powi(2)).sum::<f64>().sqrt();
+            if !(norm > 0.0) || self.mover.is_late() {
+                return None;
+            }
+            let settled = rows == part.rows;
+            part.values = rows
+                .iter()
+                .map(|&i| size(i).copysign(y[i]) / norm)
+                .collect();
+            part.rows = rows;
+            if settled {
+                break;
+            }
+            let gradient = model.gradient(&part, t, meter);
+            y = gradient.iter().map(|g| -g).collect();
+            for (&i, v) in part.rows.iter().zip(&part.values) {
+                y[i] += model.shift(t) * v;
+            }
+        }
+        Some(part)
+    }
+
+    /// A perturbed point; none if this one came to nothing.
+    pub(super) fn kicked(&mut self, state: &State) -> Option<State> {
+        let r = self.columns();
+        let kicked = if self.random.random_bool(SPLITS) {
+            let dense = state.point.dense(self.mover.model.order());
+            let turned = kicked(
+                &dense,
+                KICK * self.random.random::<f64>(),
+                self.random.random(),
+            );
+            self.cut().split(&turned, 1.0)
+        } else if self.random.random_bool(EXCHANGES) {
+            self.exchanged(state)
+        } else {
+            let mut order: Vec<usize> = (0..r).collect();
+            order.shuffle(&mut self.random);
+            order.truncate(self.random.random_range(1..=r.min(3)));
+            self.replaced(&state.point, &order)
+        };
+        self.within(kicked?)
+    }
+
+    /// Some columns grown anew, or two with unequal budgets in each other's place.
+    fn replaced(&mut self, point: &Point, order: &[usize]) -> Option<Point> {
+        let mut point = point.clone();
+        let counts = point.counts();
+        let rules = &self.mover.model.rules;
+        let fits = |from: usize, to: usize| {
+            let rows = &point.parts[from].rows;
+            rules.included[to].is_empty() && rows.iter().all(|&i| rules.admits(i, to))
+        };
+        if let ([s, t, ..], Cardinality::Columns(most)) = (order, &rules.cardinality)
+            && most[*s] != most[*t]
+            && fits(*s, *t)
+            && fits(*t, *s)
+            && self.random.random_bool(0.5)
+        {
+            point.parts.swap(*s, *t);
+            let all: Vec<usize> = (0..counts.len()).collect();
+            return self
+                .mover
+                .model
+                .settled(point, &all, None, self.mover.meter);
+        }
+        let mut pot: usize = order.iter().map(|&t| counts[t]).sum();
+        for (k, &t) in order.iter().enumerate() {
+            let later = order.len() - k - 1;
+            let count = match &self.mover.model.rules.cardinality {
+                Cardinality::Columns(most) => most[t],
+                Cardinality::Total(_) if later == 0 => pot,
+                Cardinality::Total(_) => {
+                    let about = counts[t] as f64 * self.random.random_range(0.6..1.5);
+                    (about.round() as usize).clamp(1, pot.saturating_sub(later).max(1))
+                }
+            };
+            pot = pot.saturating_sub(count);
+            point = self.regrown(&point, t, count)?;
+        }
+        Some(point)
+    }
+
+    /// Some entries exchanged for random rows, which leave the columns that had them.
+    fn exchanged(&mut self, state: &State) -> Option<Point> {
+        let (model, meter) = (self.mover.model, self.mover.meter);
+        let mut point = state.point.clone();
+        let total: usize = point.counts().iter().sum();
+        let times = self.random.random_range(2..=(total / 4).clamp(2, 12));
+        // Whether rows may be shared from now on.
+        let overlap = self.random.random_bool(0.5);
+        let mut touched: Vec<usize> = Vec::new();
+        for _ in 0..times {
+            let t = self.random.random_range(0..point.parts.len());
+            let near = self.mover.near(state, t);
+            let out: Vec<usize> = (point.parts[t].rows.iter().copied())
+                .filter(|&i| !model.rules.holds(i, t))
+                .collect();
+            let taken = &point.parts[t].rows.clone();
+            let found = self.row(
+                |i| model.rules.admits(i, t) && taken.binary_search(&i).is_err(),
+                &near,
+            );
+            let (Some(&gone), Some(row)) = (out.choose(&mut self.random), found) else {
+                continue;
+            };
+            let owners: Vec<usize> = (0..point.parts.len())
+                .filter(|&s| s != t && point.parts[s].entry(row).is_some())
+                .collect();
+            if owners
+                .iter()
+                .any(|&s| point.parts[s].rows.len() == 1 || model.rules.holds(row, s))
+            {
+                continue;
+            }
+            touched.extend(point.group(t));
+            for s in owners {
+                let shared = !model.rules.nonnegative && (overlap || point.meet(s, t));
+                if !shared {
+                    touched.extend(point.group(s));
+                    point.parts[s].remove(row);
+                }
+            }
+            let size = 1.0 / (point.parts[t].rows.len() as f64).sqrt();
+            let sign = if model.rules.nonnegative || self.random.random_bool(0.5) {
+                size
+            } else {
+                -size
+            };
+            point.parts[t].insert(row, sign);
+            point.parts[t].remove(gone);
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for &t in &touched {
+            let part = &mut point.parts[t];
+            let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
+            if !(norm > 0.0) {
+                return None;
+            }
+            part.values.iter_mut().for_each(|v| *v /= norm);
+        }
+        model.settled(point, &touched, None, meter)
+    }
+}

@@ -1,0 +1,156 @@
+//! A budget of nonzeros, or of rows.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use super::input::{AnySmooth, Run};
+use super::smooth::Trouble;
+use super::watch::Watch;
+use super::{Returned, StartPoint, solution_dict};
+use crate::penalty::NoPenalty;
+use crate::{
+    Cardinality, Error, Problem, RowSparsity, Signature, Sparsity, minimize_at_cardinality,
+    minimize_row_sparse,
+};
+
+/// `orthobcd.Cardinality.count`.
+#[derive(FromPyObject)]
+enum Count {
+    Total(usize),
+    Columns(Vec<usize>),
+}
+
+/// Rows for all columns, or for each.
+#[derive(FromPyObject)]
+enum Chosen {
+    All(Vec<usize>),
+    Each(Vec<Vec<usize>>),
+}
+
+impl Chosen {
+    /// Entries of a matrix with r columns.
+    fn entries(self, r: usize) -> Vec<(usize, usize)> {
+        let each = match self {
+            Self::All(rows) => vec![rows; r],
+            Self::Each(each) => each,
+        };
+        let columns = each.into_iter().enumerate();
+        columns
+            .flat_map(|(t, rows)| rows.into_iter().map(move |i| (i, t)))
+            .collect()
+    }
+}
+
+/// `orthobcd.Cardinality`.
+#[derive(FromPyObject)]
+struct Budget {
+    count: Count,
+    nonnegative: bool,
+    include: Chosen,
+    exclude: Chosen,
+}
+
+/// A problem with an `orthobcd.Cardinality`.
+#[derive(FromPyObject)]
+pub(super) struct BudgetProblem<'py> {
+    smooth: AnySmooth<'py>,
+    penalty: Budget,
+    shape: (usize, usize),
+}
+
+/// The search within a budget of nonzeros.
+#[pyfunction]
+#[pyo3(signature = (problem, x0, project_x0, _solver, run, callback))]
+pub(super) fn solve_cardinality<'py>(
+    py: Python<'py>,
+    problem: BudgetProblem<'py>,
+    x0: Option<StartPoint<'py>>,
+    project_x0: bool,
+    _solver: Option<Py<PyAny>>,
+    run: Run,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Returned<'py>> {
+    let trouble = Arc::new(Trouble::default());
+    let smooth = problem.smooth.build(&trouble)?;
+    let (n, r) = problem.shape;
+    let threads = run.threads()?;
+    let budget = problem.penalty;
+    let cardinality = match budget.count {
+        Count::Total(total) => Cardinality::Total(total),
+        Count::Columns(counts) => Cardinality::Columns(counts),
+    };
+    let sparsity = Sparsity::new(cardinality)
+        .with_nonnegative(budget.nonnegative)
+        .with_include(budget.include.entries(r))
+        .with_exclude(budget.exclude.entries(r));
+    let x0 = x0
+        .map(|x0| {
+            x0.point(
+                &*smooth,
+                r,
+                budget.nonnegative,
+                project_x0,
+                run.seed,
+                &threads,
+            )
+        })
+        .transpose()?;
+    let signature = Signature::stiefel(n);
+    let options = run.options();
+    let mut watch = Watch::new(callback, run.door());
+    let solution = py.detach(|| {
+        let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
+        minimize_at_cardinality(&problem, &sparsity, x0, &options, &threads, &mut watch)
+    })?;
+    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
+}
+
+/// `orthobcd.RowSparse`.
+#[derive(FromPyObject)]
+struct RowBudget {
+    lam: Option<f64>,
+    count: Option<usize>,
+}
+
+/// A problem with an `orthobcd.RowSparse`.
+#[derive(FromPyObject)]
+pub(super) struct RowProblem<'py> {
+    smooth: AnySmooth<'py>,
+    penalty: RowBudget,
+    shape: (usize, usize),
+}
+
+/// The search over sets of rows.
+#[pyfunction]
+#[pyo3(signature = (problem, x0, project_x0, _solver, run, callback))]
+pub(super) fn solve_row_sparse<'py>(
+    py: Python<'py>,
+    problem: RowProblem<'py>,
+    x0: Option<StartPoint<'py>>,
+    project_x0: bool,
+    _solver: Option<Py<PyAny>>,
+    run: Run,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Returned<'py>> {
+    let trouble = Arc::new(Trouble::default());
+    let smooth = problem.smooth.build(&trouble)?;
+    let (n, r) = problem.shape;
+    let threads = run.threads()?;
+    let sparsity = match (problem.penalty.count, problem.penalty.lam) {
+        (Some(count), None) => RowSparsity::Count(count),
+        (None, Some(lam)) => RowSparsity::Price(lam),
+        _ => return Err(Error::invalid("lam", "must be given, or count, not both").into()),
+    };
+    let x0 = x0
+        .map(|x0| x0.point(&*smooth, r, false, project_x0, run.seed, &threads))
+        .transpose()?;
+    let signature = Signature::stiefel(n);
+    let options = run.options();
+    let mut watch = Watch::new(callback, run.door());
+    let solution = py.detach(|| {
+        let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
+        minimize_row_sparse(&problem, sparsity, x0, &options, &threads, &mut watch)
+    })?;
+    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
+}

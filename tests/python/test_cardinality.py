@@ -1,0 +1,229 @@
+"""Budgets of nonzero entries and of rows: in `solve` and in the estimators."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+A = np.random.default_rng(3).standard_normal((60, 15)) @ np.diag(np.linspace(0.5, 2.0, 15))
+C = A.T @ A
+QUICK = {"max_work": 0.05, "n_threads": 1}
+
+
+def problem(penalty: ob.Cardinality | ob.RowSparse, r: int = 4) -> ob.SparsePCAProblem:
+    return ob.SparsePCAProblem(A, r, penalty)
+
+
+def top(rows: tuple[int, ...], r: int = 1) -> float:
+    """What the best r components on some rows explain."""
+    return float(np.linalg.eigvalsh(C[np.ix_(rows, rows)])[-r:].sum())
+
+
+@pytest.mark.parametrize("count", [4, 7, 20, 33, 60, [3, 3, 3, 3], [7, 4, 2, 1]])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_within_the_budget(count, nonnegative):
+    result = ob.solve(problem(ob.Cardinality(count, nonnegative=nonnegative)), **QUICK)
+    x = result.x
+    used = np.count_nonzero(x, axis=0)
+    assert np.all(used <= count) if isinstance(count, list) else used.sum() <= count
+    assert np.linalg.norm(x.T @ x - np.eye(4)) < 1e-12
+    assert result.n_nonzero == used.sum()
+    assert not nonnegative or x.min() >= 0.0
+    assert result.smooth_value == pytest.approx(-0.5 * np.sum((A @ x) ** 2))
+    assert result.objective == result.smooth_value
+    assert np.all(np.diff(result.history["objective"]) <= 0.0)
+    assert result.status is ob.Status.MAX_SWEEPS or result.converged
+    if not nonnegative and count != 60:
+        # Data in general position: nothing of the budget is left.
+        assert used.sum() == np.sum(count)
+
+
+def test_of_all_entries_the_optimum_is_that_of_pca():
+    result = ob.solve(problem(ob.Cardinality(60)))
+    assert result.converged
+    assert -2.0 * result.objective == pytest.approx(top(tuple(range(15)), 4), rel=1e-12)
+
+
+def test_pairs_of_columns_against_every_pair_of_supports():
+    """Two columns with two entries each are enumerated by hand, those on the same rows too."""
+    for seed in range(5):
+        data = np.random.default_rng(seed).standard_normal((20, 8))
+        gram = data.T @ data
+        pairs = list(combinations(range(8), 2))
+        both = {rows: np.linalg.eigvalsh(gram[np.ix_(rows, rows)]) for rows in pairs}
+        best = max(both[a][-1] + both[b][-1] for a in pairs for b in pairs if not set(a) & set(b))
+        best = max(best, *(values.sum() for values in both.values()))
+        found = ob.solve(ob.SparsePCAProblem(data, 2, ob.Cardinality([2, 2])), **QUICK)
+        assert -2.0 * found.objective >= best * (1.0 - 1e-12)
+
+
+def test_rows_against_every_set():
+    best = max(top(rows, 3) for rows in combinations(range(15), 6))
+    result = ob.solve(problem(ob.RowSparse(count=6), 3), **QUICK)
+    assert -2.0 * result.objective == pytest.approx(best, rel=1e-12)
+    assert np.count_nonzero(result.x.any(axis=1)) == 6
+    lam = 0.02 * np.trace(C)
+    priced = ob.solve(problem(ob.RowSparse(lam), 3), **QUICK)
+    rows = np.count_nonzero(priced.x.any(axis=1))
+    assert priced.penalty_value == pytest.approx(lam * rows)
+    assert priced.objective <= result.objective + 6 * lam
+
+
+def test_rules_are_kept():
+    penalty = ob.Cardinality([4, 3], exclude=[[0, 1], [14]], include=[[2], []])
+    x = ob.solve(problem(penalty, 2), **QUICK).x
+    assert np.all(x[[0, 1], 0] == 0.0)
+    assert x[14, 1] == 0.0
+    assert x[2, 0] != 0.0
+    x = ob.solve(problem(ob.Cardinality(6, exclude=range(10)), 2), **QUICK).x
+    assert not x[:10].any()
+
+
+def test_starts_and_more_work():
+    at = problem(ob.Cardinality([4, 4, 3, 3]))
+    values = [ob.solve(at, max_work=work).objective for work in (0.0, 0.002, 0.006, 0.06, 0.18)]
+    assert np.all(np.diff(values) <= 0.0)
+    best = ob.solve(at, **QUICK)
+    again = ob.solve(at, best.x, max_work=0.0)
+    assert again.objective <= best.objective
+    for start in ("identity", "random", "spectral"):
+        assert np.all(np.count_nonzero(ob.solve(at, start, **QUICK).x, axis=0) <= [4, 4, 3, 3])
+    two = ob.solve(at, max_work=0.05, n_threads=2)
+    np.testing.assert_array_equal(two.x, best.x)
+
+
+def test_sparse_data_are_the_same_problem():
+    sparse = pytest.importorskip("scipy.sparse")
+    data = np.where(np.abs(A) > 1.0, A, 0.0)
+    values = [
+        ob.solve(
+            ob.StiefelProblem(ob.GramQuadratic(form), ob.Cardinality([5, 5, 5]), 3), **QUICK
+        ).objective
+        for form in (data, sparse.csc_array(data))
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [ob.Cardinality(12), ob.RowSparse(count=6)])
+def test_limits_and_callback(penalty):
+    at = problem(penalty)
+    stopped = ob.solve(at, callback=lambda progress: True)
+    assert stopped.status is ob.Status.INTERRUPTED
+    none = ob.solve(at, max_time=0.0)
+    assert none.status is ob.Status.MAX_TIME
+    assert none.feasibility < 1e-12
+    timed = ob.solve(at, max_time=0.3)
+    assert timed.converged or timed.seconds >= 0.28
+    seen: list[float] = []
+    result = ob.solve(at, **QUICK, callback=lambda progress: seen.append(progress.objective))
+    assert np.all(np.diff(seen) <= 0.0)
+    assert seen[-1] == result.objective
+    target = ob.solve(at, target=0.9 * result.objective)
+    assert target.status is ob.Status.TARGET
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "call"),
+    [
+        (ValueError, "count", lambda: ob.Cardinality(0)),
+        (TypeError, "count", lambda: ob.Cardinality(2.0)),
+        (ValueError, "count", lambda: ob.Cardinality([3, 0])),
+        (TypeError, "include", lambda: ob.Cardinality(5, include=3)),
+        (TypeError, "exclude", lambda: ob.Cardinality(5, exclude=[1, [2]])),
+        (ValueError, "exclude", lambda: ob.Cardinality(5, exclude=[-1])),
+        (ValueError, "count", lambda: problem(ob.Cardinality(3))),
+        (ValueError, "count", lambda: problem(ob.Cardinality(61))),
+        (ValueError, "count", lambda: problem(ob.Cardinality([3, 3]))),
+        (ValueError, "count", lambda: problem(ob.Cardinality([16, 1, 1, 1]))),
+        (ValueError, "exclude", lambda: problem(ob.Cardinality(8, exclude=[15]))),
+        (ValueError, "include", lambda: problem(ob.Cardinality(8, include=[[0]]))),
+        (ValueError, "lam", lambda: ob.RowSparse()),
+        (ValueError, "lam", lambda: ob.RowSparse(1.0, count=3)),
+        (ValueError, "lam", lambda: ob.RowSparse(-1.0)),
+        (ValueError, "count", lambda: problem(ob.RowSparse(count=3))),
+        (
+            ValueError,
+            "cardinality",
+            lambda: ob.solve(problem(ob.Cardinality(8, exclude=range(12)))),
+        ),
+        (
+            TypeError,
+            "solver",
+            lambda: ob.solve(problem(ob.Cardinality(8)), solver=ob.OBCD()),
+        ),
+        (
+            TypeError,
+            "solver",
+            lambda: ob.solve(problem(ob.RowSparse(1.0)), solver=ob.Continuation()),
+        ),
+        (
+            ValueError,
+            "strategies",
+            lambda: ob.solve(problem(ob.Cardinality(8)), solver=ob.Auto(strategies=["path"])),
+        ),
+        (ValueError, "x0", lambda: ob.solve(problem(ob.Cardinality(8)), 2.0 * np.eye(15, 4))),
+        (TypeError, "problem", lambda: ob.certify(problem(ob.Cardinality(8)), np.eye(15, 4))),
+        (
+            TypeError,
+            "smooth",
+            lambda: ob.StiefelProblem(
+                ob.SmoothFunction(lambda x: (0.0, 0.0 * x), 4), ob.Cardinality(3), 2
+            ),
+        ),
+        (
+            TypeError,
+            "penalty",
+            lambda: ob.JOrthogonalProblem(
+                ob.Quadratic(np.eye(4)), [1, 1, 1, -1], ob.Cardinality(4)
+            ),
+        ),
+    ],
+)
+def test_refused(error, name, call):
+    with pytest.raises(error, match=rf"\b{name}\b"):
+        call()
+
+
+# Estimators --------------------------------------------------------------------------------------
+
+
+def test_budgets_of_components():
+    pytest.importorskip("sklearn")
+    budgets = [2, 6, 4]
+    pca = ob.SparsePCA(3, n_nonzero=budgets, random_state=0, max_time=0.2).fit(A)
+    assert np.count_nonzero(pca.components_, axis=1).tolist() == budgets
+    assert pca.n_nonzero_ == 12
+    assert pca.alpha_ is None
+    equal = ob.SparsePCA(3, n_nonzero=[4, 4, 4], random_state=0, max_time=0.2).fit(A)
+    assert np.all(np.diff(equal.explained_variance_) <= 0.0)
+    parts = ob.NonnegativePCA(3, n_nonzero=[5, 3, 3], random_state=0, max_time=0.2).fit(A)
+    assert np.all(np.count_nonzero(parts.components_, axis=1) <= [5, 3, 3])
+    assert parts.components_.min() >= 0.0
+
+
+def test_features_by_name():
+    pytest.importorskip("sklearn")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(A, columns=[f"f{k}" for k in range(15)])
+    options = {"n_nonzero": [4, 4], "max_time": 0.2, "random_state": 0}
+    pca = ob.SparsePCA(2, include=[["f3"], []], exclude=["f14", "f13"], **options).fit(frame)
+    assert pca.components_[0, 3] != 0.0
+    assert not pca.components_[:, 13:].any()
+    with pytest.raises(ValueError, match="exclude"):
+        ob.SparsePCA(2, exclude=["nobody"], **options).fit(frame)
+
+
+def test_a_number_of_features():
+    pytest.importorskip("sklearn")
+    pca = ob.SparsePCA(3, n_features=6, max_time=0.2).fit(A)
+    chosen = pca.components_.any(axis=0)
+    assert np.count_nonzero(chosen) == 6
+    # Principal components of these features: uncorrelated, too.
+    scores = pca.transform(A)
+    covariance = scores.T @ scores
+    off = covariance - np.diag(np.diag(covariance))
+    assert np.abs(off).max() < 1e-9 * np.trace(covariance)
