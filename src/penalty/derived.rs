@@ -96,7 +96,8 @@ pub(super) fn proximal_near<P: Penalty>(
     value: f64,
     step: f64,
 ) -> (f64, f64) {
-    if penalty.subdifferential(row, column, x) == (f64::NEG_INFINITY, f64::INFINITY) {
+    let whole = (f64::NEG_INFINITY, f64::INFINITY);
+    if penalty.levels().contains(&x) && penalty.subdifferential(row, column, x) == whole {
         return (x, 0.0);
     }
     let u = penalty.proximal(row, column, value, step);

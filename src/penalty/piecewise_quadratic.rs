@@ -408,6 +408,37 @@ impl Penalty for PiecewiseQuadratic {
         own + weighted.sum::<f64>()
     }
 
+    /// The best of the levels and of the stationary points inside the pieces.
+    fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
+        let mut best = (f64::INFINITY, value);
+        let mut offer = |price: f64, u: f64| {
+            let total = price + 0.5 * (u - value) * (u - value) / step;
+            if total < best.0 {
+                best = (total, u);
+            }
+        };
+        let mut from = f64::NEG_INFINITY;
+        for (k, piece) in self.prices.pieces.iter().enumerate() {
+            let (mut piece, mut at) = (*piece, self.prices.at.get(k).copied());
+            for (weights, unit) in &self.weighted {
+                let weight = weights[[row, column]];
+                piece = [0, 1, 2].map(|l| piece[l] + weight * unit.pieces[k][l]);
+                at = at.map(|price| price + weight * unit.at[k]);
+            }
+            let to = self.breakpoints.get(k).copied().unwrap_or(f64::INFINITY);
+            let [a, b, c] = piece;
+            let u = (value - step * b) / (1.0 + step * c);
+            if a.is_finite() && 1.0 + step * c > 0.0 && u > from && u < to {
+                offer(derived::at(piece, u), u);
+            }
+            if let Some(price) = at {
+                offer(price, to);
+            }
+            from = to;
+        }
+        best.1
+    }
+
     fn check(&self, n: usize, r: usize) -> Result<()> {
         (self.weighted.iter()).try_for_each(|(weights, _)| super::check_weights(weights, n, r))
     }

@@ -173,7 +173,7 @@ def test_the_search_is_not_worse_than_one_descent(name):
         x0 = SPREAD
     problem = ob.StiefelProblem(quadratic(), penalty, R)
     descent = ob.solve(problem, x0, solver=ob.OBCD(), max_sweeps=300)
-    result = ob.solve(problem, descent.x, max_work=0.1)
+    result = ob.solve(problem, descent.x, max_work=0.01)
     assert result.feasibility < 1e-12
     assert result.objective <= descent.objective
     assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-10)
@@ -277,7 +277,7 @@ def test_starts():
         x0 = np.ones((8, 2)) / np.sqrt(8)
         x0[4:, 1] *= -1.0
         for solver in (None, ob.OBCD()):
-            limits = {"max_work": 0.1} if solver is None else {}
+            limits = {"max_work": 0.01} if solver is None else {}
             result = ob.solve(problem, x0, solver=solver, **limits)
             assert result.feasibility < 1e-12
             assert np.abs(result.x).max() <= 0.5
