@@ -294,6 +294,24 @@ fn other_quadratics() {
     assert!((found.objective - same.objective).abs() <= 0.05 * same.objective.abs());
 }
 
+/// Matrices of one value, of zeros and of any size: no rule depends on the scale of f.
+#[test]
+fn constant_and_large_matrices() {
+    for (value, scale) in [(0.0, 1.0), (1.0, 1.0), (1.0, 1e90), (1.0, 1e-90)] {
+        let c = Array2::from_elem((7, 7), -value * scale);
+        let smooth = Quadratic::new(c, None, None).unwrap();
+        for nonnegative in [false, true] {
+            let sparsity =
+                Sparsity::new(Cardinality::Columns(vec![3, 1, 2])).with_nonnegative(nonnegative);
+            check(
+                &solve(&smooth, 3, &sparsity, 10_000_000),
+                &sparsity,
+                &smooth,
+            );
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let smooth = covariance(5, 1);

@@ -135,9 +135,8 @@ fn gains(form: &dyn QuadraticForm, weights: &[f64]) -> Array2<f64> {
     });
     let least = gains.iter().fold(f64::INFINITY, |m, &v| m.min(v));
     let spread = gains.iter().fold(0.0f64, |m, &v| m.max(v - least));
-    if spread > 0.0 {
-        gains.mapv_inplace(|v| (v - least) / spread);
-    }
+    let unit = if spread > 0.0 { spread } else { 1.0 };
+    gains.mapv_inplace(|v| (v - least) / unit);
     gains
 }
 

@@ -166,7 +166,8 @@ impl<W: Walk> Search<'_, W> {
                 |k| self.advance(&mut locked(k), length, most),
                 |_| board.poll(),
             );
-            let cut = (0..round).any(|k| locked(k).cut);
+            // What another limit would have come to is only known as far as this one goes.
+            let cut = self.options.max_work.is_some() && (0..round).any(|k| locked(k).cut);
             let mut order: Vec<usize> = (0..CHAINS).collect();
             let values: Vec<f64> = order.iter().map(|&k| self.value(&locked(k))).collect();
             order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
