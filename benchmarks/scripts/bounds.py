@@ -64,13 +64,13 @@ def top_on(C: Matrix, rows: list[int], others: Matrix) -> tuple[float, Matrix]:
     return float(value[-1]), x
 
 
-def column(C: Matrix, k: int, others: Matrix, start: Matrix) -> tuple[float, Matrix]:
+def column(C: Matrix, k: int, others: Matrix, start: Matrix, steps: int) -> tuple[float, Matrix]:
     """One column with k nonzeros: truncated power steps, then single exchanges of rows."""
     P = np.eye(len(C)) - others @ others.T
     B = P @ C @ P
     shift = max(0.0, -float(np.linalg.eigvalsh(B)[0]))
     x = start
-    for _ in range(40):
+    for _ in range(steps):
         step = B @ x + shift * x
         kept = np.argsort(-np.abs(step))[:k]
         x = np.zeros(len(C))
@@ -108,11 +108,12 @@ def exchanges(C: Matrix, counts: list[int], starts: int) -> Matrix:
                 B = C - others @ (others.T @ C)
                 B = B - (B @ others) @ others.T
                 score = np.sort(np.abs(B), axis=1)[:, -counts[t] :].sum(axis=1)
-                seeds = np.argsort(-score * (1 + 0.3 * (start > 0) * rng.random(n)))[:3]
-                inits = (
-                    [x[:, t]] if sweep else [B[i] for i in seeds] + [np.linalg.eigh(B)[1][:, -1]]
-                )
-                found = [column(C, counts[t], others, init) for init in inits]
+                inits = [x[:, t]] if sweep else [B[i] for i in np.argsort(-score)[:3]]
+                # The first start is greedy, the others begin at random rows.
+                steps = 40 if start == 0 else 0
+                if start > 0 and not sweep:
+                    inits = [rng.standard_normal(n)]
+                found = [column(C, counts[t], others, init, steps) for init in inits]
                 if sweep:
                     found.append((float(x[:, t] @ C @ x[:, t]), x[:, t].copy()))
                 x[:, t] = max(found, key=lambda f: f[0])[1]
@@ -123,6 +124,22 @@ def exchanges(C: Matrix, counts: list[int], starts: int) -> Matrix:
         if before > most:
             best, most = x.copy(), before
     return best
+
+
+def disjoint_pair(C: Matrix, counts: list[int]) -> Matrix:
+    """The best two columns on disjoint supports, by enumeration."""
+    tops = []
+    for k in counts:
+        supports = np.array(list(itertools.combinations(range(len(C)), k)))
+        blocks = C[supports[:, :, np.newaxis], supports[:, np.newaxis, :]]
+        masks = np.zeros((len(supports), len(C)), dtype=bool)
+        np.put_along_axis(masks, supports, True, axis=1)
+        tops.append((supports, np.linalg.eigvalsh(blocks)[:, -1], masks.astype(float)))
+    (_, first, one), (_, second, two) = tops
+    value = np.where(one @ two.T > 0, -np.inf, first[:, np.newaxis] + second)
+    best = np.unravel_index(np.argmax(value), value.shape)
+    rows = [tops[t][0][at].tolist() for t, at in enumerate(best)]
+    return np.stack([cases.leading(C, at)[1] for at in rows], axis=1)
 
 
 def shares(total: int, r: int, most: int) -> list[list[int]]:
@@ -161,7 +178,9 @@ def pitprops(seconds: float) -> None:
     C = correlation("pitprops")
     for r, count in PITPROPS:
         ways = shares(count, r, len(C)) if isinstance(count, int) else [list(count)]
-        points = [exchanges(C, way, starts=12) for way in ways]
+        points = [exchanges(C, way, starts=60) for way in ways]
+        if len(ways) == 1:
+            points.append(disjoint_pair(C, ways[0]))
         best = max(points, key=lambda x: float(np.sum(x * (C @ x))))
         row(f"pitprops, {r}", count, *certified(C, best, count, seconds))
 
@@ -174,7 +193,7 @@ def correlations(seconds: float, only: str) -> None:
             continue
         C = correlation(name)
         for r, k in itertools.product(ranks, (5, 10, 20)):
-            x = exchanges(C, [k] * r, starts=20 if len(C) <= 60 else 4)
+            x = exchanges(C, [k] * r, starts=60 if len(C) <= 60 else 10)
             certificate, spent = certified(C, x, [k] * r, seconds)
             row(f"{name} ({len(C)}), {r}", k, certificate, spent)
             gaps[len(C) <= 60].append(100 * certificate.gap)
