@@ -105,7 +105,7 @@ test-timing: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m timing
 
 # As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
-# the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_count.py".
+# the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_cardinality.py".
 RUST_TESTS ?=
 PYTHON_TESTS ?=
 OLDER := avx2 scalar

@@ -339,5 +339,3 @@ def test_bad_types():
             wrong()
     with pytest.raises(TypeError, match="separable penalty"):
         ob.StiefelProblem(quadratic(), "l1", R)
-    with pytest.raises(TypeError, match="penalty of the problem must be an L0 of one lam"):
-        ob.minimize_at_count(ob.StiefelProblem(quadratic(), ob.L0(WEIGHTS), R), np.eye(N, R), 5)
