@@ -337,5 +337,5 @@ def test_bad_types():
     ):
         with pytest.raises(TypeError, match="must be a real number"):
             wrong()
-    with pytest.raises(TypeError, match="separable penalty"):
+    with pytest.raises(TypeError, match="penalty must be separable"):
         ob.StiefelProblem(quadratic(), "l1", R)
