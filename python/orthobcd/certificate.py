@@ -51,11 +51,22 @@ class Bound:
         "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
         sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
         all, by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds 2λ, and for X ≥ 0, where none
-        is positive).
+        is positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
+        "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node).
     multiplier : ndarray of shape (n, n) or None
-        Λ; None where C was not formed.
+        Λ of the best bound that is due to a single one; None where C was not formed.
+    n_nodes : int
+        Nodes of the branch and bound.
     history : dict of str to ndarray
         "seconds" and "bound": how the bound rose.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.StiefelProblem(ob.Quadratic(-np.diag([2.0, 1.0])), ob.L0(0.1), 1)
+    >>> bound = ob.certify(problem, [[1.0], [0.0]], bound=True).bound
+    >>> bound.method, round(bound.value, 6)
+    ('fantope', -0.9)
     """
 
     value: float

@@ -155,8 +155,12 @@ pub(super) fn sparse_maximum(
         open.extend(search.without(&node, floor));
         open.extend(search.with(&node, floor));
     }
+    let floor = match allowed.is_single() {
+        true => search.found.first().map_or(above, |only| only.value),
+        false => search.floor(effort),
+    };
     Maximum {
-        above: above.max(search.floor(effort)),
+        above: above.max(floor),
         found: search.found,
     }
 }
