@@ -6,7 +6,7 @@ From the root of a checkout, with the data in ``../shared/data`` (or where ``ORT
     python benchmarks/scripts/bounds.py pitprops
     python benchmarks/scripts/bounds.py correlations --seconds 300
     python benchmarks/scripts/bounds.py penalised --seconds 60
-    python benchmarks/scripts/bounds.py figure docs/bounds.svg
+    python benchmarks/scripts/bounds.py figure docs/images/bounds.png
 
 The points that are certified come from `exchanges`, a plain search in NumPy, or from
 ``orthobcd.solve``.

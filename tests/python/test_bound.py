@@ -202,9 +202,6 @@ def test_bounds_at_the_door():
     mixed = ob.JOrthogonalProblem(smooth, [1, 1, -1])
     with pytest.raises(ValueError, match="bound must be False"):
         ob.certify(mixed, np.eye(3), bound=True)
-    few = ob.StiefelProblem(smooth, ob.Cardinality([1, 1, 1]), 2)
-    with pytest.raises(ValueError, match="count"):
-        ob.certify(few, x)
     for wrong in ({"bound": 1}, {"gap_tol": -1.0}, {"max_time": -1.0}):
         with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
             ob.certify(ob.StiefelProblem(smooth, ob.L0(1.0), 2), x, **wrong)
