@@ -224,7 +224,7 @@ impl BoundOptions {
 /// let smooth = Quadratic::new(array![[-3.0, 0.5], [0.5, -1.0]], None, None)?;
 /// let (price, options) = (Restriction::Count(0.2), BoundOptions::new(-1.3));
 /// let bound = lower_bound(&smooth, 1, &price, &options, &Threads::serial(), &mut Unwatched)?;
-/// assert!(bound.value <= -1.3 && bound.value > -1.301);
+/// assert!(bound.value <= -1.3 && bound.value > -1.31);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
 pub fn lower_bound(
