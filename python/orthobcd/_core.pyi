@@ -93,7 +93,7 @@ def solve_cardinality(
     problem: Problem,
     x0: str | _Matrix | None,
     project_x0: bool,
-    solver: Auto,
+    _solver: Auto,
     run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
@@ -101,7 +101,7 @@ def solve_row_sparse(
     problem: Problem,
     x0: str | _Matrix | None,
     project_x0: bool,
-    solver: Auto,
+    _solver: Auto,
     run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
