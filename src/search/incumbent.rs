@@ -146,14 +146,22 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
         if control == Control::Stop && self.status.is_none() {
             self.status = Some(Status::Interrupted);
         }
-        let target = self.auto.options.target;
-        if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
-            self.status = Some(Status::Target);
+        // Where work is counted a round ends first: who arrives when must not decide.
+        if !self.clock.counts() {
+            self.aim();
         }
         if self.status.is_some() {
             Control::Stop
         } else {
             Control::Continue
+        }
+    }
+
+    /// Whether the target is reached.
+    fn aim(&mut self) {
+        let target = self.auto.options.target;
+        if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
+            self.status = Some(Status::Target);
         }
     }
 
@@ -179,6 +187,7 @@ impl<'a, P: Penalty> Incumbent<'a, P> {
                 false => best,
             }
         });
+        self.aim();
     }
 
     /// # Errors
