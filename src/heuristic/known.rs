@@ -3,14 +3,14 @@
 use ndarray::{Array2, Axis};
 
 use super::covariance::Covariance;
-use super::oracle::{Oracle, step_cost};
+use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::tangent;
 use crate::budget::Meter;
 use crate::certificate::known_optimum;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::varimax_while;
-use crate::objective::QuadraticForm;
+use crate::objective::{QuadraticForm, step_work};
 use crate::penalty::{NoPenalty, Penalty};
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -107,7 +107,7 @@ fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
         whole: false,
         price: f64::INFINITY,
         flatness: 0.0,
-        step: step_cost(problem.smooth, problem.components),
+        step: step_work(problem.smooth, problem.components),
         chosen: None,
         optimum: None,
     }

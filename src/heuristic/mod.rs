@@ -40,7 +40,7 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 
 pub(crate) use known::{Basis, Known, Prepared};
-pub(crate) use oracle::{Oracle, Watch, step_cost};
+pub(crate) use oracle::{Oracle, Watch};
 pub(crate) use partition::settled as settled_partition;
 pub use profile::{Kind, Profile};
 pub(crate) use sharpen::TANGENT_STEPS;

@@ -13,22 +13,14 @@ use super::product::symmetric_product;
 use crate::budget::{Clock, Meter, Pace};
 use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
-use crate::objective::{self, Objective, QuadraticForm, value_while};
+use crate::objective::{self, QuadraticForm, value_while};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Options};
 use crate::threads::Threads;
 
-/// What a multiply-add costs in single precision, with a sparse matrix or one of tall factors, and
-/// in passes over n×r matrices, relative to one of the product with a stored C.
+/// What a multiply-add costs in single precision, relative to one of the product with a stored C.
 const SINGLE: f64 = 0.5;
-const SCATTERED: f64 = 4.0;
-const PASS: f64 = 8.0;
-
-/// Passes over n×r matrices in a step of a full-gradient method, and the cost of an r×r
-/// decomposition in units of r³.
-const STEP_PASSES: f64 = 12.0;
-const DECOMPOSITION: f64 = 60.0;
 
 /// Value, gradient and proximal map of a problem, evaluated on one thread.
 pub(crate) struct Oracle<'a, P: Penalty> {
@@ -168,15 +160,12 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// What a product C X costs, or a value and gradient.
     fn product_work(&self) -> f64 {
-        match self.form {
-            Some(form) => product_cost(form, self.columns()),
-            None => evaluation_cost(self.rows(), self.columns()),
-        }
+        objective::gradient_work(self.problem.smooth, self.columns())
     }
 
     /// What the rest of a step costs.
     fn step_work(&self) -> f64 {
-        passes_cost(self.rows(), self.columns())
+        objective::passes_work(self.rows(), self.columns())
     }
 
     /// The polar factor.
@@ -308,36 +297,6 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
         x
     }
-}
-
-/// What a product C X costs, X with r columns.
-fn product_cost(form: &dyn QuadraticForm, r: usize) -> f64 {
-    let each = form.product_work() * r as f64;
-    match form.dense() {
-        Some(_) => each,
-        None => SCATTERED * each,
-    }
-}
-
-/// What one value and gradient counts for, where nothing is known of it: a product with a dense n×n matrix.
-fn evaluation_cost(n: usize, r: usize) -> f64 {
-    (n * n * r) as f64
-}
-
-/// What goes with it in a step: passes over X, and a decomposition.
-fn passes_cost(n: usize, r: usize) -> f64 {
-    let (n, r) = (n as f64, r as f64);
-    n * r * (STEP_PASSES + r) * PASS + DECOMPOSITION * r * r * r
-}
-
-/// What a step costs: a product C X, or a value and gradient, and what goes with it.
-pub(crate) fn step_cost(smooth: &dyn Objective, r: usize) -> f64 {
-    let n = smooth.rows();
-    let evaluation = match smooth.quadratic() {
-        Some(form) => product_cost(form, r),
-        None => evaluation_cost(n, r),
-    };
-    evaluation + passes_cost(n, r)
 }
 
 /// Stops a descent when the clock does.

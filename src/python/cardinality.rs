@@ -2,24 +2,18 @@
 
 use std::sync::Arc;
 
+use ndarray::Array2;
 use pyo3::prelude::*;
 
-use super::input::{AnySmooth, Run};
+use super::input::{AnySmooth, Count, Run};
 use super::smooth::Trouble;
 use super::watch::Watch;
 use super::{Returned, StartPoint, solution_dict};
 use crate::penalty::NoPenalty;
 use crate::{
-    Cardinality, Error, Problem, RowSparsity, Signature, Sparsity, minimize_at_cardinality,
-    minimize_row_sparse,
+    Error, Monitor, Options, Problem, Result, RowSparsity, Signature, Solution, Sparsity, Threads,
+    minimize_at_cardinality, minimize_row_sparse,
 };
-
-/// `orthobcd.Cardinality.count`.
-#[derive(FromPyObject)]
-enum Count {
-    Total(usize),
-    Columns(Vec<usize>),
-}
 
 /// Rows for all columns, or for each.
 #[derive(FromPyObject)]
@@ -71,37 +65,52 @@ pub(super) fn solve_cardinality<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let trouble = Arc::new(Trouble::default());
-    let smooth = problem.smooth.build(&trouble)?;
-    let (n, r) = problem.shape;
-    let threads = run.threads()?;
-    let budget = problem.penalty;
-    let cardinality = match budget.count {
-        Count::Total(total) => Cardinality::Total(total),
-        Count::Columns(counts) => Cardinality::Columns(counts),
-    };
-    let sparsity = Sparsity::new(cardinality)
+    let (budget, r) = (problem.penalty, problem.shape.1);
+    let sparsity = Sparsity::new(budget.count.into())
         .with_nonnegative(budget.nonnegative)
         .with_include(budget.include.entries(r))
         .with_exclude(budget.exclude.entries(r));
+    let start = (x0, budget.nonnegative, project_x0);
+    let whole = (&problem.smooth, problem.shape);
+    solved(
+        py,
+        whole,
+        start,
+        &run,
+        callback,
+        |problem, x0, options, threads, watch| {
+            minimize_at_cardinality(problem, &sparsity, x0, options, threads, watch)
+        },
+    )
+}
+
+/// What a search over an f alone finds, from `start`: x0, whether it is to be nonnegative, and projected.
+fn solved<'py>(
+    py: Python<'py>,
+    (smooth, (n, r)): (&AnySmooth<'py>, (usize, usize)),
+    (x0, nonnegative, project): (Option<StartPoint<'py>>, bool, bool),
+    run: &Run,
+    callback: Option<Py<PyAny>>,
+    search: impl FnOnce(
+        &Problem<'_, NoPenalty>,
+        Option<Array2<f64>>,
+        &Options,
+        &Threads,
+        &mut dyn Monitor,
+    ) -> Result<Solution>
+    + Send,
+) -> PyResult<Returned<'py>> {
+    let smooth = smooth.build(&Arc::new(Trouble::default()))?;
+    let threads = run.threads()?;
     let x0 = x0
-        .map(|x0| {
-            x0.point(
-                &*smooth,
-                r,
-                budget.nonnegative,
-                project_x0,
-                run.seed,
-                &threads,
-            )
-        })
+        .map(|x0| x0.point(&*smooth, r, nonnegative, project, run.seed, &threads))
         .transpose()?;
     let signature = Signature::stiefel(n);
     let options = run.options();
     let mut watch = Watch::new(callback, run.door());
     let solution = py.detach(|| {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
-        minimize_at_cardinality(&problem, &sparsity, x0, &options, &threads, &mut watch)
+        search(&problem, x0, &options, &threads, &mut watch)
     })?;
     Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
 }
@@ -133,24 +142,21 @@ pub(super) fn solve_row_sparse<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let trouble = Arc::new(Trouble::default());
-    let smooth = problem.smooth.build(&trouble)?;
-    let (n, r) = problem.shape;
-    let threads = run.threads()?;
     let sparsity = match (problem.penalty.count, problem.penalty.lam) {
         (Some(count), None) => RowSparsity::Count(count),
         (None, Some(lam)) => RowSparsity::Price(lam),
         _ => return Err(Error::invalid("lam", "must be given, or count, not both").into()),
     };
-    let x0 = x0
-        .map(|x0| x0.point(&*smooth, r, false, project_x0, run.seed, &threads))
-        .transpose()?;
-    let signature = Signature::stiefel(n);
-    let options = run.options();
-    let mut watch = Watch::new(callback, run.door());
-    let solution = py.detach(|| {
-        let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
-        minimize_row_sparse(&problem, sparsity, x0, &options, &threads, &mut watch)
-    })?;
-    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
+    let whole = (&problem.smooth, problem.shape);
+    let start = (x0, false, project_x0);
+    solved(
+        py,
+        whole,
+        start,
+        &run,
+        callback,
+        |problem, x0, options, threads, watch| {
+            minimize_row_sparse(problem, sparsity, x0, options, threads, watch)
+        },
+    )
 }

@@ -14,7 +14,7 @@ use crate::block::Curvature;
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
 use crate::penalty::{Penalty, PiecewiseQuadratic, Weights};
 use crate::solver::{Options, Side, Update};
-use crate::{Error, Result, Threads};
+use crate::{Cardinality, Error, Result, Threads};
 
 /// `orthobcd.Quadratic`, `orthobcd.GramQuadratic` or `orthobcd.SmoothFunction`.
 #[derive(FromPyObject)]
@@ -214,6 +214,22 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
 #[pyfunction]
 pub(super) fn implies_nonnegative(penalty: AnyPenalty) -> bool {
     with_penalty!(&penalty, penalty => penalty.nonnegative())
+}
+
+/// The `count` of `orthobcd.Cardinality`.
+#[derive(FromPyObject)]
+pub(super) enum Count {
+    Total(usize),
+    Columns(Vec<usize>),
+}
+
+impl From<Count> for Cardinality {
+    fn from(count: Count) -> Self {
+        match count {
+            Count::Total(count) => Self::Total(count),
+            Count::Columns(counts) => Self::Columns(counts),
+        }
+    }
 }
 
 /// A problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::input::{AnyPenalty, AnyProblem, Run as Limits, SolverOptions};
+use super::input::{AnyPenalty, AnyProblem, Count, Run as Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
 use crate::certificate::{BoundOptions, Restriction, lower_bound};
@@ -15,7 +15,7 @@ use crate::penalty::{L0, L1, Weights};
 use crate::search::{
     Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda, minimize_auto,
 };
-use crate::{Cardinality, Options, Problem, Side, Threads};
+use crate::{Options, Problem, Side, Threads};
 
 /// `orthobcd.Auto`.
 #[derive(FromPyObject)]
@@ -272,22 +272,6 @@ pub(super) fn certify<'py>(
     Ok(out)
 }
 
-/// The `count` of `orthobcd.Cardinality`.
-#[derive(FromPyObject)]
-pub(super) enum Count {
-    Total(usize),
-    Columns(Vec<usize>),
-}
-
-impl From<Count> for Restriction {
-    fn from(count: Count) -> Self {
-        Self::Cardinality(match count {
-            Count::Total(count) => Cardinality::Total(count),
-            Count::Columns(counts) => Cardinality::Columns(counts),
-        })
-    }
-}
-
 /// What a penalty asks of the entries of X.
 fn restriction(penalty: &AnyPenalty) -> PyResult<Restriction> {
     Ok(match penalty {
@@ -323,7 +307,7 @@ pub(super) fn certified_bound<'py>(
         PyTypeError::new_err("problem must have a quadratic objective to be bounded")
     })?;
     let restriction = match count {
-        Some(count) => count.into(),
+        Some(count) => Restriction::Cardinality(count.into()),
         None => restriction(&problem.penalty)?,
     };
     let mut options = BoundOptions::new(objective);

@@ -33,6 +33,7 @@ pub use crate::continuation::{
     PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal,
 };
 pub use crate::manifold::varimax;
+pub use crate::objective::default_work;
 pub use auto::{minimize_auto, minimize_with};
 pub use options::{Auto, AutoSolution, Run};
-pub use plan::{Entries, From, Phase, Plan, Polish, default_work};
+pub use plan::{Entries, From, Phase, Plan, Polish};

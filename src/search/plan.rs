@@ -1,14 +1,6 @@
 //! What a search does, as data.
 
-use crate::heuristic::{Kind, Profile, step_cost};
-use crate::objective::Objective;
-use crate::solver::WORK_UNIT;
-
-/// Work without any limit: steps, and at most so much with few rows, per thousand rows of more, and in all.
-const STEPS: f64 = 12_000.0;
-const WORK: f64 = 1.5 * WORK_UNIT;
-const WORK_ROWS: f64 = 1000.0;
-const MOST_WORK: f64 = 6.0 * WORK_UNIT;
+use crate::heuristic::{Kind, Profile};
 
 /// Which heuristics a phase runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,10 +131,4 @@ impl Plan {
             ],
         }
     }
-}
-
-/// Multiply-adds of a search for r columns without any limit.
-pub fn default_work(smooth: &dyn Objective, r: usize) -> f64 {
-    let most = (WORK * (smooth.rows() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
-    (STEPS * step_cost(smooth, r)).min(most)
 }

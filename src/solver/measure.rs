@@ -7,6 +7,7 @@ use super::ledger::Ledger;
 use super::point::Point;
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
+use crate::objective;
 use crate::penalty::Penalty;
 
 /// The steps rest where ‖G − JXΛ‖ is this times √tol, relative to ‖G‖ or, where that is more, a thousandth of the
@@ -25,10 +26,10 @@ pub(super) const RESOLVED: f64 = 1e4;
 const STRIKES: u32 = 5;
 const EXCESS: f64 = 100.0;
 
-/// What one value and gradient counts for: a product with a dense n×n matrix.
+/// What one value and gradient counts for.
 pub(super) fn evaluation_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
     let (n, r) = point.x.dim();
-    (n * n * r) as f64
+    objective::evaluation_work(n, r)
 }
 
 /// What a difference of two values of F may be without meaning anything.

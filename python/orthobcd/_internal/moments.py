@@ -144,12 +144,6 @@ class Moments:
             product -= np.outer(sums[rows], offset)
         return product
 
-    def selection(self, r: int) -> FloatArray:
-        """One column per feature of the r largest variances: the optimum for a large λ."""
-        x = np.zeros((self.data.shape[1], r))
-        x[np.argsort(-self.variances, kind="stable")[:r], np.arange(r)] = 1.0
-        return x
-
 
 def deviations(data: Any) -> FloatArray:
     """Standard deviations of the columns; 1 for a constant one."""
