@@ -99,6 +99,67 @@ fn a_heuristic_of_ones_own_takes_part() {
     assert!(answer.solution.objective <= alone.unwrap().solution.objective + 1e-9);
 }
 
+/// Nearer to the leading eigenvectors the longer it runs.
+struct Slow;
+
+impl<P: Penalty> Heuristic<P> for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn fits(&self, _: &Profile, improve: bool) -> Option<Prior> {
+        (!improve).then(|| Prior::new(1.0, 0.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        let rotated = task.rotated().to_owned();
+        let mut steps = 0.0;
+        while task.progress() < 1.0 {
+            task.value_and_gradient(&rotated);
+            steps += 1.0;
+        }
+        let away = Array2::from_shape_fn(rotated.dim(), |(i, k)| ((7 * i + 3 * k) as f64).sin());
+        Some(task.polar(&(rotated + away / (1.0 + steps))))
+    }
+}
+
+/// The point where it begins.
+struct Idle;
+
+impl<P: Penalty> Heuristic<P> for Idle {
+    fn name(&self) -> &'static str {
+        "idle"
+    }
+
+    fn fits(&self, _: &Profile, improve: bool) -> Option<Prior> {
+        improve.then(|| Prior::new(1.0, 0.0))
+    }
+
+    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+        task.from.cloned()
+    }
+}
+
+#[test]
+fn what_gains_from_more_work_gets_more() {
+    let smooth = Quadratic::from_data(data(40, 48, 1).view()).unwrap();
+    let signature = Signature::stiefel(48);
+    let penalty = L0 { lambda: 1e-9 };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
+    let heuristics: Vec<Box<dyn Heuristic<L0>>> = vec![Box::new(Slow), Box::new(Idle)];
+    let auto = counted(20_000_000);
+    let threads = Threads::serial();
+    let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
+    let answer = answer.unwrap();
+    let slow = answer.runs.iter().filter(|run| run.heuristic == "slow");
+    let work: Vec<f64> = slow.map(|run| run.work).collect();
+    // The race, the longer run, and again because that gained where changes of the best point do not.
+    assert!(
+        work.len() > 2 && work[1] > work[0] && work[2] > 1.2 * work[1],
+        "{work:?}"
+    );
+}
+
 #[test]
 fn a_plan_is_carried_out() {
     let smooth = Quadratic::from_data(data(20, 24, 2).view()).unwrap();

@@ -1,8 +1,11 @@
 //! P = cI − C of a plain quadratic, by columns: what the methods on disjoint supports work with.
 
 use super::oracle::Oracle;
-use crate::objective::Columns;
+use crate::objective::{Columns, gradient_work};
 use crate::penalty::Penalty;
+
+/// Part of a product that a new column of C costs: the first factor meets a single nonzero.
+const NEW: f64 = 0.5;
 
 /// P = cI − C with the c of an oracle.
 pub(crate) struct Covariance<'a> {
@@ -27,7 +30,7 @@ impl<'a> Covariance<'a> {
             missing: if columns.is_whole() {
                 0.0
             } else {
-                form.product_work()
+                NEW * gradient_work(form, 1)
             },
             columns,
         })
@@ -124,7 +127,7 @@ mod tests {
             components: r,
         };
         let clock = Clock::new(Instant::now(), None);
-        let meter = Meter::new(&clock, 1e8);
+        let meter = Meter::new(&clock, 1e9);
         let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &meter);
         let covariance = Covariance::within(&oracle, bytes).unwrap();
         let pace = oracle.pace(1.0);

@@ -21,8 +21,9 @@ use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::penalty::Penalty;
 
-/// Work of a scan for the best row, per row.
-const SCAN: usize = 20;
+/// Work of a scan for the best row, per row, and of an entry of a column of C that is added or gathered.
+const SCAN: usize = 40;
+const ENTRY: usize = 2;
 
 /// Relative gain that counts.
 const GAIN: f64 = 1e-12;
@@ -68,6 +69,12 @@ impl Grower<'_> {
         self.pace.progress() >= 1.0
     }
 
+    /// Work of adding a column of C.
+    fn pay_column(&self) {
+        let entries = (ENTRY * self.p.order()) as f64;
+        self.pace.meter.spend(entries + self.p.first_use());
+    }
+
     fn cost(&self, column: &Column) -> f64 {
         self.price * column.rows.len() as f64 - 0.5 * column.value
     }
@@ -79,7 +86,8 @@ impl Grower<'_> {
             return;
         }
         self.pace.meter.spend(
-            (s * (s * (iterations + 2) + self.p.order())) as f64 + s as f64 * self.p.first_use(),
+            (ENTRY * s * (s * (iterations + 2) + self.p.order())) as f64
+                + s as f64 * self.p.first_use(),
         );
         let mut local = Vec::with_capacity(s * s);
         for &i in &column.rows {
@@ -127,7 +135,7 @@ impl Grower<'_> {
     }
 
     fn seeded(&self, row: usize) -> Column {
-        self.pace.meter.spend(self.p.first_use());
+        self.pay_column();
         let mut image = vec![0.0; self.p.order()];
         self.p.add(row, 1.0, &mut image);
         Column {
@@ -169,7 +177,7 @@ impl Grower<'_> {
         column.vector.iter_mut().for_each(|v| *v *= along);
         column.rows.push(j);
         column.vector.push(across);
-        self.pace.meter.spend(self.p.first_use());
+        self.pay_column();
         column.image.iter_mut().for_each(|t| *t *= along);
         self.p.add(j, across, &mut column.image);
         column.value = top;
@@ -221,7 +229,7 @@ impl Grower<'_> {
         while column.rows.len() > 1 && !self.pace.meter.expired() {
             self.pace
                 .meter
-                .spend((self.p.order() + SCAN * column.rows.len()) as f64);
+                .spend((ENTRY * self.p.order() + SCAN * column.rows.len()) as f64);
             let loss = |k: usize| {
                 let (i, v) = (column.rows[k], column.vector[k]);
                 let rest = 1.0 - v * v;

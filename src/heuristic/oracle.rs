@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::product::symmetric_product;
+use super::product::{factored_product, symmetric_product};
 use crate::budget::{Clock, Meter, Pace};
 use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
@@ -19,8 +19,20 @@ use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Options};
 use crate::threads::Threads;
 
-/// What a multiply-add costs in single precision, relative to one of the product with a stored C.
+/// What a product costs in single precision, relative to one in double precision.
 const SINGLE: f64 = 0.5;
+
+/// Entries that are kept in single precision as well, at most.
+const SINGLES: usize = 4096 * 4096;
+
+/// (C − cI)/L in single precision.
+#[derive(Clone)]
+enum Single {
+    /// By rows.
+    Stored(Vec<f32>),
+    /// Aᵀ/√(|s|L) by rows of C = s·AᵀA, the sign of s, and c/L.
+    Factor(Vec<f32>, f64, f64),
+}
 
 /// Value, gradient and proximal map of a problem, evaluated on one thread.
 pub(crate) struct Oracle<'a, P: Penalty> {
@@ -41,8 +53,8 @@ pub(crate) struct Oracle<'a, P: Penalty> {
     constant: f64,
     /// The same for the mean of the diagonal: see [`Problem::constant`].
     mean: f64,
-    /// (C − cI)/`lipschitz` in single precision, if f is a plain quadratic with a stored C.
-    single: Option<Arc<Vec<f32>>>,
+    /// If f is a plain quadratic with a stored C, or a dense A, of not too many entries; L = `lipschitz`.
+    single: Option<Arc<Single>>,
 }
 
 impl<'a, P: Penalty> Oracle<'a, P> {
@@ -71,12 +83,22 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             Some(metric) => (&metric * &k).sum(),
         };
         let n = form.order();
-        let single = plain(form).map(|c| {
-            let mut single: Vec<f32> = c.iter().map(|&v| (v / lipschitz) as f32).collect();
-            for (i, v) in single.iter_mut().step_by(n + 1).enumerate() {
-                *v = ((c[i * (n + 1)] - shift) / lipschitz) as f32;
-            }
-            Arc::new(single)
+        let single = plain(form).and_then(|plain| {
+            Some(Arc::new(match plain {
+                Plain::Stored(c) => {
+                    let mut single: Vec<f32> = c.iter().map(|&v| (v / lipschitz) as f32).collect();
+                    for (i, v) in single.iter_mut().step_by(n + 1).enumerate() {
+                        *v = ((c[i * (n + 1)] - shift) / lipschitz) as f32;
+                    }
+                    Single::Stored(single)
+                }
+                Plain::Factor(scale, at) if at.len() <= SINGLES => {
+                    let size = (scale.abs() / lipschitz).sqrt();
+                    let single = at.iter().map(|&v| (v * size) as f32).collect();
+                    Single::Factor(single, scale.signum(), shift / lipschitz)
+                }
+                Plain::Factor(..) => return None,
+            }))
         });
         Self {
             single,
@@ -185,7 +207,11 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             return self.evaluate(x);
         };
         let image = match plain(form) {
-            Some(c) => symmetric_product(c, x.view(), |v| v, &go_on),
+            Some(Plain::Stored(c)) => symmetric_product(c, x.view(), |v| v, &go_on),
+            Some(Plain::Factor(scale, at)) => {
+                let image = factored_product(at, x.view(), |v| v, &go_on);
+                image.map(|image| image * scale)
+            }
             None => form.apply_while(x.view(), &self.serial, &go_on),
         };
         let Some(mut gradient) = image.filter(|_| go_on()) else {
@@ -227,13 +253,21 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     /// f and ∇f to about 1e-6 relative where that is faster: enough while a method only looks for
     /// the region of a good point.
     pub(crate) fn rough_value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
-        let Some(c) = &self.single else {
+        let Some(single) = &self.single else {
             return self.value_and_gradient(x);
         };
         self.meter
             .spend(SINGLE * self.product_work() + self.step_work());
         let go_on = || !self.meter.expired();
-        let image = symmetric_product(c, x.view(), |v| v as f32, &go_on);
+        let image = match &**single {
+            Single::Stored(c) => symmetric_product(c, x.view(), |v| v as f32, &go_on),
+            Single::Factor(at, sign, shift) => factored_product(at, x.view(), |v| v as f32, &go_on)
+                .map(|mut image| {
+                    image *= *sign;
+                    image.scaled_add(-shift, x);
+                    image
+                }),
+        };
         let Some(mut gradient) = image.filter(|_| go_on()) else {
             return (f64::NAN, Array2::zeros(x.dim()));
         };
@@ -312,9 +346,20 @@ impl Monitor for Watch<'_> {
     }
 }
 
-/// C by rows, if f = ½⟨X, C X⟩ with a stored C.
-fn plain(form: &dyn QuadraticForm) -> Option<&[f64]> {
-    form.dense()
-        .filter(|_| form.is_trace_form())
-        .and_then(|c| c.to_slice())
+/// What f = ½⟨X, C X⟩ is computed with.
+enum Plain<'a> {
+    /// C by rows.
+    Stored(&'a [f64]),
+    /// (s, Aᵀ by rows) with C = s·AᵀA.
+    Factor(f64, &'a [f64]),
+}
+
+fn plain(form: &dyn QuadraticForm) -> Option<Plain<'_>> {
+    if !form.is_trace_form() {
+        return None;
+    }
+    match form.factor() {
+        Some((scale, at)) => Some(Plain::Factor(scale, at.to_slice()?)),
+        None => Some(Plain::Stored(form.dense()?.to_slice()?)),
+    }
 }

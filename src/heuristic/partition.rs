@@ -27,8 +27,9 @@ const SETTLED: f64 = 1e-7;
 /// Relative rise that is rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Passes over X that go with a product.
+/// Passes over X that go with a product, and work of an entry in one of them or in a column of C.
 const PASSES: usize = 80;
+const ENTRY: usize = 5;
 
 /// Relative gain that new owners must bring.
 const BETTER: f64 = 1e-10;
@@ -87,7 +88,7 @@ impl<'a, 'b, P: Penalty> Alternation<'a, 'b, P> {
 
     /// Work of as many passes over X.
     fn pay(&self, point: &Array2<f64>, passes: usize) {
-        self.pace.meter.spend((passes * point.len()) as f64);
+        self.pace.meter.spend((ENTRY * passes * point.len()) as f64);
     }
 
     fn point(&self, x: Array2<f64>) -> Point {
@@ -95,7 +96,8 @@ impl<'a, 'b, P: Penalty> Alternation<'a, 'b, P> {
         let (value, gradient) = match self.covariance {
             Some(p) if p.is_whole() => {
                 self.pay(&x, PASSES);
-                self.pace.meter.spend((p.order() * p.order()) as f64);
+                let work = ENTRY * p.order() * p.order();
+                self.pace.meter.spend(work as f64);
                 sparse_value_and_gradient(p, &x, &owner)
             }
             _ => self.oracle.value_and_gradient(&x),

@@ -46,7 +46,7 @@ fn threshold<P: Penalty>(
         _ => &[0.0],
     };
     for factor in levels {
-        if oracle.meter.expired() {
+        if oracle.meter.expired() || (oracle.is_over() && best.0.is_finite()) {
             break;
         }
         let level = factor * width;

@@ -33,8 +33,8 @@ const ROUNDING: f64 = 1e-14;
 const LAST: f64 = 1e-9;
 
 /// Work of a proposal, per column and in all.
-const PER_COLUMN: usize = 6;
-const PER_PROPOSAL: usize = 160;
+const PER_COLUMN: usize = 10;
+const PER_PROPOSAL: usize = 280;
 
 /// Annealed disjoint supports.
 pub(super) struct Supports {
@@ -180,7 +180,7 @@ impl<'a> State<'a> {
     /// Normalises the vectors and evaluates their images afresh.
     fn refresh(&mut self) {
         let (n, r) = (self.n, self.r);
-        self.work += n * n;
+        self.work += 2 * n * n;
         self.norm2.fill(0.0);
         for i in 0..n {
             if self.owner[i] < r {
@@ -278,7 +278,7 @@ impl<'a> State<'a> {
 
     fn accept(&mut self, step: &Move) {
         let (n, r, i) = (self.n, self.r, step.row);
-        self.work += 4 * n;
+        self.work += 8 * n;
         let d = self.p.diagonal()[i];
         let mut shift = |k: usize, entry: f64, sign: f64| {
             let image = &mut self.image[k * n..(k + 1) * n];

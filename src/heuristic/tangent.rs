@@ -18,7 +18,7 @@
 //! proportion to its residual; and a pattern on which there is no feasible point nearby gives
 //! way to a retraction without one.
 
-use ndarray::{Array2, Zip};
+use ndarray::{Array2, Axis, Zip};
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
@@ -108,13 +108,26 @@ fn tangent_step<P: Penalty>(
         } else {
             0.0
         };
+        // Rows that the proximal map makes zero take no part.
+        let moving = |i: &usize| weight.row(*i).iter().any(|&w| w != 0.0);
+        let rows: Vec<usize> = (0..weight.nrows()).filter(moving).collect();
+        let few = (2 * rows.len() < weight.nrows()).then(|| {
+            (
+                normals.select(Axis(0), &rows),
+                weight.select(Axis(0), &rows),
+            )
+        });
+        let (normals, weights) = match &few {
+            Some((normals, weights)) => (normals, weights),
+            None => (&*normals, &weight),
+        };
         // For tΛ, which has no unit.
         let operator = |d: &Array2<f64>| {
-            if oracle.manifold.refuses(x, 2) {
+            if oracle.manifold.refuses(normals, 2) {
                 return Array2::zeros(d.dim());
             }
             let mut lifted = normals.dot(d);
-            lifted *= &weight;
+            lifted *= weights;
             let mut image = symmetric(&normals.t().dot(&lifted));
             image.scaled_add(damping.max(LEAST_DAMPING), d);
             image

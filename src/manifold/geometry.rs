@@ -1,6 +1,6 @@
 //! {X : XᵀJX = K} as the full-gradient methods see it: multipliers, and points nearby, paid for.
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
 use super::constraint::{drift, normals};
 use super::repair::{newton, pattern_step, project_dense};
@@ -15,7 +15,7 @@ const FEASIBLE: f64 = 5e-13;
 const MIXED_FEASIBLE: f64 = 2e-14;
 
 /// What a multiply-add of a product of an n×r with an r×r matrix costs, relative to one of C X.
-const TALL: f64 = 2.5;
+const TALL: f64 = 1.5;
 
 /// The matrices with XᵀJX = K, as the full-gradient methods see them.
 #[derive(Debug, Clone)]
@@ -38,6 +38,32 @@ impl<'a> Manifold<'a> {
             k,
             meter,
         }
+    }
+
+    /// What `find` finds on the rows of `pattern` that are not zero, if these are fewer than half and J = I; what it is
+    /// given are the manifold and matrices of these rows.
+    pub(super) fn on_few_rows<const N: usize>(
+        &self,
+        pattern: &Array2<f64>,
+        of: [&Array2<f64>; N],
+        find: impl FnOnce(&Manifold<'_>, [Array2<f64>; N]) -> Option<Array2<f64>>,
+    ) -> Option<Option<Array2<f64>>> {
+        let nonzero = |i: &usize| pattern.row(*i).iter().any(|&v| v != 0.0);
+        let rows: Vec<usize> = (0..pattern.nrows()).filter(nonzero).collect();
+        let few = 2 * rows.len() < pattern.nrows();
+        if !few || !self.signature.is_definite() || self.signature.sign(0) < 0.0 {
+            return None;
+        }
+        let signature = Signature::stiefel(rows.len());
+        let small = Manifold::new(&signature, self.k.clone(), self.meter);
+        let found = find(&small, of.map(|x| x.select(Axis(0), &rows)));
+        Some(found.map(|y| {
+            let mut x = Array2::zeros(pattern.dim());
+            for (&i, row) in rows.iter().zip(y.outer_iter()) {
+                x.row_mut(i).assign(&row);
+            }
+            x
+        }))
     }
 
     /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
@@ -86,6 +112,9 @@ impl<'a> Manifold<'a> {
         const FAR: f64 = 0.7;
         if self.refuses(x, 2) {
             return None;
+        }
+        if let Some(found) = self.on_few_rows(x, [x], |small, [x]| small.restore(&x)) {
+            return found;
         }
         let r = x.ncols() as f64;
         // Rounding of XᵀJX is relative to ‖X‖²; orthonormal columns have ‖X‖² = r.

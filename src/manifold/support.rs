@@ -19,7 +19,11 @@ pub(crate) fn project_on_support(
     x: &Array2<f64>,
     support: &Array2<f64>,
 ) -> Option<Array2<f64>> {
-    alternate(manifold, x, support).ok()
+    let few =
+        |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| alternate(small, &x, &support).ok();
+    manifold
+        .on_few_rows(support, [x, support], few)
+        .unwrap_or_else(|| alternate(manifold, x, support).ok())
 }
 
 /// The same; what the projections have come to if that does not get there.
@@ -63,6 +67,12 @@ pub(crate) fn project_near_support(
     const ROUNDS: usize = 3;
     /// Product of two columns, relative to the largest one, above which they conflict.
     const CONFLICT: f64 = 0.3;
+    let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| {
+        project_near_support(small, &x, &support)
+    };
+    if let Some(found) = manifold.on_few_rows(support, [x, support], few) {
+        return found;
+    }
     let mut support = support.clone();
     for round in 0..=ROUNDS {
         let current = match alternate(manifold, x, &support) {

@@ -27,6 +27,11 @@ pub trait Data: Debug + Send + Sync {
     /// The largest magnitude of an entry.
     fn largest(&self) -> f64;
 
+    /// Aᵀ, n×m by rows, if all of it is stored.
+    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+        None
+    }
+
     /// Subtracts column means where that costs no memory to speak of; returns those that are left to be subtracted from
     /// products (0 where the column has been centred), if any are.
     fn center(&mut self, mean: Array1<f64>) -> Option<Array1<f64>>;
@@ -150,6 +155,10 @@ impl Data for DenseColumns<'_> {
 
     fn largest(&self) -> f64 {
         self.largest
+    }
+
+    fn dense(&self) -> Option<ArrayView2<'_, f64>> {
+        Some(self.at())
     }
 
     fn center(&mut self, mean: Array1<f64>) -> Option<Array1<f64>> {

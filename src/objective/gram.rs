@@ -193,6 +193,11 @@ impl QuadraticForm for GramQuadratic<'_> {
         &self.spectrum
     }
 
+    fn factor(&self) -> Option<(f64, ArrayView2<'_, f64>)> {
+        let dense = self.data.dense().filter(|_| self.mean.is_none());
+        dense.map(|at| (self.scale, at))
+    }
+
     fn product_work(&self) -> f64 {
         2.0 * self.data.stored() as f64
     }

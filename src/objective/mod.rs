@@ -182,6 +182,11 @@ pub trait QuadraticForm: Objective {
         None
     }
 
+    /// (s, Aᵀ) with C = s·AᵀA for a dense A of few rows, Aᵀ n×m by rows, if C X is best computed so.
+    fn factor(&self) -> Option<(f64, ArrayView2<'_, f64>)> {
+        None
+    }
+
     /// Column `j` of C, n entries.
     fn column(&self, j: usize, target: &mut [f64]) {
         let mut unit = Array2::zeros((self.order(), 1));

@@ -15,6 +15,7 @@ pub struct Quadratic {
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
     spectrum: Spectrum,
+    factor: Option<(f64, Array2<f64>)>,
 }
 
 impl Quadratic {
@@ -69,6 +70,7 @@ impl Quadratic {
             linear: linear.map(standard),
             metric: metric.map(standard),
             spectrum: Spectrum::default(),
+            factor: None,
         })
     }
 
@@ -88,6 +90,12 @@ impl Quadratic {
             }
         }
         Self::new(c, None, None)
+    }
+
+    /// The same, products being computed with Aᵀ (n×m) of C = `scale`·AᵀA.
+    pub(crate) fn with_factor(mut self, scale: f64, at: Array2<f64>) -> Self {
+        self.factor = Some((scale, Rows::from(at).into_array()));
+        self
     }
 
     /// C.
@@ -146,6 +154,11 @@ impl QuadraticForm for Quadratic {
 
     fn dense(&self) -> Option<ArrayView2<'_, f64>> {
         Some(self.c.view())
+    }
+
+    fn factor(&self) -> Option<(f64, ArrayView2<'_, f64>)> {
+        let factor = self.factor.as_ref();
+        factor.map(|(scale, at)| (*scale, at.view()))
     }
 
     fn column(&self, j: usize, target: &mut [f64]) {

@@ -3,20 +3,24 @@
 use super::{Objective, QuadraticForm};
 use crate::budget::RATE;
 
-/// What a multiply-add costs with a sparse matrix or one of tall factors, and in passes over n×r matrices.
-const SCATTERED: f64 = 4.0;
-const PASS: f64 = 8.0;
+/// What a multiply-add of a product costs with a stored C, with a dense A of few rows, and with a sparse matrix; a
+/// product with r columns takes as long as r of them and these more.
+const STORED: f64 = 0.4;
+const FACTORED: f64 = 0.6;
+const SCATTERED: f64 = 2.0;
+const COLUMNS: f64 = 8.0;
 
-/// Passes over n×r matrices in a step of a full-gradient method, and the cost of an r×r
-/// decomposition in units of r³.
-const STEP_PASSES: f64 = 12.0;
+/// What the passes over an entry of X, and over one for each of its columns, cost in a step of a full-gradient
+/// method; and an r×r decomposition in units of r³.
+const PASSES: f64 = 60.0;
+const PASS: f64 = 1.0;
 const DECOMPOSITION: f64 = 60.0;
 
 /// Work of a search without any limit: steps, and at most so much with few rows, per thousand rows of more, and in all.
-const STEPS: f64 = 12_000.0;
-const WORK: f64 = 1.5 * RATE;
+const STEPS: f64 = 30_000.0;
+const WORK: f64 = 2.0 * RATE;
 const WORK_ROWS: f64 = 1000.0;
-const MOST_WORK: f64 = 6.0 * RATE;
+const MOST_WORK: f64 = 8.0 * RATE;
 
 /// What one value and gradient counts for, where nothing is known of f: a product with a dense n×n matrix.
 pub(crate) fn evaluation_work(n: usize, r: usize) -> f64 {
@@ -25,11 +29,12 @@ pub(crate) fn evaluation_work(n: usize, r: usize) -> f64 {
 
 /// What a product C X costs, X with r columns.
 fn product_work(form: &dyn QuadraticForm, r: usize) -> f64 {
-    let each = form.product_work() * r as f64;
-    match form.dense() {
-        Some(_) => each,
-        None => SCATTERED * each,
-    }
+    let each = match (form.factor(), form.dense()) {
+        (Some((_, at)), _) => FACTORED * 2.0 * at.len() as f64,
+        (None, Some(c)) => STORED * c.len() as f64,
+        (None, None) => SCATTERED * form.product_work(),
+    };
+    each * (r as f64 + COLUMNS)
 }
 
 /// What a gradient costs: a product C X, or a value and gradient.
@@ -43,7 +48,7 @@ pub(crate) fn gradient_work(smooth: &dyn Objective, r: usize) -> f64 {
 /// What goes with it in a step: passes over X, and a decomposition.
 pub(crate) fn passes_work(n: usize, r: usize) -> f64 {
     let (n, r) = (n as f64, r as f64);
-    n * r * (STEP_PASSES + r) * PASS + DECOMPOSITION * r * r * r
+    n * r * (PASSES + PASS * r) + DECOMPOSITION * r * r * r
 }
 
 /// What a step costs: a gradient and what goes with it.

@@ -10,7 +10,7 @@
 use ndarray::{Array2, Axis};
 
 use crate::heuristic::{Kind, Oracle, Profile, settled_partition};
-use crate::objective::{GoOn, Quadratic, QuadraticForm};
+use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -94,11 +94,18 @@ impl<P: Penalty> Compact<P> {
         }
         rows.truncate(count);
         rows.sort_unstable();
-        let c = form.principal(&rows, go_on)?;
+        let mut smooth = Quadratic::new(form.principal(&rows, go_on)?, None, None).ok()?;
+        if let Some((scale, at)) = form.factor() {
+            let work = gradient_work(&smooth, r);
+            let factored = (smooth.clone()).with_factor(scale, at.select(Axis(0), &rows));
+            if gradient_work(&factored, r) < work {
+                smooth = factored;
+            }
+        }
         Some(Self {
             order: n,
             complete,
-            smooth: Quadratic::new(c, None, None).ok()?,
+            smooth,
             penalty: problem.penalty.on_rows(&rows)?,
             signature: Signature::stiefel(rows.len()),
             rows,

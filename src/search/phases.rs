@@ -47,6 +47,11 @@ const BEFORE_POLISH: f64 = 0.75;
 const FIRST_SLICE: f64 = 0.2;
 const GROWTH: f64 = 1.5;
 
+/// By how much the longest run of the best heuristic is exceeded if it begins again, at least and at most, and the part
+/// of what its last prolongation gained that the next one is expected to gain.
+const DEEPER: (f64, f64) = (1.3, 2.0);
+const DIMINISHED: f64 = 0.5;
+
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
 
@@ -58,6 +63,15 @@ struct Arm {
     prior: Prior,
 }
 
+/// The longest run from scratch, and what it gained over a shorter one.
+#[derive(Debug, Clone, Copy)]
+struct Deepest {
+    arm: Arm,
+    objective: f64,
+    slice: f64,
+    gain: f64,
+}
+
 pub(super) struct Search<'s, 'a, P: Penalty> {
     rounds: Rounds<'s, P>,
     board: &'s mut Incumbent<'a, P>,
@@ -67,6 +81,10 @@ pub(super) struct Search<'s, 'a, P: Penalty> {
     lanes: usize,
     /// The arms of the phase before, best first.
     ranked: Vec<Arm>,
+    /// The lowest objective of every arm from scratch.
+    reached: Vec<(Arm, f64)>,
+    /// The best arm from scratch, if it was prolonged.
+    deepest: Option<Deepest>,
     /// Runs from scratch of every heuristic.
     made: Vec<usize>,
     /// All runs.
@@ -91,6 +109,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 false => rounds.threads.count(),
             },
             ranked: Vec::new(),
+            reached: Vec::new(),
+            deepest: None,
             made: vec![0; rounds.heuristics.len()],
             index: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(auto.options.seed),
@@ -332,9 +352,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         order.sort_by(|a, b| value(a).total_cmp(&value(b)));
         self.ranked.clear();
         for &k in order.iter().filter(|&&k| k >= offset) {
-            if !self.ranked.contains(&arms[k - offset]) {
-                self.ranked.push(arms[k - offset]);
-            }
+            self.reach(arms[k - offset], value(&k), slice);
         }
         if let Polish::Best(count) = phase.polish
             && self.board.status.is_none()
@@ -347,6 +365,58 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 .collect();
             self.polish(&best, (1.0 - before) * units, true);
         }
+    }
+
+    /// Takes note of what an arm has reached from scratch; best arms first.
+    fn reach(&mut self, arm: Arm, objective: f64, slice: f64) {
+        let before = self.reached.iter_mut().find(|(a, _)| *a == arm);
+        if self.ranked.is_empty() {
+            self.deepest = before.as_ref().map(|(_, before)| Deepest {
+                arm,
+                objective,
+                slice,
+                gain: *before - objective,
+            });
+        }
+        if !self.ranked.contains(&arm) {
+            self.ranked.push(arm);
+        }
+        match before {
+            Some((_, before)) => *before = before.min(objective),
+            None => self.reached.push((arm, objective)),
+        }
+    }
+
+    /// Begins again with the arm whose longest run gained most over a shorter one, for longer, if that promises more
+    /// for its work than changes of the best point have brought; returns whether it did.
+    fn deepen(&mut self, gained: f64, spent: f64, left: f64) -> bool {
+        let jobs = self.lanes.min(2);
+        let Some(deepest) = self.deepest else {
+            return false;
+        };
+        let slice = (DEEPER.1 * deepest.slice).min(left / jobs as f64);
+        let work = slice * jobs as f64;
+        let promise = DIMINISHED * deepest.gain;
+        if !(slice >= DEEPER.0 * deepest.slice && promise * spent > gained * work) {
+            return false;
+        }
+        self.made[deepest.arm.heuristic] = 0;
+        let jobs: Vec<Job> = (0..jobs)
+            .map(|_| self.job(deepest.arm, false, true))
+            .collect();
+        let from = self.board.best.x.clone();
+        let found = self
+            .rounds
+            .run(self.board, &jobs, &vec![&from; jobs.len()], slice);
+        let reached = found.iter().flatten().map(|f| f.candidate.objective);
+        let objective = reached.fold(f64::INFINITY, f64::min);
+        self.deepest = Some(Deepest {
+            objective: objective.min(deepest.objective),
+            slice,
+            gain: deepest.objective - objective,
+            ..deepest
+        });
+        true
     }
 
     /// Polishes points, on some rows if these are all that can matter and that is enough.
@@ -399,45 +469,19 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             rounds => (begun - end) / (rounds.max(1) * self.lanes) as f64,
         };
         let (mut idle, mut done) = (0, 0);
+        let (mut gained, mut worked) = (0.0, 0.0);
         while done < rounds && idle < idle_rounds && self.board.status.is_none() {
             let left = self.left() - end;
             if !(left > 0.25 * slice * self.lanes as f64) {
                 break;
             }
-            slice = slice.min(left / self.lanes as f64);
-            let best = self.board.best.clone();
-            self.rounds.choose(&best.x, best.objective, self.board);
-            let chosen = select.choose(self.lanes, &mut self.rng);
-            let jobs: Vec<Job> = chosen
-                .iter()
-                .map(|&k| self.job(arms[k], true, true))
-                .collect();
-            let least = GAIN * self.board.size();
-            let begun = self.rounds.clock.seconds();
-            let found = self
-                .rounds
-                .run(self.board, &jobs, &vec![&best.x; jobs.len()], slice);
-            let mut largest = 0.0f64;
-            for (&k, found) in chosen.iter().zip(&found) {
-                let Some(found) = found else { continue };
-                let gain = best.objective - found.candidate.objective;
-                let gain = if gain > least { gain } else { 0.0 };
-                let spent = match self.rounds.clock.counts() {
-                    true => found.work,
-                    false => found.seconds - begun,
-                };
-                select.note(
-                    k,
-                    gain,
-                    if slice.is_finite() {
-                        spent / slice
-                    } else {
-                        1.0
-                    },
-                );
-                largest = largest.max(gain);
+            if worked > 0.0 && self.deepen(gained, worked, left) {
+                continue;
             }
-            select.end_round(largest);
+            slice = slice.min(left / self.lanes as f64);
+            worked += slice * self.lanes as f64;
+            let largest = self.round(&arms, &mut select, slice);
+            gained += largest;
             done += 1;
             idle = if largest > 0.0 { 0 } else { idle + 1 };
             if idle > 0 && phase.rounds == usize::MAX {
@@ -447,6 +491,38 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         if self.board.status.is_none() && idle >= idle_rounds && self.board.best.settled {
             self.board.status = Some(Status::Converged);
         }
+    }
+
+    /// One round of changes of the best point; returns the largest gain.
+    fn round(&mut self, arms: &[Arm], select: &mut Select, slice: f64) -> f64 {
+        let best = self.board.best.clone();
+        self.rounds.choose(&best.x, best.objective, self.board);
+        let chosen = select.choose(self.lanes, &mut self.rng);
+        let jobs: Vec<Job> = (chosen.iter())
+            .map(|&k| self.job(arms[k], true, true))
+            .collect();
+        let least = GAIN * self.board.size();
+        let begun = self.rounds.clock.seconds();
+        let from = vec![&best.x; jobs.len()];
+        let found = self.rounds.run(self.board, &jobs, &from, slice);
+        let mut largest = 0.0f64;
+        for (&k, found) in chosen.iter().zip(&found) {
+            let Some(found) = found else { continue };
+            let gain = best.objective - found.candidate.objective;
+            let gain = if gain > least { gain } else { 0.0 };
+            let spent = match self.rounds.clock.counts() {
+                true => found.work,
+                false => found.seconds - begun,
+            };
+            let slices = match slice.is_finite() {
+                true => spent / slice,
+                false => 1.0,
+            };
+            select.note(k, gain, slices);
+            largest = largest.max(gain);
+        }
+        select.end_round(largest);
+        largest
     }
 
     /// The last polish, and why the search ended.

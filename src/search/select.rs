@@ -15,7 +15,6 @@ struct Record {
     /// Rewards from 0 to 1, and the slices they took.
     reward: f64,
     slices: f64,
-    runs: usize,
 }
 
 /// The bandit over the ways to change the best point.
@@ -32,7 +31,6 @@ impl Select {
         let records = hopes.iter().map(|&hope| Record {
             reward: hope,
             slices: 1.0,
-            runs: 0,
         });
         Self {
             records: records.collect(),
@@ -44,21 +42,13 @@ impl Select {
         self.records[k].reward / self.records[k].slices
     }
 
-    /// The ways of one round: the most promising ones, those never tried before them, now and then any.
+    /// The ways of one round: the most promising ones, now and then any.
     pub(super) fn choose(&self, width: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         let count = self.records.len();
         let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by(|&a, &b| {
-            let untried = |k: usize| self.records[k].runs == 0;
-            (untried(b).cmp(&untried(a)))
-                .then(self.rate(b).total_cmp(&self.rate(a)))
-                .then(a.cmp(&b))
-        });
+        order.sort_by(|&a, &b| self.rate(b).total_cmp(&self.rate(a)).then(a.cmp(&b)));
         let best = self.rate(order[0]);
-        let good = order
-            .iter()
-            .filter(|&&k| self.records[k].runs == 0 || self.rate(k) > 0.5 * best)
-            .count();
+        let good = order.iter().filter(|&&k| self.rate(k) > 0.5 * best).count();
         (0..width)
             .map(|w| match rng.random::<f64>() < CURIOSITY {
                 true => rng.random_range(0..count),
@@ -77,7 +67,6 @@ impl Select {
         let record = &mut self.records[k];
         record.reward = MEMORY * record.reward + reward;
         record.slices = MEMORY * record.slices + slices.max(0.05);
-        record.runs += 1;
     }
 
     /// Ends a round, whose largest gain was so much.

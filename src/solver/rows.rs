@@ -13,7 +13,7 @@ use crate::penalty::Penalty;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
 /// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
-const PAIR_WORK: (f64, f64) = (1500.0, 400.0);
+const PAIR_WORK: (f64, f64) = (1500.0, 150.0);
 pub(super) const VISIT_WORK: f64 = 2.0;
 
 /// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
