@@ -123,7 +123,7 @@ impl<P: Penalty> Heuristic<P> for Slow {
     }
 }
 
-/// The point where it begins.
+/// The point where it begins, or the first rows.
 struct Idle;
 
 impl<P: Penalty> Heuristic<P> for Idle {
@@ -131,12 +131,13 @@ impl<P: Penalty> Heuristic<P> for Idle {
         "idle"
     }
 
-    fn fits(&self, _: &Profile, improve: bool) -> Option<Prior> {
-        improve.then(|| Prior::new(1.0, 0.0))
+    fn fits(&self, _: &Profile, _: bool) -> Option<Prior> {
+        Some(Prior::new(0.5, 0.0))
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
-        task.from.cloned()
+        let (n, r) = task.rotated().dim();
+        Some(task.from.cloned().unwrap_or_else(|| start::identity(n, r)))
     }
 }
 
@@ -146,7 +147,12 @@ fn what_gains_from_more_work_gets_more() {
     let signature = Signature::stiefel(48);
     let penalty = L0 { lambda: 1e-9 };
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
-    let heuristics: Vec<Box<dyn Heuristic<L0>>> = vec![Box::new(Slow), Box::new(Idle)];
+    let heuristics: Vec<Box<dyn Heuristic<L0>>> = vec![
+        Box::new(Slow),
+        Box::new(Idle),
+        Box::new(Idle),
+        Box::new(Idle),
+    ];
     let auto = counted(20_000_000);
     let threads = Threads::serial();
     let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
