@@ -234,18 +234,19 @@ def test_the_scalar_curvature_of_a_quadratic_form(columns):
 
 @pytest.mark.parametrize("update", ["gauss-seidel", "jacobi"])
 def test_the_scalar_curvature_follows_a_pair_that_has_no_minimum(update):
-    """−‖X‖²: the exact model says so at the first pair; the scalar one has a minimum everywhere."""
-    problem = ob.JOrthogonalProblem(ob.Quadratic(-np.eye(4)), J4.astype(int))
+    """The exact model says so at the first pair; the scalar one has a minimum everywhere."""
+    C = np.diag([1.0, -3.0, 1.0, -3.0])
+    problem = ob.JOrthogonalProblem(ob.Quadratic(C), J4.astype(int))
     X = ob.random_j_orthogonal(J4, 0.3, seed=3)
 
     def solve(curvature):
-        solver = ob.JOBCD(side="rows", update=update, curvature=curvature, adaptive=False)
+        solver = ob.JOBCD(side="rows", update=update, curvature=curvature)
         return ob.solve(problem, X, solver=solver, max_sweeps=5)
 
     assert solve("exact").status is ob.Status.UNBOUNDED
     result = solve("scalar")
     assert result.status in (ob.Status.MAX_SWEEPS, ob.Status.DIVERGED)
-    assert result.objective < 2.0 * result.history["objective"][0]
+    assert result.objective < result.history["objective"][0] - 1.0
     assert drift(result.x, J4) < 1e-12
     assert (np.diff(result.history["objective"]) <= 0.0).all()
 

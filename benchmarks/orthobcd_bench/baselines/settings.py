@@ -72,7 +72,7 @@ HYPERBOLIC_ADMM_RHO = 1.0
 CSDM_STEP = 0.02
 """First step length of CSDM, in radians."""
 
-PROBE_ADMM = (1.0, 1.0)
+PROBE_ADMM = (10.0, 100.0)
 """ρ and L of the linearised ADMM of a structural probe, in units of the gradient."""
 
 PROBE_CSDM_STEP = 0.2
