@@ -414,16 +414,21 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
         history = finished[label]["history"]
         seconds = [max(value, 1e-4) for value in history["seconds"]]
         gaps = [max(value - best, 0.5 * floor) for value in history["objective"]]
-        style = {
-            "where": "post",
-            "color": colours(index % 10),
-            "linestyle": ("-", "--", ":")[index // 10 % 3],
-        }
         ends = [*seconds, max(seconds[-1], finished[label]["time_limit"])]
-        axes.step(ends, [*gaps, gaps[-1]], label=label, linewidth=1.4, **style)
+        curves = [(gaps, label, 1.4)]
         if "surrogate" in history:
-            curve = [max(value - best, 0.5 * floor) for value in history["surrogate"]]
-            axes.step(ends, [*curve, curve[-1]], linewidth=0.6, **style)
+            outside = [max(value - best, 0.5 * floor) for value in history["surrogate"]]
+            curves.append((outside, "_nolegend_", 0.6))
+        for curve, name, width in curves:
+            axes.step(
+                ends,
+                [*curve, curve[-1]],
+                where="post",
+                label=name,
+                color=colours(index % 10),
+                linestyle=("-", "--", ":")[index // 10 % 3],
+                linewidth=width,
+            )
     top = max(max(record["history"]["objective"]) - best for record in finished.values())
     axes.set(
         xscale="log", yscale="log", xlabel="seconds", title=f"{PENALTIES[row.penalty]}: {row.title}"

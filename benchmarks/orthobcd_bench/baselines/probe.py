@@ -129,10 +129,10 @@ def csdm_factors(
         moves = [
             -step * part / np.sqrt(total + 1e-30) for total, part in zip(sums, slopes, strict=True)
         ]
-        turned = [
+        u1, u2, v1, v2 = (
             rotate(factor, move, factors)
             for factor, move in zip((now.u1, now.u2, now.v1, now.v2), moves[:4], strict=True)
-        ]
-        now = Factors(now.plus, now.minus, *turned, now.rapidity + moves[4])
+        )
+        now = Factors(now.plus, now.minus, u1, u2, v1, v2, now.rapidity + moves[4])
         x = assemble(now)
     return book.result(best, method=f"CSDM ({factors})")
