@@ -167,6 +167,16 @@ fn ledger<P: Penalty>(problem: &Problem<'_, P>, options: &Options) -> Ledger {
     Ledger::new(sweep, options.tol.max(least))
 }
 
+/// Moves between checkpoints: where a sweep is more than all pairs, as many as there are pairs.
+fn checkpoint_updates<P: Penalty>(problem: &Problem<'_, P>, ledger: &Ledger) -> u64 {
+    let pairs = Options::default().pairs_of_sweep(problem.smooth);
+    if ledger.sweep > pairs {
+        CHECKPOINT_UPDATES.min(pairs)
+    } else {
+        CHECKPOINT_UPDATES
+    }
+}
+
 /// The loop. What the spectrum of f says is left until there is time for a step: `begin` is called then.
 fn descend<'m, P: Penalty + 'm>(
     point: &mut Point<'_, P>,
@@ -177,7 +187,7 @@ fn descend<'m, P: Penalty + 'm>(
 ) -> Result<Status> {
     let limits = Limits::from(options);
     let mut watch = Watch::new(monitor);
-    let mut checked = 0;
+    let (mut checked, period) = (0, checkpoint_updates(point.problem, ledger));
     point.evaluate(ledger);
     if watch.record(&point.domain, point.x(), ledger) == Control::Stop {
         return Ok(Status::Interrupted);
@@ -214,7 +224,7 @@ fn descend<'m, P: Penalty + 'm>(
             Step::Diverged => return Ok(Status::Diverged),
             Step::Done | Step::Found | Step::Pass => {}
         }
-        if step == Step::Pass || ledger.updates >= checked + CHECKPOINT_UPDATES {
+        if step == Step::Pass || ledger.updates >= checked + period {
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {
