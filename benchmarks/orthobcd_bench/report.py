@@ -95,11 +95,10 @@ the objective at the projection (entries up to 1e-6 count as zeros, negative par
 papers' score, minus the same best. A name like `ladmm@random` says the start where there are
 several; `ladmm+obcd-r` is half of the time each. † never left its start; ‡ stopped there, as it is
 a stationary point of the row. Lines "paper" are the published figures: their own best and the gaps
-above it. Lines "surrogate": f + 1000‖min(0, X)‖_F of the last
-point of what may leave X ≥ 0, minus the same best; thin curves in the figures. It can be below the
-optimum: an entry ε beside an entry a of its row costs an entry of about −aε elsewhere, 1000aε, and
-gains ε times the slope of f, which is up to ‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F
-stands in square brackets. Their w1a has another column order and their randn is another draw, so
+above it. Lines "surrogate": f + 1000‖min(0, X)‖_F of the last point of what may leave X ≥ 0, minus
+the same best; thin curves in the figures. It can be below the optimum: an entry ε beside an entry a
+of its row costs an entry of about −aε elsewhere, 1000aε, and gains ε times the slope of f, which is
+up to ‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column order and their randn is another draw, so
 levels compare, digits do not."""
 
 
@@ -488,7 +487,7 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
                 None,
             )
             if source is not None:
-                name = f"comparison-{source.name}"
+                name = f"{path.stem}-{source.name}"
                 shutil.copyfile(source, images / name)
                 written.append(images / name)
                 lines += [f"![{table.title}](images/{name})", ""]
