@@ -98,8 +98,8 @@ a stationary point of the row. Lines "paper" are the published figures: their ow
 above it. Lines "surrogate": f + 1000‖min(0, X)‖_F of the last point of what may leave X ≥ 0, minus
 the same best; thin curves in the figures. It can be below the optimum: an entry ε beside an entry a
 of its row costs an entry of about −aε elsewhere, 1000aε, and gains ε times the slope of f, which is
-up to ‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column order and their randn is another draw, so
-levels compare, digits do not."""
+up to ‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column
+order and their randn is another draw, so levels compare, digits do not."""
 
 
 @dataclass(frozen=True)
