@@ -537,7 +537,9 @@ impl Block {
         let (first, second) = (&e * &gz, &e.dot(&s).dot(&e.t()) * &m);
         let change = first.sum() + 0.5 * second.sum();
         let proximal = 0.5 * options.proximal * e.iter().map(|v| v * v).sum::<f64>();
-        let size = first.iter().chain(&second).map(|v| v.abs()).sum::<f64>();
+        // V is known to rounding, so that next to I what it changes is rounding of GZᵀ.
+        let terms = first.iter().chain(&second).chain(&gz);
+        let size = terms.map(|v| v.abs()).sum::<f64>();
         let mut outcome = Outcome {
             visited: (b * (b - 1) / 2) as u64,
             ..Outcome::default()

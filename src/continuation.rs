@@ -533,7 +533,6 @@ impl<P: Penalty> Walk<'_, P> {
     }
 
     fn finish(mut self, ended: Option<Status>) -> Result<PathSolution> {
-        let n = self.problem.smooth.rows() as u64;
         let mut solution = match self.answer.take() {
             Some(solution) => solution,
             // Ended before the problem's own λ was reached.
@@ -553,7 +552,7 @@ impl<P: Penalty> Walk<'_, P> {
         }
         solution.iterations = self.iterations;
         solution.updates = self.updates;
-        solution.sweeps = self.iterations / (n * (n - 1) / 2);
+        solution.sweeps = self.iterations / self.options.pairs_of_sweep(self.problem.smooth);
         solution.seconds = seconds;
         solution.work = self.spent as f64;
         if let Some(status) = ended {

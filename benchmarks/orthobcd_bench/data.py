@@ -38,6 +38,8 @@ class Dataset:
         Only this many columns, from the left.
     shape : tuple of int
         (m, n) of generated standard normal data, ``default_rng(0)``.
+    busiest : int or None
+        Only this many columns, those of the largest norm, in their own order.
     root : bool
         The file holds a covariance R; the matrix is its symmetric root, ``AᵀA = R``.
     """
@@ -48,6 +50,7 @@ class Dataset:
     columns: int | None = None
     first: int | None = None
     shape: tuple[int, int] = (0, 0)
+    busiest: int | None = None
     root: bool = False
 
     @property
@@ -58,6 +61,8 @@ class Dataset:
         parts = [f"`{self.file}`"]
         if self.first is not None:
             parts.append(f"the first {self.first} columns")
+        if self.busiest is not None:
+            parts.append(f"the {self.busiest} columns of the largest norm")
         if self.columns is not None:
             rule = (
                 f"sorted(default_rng({SUBSET_SEED}).permutation(nonzero columns)[:{self.columns}])"
@@ -75,6 +80,9 @@ class Dataset:
 DATASETS: dict[str, Dataset] = {
     "w1a": Dataset("w1a.csr.npz"),
     "w1a-290": Dataset("w1a.csr.npz", first=290),
+    "w1a-100": Dataset("w1a.csr.npz", busiest=100),
+    "mnist-92": Dataset("mnist_test.npz", scale=255.0, busiest=92),
+    "cifar-100": Dataset("cifar10_subset.npz", scale=255.0, busiest=100),
     "mnist-test": Dataset("mnist_test.npz", scale=255.0),
     "mnist-train": Dataset("mnist_train.npz", scale=255.0),
     "cifar-1000": Dataset("cifar10_subset.npz", scale=255.0, columns=1000),
@@ -203,9 +211,13 @@ def _prepared(spec: Dataset, path: Path) -> Any:
         matrix = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     if spec.first is not None:
         matrix = matrix[:, : spec.first]
-    if spec.columns is not None:
+    if spec.columns is not None or spec.busiest is not None:
         squares = matrix.multiply(matrix) if scipy.sparse.issparse(matrix) else matrix * matrix
-        filled = np.flatnonzero(np.asarray(squares.sum(axis=0)).ravel() > 0.0)
+        sums = np.asarray(squares.sum(axis=0)).ravel()
+    if spec.busiest is not None:
+        matrix = matrix[:, np.sort(np.argsort(-sums, kind="stable")[: spec.busiest])]
+    if spec.columns is not None:
+        filled = np.flatnonzero(sums > 0.0)
         order = np.random.default_rng(SUBSET_SEED).permutation(filled)
         matrix = matrix[:, np.sort(order[: spec.columns])]
     if spec.scale != 1.0:

@@ -22,7 +22,16 @@ from .baselines import HYPERBOLIC_METHODS, METHODS
 from .baselines.manpg import INNER_TOLERANCE
 from .data import ORIGINS, dataset
 from .published import Published, published
-from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row, Table
+from .suites import (
+    HYBRIDS,
+    HYPERBOLIC_HYBRIDS,
+    HYPERBOLIC_OURS,
+    OURS,
+    PROBE_HYBRIDS,
+    PROBE_OURS,
+    Row,
+    Table,
+)
 
 Record = dict[str, Any]
 
@@ -43,6 +52,7 @@ CSV_FIELDS = (
     "last_infeasibility",
     "package_infeasibility",
     "inner_residual",
+    "surrogate",
     "start_objective",
     "stuck",
     "nonzeros",
@@ -62,10 +72,19 @@ The spread counts where a constant hides the rest: λr is 99.99 % of the objecti
 ROUNDING = 1e-10
 """Objectives closer than this share of the row's best always share a place."""
 
-PENALTIES = {"l0": "ℓ0", "l1": "ℓ1", "nonneg": "X ≥ 0", "hyperbolic": "Hyperbolic"}
+PENALTIES = {
+    "l0": "ℓ0",
+    "l1": "ℓ1",
+    "nonneg": "X ≥ 0",
+    "hyperbolic": "Hyperbolic",
+    "probe": "Structural probe",
+}
 """Names of the penalties, for readers."""
 
-ORDER = (*OURS, *HYPERBOLIC_OURS, *METHODS, *HYPERBOLIC_METHODS, *HYBRIDS, *HYPERBOLIC_HYBRIDS)
+ORDER = (
+    *(*OURS, *HYPERBOLIC_OURS, *PROBE_OURS, *METHODS, *HYPERBOLIC_METHODS),
+    *(*HYBRIDS, *HYPERBOLIC_HYBRIDS, *PROBE_HYBRIDS),
+)
 """Columns of the tables."""
 
 LEGEND = """\
@@ -76,8 +95,11 @@ the objective at the projection (entries up to 1e-6 count as zeros, negative par
 papers' score, minus the same best. A name like `ladmm@random` says the start where there are
 several; `ladmm+obcd-r` is half of the time each. † never left its start; ‡ stopped there, as it is
 a stationary point of the row. Lines "paper" are the published figures: their own best and the gaps
-above it. Their w1a has another column order and their randn is another draw, so levels compare,
-digits do not."""
+above it. Lines "surrogate": f + 1000‖min(0, X)‖_F of the last point of what may leave X ≥ 0, minus
+the same best; thin curves in the figures. It can be below the optimum: an entry ε beside an entry a
+of its row costs an entry of about −aε elsewhere, 1000aε, and gains ε times the slope of f, which is
+up to ‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column
+order and their randn is another draw, so levels compare, digits do not."""
 
 
 @dataclass(frozen=True)
@@ -251,24 +273,29 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
         best, place = min(scores.values()), places(scores)
         held = stuck(line)
         cells = [
-            _cell(line[label], scores[label], best, place.get(label, 0), row.unbounded)
+            _cell(row, line[label], scores[label], best, place.get(label, 0))
             + (" †" if label in held else "")
             if label in line
             else ""
             for label in columns
         ]
         lines.append(f"| {row.title} | {best:.8g} | " + " | ".join(cells) + " |")
+        if any(_surrogate(found) is not None for found in line.values()):
+            lines.append(_surrogate_line(line, best, columns))
         paper = published(table.title, row, float(run.settings["time"]))
         if paper is not None:
             lines.append(_paper_line(paper, row, columns))
     return lines
 
 
-def _cell(found: list[Record], score: float, best: float, place: int, plain: bool) -> str:
+def _cell(row: Row, found: list[Record], score: float, best: float, place: int) -> str:
     if not math.isfinite(score):
         return "failed"
-    if plain:
-        return f"{score:.3g}"
+    kept = ""
+    if row.is_mixed:
+        kept = f" [{statistics.median(record['feasibility'] for record in found):.1g}]"
+    if row.unbounded:
+        return f"{score:.3g}{kept}"
     gap = score - best
     text = "0" if gap == 0.0 else f"{gap:.3g}"
     text = {1: f"**{text}**", 2: f"*{text}*", 3: f"<u>{text}</u>"}.get(place, text)
@@ -281,7 +308,20 @@ def _cell(found: list[Record], score: float, best: float, place: int, plain: boo
         and record["objective"] == record["start_objective"]
         for record in found
     )
-    return f"{text} ‡" if stationary and place > 1 else text
+    return (f"{text} ‡" if stationary and place > 1 else text) + kept
+
+
+def _surrogate(found: list[Record]) -> float | None:
+    """The median surrogate of the last points, where the method may leave X ≥ 0."""
+    values = [record.get("surrogate") for record in found]
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _surrogate_line(line: dict[str, list[Record]], best: float, columns: list[str]) -> str:
+    values = [_surrogate(line[label]) if label in line else None for label in columns]
+    cells = ["" if value is None else f"{value - best:.3g}" for value in values]
+    return "| surrogate | | " + " | ".join(cells) + " |"
 
 
 def _paper_line(paper: Published, row: Row, columns: list[str]) -> str:
@@ -373,15 +413,21 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
         history = finished[label]["history"]
         seconds = [max(value, 1e-4) for value in history["seconds"]]
         gaps = [max(value - best, 0.5 * floor) for value in history["objective"]]
-        axes.step(
-            [*seconds, max(seconds[-1], finished[label]["time_limit"])],
-            [*gaps, gaps[-1]],
-            where="post",
-            label=label,
-            color=colours(index % 10),
-            linestyle=("-", "--", ":")[index // 10 % 3],
-            linewidth=1.4,
-        )
+        ends = [*seconds, max(seconds[-1], finished[label]["time_limit"])]
+        curves = [(gaps, label, 1.4)]
+        if "surrogate" in history:
+            outside = [max(value - best, 0.5 * floor) for value in history["surrogate"]]
+            curves.append((outside, "_nolegend_", 0.6))
+        for curve, name, width in curves:
+            axes.step(
+                ends,
+                [*curve, curve[-1]],
+                where="post",
+                label=name,
+                color=colours(index % 10),
+                linestyle=("-", "--", ":")[index // 10 % 3],
+                linewidth=width,
+            )
     top = max(max(record["history"]["objective"]) - best for record in finished.values())
     axes.set(
         xscale="log", yscale="log", xlabel="seconds", title=f"{PENALTIES[row.penalty]}: {row.title}"
@@ -441,7 +487,7 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
                 None,
             )
             if source is not None:
-                name = f"comparison-{source.name}"
+                name = f"{path.stem}-{source.name}"
                 shutil.copyfile(source, images / name)
                 written.append(images / name)
                 lines += [f"![{table.title}](images/{name})", ""]

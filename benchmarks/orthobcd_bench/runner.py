@@ -24,20 +24,31 @@ from orthobcd import HyperbolicEigenvalueProblem, Result, Status
 from orthobcd._internal.checks import FloatArray
 from orthobcd.penalties import Penalty
 
-from .baselines import HYPERBOLIC_METHODS, METHODS, methods_for
+from .baselines import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, methods_for
 from .baselines.geometry import random_stiefel
 from .baselines.hyperbolic import reference_start
 from .baselines.oracle import oracle_of
 from .baselines.recorder import HELD
 from .baselines.starts import varimax_spectral
 from .data import load
-from .suites import HYBRIDS, HYPERBOLIC_HYBRIDS, HYPERBOLIC_OURS, OURS, Row
+from .suites import (
+    HYBRIDS,
+    HYPERBOLIC_HYBRIDS,
+    HYPERBOLIC_OURS,
+    OURS,
+    PROBE_HYBRIDS,
+    PROBE_OURS,
+    Row,
+)
 
 HISTORY_POINTS = 200
 """A longer convergence history is thinned to about this many points."""
 
 IMPROVED = 1e-9
 """A relative decrease below this is none."""
+
+PROBE_ROWS = 500
+"""Rows of the data of a structural probe, at most."""
 
 RAPIDITY_BOUND = 1e-2
 """Largest rapidity of our moves on the unbounded hyperbolic rows."""
@@ -53,6 +64,10 @@ SOLVERS: dict[str, Any] = {
     "jobcd-columns": ob.JOBCD(side="columns"),
     "jobcd-both": ob.JOBCD(side="both"),
     "jobcd-jacobi": ob.JOBCD(update="jacobi", side="rows"),
+    "default": None,
+    "j-jobcd": ob.VRJOBCD(full_gradient=True),
+    "vr-j-jobcd": ob.VRJOBCD(),
+    "gs-jobcd": ob.JOBCD(side="rows", working_set="random"),
 }
 """Our solvers by name."""
 
@@ -135,7 +150,9 @@ class Bench:
 
     def methods(self, row: Row) -> list[str]:
         """All that take part in a row, ours first, with the names of their starts."""
-        if row.penalty == "hyperbolic":
+        if row.penalty == "probe":
+            there = [*PROBE_OURS, *PROBE_METHODS, *PROBE_HYBRIDS]
+        elif row.penalty == "hyperbolic":
             there = [*HYPERBOLIC_OURS, *HYPERBOLIC_METHODS, *HYPERBOLIC_HYBRIDS]
         else:
             theirs = methods_for(_penalty(row.penalty, 1.0))
@@ -165,8 +182,12 @@ class Bench:
 
     def _build(self, row: Row) -> Any:
         matrix = load(row.data, self.folder)
+        signature = np.where(np.arange(matrix.shape[1]) < row.r, 1.0, -1.0)
+        if row.penalty == "probe":
+            matrix = matrix.toarray() if hasattr(matrix, "nnz") else matrix
+            filled = np.linalg.norm(matrix[:, signature < 0.0], axis=1) > 0.0
+            return ob.HyperbolicStructuralProbeProblem(matrix[filled][:PROBE_ROWS], signature)
         if row.penalty == "hyperbolic":
-            signature = np.where(np.arange(matrix.shape[1]) < row.r, 1.0, -1.0)
             if row.unbounded:
                 half = np.sqrt(0.5) * matrix
                 return HyperbolicEigenvalueProblem(half, signature, sense="max")
@@ -222,6 +243,7 @@ class Bench:
             "last_infeasibility": float(result.extra.get("last_infeasibility", result.feasibility)),
             "package_infeasibility": result.extra.get("package_infeasibility"),
             "inner_residual": result.extra.get("inner_residual"),
+            "surrogate": result.extra.get("surrogate"),
             "start_objective": float(history["objective"][0]),
             "stuck": _stuck(result, x0),
             "nonzeros": int(np.count_nonzero(result.x)),
@@ -229,8 +251,9 @@ class Bench:
             "n_iterations": int(result.n_iterations),
             "seconds": float(result.seconds),
             "history": {
-                "seconds": np.asarray(history["seconds"])[keep].tolist(),
-                "objective": np.asarray(history["objective"])[keep].tolist(),
+                name: np.asarray(history[name])[keep].tolist()
+                for name in ("seconds", "objective", "surrogate")
+                if name in history
             },
         }
 
@@ -299,9 +322,13 @@ def _run(name: str, task: Task, problem: Any, x0: FloatArray | None, seconds: fl
         return found
     if name in METHODS:
         return METHODS[name].solve(problem, x0, max_time=seconds, seed=task.seed)
-    if name in HYPERBOLIC_METHODS:
-        return HYPERBOLIC_METHODS[name](problem, x0, max_time=seconds, seed=task.seed)
+    mixed = PROBE_METHODS if task.row.penalty == "probe" else HYPERBOLIC_METHODS
+    if name in mixed:
+        return mixed[name](problem, x0, max_time=seconds, seed=task.seed)
     solver = SOLVERS[name]
+    if name == "gs-jobcd":
+        f = ob.SmoothFunction(problem.value_and_gradient, problem.n_rows)
+        problem = ob.JOrthogonalProblem(f, problem.signature)
     if task.row.unbounded:
         solver = replace(solver, rapidity_bound=RAPIDITY_BOUND)
     solved: Result = ob.solve(

@@ -19,8 +19,18 @@ HYPERBOLIC_OURS = ("jobcd-rows", "jobcd-columns", "jobcd-both", "jobcd-jacobi")
 HYBRIDS = ("ladmm+obcd-r", "spm+obcd-r", "manpg+obcd-r")
 """A competitor for half of the time, OBCD-R from its result for the other half."""
 
+PROBE_OURS = ("default", "j-jobcd", "vr-j-jobcd", "gs-jobcd")
+"""Our solvers on a structural probe."""
+
+PROBE_HYBRIDS = ("csdm+j-jobcd", "umcm+j-jobcd", "j-admm+j-jobcd")
+"""Hybrids with J-JOBCD."""
+
 HYPERBOLIC_HYBRIDS = ("umcm+jobcd-rows", "j-admm+jobcd-rows", "csdm+jobcd-rows")
 """The same with GS-JOBCD."""
+
+
+MIXED = ("hyperbolic", "probe")
+"""What is minimised over matrices with XᵀJX = J, J of both signs."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +41,10 @@ class Row:
     ----------
     data : str
         Name in `orthobcd_bench.data.DATASETS`, ``"randn-m-n"``, or a file.
-    penalty : {"l0", "l1", "nonneg", "hyperbolic"}
-        The penalty, or a hyperbolic eigenvalue problem.
+    penalty : {"l0", "l1", "nonneg", "hyperbolic", "probe"}
+        The penalty, or a hyperbolic eigenvalue problem, or a structural probe.
     r : int
-        Components; the number of positive signs p of a hyperbolic row.
+        Components; the number of positive signs p of a hyperbolic row or a probe.
     lam : float
         λ, or ρ with λ = ρ·max C_ii where ``relative``.
     relative : bool
@@ -63,6 +73,11 @@ class Row:
     methods: tuple[str, ...] = ()
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether the signature has both signs."""
+        return self.penalty in MIXED
+
+    @property
     def label(self) -> str:
         """The data set's name, of a file without its folder."""
         return Path(self.data).name
@@ -73,7 +88,7 @@ class Row:
         parts = [self.label, self.penalty]
         if self.penalty in ("l0", "l1"):
             parts.append(f"{'rho' if self.relative else 'lam'}{self.lam:g}")
-        parts.append(f"{'p' if self.penalty == 'hyperbolic' else 'r'}{self.r}")
+        parts.append(f"{'p' if self.is_mixed else 'r'}{self.r}")
         if self.normalised:
             parts.append("normalised")
         if self.ridge:
@@ -88,7 +103,7 @@ class Row:
         parts = [self.label]
         if self.penalty in ("l0", "l1"):
             parts.append(f"{'ρ' if self.relative else 'λ'} = {self.lam:g}")
-        parts.append(f"{'p' if self.penalty == 'hyperbolic' else 'r'} = {self.r}")
+        parts.append(f"{'p' if self.is_mixed else 'r'} = {self.r}")
         if self.ridge:
             parts.append(f"ridge {self.ridge:g}")
         return ", ".join(parts)
@@ -189,6 +204,13 @@ HEVP_SIZES = (
     ("randn-1000-1000", (500, 700, 900)),
     ("w1a-290", (145, 200, 250)),
 )
+HEVP_MORE = (
+    ("cifar-100", (50, 70, 90)),
+    ("mnist-test", (390, 500, 650)),
+    ("tdt2-1000", (500, 700, 900)),
+)
+"""Data of the paper's tables of which a part is at hand, with its splits."""
+
 HEVP_METHODS = ("umcm", "j-admm", "csdm", "jobcd-rows", "jobcd-jacobi", *HYPERBOLIC_HYBRIDS)
 
 QUALITY_DATA = tuple(name for name in TRAINING if name != "mnist-train")
@@ -298,7 +320,7 @@ def _paper(full: bool) -> tuple[Table, ...]:
 def _hevp(full: bool) -> Table:
     rows = tuple(
         Row(data, "hyperbolic", p, starts=("cs",), unbounded=True, methods=HEVP_METHODS)
-        for data, splits in HEVP_SIZES
+        for data, splits in (*HEVP_SIZES, *(HEVP_MORE if full else ()))
         for p in (splits if full else splits[:1])
     )
     return Table("P3 HEVP", rows, HEVP_NOTE)
@@ -339,11 +361,34 @@ def _hyperbolic() -> tuple[Table, ...]:
         ("randn-1000-100", 50, 0.0),
         ("w1a", 150, 1.0),
         ("w1a-290", 145, 1.0),
+        ("cifar-100", 50, 1.0),
+        ("mnist-test", 390, 1.0),
+        ("tdt2-1000", 500, 1.0),
     )
     rows = tuple(
         Row(data, "hyperbolic", p, starts=("cs",), ridge=ridge) for data, p, ridge in bounded
     )
     return (Table("min tr(Xᵀ(DᵀD + ridge·I)X)", rows), _hevp(full=True))
+
+
+PROBE_NOTE = (
+    "f is the mean over all pairs of rows of (d(φ(Dx)ᵢ, φ(Dx)ⱼ) − Tᵢⱼ)², T scaled to the mean of d "
+    "at X = I, of the first 500 rows whose part of negative sign is not zero. The paper prints "
+    "φ(D)X, for which f is constant, and levels that no scaling gives: its lines are its own. All "
+    "methods begin at one random J-orthogonal matrix. `default` is what `solve` takes: whole "
+    "gradients, all pairs, rows and columns; `j-jobcd`, `vr-j-jobcd` are the paper's; `gs-jobcd` "
+    "takes a gradient for every pair."
+)
+
+
+def _probe(full: bool) -> tuple[Table, ...]:
+    """Structural probes: w1a as in the paper, and what else is at hand."""
+    rows = [Row("w1a-100", "probe", p, starts=("cs",)) for p in (50, 75, 90)]
+    splits = (46, 70, 85) if full else (46,)
+    rows += [Row("mnist-92", "probe", p, starts=("cs",)) for p in splits]
+    splits = (25, 35, 45) if full else (25,)
+    rows += [Row("randn-500-50", "probe", p, starts=("cs",)) for p in splits]
+    return (Table("P3 Table 3", tuple(rows), PROBE_NOTE),)
 
 
 SUITES: dict[str, Suite] = {
@@ -353,7 +398,8 @@ SUITES: dict[str, Suite] = {
     "validation": Suite(quality_of(VALIDATION), 10.0),
     "large": Suite(large_of(LARGE), 10.0),
     "hyperbolic": Suite(_hyperbolic(), 20.0),
+    "probe": Suite(_probe(full=False), 10.0, _probe(full=True)),
 }
 """All suites by name: every method once in minutes; the rows of the papers' tables; who finds the
 better point at equal time, on training and on validation data, and on thousands of features;
-hyperbolic eigenvalues."""
+hyperbolic eigenvalues; structural probes."""

@@ -25,6 +25,7 @@ import scipy.linalg
 import scipy.sparse
 
 import orthobcd as ob
+from orthobcd_bench import data
 from orthobcd_bench.baselines import hyperbolic as rivals
 
 DATA = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
@@ -77,6 +78,11 @@ def eigenvalue_sets(large: bool) -> list[tuple[str, Any, int, float]]:
         sets.append(("CIFAR 100 pixels, p=50", cifar[:, pixels], 50, 0.0))
     if large:
         sets.append(("randn 1000, p=500", randn(1000, 1000), 500, 0.0))
+        for name, p in (("cifar-100", 50), ("mnist-test", 390), ("tdt2-1000", 500)):
+            try:
+                sets.append((f"{name}, p={p}, ridge 1", data.load(name, DATA), p, 1.0))
+            except data.MissingDataError as error:
+                print(f"  ({error}: left out)")
     return sets
 
 

@@ -13,16 +13,13 @@ import argparse
 import os
 import resource
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
 import orthobcd as ob
-from orthobcd_bench.baselines import hyperbolic as rivals
-from orthobcd_bench.baselines.geometry import cayley
+from orthobcd_bench.baselines import cayley_gradient, csdm_factors, reference_start
 
 DATA = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
 
@@ -35,99 +32,14 @@ def w1a_row(n: int = 100, m: int = 500) -> tuple[np.ndarray, np.ndarray]:
     return A[np.linalg.norm(A[:, n // 2 :], axis=1) > 0][:m], j
 
 
-class Run:
-    """The best point within a time limit."""
-
-    def __init__(self, problem: ob.HyperbolicStructuralProbeProblem, limit: float) -> None:
-        self.problem, self.limit = problem, limit
-        self.begun = time.perf_counter()
-        self.best, self.x, self.count = np.inf, np.eye(problem.n_rows), 0
-
-    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.problem.value_and_gradient(x)
-        self.count += 1
-        if value < self.best:
-            self.best, self.x = value, x
-        return value, gradient
-
-    @property
-    def on(self) -> bool:
-        """Whether time is left."""
-        return time.perf_counter() - self.begun < self.limit
-
-
-def csdm(run: Run, x0: np.ndarray, step: float) -> None:
-    """The factors of the hyperbolic CS decomposition by Adagrad, full rotations."""
-    signs = run.problem.signature.astype(float)
-    now = rivals.factorise(x0, signs)
-    p, k = now.plus.size, np.arange(now.rapidity.size)
-    sums: list[np.ndarray] | None = None
-    while run.on:
-        _, g = run(rivals.assemble(now))
-        order = np.concatenate([now.plus, now.minus])
-        g = g[np.ix_(order, order)]
-        left = scipy.linalg.block_diag(now.u1, now.u2)
-        right = scipy.linalg.block_diag(now.v1, now.v2)
-        middle = rivals._boost(p, signs.size - p, now.rapidity)
-        image = left.T @ g @ right
-        one, two = image @ middle.T, image.T @ middle
-        one, two = one - one.T, two - two.T
-        cosh, sinh = np.cosh(now.rapidity), np.sinh(now.rapidity)
-        slope = (image[k, k] + image[p + k, p + k]) * sinh
-        slope = slope + (image[k, p + k] + image[p + k, k]) * cosh
-        gradients = [one[:p, :p], one[p:, p:], two[:p, :p], two[p:, p:], slope]
-        sums = [s + h * h for s, h in zip(sums or [np.zeros(1)] * 5, gradients, strict=True)]
-        moves = [-step * h / np.sqrt(s + 1e-30) for s, h in zip(sums, gradients, strict=True)]
-        turned = [
-            u @ cayley(move)
-            for u, move in zip((now.u1, now.u2, now.v1, now.v2), moves[:4], strict=True)
-        ]
-        now = rivals._Factors(now.plus, now.minus, *turned, now.rapidity + moves[4])
-
-
-def riemannian(run: Run, x0: np.ndarray, side: str) -> None:
-    """Riemannian gradient with Cayley steps, Barzilai-Borwein lengths, nonmonotone line search."""
-    j = run.problem.signature.astype(float)[:, None]
-
-    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, g = run(x)
-        inner = x.T @ g if side == "right" else g @ x.T
-        return value, -0.5 * (inner - j * inner.T * j.T)
-
-    x = x0
-    value, descent = evaluate(x)
-    norm = float(np.linalg.norm(descent))
-    length, reference, mass, odd = 0.1 / norm, value, 1.0, True
-    while run.on:
-        for _ in range(30):
-            move = cayley(length * descent)
-            trial = x @ move if side == "right" else move @ x
-            trial_value, trial_descent = evaluate(trial)
-            if trial_value <= reference - 1e-4 * length * norm**2:
-                break
-            length *= 0.3
-        else:
-            return
-        turned = trial_descent - descent
-        product = abs(float(np.vdot(descent, turned))) * length
-        if product > 0.0:
-            long, short = (length * norm) ** 2 / product, product / float(np.vdot(turned, turned))
-            length, odd = (long if odd else short), not odd
-        grown = 0.85 * mass + 1.0
-        reference, mass = (0.85 * mass * reference + trial_value) / grown, grown
-        x, value, descent = trial, trial_value, trial_descent
-        norm = float(np.linalg.norm(descent))
-
-
 def race(limit: float, options: argparse.Namespace) -> None:
     """Objective after `limit` seconds."""
     D, j = w1a_row()
     problem = ob.HyperbolicStructuralProbeProblem(D, j)
-    starts = {"I": np.eye(j.size), "random": rivals.reference_start(j.astype(float))}
+    starts = {"I": np.eye(j.size), "random": reference_start(j.astype(float))}
     print(f"w1a row, T_scale = {problem.scale:.6f}, {limit:g} s each")
     print(
-        f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} "
-        f"{'gradients':>9}"
+        f"{'start':8} {'method':28} {'objective':>10} {'|X|²/n':>8} {'feas/|X|²':>10} {'steps':>9}"
     )
 
     def line(start: str, name: str, value: float, x: np.ndarray, count: int) -> None:
@@ -148,17 +60,13 @@ def race(limit: float, options: argparse.Namespace) -> None:
                 line(start, name, result.objective, result.x, len(result.history["objective"]))
         if options.own:
             continue
-        methods: dict[str, Callable[[Run, np.ndarray], None]] = {}
         for step in (0.02, 0.05, 0.1, 0.2, 0.4):
-            methods[f"CSDM full, step {step}"] = lambda run, x0, step=step: csdm(run, x0, step)
+            result = csdm_factors(problem, x0, max_time=limit, step=step)
+            line(start, f"CSDM full, step {step}", result.objective, result.x, result.n_iterations)
         for side in ("left", "right"):
-            methods[f"Riemannian gradient {side}"] = lambda run, x0, side=side: riemannian(
-                run, x0, side
-            )
-        for name, method in methods.items():
-            run = Run(problem, limit)
-            method(run, x0)
-            line(start, name, run.best, run.x, run.count)
+            result = cayley_gradient(problem, x0, max_time=limit, side=side)
+            name = f"Riemannian gradient {side}"
+            line(start, name, result.objective, result.x, result.n_iterations)
 
 
 def large() -> None:

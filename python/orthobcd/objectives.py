@@ -308,8 +308,10 @@ class SmoothFunction(ByFunction):
 
     A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
     are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems; of
-    their options ``rapidity_bound`` and ``side`` apply. The default start is "random" ("partition"
-    for X ≥ 0).
+    their options ``rapidity_bound`` and ``side`` apply; and with a ``working_set`` other than
+    "tiled", which is the papers' algorithm (the gradient at the current point for every pair),
+    ``curvature``, ``proximal`` (relative to L) and ``scored_pairs``. The default start is "random"
+    ("partition" for X ≥ 0).
 
     Examples
     --------

@@ -216,6 +216,7 @@ class Result:
         Pairs visited: solved, or skipped because their best move is provably the identity.
     n_sweeps : int
         ``n_iterations`` in units of n(n−1)/2, rounded down, a sweep of the columns counting as one.
+        For cyclic sets of k > 2 rows a sweep is a cycle over all C(n, k) sets.
     n_updates : int
         Pairs that moved.
     seconds : float

@@ -57,18 +57,23 @@ class OBCD(Checked):
     Parameters
     ----------
     working_set : {"tiled", "random", "cyclic", "wss-sv", "wss-or"}, default "tiled"
-        Which rows come next: all pairs tile by tile; uniformly random rows; lexicographic pairs;
-        the largest violation of stationarity, or the largest guaranteed decrease, among
-        `scored_pairs` sampled pairs.
+        Which rows come next: all pairs tile by tile; uniformly random rows; all sets of rows in
+        lexicographic order; the largest violation of stationarity, or the largest guaranteed
+        decrease, among `scored_pairs` sampled pairs. With a `SmoothFunction` every rule but "tiled"
+        solves a pair at a time, each with the gradient at the current point (Algorithm 1), which
+        is one evaluation for every pair that moves; "tiled" takes gradient steps and whole
+        matchings.
     block_size : int, default 2
-        Rows k per block for every rule but "tiled". Without a penalty a block of k > 2 rows moves
-        by a singular value decomposition, then by sweeps over its pairs; with one, by sweeps
-        over its pairs.
+        Rows k per block for every rule but "tiled", 2 with a `SmoothFunction`. Without a penalty
+        a block of k > 2 rows moves by a singular value decomposition, then by sweeps over its
+        pairs; with one, by sweeps over its pairs. For "cyclic" and k > 2 a sweep is a cycle over
+        all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2 visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         Jacobi moves all pairs of a random perfect matching at once, in parallel.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
-        ``ς = ‖ZDZᵀ‖·‖C_BB‖`` (Lemma C.2), at most the Lipschitz constant of f's gradient.
+        ``ς = ‖ZDZᵀ‖·‖C_BB‖`` (Lemma C.2), at most the Lipschitz constant of f's gradient; for
+        pairs of a `SmoothFunction` with ``lipschitz=L`` it is ``ς = L‖Z‖²``.
     side : {"rows", "columns", "both"}, default "rows"
         What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
         lower h: a sparsifying rotation), or both in turn.
@@ -343,6 +348,10 @@ class JOBCD(Checked):
         What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
         method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
         move, and for the update "jacobi".
+    curvature : {"exact", "scalar"}, default "exact"
+        Curvature of the model of a pair of rows. "scalar" is Q = ςI, eq. 4 of the paper, with
+        ``ς = ‖ZDZᵀ‖·‖C_BB‖``; for a `SmoothFunction` with ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar
+        model has a minimum where the pair has none: such a pair is followed, in bounded steps.
     proximal : float, default 1e-5
         Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f, half the
         spread of C's eigenvalues (times ``‖D‖``). For an objective
@@ -373,6 +382,7 @@ class JOBCD(Checked):
 
     update: Update = "gauss-seidel"
     side: Side = "both"
+    curvature: Curvature = "exact"
     proximal: float = 1e-5
     rapidity_bound: float | None = None
     working_set: MixedWorkingSet = "tiled"
@@ -382,6 +392,7 @@ class JOBCD(Checked):
     def __post_init__(self) -> None:
         as_choice("update", self.update, get_args(Update))
         as_choice("side", self.side, get_args(Side))
+        as_choice("curvature", self.curvature, get_args(Curvature))
         as_choice("working_set", self.working_set, get_args(MixedWorkingSet))
         as_bool("adaptive", self.adaptive)
         if self.side == "columns" and self.update == "jacobi":

@@ -248,6 +248,7 @@ def _as_obcd(solver: JOBCD) -> OBCD:
         working_set=solver.working_set,
         update=solver.update,
         side=solver.side,
+        curvature=solver.curvature,
         proximal=solver.proximal,
         tile_size=solver.tile_size,
     )

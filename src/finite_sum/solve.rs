@@ -13,8 +13,8 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, Domain, FAIR_SHARE, GOOD_SHARE, LOWER, Ledger, Limits, Monitor, RAISE, Side, Status,
-    Watch,
+    Control, Domain, FAIR_SHARE, GOOD_SHARE, LOWER, Ledger, Limits, Monitor, Options, RAISE, Side,
+    Status, Watch,
 };
 use crate::threads::Threads;
 use crate::tournament;
@@ -100,7 +100,10 @@ impl<'a, P: Penalty> Run<'a, P> {
         options: &'a FiniteSumOptions,
         threads: &'a Threads,
     ) -> Result<Self> {
-        let ledger = Ledger::new(x0.nrows(), options.tol);
+        let ledger = Ledger::new(
+            Options::default().pairs_of_sweep(problem.smooth),
+            options.tol,
+        );
         let page = Page::new(
             sum.components(),
             options.batch,

@@ -7,7 +7,6 @@ use pyo3::types::PyDict;
 use super::input::{self, AnyProblem, Run};
 use super::watch::Watch;
 use super::{Instance, Returned, detached, solution_dict, with_penalty};
-use crate::block::Curvature;
 use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::solver::Update;
@@ -18,6 +17,7 @@ use crate::{Options, Result, Side, Signature, minimize, start};
 pub(super) struct JSolverOptions {
     update: String,
     side: String,
+    curvature: String,
     proximal: f64,
     rapidity_bound: Option<f64>,
     working_set: String,
@@ -32,7 +32,7 @@ impl JSolverOptions {
             working_set: self.working_set.parse()?,
             tile: self.tile_size,
             update,
-            curvature: Curvature::Exact,
+            curvature: input::curvature(&self.curvature)?,
             proximal: self.proximal,
             side: match input::side(&self.side)? {
                 Side::Both if update == Update::Jacobi => Side::Rows,

@@ -323,17 +323,19 @@ impl SolverOptions {
             block_size: self.block_size,
             tile: self.tile_size,
             update: update(&self.update)?,
-            curvature: choice(
-                "curvature",
-                &self.curvature,
-                &[("exact", Curvature::Exact), ("scalar", Curvature::Scalar)],
-            )?,
+            curvature: curvature(&self.curvature)?,
             proximal: self.proximal,
             scored_pairs: self.scored_pairs,
             side: side(&self.side)?,
             ..run.options()
         })
     }
+}
+
+/// The curvature of that name.
+pub(super) fn curvature(name: &str) -> Result<Curvature> {
+    let choices = [("exact", Curvature::Exact), ("scalar", Curvature::Scalar)];
+    choice("curvature", name, &choices)
 }
 
 /// What `name` stands for.

@@ -21,6 +21,7 @@ use super::mover::Mover;
 use super::options::{Options, Side, Update};
 use super::point::Point;
 use super::rows::Rows;
+use crate::block::Curvature;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
@@ -140,16 +141,14 @@ impl<'m, P: Penalty> Course<'m, P> {
         }
     }
 
-    /// Looks for a pair of rows along which F is unbounded below, moving nothing.
+    /// Looks for a pair of rows along which the model that is used is unbounded below, moving nothing.
     pub(super) fn probe(
         &mut self,
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
     ) -> Option<Recession> {
-        let quadratic = point.form.is_some();
-        if !quadratic
-            || point.problem.signature.is_definite()
-            || self.options.rapidity_bound.is_some()
+        let exact = point.form.is_some() && self.options.curvature == Curvature::Exact;
+        if !exact || point.problem.signature.is_definite() || self.options.rapidity_bound.is_some()
         {
             return None;
         }

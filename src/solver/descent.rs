@@ -1,38 +1,43 @@
-//! The mover of an f that is not quadratic: gradient steps where h = 0, pairs on a majoriser elsewhere and to verify.
+//! The mover of an f that is not quadratic: gradient steps where h = 0, pairs on a majoriser elsewhere and to verify; or
+//! the papers' single pairs where they are asked for.
 
 use super::gradient::Gradient;
 use super::ledger::Ledger;
 use super::majorised::Majorised;
 use super::mover::{Mover, Step};
 use super::options::Options;
+use super::pairwise::Pairwise;
 use super::point::Point;
 use crate::penalty::Penalty;
 
-/// Gradient steps, if there are any, until they rest; then pairs, as long as they find something.
+/// Single pairs or gradient steps, if there are any, until they rest; then pairs, as long as they find something.
 pub(super) struct Descent {
+    single: Option<Pairwise>,
     gradient: Option<Gradient>,
     pairs: Majorised,
 }
 
 impl Descent {
     pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
+        let single = Pairwise::new(point, options);
         Self {
-            gradient: if P::SMOOTH {
+            gradient: if P::SMOOTH && single.is_none() {
                 Gradient::new(point)
             } else {
                 None
             },
             pairs: Majorised::new(point, options),
+            single,
         }
     }
 }
 
 impl<P: Penalty> Mover<P> for Descent {
     fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
-        let Some(gradient) = &mut self.gradient else {
-            return self.pairs.step(point, ledger);
-        };
-        if !gradient.rests {
+        if let Some(single) = self.single.as_mut().filter(|single| !single.rests) {
+            return single.step(&mut self.pairs, point, ledger);
+        }
+        if let Some(gradient) = self.gradient.as_mut().filter(|gradient| !gradient.rests) {
             let step = gradient.step(point, ledger);
             if gradient.rests {
                 self.pairs
@@ -45,7 +50,12 @@ impl<P: Penalty> Mover<P> for Descent {
         let before = ledger.updates;
         let step = self.pairs.step(point, ledger);
         if step == Step::Pass && ledger.updates > before && !self.pairs.verified {
-            gradient.restart(point);
+            if let Some(single) = &mut self.single {
+                single.rests = false;
+            }
+            if let Some(gradient) = &mut self.gradient {
+                gradient.restart(point);
+            }
         }
         step
     }

@@ -30,14 +30,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// For a solve of n rows that begins now.
-    pub(crate) fn new(n: usize, tol: f64) -> Self {
-        let n = n as u64;
+    /// For a solve that begins now, with sweeps of so many pairs.
+    pub(crate) fn new(sweep: u64, tol: f64) -> Self {
         Self {
             objective: f64::INFINITY,
             magnitude: 0.0,
             tol,
-            sweep: n * (n - 1) / 2,
+            sweep,
             visited: 0,
             updates: 0,
             credit: 0,

@@ -43,16 +43,28 @@ struct Trial {
     rounds: usize,
 }
 
+/// What became of a trial.
+pub(super) enum Verdict {
+    /// It is where X is now.
+    Taken,
+    /// It could not be told from rounding.
+    Unresolved,
+    /// X stays, and L is larger.
+    Refused,
+    /// Values and gradients of f do not belong together.
+    Contradiction,
+}
+
 /// Matchings on a majoriser, a matching at a time.
 pub(super) struct Majorised {
     /// L.
-    bound: f64,
+    pub(super) bound: f64,
     /// The Lipschitz constant that f gives.
-    safe: f64,
+    pub(super) safe: f64,
     raises: u32,
     secants: Secants,
     order: Vec<usize>,
-    matchings: Matchings,
+    pub(super) matchings: Matchings,
     trial: Option<Trial>,
     /// The largest ‖∇f‖ met.
     steepest: f64,
@@ -117,8 +129,7 @@ impl Majorised {
         ledger.visit(outcome.visited, work);
         if self.matchings.recession().is_some() {
             // Only a model of too little curvature is unbounded.
-            let least = self.steepest / square(&point.x).sqrt();
-            self.raise(least.max(f64::MIN_POSITIVE));
+            self.raise_at(point);
             return Step::Done;
         }
         for (row, new) in self.matchings.moved() {
@@ -137,61 +148,84 @@ impl Majorised {
         self.judge(trial, point, ledger)
     }
 
-    /// Moves to the end of a tournament if F falls enough there; learns from what it does.
+    /// Moves to the end of a tournament if F falls enough there.
     fn judge<P: Penalty>(
         &mut self,
         trial: Trial,
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
     ) -> Step {
-        let predicted = trial.total.change;
-        let small = -predicted <= rounding(point, ledger).max(ledger.threshold());
-        if trial.total.updates > 0 {
-            ledger.work += evaluation_work(point);
-            let penalty = point.problem.penalty;
-            let (smooth, price) = point.values();
-            let evaluated = point.try_evaluate(&trial.moving);
-            let change = evaluated.as_ref().map_or(f64::INFINITY, |(value, _)| {
-                (value - smooth) + (penalty.value(trial.moving.view()) - price)
-            });
-            if let Some((value, gradient)) = &evaluated {
-                let moved = &trial.moving - &point.x;
-                let (change, gradients) = (value - smooth, (&trial.gradient, gradient));
-                let noise = rounding(point, ledger);
-                if self.secants.contradict(&moved, change, gradients, noise) {
-                    return Step::Contradiction;
-                }
-            }
-            match evaluated {
-                Some(evaluated) if change < 0.0 && change <= FAIR_SHARE * predicted => {
-                    self.steepest = self.steepest.max(square(&evaluated.1).sqrt());
-                    point.adopt(trial.moving, evaluated);
-                    ledger.lower(change, trial.total.updates);
-                    self.raises = 0;
-                    if change <= GOOD_SHARE * predicted {
-                        self.bound *= LOWER;
-                    }
-                }
-                _ if -predicted <= rounding(point, ledger) => {
-                    if self.raises > CONTRADICTION {
-                        return Step::Contradiction;
-                    }
-                    self.verify(point, ledger, true);
-                    return Step::Pass;
-                }
-                _ if self.bound >= self.safe || self.raises > MOST_RAISES => {
-                    return Step::Contradiction;
-                }
-                _ => {
-                    self.raise(self.secants.latest);
-                    return Step::Pass;
-                }
-            }
-        }
-        if small {
-            self.verify(point, ledger, false);
+        let small = -trial.total.change <= rounding(point, ledger).max(ledger.threshold());
+        let verdict = match trial.total.updates {
+            0 => Verdict::Taken,
+            _ => self.attempt(trial.moving, &trial.gradient, trial.total, point, ledger),
+        };
+        match verdict {
+            Verdict::Contradiction => return Step::Contradiction,
+            Verdict::Unresolved => self.verify(point, ledger, true),
+            Verdict::Taken if small => self.verify(point, ledger, false),
+            Verdict::Taken | Verdict::Refused => {}
         }
         Step::Pass
+    }
+
+    /// Moves from A, where f has this gradient, to `moving` if F falls there by a fair share of what the model
+    /// says; learns from what it does.
+    pub(super) fn attempt<P: Penalty>(
+        &mut self,
+        moving: Array2<f64>,
+        gradient: &Array2<f64>,
+        model: Outcome,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Verdict {
+        ledger.work += evaluation_work(point);
+        let penalty = point.problem.penalty;
+        let (smooth, price) = point.values();
+        let evaluated = point.try_evaluate(&moving);
+        let change = evaluated.as_ref().map_or(f64::INFINITY, |(value, _)| {
+            (value - smooth) + (penalty.value(moving.view()) - price)
+        });
+        if let Some((value, there)) = &evaluated {
+            let moved = &moving - &point.x;
+            let noise = rounding(point, ledger);
+            let rise = value - smooth;
+            if self
+                .secants
+                .contradict(&moved, rise, (gradient, there), noise)
+            {
+                return Verdict::Contradiction;
+            }
+        }
+        match evaluated {
+            Some(evaluated) if change < 0.0 && change <= FAIR_SHARE * model.change => {
+                self.steepest = self.steepest.max(square(&evaluated.1).sqrt());
+                point.adopt(moving, evaluated);
+                ledger.lower(change, model.updates);
+                self.raises = 0;
+                if change <= GOOD_SHARE * model.change {
+                    self.bound *= LOWER;
+                }
+                Verdict::Taken
+            }
+            _ if -model.change <= rounding(point, ledger) => {
+                if self.raises > CONTRADICTION {
+                    return Verdict::Contradiction;
+                }
+                Verdict::Unresolved
+            }
+            _ if self.bound >= self.safe || self.raises > MOST_RAISES => Verdict::Contradiction,
+            _ => {
+                self.raise(self.secants.latest);
+                Verdict::Refused
+            }
+        }
+    }
+
+    /// More curvature where the model at X is unbounded.
+    pub(super) fn raise_at<P: Penalty>(&mut self, point: &Point<'_, P>) {
+        let least = self.steepest / square(&point.x).sqrt();
+        self.raise(least.max(f64::MIN_POSITIVE));
     }
 
     /// More curvature, not less than `least`.

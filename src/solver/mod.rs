@@ -30,6 +30,7 @@ mod monitor;
 mod mover;
 mod options;
 mod outcome;
+mod pairwise;
 mod point;
 mod rows;
 
@@ -72,8 +73,9 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 ///
 /// An f that is not quadratic is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X), and the step is
 /// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps. One value and gradient is
-/// evaluated per trial; a gradient step counts as a sweep. Of the options, `rapidity_bound`, `verify`, the limits and
-/// the seed apply.
+/// evaluated per trial; a gradient step counts as a sweep. Working sets other than tiles are the papers' algorithm
+/// there, a value and gradient for every pair, with L the Lipschitz constant of f for the scalar curvature. Of the other
+/// options `rapidity_bound`, `verify`, the limits and the seed apply.
 ///
 /// # Errors
 /// If the problem, the options or the shape of the start are not valid, or values and gradients of f contradict
@@ -161,7 +163,18 @@ fn ledger<P: Penalty>(problem: &Problem<'_, P>, options: &Options) -> Ledger {
     } else {
         0.0
     };
-    Ledger::new(problem.smooth.rows(), options.tol.max(least))
+    let sweep = options.pairs_of_sweep(problem.smooth);
+    Ledger::new(sweep, options.tol.max(least))
+}
+
+/// Moves between checkpoints: where a sweep is more than all pairs, as many as there are pairs.
+fn checkpoint_updates<P: Penalty>(problem: &Problem<'_, P>, ledger: &Ledger) -> u64 {
+    let pairs = Options::default().pairs_of_sweep(problem.smooth);
+    if ledger.sweep > pairs {
+        CHECKPOINT_UPDATES.min(pairs)
+    } else {
+        CHECKPOINT_UPDATES
+    }
 }
 
 /// The loop. What the spectrum of f says is left until there is time for a step: `begin` is called then.
@@ -174,7 +187,7 @@ fn descend<'m, P: Penalty + 'm>(
 ) -> Result<Status> {
     let limits = Limits::from(options);
     let mut watch = Watch::new(monitor);
-    let mut checked = 0;
+    let (mut checked, period) = (0, checkpoint_updates(point.problem, ledger));
     point.evaluate(ledger);
     if watch.record(&point.domain, point.x(), ledger) == Control::Stop {
         return Ok(Status::Interrupted);
@@ -211,7 +224,7 @@ fn descend<'m, P: Penalty + 'm>(
             Step::Diverged => return Ok(Status::Diverged),
             Step::Done | Step::Found | Step::Pass => {}
         }
-        if step == Step::Pass || ledger.updates >= checked + CHECKPOINT_UPDATES {
+        if step == Step::Pass || ledger.updates >= checked + period {
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {

@@ -2,8 +2,9 @@
 
 use crate::block::Curvature;
 use crate::error::{Error, Result};
+use crate::objective::Objective;
 use crate::options::setters;
-use crate::working_set::WorkingSet;
+use crate::working_set::{self, MAX_CYCLE, WorkingSet};
 
 /// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
 pub const DEFAULT_TILE: usize = 64;
@@ -53,7 +54,7 @@ pub enum Side {
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `working_set` | tiled | which rows come next |
+/// | `working_set` | tiled | which rows come next; a sweep is n(n−1)/2 visits to pairs, but for cyclic sets of k > 2 rows a cycle |
 /// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled |
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
@@ -159,6 +160,24 @@ setters!(Options {
 });
 
 impl Options {
+    /// Whether a cycle is over sets of more than two rows.
+    fn cycles(&self) -> bool {
+        let cyclic = self.update == Update::GaussSeidel && self.working_set == WorkingSet::Cyclic;
+        cyclic && self.block_size > 2
+    }
+
+    /// Pairs that a sweep visits: every pair once, or, where f is quadratic, those of every set of k > 2 rows.
+    pub(crate) fn pairs_of_sweep(&self, smooth: &dyn Objective) -> u64 {
+        let pairs = |k: usize| (k * (k - 1) / 2) as u64;
+        let n = smooth.rows();
+        let blocks = if self.cycles() && smooth.quadratic().is_some() {
+            working_set::blocks(n, self.block_size)
+        } else {
+            None
+        };
+        blocks.map_or(pairs(n), |blocks| blocks * pairs(self.block_size))
+    }
+
     /// Checks the values against a problem with n rows.
     ///
     /// # Errors
@@ -194,6 +213,16 @@ impl Options {
             return Err(Error::invalid(
                 "block_size",
                 format!("must be between 2 and n = {n}, got {}", self.block_size),
+            ));
+        }
+        if self.cycles() && working_set::blocks(n, self.block_size).is_none() {
+            return Err(Error::invalid(
+                "block_size",
+                format!(
+                    "must have at most {MAX_CYCLE} sets of rows for the cyclic working set, n = {n} rows have more of \
+                     {}; use the random one",
+                    self.block_size
+                ),
             ));
         }
         if self.tile < 2 {

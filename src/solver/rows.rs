@@ -165,13 +165,7 @@ impl Rows {
     }
 
     fn choose<P: Penalty>(&mut self, point: &mut Point<'_, P>) {
-        let mut scores = PointScores {
-            x: point.x.view(),
-            tracker: &*point.tracker,
-            penalty: point.problem.penalty,
-            rows: [Vec::new(), Vec::new()],
-            all: None,
-        };
+        let mut scores = PointScores::new(point.x.view(), &*point.tracker, point.problem.penalty);
         self.schedule.next(
             &mut self.visit,
             point.x.view(),
@@ -194,7 +188,13 @@ impl Rows {
                 visited += rest.len() as u64;
             } else {
                 let outcome = self.solve(pairs, point, ledger);
-                visited += outcome.visited;
+                // A set of the cycle counts once, however often its pairs are swept.
+                let rows = self.block.len() as u64;
+                visited += if self.schedule.is_cyclic() {
+                    rows * (rows - 1) / 2
+                } else {
+                    outcome.visited
+                };
                 if let Some(recession) = self.block.recession() {
                     ledger.visit(visited, 0.0);
                     return Step::Unbounded(recession);
@@ -329,13 +329,13 @@ impl<P: Penalty> Mover<P> for Rows {
     }
 
     fn is_exhaustive(&self) -> bool {
-        let all = self.tiled || self.schedule.is_cyclic_over_pairs();
+        let all = self.tiled || self.schedule.is_cyclic();
         all && self.curvature == Curvature::Exact
     }
 }
 
 /// Scores of pairs at the current point, for the greedy rules.
-struct PointScores<'a, P: Penalty> {
+pub(super) struct PointScores<'a, P: Penalty> {
     x: ArrayView2<'a, f64>,
     tracker: &'a dyn Tracker,
     penalty: &'a P,
@@ -344,7 +344,17 @@ struct PointScores<'a, P: Penalty> {
     all: Option<Array2<f64>>,
 }
 
-impl<P: Penalty> PointScores<'_, P> {
+impl<'a, P: Penalty> PointScores<'a, P> {
+    pub(super) fn new(x: ArrayView2<'a, f64>, tracker: &'a dyn Tracker, penalty: &'a P) -> Self {
+        Self {
+            x,
+            tracker,
+            penalty,
+            rows: [Vec::new(), Vec::new()],
+            all: None,
+        }
+    }
+
     /// Row `row` of Γ.
     fn subgradient(&self, row: usize, target: &mut [f64]) {
         self.tracker.gradient_row(row, target);

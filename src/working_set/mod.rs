@@ -3,7 +3,7 @@
 //! | rule | rows |
 //! |---|---|
 //! | [`WorkingSet::Random`] | uniform over all sets of k rows |
-//! | [`WorkingSet::Cyclic`] | pairs in lexicographic order (consecutive pieces for k > 2) |
+//! | [`WorkingSet::Cyclic`] | all C(n, k) sets of k rows in lexicographic order, again and again |
 //! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ, of p sampled pairs, or of all |
 //! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f, of p sampled pairs, or of all |
 //! | [`WorkingSet::Tiled`] | all pairs, tile by tile, in random order of the rows |
@@ -52,6 +52,21 @@ impl std::str::FromStr for WorkingSet {
             )),
         }
     }
+}
+
+/// Sets of rows that the cyclic rule goes through, at most, where k > 2: more would not come round in hours.
+pub const MAX_CYCLE: u64 = 10_000_000;
+
+/// C(n, k), the sets of `k` of `n` rows, or nothing if they are more than [`MAX_CYCLE`].
+pub fn blocks(n: usize, k: usize) -> Option<u64> {
+    let mut count = 1u64;
+    for t in 0..k.min(n - k) as u64 {
+        count = count.checked_mul(n as u64 - t)? / (t + 1);
+        if count > MAX_CYCLE {
+            return None;
+        }
+    }
+    Some(count)
 }
 
 /// Pairs that a greedy rule scores before it chooses, unless told otherwise (p in the papers: at
@@ -111,7 +126,8 @@ pub struct Schedule {
     tile: usize,
     /// Pairs that a greedy rule scores.
     scored: usize,
-    cursor: (usize, usize),
+    /// The next rows of the cyclic rule.
+    cycle: Vec<usize>,
     tile_order: TileOrder,
     tiles: Tiles,
 }
@@ -172,7 +188,7 @@ impl Schedule {
             size,
             tile,
             scored: SCORED_PAIRS.min(n),
-            cursor: (0, 1),
+            cycle: (0..size).collect(),
             tile_order,
             tiles: Tiles::default(),
         }
@@ -195,9 +211,9 @@ impl Schedule {
         self.n
     }
 
-    /// Whether n(n−1)/2 visits are one to every pair, in order.
-    pub(crate) fn is_cyclic_over_pairs(&self) -> bool {
-        self.rule == WorkingSet::Cyclic && self.size == 2
+    /// Whether C(n, k) visits in a row are one to every set of k rows.
+    pub(crate) fn is_cyclic(&self) -> bool {
+        self.rule == WorkingSet::Cyclic
     }
 
     /// Number of rows that were nonzero when the tiled pass began.
@@ -247,28 +263,14 @@ impl Schedule {
     }
 
     fn cyclic(&mut self, visit: &mut Visit) {
-        if self.size == 2 {
-            let (i, j) = self.cursor;
-            visit.lead.extend([i, j]);
-            self.cursor = match (i, j) {
-                (i, j) if j + 1 < self.n => (i, j + 1),
-                (i, _) if i + 2 < self.n => (i + 1, i + 2),
-                _ => (0, 1),
-            };
-            return;
+        visit.lead.extend_from_slice(&self.cycle);
+        let (n, k) = (self.n, self.size);
+        // The last row that can go on takes those behind it along; after the last set the first one is next.
+        let last = (0..k).rev().find(|&t| self.cycle[t] < n - k + t);
+        let (from, row) = last.map_or((0, 0), |t| (t, self.cycle[t] + 1));
+        for (next, row) in self.cycle[from..].iter_mut().zip(row..) {
+            *next = row;
         }
-        // Windows of k rows at growing distance meet every pair.
-        let (start, gap) = self.cursor;
-        visit
-            .lead
-            .extend((0..self.size).map(|t| (start + t * gap) % self.n));
-        visit.lead.sort_unstable();
-        visit.lead.dedup();
-        self.cursor = if start + 1 < self.n {
-            (start + 1, gap)
-        } else {
-            (0, if gap + 1 < self.n { gap + 1 } else { 1 })
-        };
     }
 
     fn greedy(
@@ -417,4 +419,54 @@ fn sample<R: Rng>(n: usize, k: usize, rng: &mut R, out: &mut Vec<usize>) {
         out.push(if out.contains(&row) { last } else { row });
     }
     out.sort_unstable();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array2;
+    use rand::SeedableRng;
+
+    struct Unscored;
+
+    impl Scores for Unscored {
+        fn products(&mut self, _: usize, _: usize) -> ([f64; 4], [f64; 3]) {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn a_cycle_holds_every_set_of_rows_once_in_lexicographic_order() {
+        for (n, k, count) in [(7, 2, 21), (7, 3, 35), (7, 4, 35), (6, 5, 6), (5, 5, 1)] {
+            assert_eq!(blocks(n, k), Some(count));
+            let mut schedule = Schedule::new(WorkingSet::Cyclic, n, k, 64, TileOrder::RoundRobin);
+            let (mut visit, x) = (Visit::default(), Array2::<f64>::eye(n));
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
+            let mut cycle = || -> Vec<Vec<usize>> {
+                (0..count)
+                    .map(|_| {
+                        schedule.next(&mut visit, x.view(), &mut rng, &mut Unscored, 0.0, 0.0);
+                        [visit.lead.as_slice(), &visit.rest].concat()
+                    })
+                    .collect()
+            };
+            let first = cycle();
+            assert!(first.iter().all(|rows| rows.len() == k && rows[k - 1] < n));
+            assert!(
+                first
+                    .iter()
+                    .all(|rows| rows.windows(2).all(|w| w[0] < w[1]))
+            );
+            assert!(first.windows(2).all(|w| w[0] < w[1]));
+            assert_eq!(cycle(), first);
+        }
+    }
+
+    #[test]
+    fn cycles_end() {
+        assert_eq!(blocks(392, 3), Some(9_962_680));
+        assert_eq!(blocks(393, 3), None);
+        assert_eq!(blocks(393, 391), Some(77_028));
+        assert_eq!(blocks(100_000, 50_000), None);
+    }
 }

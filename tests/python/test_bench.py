@@ -18,10 +18,13 @@ import pytest
 pytest.importorskip("scipy")
 pytest.importorskip("threadpoolctl")
 
+import orthobcd as ob
 from orthobcd import Status
 from orthobcd.penalties import L0
 from orthobcd_bench import run, runner
-from orthobcd_bench.baselines import HYPERBOLIC_METHODS, METHODS, methods_for
+from orthobcd_bench.baselines import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, methods_for
+from orthobcd_bench.baselines.oracle import oracle_of
+from orthobcd_bench.baselines.scoring import surrogate
 from orthobcd_bench.data import DATASETS, LISTS, ORIGINS, MissingDataError, dataset, load
 from orthobcd_bench.published import published
 from orthobcd_bench.report import Run, data_lines, places, write_all
@@ -31,6 +34,8 @@ from orthobcd_bench.suites import (
     HYPERBOLIC_OURS,
     OURS,
     PAPER_DATA,
+    PROBE_HYBRIDS,
+    PROBE_OURS,
     SUITES,
     Row,
     Table,
@@ -76,6 +81,7 @@ def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 RESUMED = """
 import sys
+import orthobcd as ob
 from orthobcd_bench import run, runner
 if __name__ == "__main__":
     sys.exit(run(sys.argv[1:]))
@@ -250,9 +256,7 @@ def test_every_method_is_in_the_quick_suite() -> None:
     bench = Bench(None)
     rows = [row for table in SUITES["quick"].tables for row in table.rows]
     present = {name.partition("@")[0] for row in rows for name in bench.methods(row)}
-    installed = {
-        name for row in rows if row.penalty != "hyperbolic" for name in _named(row.penalty)
-    }
+    installed = {name for row in rows if not row.is_mixed for name in _named(row.penalty)}
     assert (
         installed | {*OURS, *HYPERBOLIC_OURS, *HYPERBOLIC_METHODS, *HYPERBOLIC_HYBRIDS} <= present
     )
@@ -307,6 +311,12 @@ def test_published_figures() -> None:
         for row in table.rows:
             printed = row.data in ("w1a", "randn-500-1000", "w1a-290") or row.unbounded
             assert (published(table.title, row, 10.0) is not None) == printed
+    for row in SUITES["probe"].full[0].rows:
+        printed = row.data in ("w1a-100", "mnist-92")
+        assert (published("P3 Table 3", row, 10.0) is not None) == printed
+    line = published("P3 Table 3", Row("w1a-100", "probe", 75), 50.0)
+    assert line is not None
+    assert (line.seconds, line.f_min, line.gaps["csdm@cs"]) == (60.0, 25700.0, 5300.0)
     line = published("P1 Table 1", Row("w1a", "l0", 20, 10.0), 10.0)
     assert line is not None
     assert (line.seconds, line.f_min, line.gaps["spm@identity"]) == (30.0, -5200.0, 4550.0)
@@ -376,6 +386,56 @@ def test_hyperbolic_rows(ridge: float) -> None:
     assert hybrid["objective"] == pytest.approx(infimum, rel=1e-5)
 
 
+def test_structural_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody begins at one point, ends below it, and keeps the constraint."""
+    _without_figures(monkeypatch)
+    row = Row("randn-40-8", "probe", 4, starts=("cs",))
+    bench = Bench(None)
+    problem, x0 = bench.problem(row), bench.start(row, "cs", 0)
+    assert {*PROBE_OURS, *PROBE_METHODS, *PROBE_HYBRIDS} == {
+        name.partition("@")[0] for name in bench.methods(row)
+    }
+    records = [bench.run(Task(row, method, 0, 0.2)) for method in bench.methods(row)]
+    for record in records:
+        assert record.get("error") is None, record
+        assert record["start_objective"] == pytest.approx(problem.value(x0), rel=1e-12)
+        assert record["objective"] < record["start_objective"], record["method"]
+        assert record["feasibility"] < 1e-8, record["method"]
+    table = Table("P3 Table 3", (row,), "As printed.")
+    settings = {"suite": "probe", "time": 0.2, "seeds": 1}
+    write_all(Run((table,), records, settings, {}), tmp_path)
+    text = (tmp_path / "comparison.md").read_text()
+    assert "randn-40-8, p = 4" in text
+    assert re.search(r"\[\d[^]]*\] \|", text)
+
+
+def test_surrogate_of_what_leaves_the_orthant(tmp_path: Path) -> None:
+    """f + 1000‖min(0, X)‖: a line for whoever may be infeasible, and not bounded by the optimum."""
+    row = Row("randn-40-30", "nonneg", 5, starts=("partition",))
+    bench = Bench(None)
+    ours, theirs = (
+        bench.run(Task(row, name, 0, 0.2)) for name in ("obcd-r@partition", "ladmm@partition")
+    )
+    assert ours["surrogate"] is None
+    assert len(theirs["history"]["surrogate"]) == len(theirs["history"]["objective"])
+    settings = {"suite": "paper", "time": 0.2, "seeds": 1}
+    write_all(Run((Table("t", (row,)),), [ours, theirs], settings, {}), tmp_path)
+    assert "| surrogate |" in (tmp_path / "comparison.md").read_text()
+    # The best of the three partitions, and a little of row 1 in the other column.
+    C = 1e4 * np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.3], [0.0, 0.3, 0.9]])
+    oracle = oracle_of(ob.NonnegativePCAProblem(np.linalg.cholesky(C).T, 2))
+    x = np.zeros((3, 2))
+    x[0, 0], x[1:, 1] = 1.0, np.abs(np.linalg.eigh(C[1:, 1:])[1][:, -1])
+    optimum = oracle.smooth_value(x)
+    for group in ([0, 1], [1, 2], [0, 2]):
+        alone = ({0, 1, 2} - set(group)).pop()
+        value = -0.5 * (np.linalg.eigvalsh(C[np.ix_(group, group)])[-1] + C[alone, alone])
+        assert optimum <= value + 1e-9
+    assert surrogate(oracle, x) == pytest.approx(optimum, rel=1e-12)
+    x[1, 0] = 0.01
+    assert surrogate(oracle, x) < optimum - 1.0
+
+
 def test_unbounded_hyperbolic_row() -> None:
     """The problem as printed: −½ tr(XᵀDᵀDX), every method below its start, ours far below."""
     row = Row("randn-30-10", "hyperbolic", 5, unbounded=True, starts=("cs",))
@@ -411,7 +471,7 @@ def test_bad_options() -> None:
 def test_every_named_set_is_in_one_list_and_has_a_source(capsys):
     listed = [name for names in LISTS.values() for name in names]
     assert len(set(listed)) == len(listed)
-    assert set(DATASETS) - set(listed) == {"w1a-290"}
+    assert set(DATASETS) - set(listed) == {"w1a-290", "w1a-100", "mnist-92", "cifar-100"}
     assert {spec.file for spec in DATASETS.values()} == set(ORIGINS)
     assert run(["--list-data"]) == 0
     printed = capsys.readouterr().out

@@ -80,6 +80,13 @@ BAD_VALUES = {
     "k below two": ("block_size", lambda: ob.OBCD(block_size=1)),
     "tile below two": ("tile_size", lambda: ob.OBCD(tile_size=1)),
     "k above n": ("block_size", lambda: ob.solve(GOOD, solver=ob.OBCD(block_size=9))),
+    "cycle too long": (
+        "block_size",
+        lambda: ob.solve(
+            ob.StiefelProblem(ob.Quadratic(np.eye(393)), ob.NoPenalty(), 1),
+            solver=ob.OBCD(working_set="cyclic", block_size=3),
+        ),
+    ),
     "x0 unknown": ("x0", lambda: ob.solve(GOOD, "best")),
     "x0 shape": ("x0", lambda: ob.solve(GOOD, np.eye(8))),
     "x0 one-dimensional": ("x0", lambda: ob.solve(GOOD, np.ones(8))),

@@ -303,6 +303,31 @@ def test_theorem_3_7_every_inclusion_is_strict(k):
     assert leaves.objective == pytest.approx(optimum, rel=1e-9)
 
 
+@pytest.mark.parametrize("k", [3, 4])
+def test_theorem_3_7_cycles_of_larger_blocks_leave_block_2_stationary_points(k):
+    """All C(n, k) blocks: a point that is not block-k stationary is left for one that is."""
+    n, solver = 7, ob.OBCD(working_set="cyclic", block_size=k)
+    C, L, X = coupled(n, 0.99 / (k - 1))
+    rests = ob.solve(stiefel(C, L), X, solver=solver)
+    assert (rests.x == X).all()
+    assert rests.converged
+    assert rests.n_sweeps == 1
+    C, L, X = coupled(n, 1.01 / (k - 1))
+    result = ob.solve(stiefel(C, L), X, solver=solver)
+    assert result.converged
+    assert result.feasibility < 1e-13
+    assert result.objective < result.history["objective"][0] - 1e-3
+    assert (np.diff(result.history["objective"]) <= 0.0).all()
+    for B in itertools.combinations(range(n), k):
+        P = L[list(B)] @ result.x[list(B)].T
+        assert -np.linalg.svd(P)[1].sum() - np.trace(P) > -1e-9
+    # The last block alone can move; a solve of fewer blocks than a cycle would not find it.
+    A = np.eye(n)
+    A[-k:, -k:] = coupled(k, 1.01 / (k - 1))[1] * -1.0
+    hidden = ob.solve(stiefel(C, -A), X, solver=solver)
+    assert hidden.objective < hidden.history["objective"][0] - 1e-3
+
+
 def test_theorem_3_7_a_in_reverse_critical_and_not_block_2_stationary():
     C, X = np.diag([1.0, 2.0, 3.0]), np.eye(3)[:, 1:]
     certificate = ob.certify(stiefel(C, np.zeros((3, 2))), X)

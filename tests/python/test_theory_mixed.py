@@ -157,6 +157,100 @@ def test_theorem_3_3_points_at_rest_are_critical_and_not_conversely():
 # Gauss–Seidel -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("theta", [0.0, 0.1])
+@pytest.mark.parametrize("signs", [(1, -1, 1, 1, -1), (1, 1, 1, 1, 1)], ids=["mixed", "definite"])
+def test_the_papers_step_for_a_general_f(signs, theta):
+    """GS-JOBCD with the gradient at the current point and ς = L_f‖Z‖², pair by pair."""
+    n, signs = len(signs), np.array(signs, float)
+    value, gradient, size = smooth(definite(np.random.default_rng(7), n))
+    f = ob.SmoothFunction(lambda x: (value(x), gradient(x)), n, n, lipschitz=size)
+    options = {"working_set": "cyclic", "curvature": "scalar", "proximal": theta}
+    solver: ob.OBCD | ob.JOBCD = ob.JOBCD(side="rows", **options)
+    if (signs > 0).all():
+        solver = ob.OBCD(**options)
+        X = orthogonal(np.random.default_rng(1), n)
+        problem = ob.StiefelProblem(f, ob.NoPenalty(), n)
+    else:
+        X = ob.random_j_orthogonal(signs, 0.7, seed=1)
+        problem = ob.JOrthogonalProblem(f, signs.astype(int))
+    result = ob.solve(problem, X, solver=solver, max_sweeps=3, tol=0.0)
+    expected = X
+    for _ in range(3):
+        for B in map(list, itertools.combinations(range(n), 2)):
+            weight = size * (block_size(expected, B) + theta)
+            V = step(gradient(expected), expected, signs, B, weight)
+            expected = moved(expected, B, V)
+    assert result.n_sweeps == 3
+    assert value(expected) < value(X) - 1e-2
+    assert np.allclose(result.x, expected, rtol=0.0, atol=1e-9)
+    assert drift(result.x, signs) < 1e-14
+    assert (np.diff(result.history["objective"]) <= 0.0).all()
+
+
+@pytest.mark.parametrize("rule", ["random", "cyclic"])
+@pytest.mark.parametrize("curvature", ["exact", "scalar"])
+@pytest.mark.parametrize("given", [True, False], ids=["lipschitz", "learnt"])
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.3)], ids=repr)
+def test_single_pairs_of_a_general_f_come_to_rest(rule, curvature, given, penalty):
+    value, gradient, size = smooth(definite(np.random.default_rng(8), 4))
+    lipschitz = size if given else None
+    f = ob.SmoothFunction(lambda x: (value(x), gradient(x)), 4, 4, lipschitz=lipschitz)
+    problem = ob.JOrthogonalProblem(f, J4.astype(int), penalty)
+    X = ob.random_j_orthogonal(J4, 0.7, seed=1)
+    solver = ob.JOBCD(side="rows", working_set=rule, curvature=curvature)
+    result = ob.solve(problem, X, solver=solver, max_sweeps=3000)
+    assert result.converged
+    assert drift(result.x, J4) < 1e-14
+    assert (np.diff(result.history["objective"]) <= 0.0).all()
+    known = ob.JOrthogonalProblem(
+        ob.SmoothFunction(lambda x: (value(x), gradient(x)), 4, 4, lipschitz=size),
+        J4.astype(int),
+        penalty,
+    )
+    certificate = ob.certify(known, result.x)
+    assert certificate.block2_gap <= 1e-8 * certificate.magnitude
+    if isinstance(penalty, ob.NoPenalty):
+        assert certificate.criticality <= 1e-5 * np.linalg.norm(gradient(result.x))
+
+
+@pytest.mark.parametrize("columns", [5, 2])
+def test_the_scalar_curvature_of_a_quadratic_form(columns):
+    """Eq. 4 with ς = ‖C_BB‖‖Z‖², for pairs of equal and of opposite signs; f is not convex."""
+    rng = np.random.default_rng(9)
+    signs = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    C = rng.standard_normal((5, 5))
+    C, L = C + C.T, rng.standard_normal((5, columns))
+    X = ob.random_j_orthogonal(signs, 0.5, seed=2)[:, :columns]
+    problem = ob.JOrthogonalProblem(ob.Quadratic(C, L), signs.astype(int), n_components=columns)
+    solver = ob.JOBCD(side="rows", working_set="cyclic", curvature="scalar", proximal=0.0)
+    result = ob.solve(problem, X, solver=solver, max_sweeps=1, tol=0.0)
+    expected = X
+    for B in map(list, itertools.combinations(range(5), 2)):
+        weight = np.linalg.norm(C[np.ix_(B, B)], 2) * block_size(expected, B)
+        expected = moved(expected, B, step(C @ expected + L, expected, signs, B, weight))
+    assert result.objective < result.history["objective"][0] - 1e-2
+    assert np.allclose(result.x, expected, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("update", ["gauss-seidel", "jacobi"])
+def test_the_scalar_curvature_follows_a_pair_that_has_no_minimum(update):
+    """The exact model says so at the first pair; the scalar one has a minimum everywhere."""
+    C = np.diag([1.0, -3.0, 1.0, -3.0])
+    problem = ob.JOrthogonalProblem(ob.Quadratic(C), J4.astype(int))
+    X = ob.random_j_orthogonal(J4, 0.3, seed=3)
+
+    def solve(curvature):
+        solver = ob.JOBCD(side="rows", update=update, curvature=curvature)
+        return ob.solve(problem, X, solver=solver, max_sweeps=5)
+
+    assert solve("exact").status is ob.Status.UNBOUNDED
+    result = solve("scalar")
+    assert result.status in (ob.Status.MAX_SWEEPS, ob.Status.DIVERGED)
+    assert result.objective < result.history["objective"][0] - 1.0
+    assert drift(result.x, J4) < 1e-12
+    assert (np.diff(result.history["objective"]) <= 0.0).all()
+
+
 @pytest.mark.parametrize("theta", [0.1, 5.0])
 def test_theorem_4_6_expected_measure_of_gs_jobcd(theta):
     """f − f⁺ ≥ θ/2 ‖V − I‖² (28) and its mean over all sequences of pairs, exactly."""

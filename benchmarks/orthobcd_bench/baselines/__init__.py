@@ -64,7 +64,8 @@ from .hyperbolic import (
 from .manpg import manpg, manpg_from_diagonal
 from .nonnegative import alternating_partition, ep4orth
 from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
-from .registry import HYPERBOLIC_METHODS, METHODS, Baseline, methods_for
+from .probe import csdm_factors, linearised_admm
+from .registry import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, Baseline, methods_for
 from .scoring import best_feasible, round_to_partition, score_at_projection
 from .smoothed import smoothed_gradient
 from .splitting import ladmm, radmm, soc_admm, spm
@@ -74,6 +75,7 @@ from .supports import forward_selection
 __all__ = [
     "HYPERBOLIC_METHODS",
     "METHODS",
+    "PROBE_METHODS",
     "Baseline",
     "TraceProblem",
     "admm",
@@ -83,10 +85,12 @@ __all__ = [
     "best_feasible",
     "cayley_gradient",
     "csdm",
+    "csdm_factors",
     "ep4orth",
     "forward_selection",
     "gpower",
     "ladmm",
+    "linearised_admm",
     "manpg",
     "manpg_from_diagonal",
     "methods_for",

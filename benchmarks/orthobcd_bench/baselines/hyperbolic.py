@@ -1,14 +1,14 @@
-"""Baselines under a hyperbolic constraint: ``min tr(XᵀAX)`` with XᵀJX = J, J = diag(±1), n × n.
+"""Baselines under a hyperbolic constraint: XᵀJX = J, J = diag(±1), n × n.
 
-Riemannian gradient with Cayley steps and Barzilai–Borwein lengths (from the left and from the
-right), UMCM, ADMM, and CSDM, which moves the factors of the hyperbolic CS decomposition (all of
-them, or Givens rotations only). Infeasible methods are scored at the point that Newton's
-iteration for the constraint, ``X ← ½X(3I − JXᵀJX)``, leads to.
+For any smooth f: Riemannian gradient with Cayley steps and Barzilai–Borwein lengths (from the left
+and from the right), and UMCM. For ``min tr(XᵀAX)``: ADMM, and CSDM, which moves the factors of the
+hyperbolic CS decomposition (all of them, or Givens rotations only). Infeasible methods are scored
+at the point that Newton's iteration for the constraint, ``X ← ½X(3I − JXᵀJX)``, leads to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,56 @@ DIVERGED_NORM = 1e8
 """‖X‖_F²/n beyond which a run ends as diverged (or its infimum is not attained)."""
 
 
+class GroupProblem:
+    """A smooth f on the J-orthogonal matrices.
+
+    Attributes
+    ----------
+    signature : ndarray of shape (n,)
+        ±1 in any order.
+    size : float
+        ‖∇f(X)‖ is about twice this times ‖X‖.
+    """
+
+    signature: FloatArray
+    size: float
+
+    def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """f and its gradient at ``x``."""
+        raise NotImplementedError
+
+    def value(self, x: FloatArray) -> float:
+        """f at ``x``."""
+        return self.value_and_gradient(x)[0]
+
+    def infeasibility(self, x: FloatArray) -> float:
+        """``‖XᵀJX − J‖_F``."""
+        product = x.T @ (self.signature[:, np.newaxis] * x)
+        product[np.diag_indices_from(product)] -= self.signature
+        return float(np.linalg.norm(product))
+
+    def diverges(self, x: FloatArray) -> bool:
+        """Whether ‖X‖_F²/n exceeds `DIVERGED_NORM`, or is no number."""
+        return not float(np.vdot(x, x)) <= DIVERGED_NORM * x.shape[0]
+
+
+class SmoothProblem(GroupProblem):
+    """Any problem with ``value_and_gradient`` and ``signature``, as structural probes are."""
+
+    def __init__(self, problem: Any) -> None:
+        self.signature = np.asarray(problem.signature, dtype=np.float64)
+        self._evaluate = problem.value_and_gradient
+        start = reference_start(self.signature)
+        slope = float(np.linalg.norm(self._evaluate(start)[1]))
+        self.size = max(0.5 * slope / float(np.linalg.norm(start)), 1e-300)
+
+    def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = self._evaluate(x)
+        return float(value), gradient
+
+
 @dataclass(frozen=True, eq=False)
-class TraceProblem:
+class TraceProblem(GroupProblem):
     """``min tr(XᵀAX)`` over J-orthogonal X.
 
     Parameters
@@ -37,10 +85,16 @@ class TraceProblem:
         A, symmetric; bounded below on the group if positive semidefinite.
     signature : array_like of shape (n,)
         ±1 in any order.
+
+    Attributes
+    ----------
+    size : float
+        ‖A‖₂.
     """
 
     matrix: FloatArray
     signature: FloatArray
+    size: float = field(init=False)
 
     def __post_init__(self) -> None:
         matrix = as_float_array("matrix", self.matrix, 2)
@@ -52,21 +106,17 @@ class TraceProblem:
         if not np.all(np.abs(signature) == 1.0):
             raise ValueError("signature must contain only +1 and −1")
         object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))
+        object.__setattr__(self, "size", float(np.abs(np.linalg.eigvalsh(self.matrix)).max()))
         object.__setattr__(self, "signature", signature)
 
     def value(self, x: FloatArray) -> float:
         """tr(XᵀAX)."""
         return float(np.vdot(x, self.matrix @ x))
 
-    def infeasibility(self, x: FloatArray) -> float:
-        """``‖XᵀJX − J‖_F``."""
-        product = x.T @ (self.signature[:, np.newaxis] * x)
-        product[np.diag_indices_from(product)] -= self.signature
-        return float(np.linalg.norm(product))
-
-    def diverges(self, x: FloatArray) -> bool:
-        """Whether ‖X‖_F²/n exceeds `DIVERGED_NORM`, or is no number."""
-        return not float(np.vdot(x, x)) <= DIVERGED_NORM * x.shape[0]
+    def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """tr(XᵀAX) and 2AX."""
+        image = self.matrix @ x
+        return float(np.vdot(x, image)), 2.0 * image
 
     def infimum(self) -> float:
         """``Σ|eig(JA)|``, the infimum for positive semidefinite A."""
@@ -91,6 +141,13 @@ def trace_problem(problem: Any) -> TraceProblem:
     return TraceProblem(sign * matrix, np.asarray(problem.signature, dtype=np.float64))
 
 
+def group_problem(problem: Any) -> GroupProblem:
+    """A `TraceProblem` where it is one, else a `SmoothProblem`."""
+    if hasattr(problem, "value_and_gradient") and not isinstance(problem, GroupProblem):
+        return SmoothProblem(problem)
+    return trace_problem(problem)
+
+
 def reference_start(signature: FloatArray) -> FloatArray:
     """The start of the reference values: J-orthogonal, rapidities ½·N(0, 1), always the same.
 
@@ -103,7 +160,7 @@ def reference_start(signature: FloatArray) -> FloatArray:
         random_stiefel(size, size, rng) for size in (plus.size, minus.size, plus.size, minus.size)
     )
     rapidity = 0.5 * rng.standard_normal(min(plus.size, minus.size))
-    return assemble(_Factors(plus, minus, u1, u2, v1, v2, rapidity))
+    return assemble(Factors(plus, minus, u1, u2, v1, v2, rapidity))
 
 
 def repair(x: FloatArray, signature: FloatArray, *, max_iterations: int = 30) -> FloatArray | None:
@@ -123,7 +180,7 @@ def repair(x: FloatArray, signature: FloatArray, *, max_iterations: int = 30) ->
     return None
 
 
-def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed: int) -> Logbook:
+def logbook(problem: GroupProblem, x0: FloatArray | None, max_time: float, seed: int) -> Logbook:
     def feasible(x: FloatArray, sparse: FloatArray | None, thorough: bool) -> FeasiblePoint:
         close = x if problem.infeasibility(x) <= 1e-9 * (1.0 + float(np.vdot(x, x))) else None
         mended = close if close is not None else repair(x, problem.signature)
@@ -132,14 +189,15 @@ def _logbook(problem: TraceProblem, x0: FloatArray | None, max_time: float, seed
             return book.best
         return FeasiblePoint(mended, problem.value(mended))
 
+    n = problem.signature.size
     judge = Judge(feasible, problem.infeasibility, problem.value, problem.value, lambda x: 0.0)
 
     def start() -> FloatArray:
         if x0 is None:
             return reference_start(problem.signature)
         x = as_float_array("x0", x0, 2)
-        if x.shape != problem.matrix.shape:
-            raise ValueError(f"x0 must have shape {problem.matrix.shape}, got {x.shape}")
+        if x.shape != (n, n):
+            raise ValueError(f"x0 must have shape {(n, n)}, got {x.shape}")
         if problem.infeasibility(x) > 1e-6 * (1.0 + float(np.vdot(x, x))):
             raise ValueError("x0 must satisfy XᵀJX = J")
         return x
@@ -159,8 +217,8 @@ def cayley_gradient(
 ) -> Result:
     """Riemannian gradient descent with Cayley steps and Barzilai–Borwein lengths.
 
-    From the right ``X ← X·cay(τK)``, K = −(B − JBJ), B = XᵀAX; from the left
-    ``X ← cay(τK)·X``, K = −(AM − JMAJ), M = XXᵀ; ``cay(K) = (I − K/2)⁻¹(I + K/2)`` stays in
+    From the right ``X ← X·cay(τK)``, K = −½(B − JBᵀJ), B = Xᵀ∇f; from the left
+    ``X ← cay(τK)·X`` with B = ∇f Xᵀ; ``cay(K) = (I − K/2)⁻¹(I + K/2)`` stays in
     the group. Lengths and line search of `orthobcd_bench.baselines.steps`.
 
     Parameters
@@ -170,7 +228,7 @@ def cayley_gradient(
     side : {"right", "left"}, default "right"
         Which side the group acts on.
     tolerance : float, default 1e-14
-        Converged when ‖K‖_F is at most this times ‖A‖_F ‖X‖_F².
+        Converged when ‖K‖_F is at most this times ‖A‖₂ ‖X‖_F².
 
     References
     ----------
@@ -178,20 +236,14 @@ def cayley_gradient(
     """
     if side not in ("left", "right"):
         raise ValueError(f"side must be 'left' or 'right', got {side!r}")
-    trace = trace_problem(problem)
-    book = _logbook(trace, x0, max_time, seed)
-    matrix, column = trace.matrix, trace.signature[:, np.newaxis]
-    row = trace.signature[np.newaxis, :]
-    scale = float(np.linalg.norm(matrix))
+    group = group_problem(problem)
+    book = logbook(group, x0, max_time, seed)
+    column, row = group.signature[:, np.newaxis], group.signature[np.newaxis, :]
 
     def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
-        image = matrix @ x
-        value = float(np.vdot(x, image))
-        if side == "right":
-            inner = x.T @ image
-            return value, -(inner - column * inner * row)
-        inner = image @ x.T
-        return value, -(inner - column * inner.T * row)
+        value, gradient = group.value_and_gradient(x)
+        inner = x.T @ gradient if side == "right" else gradient @ x.T
+        return value, -0.5 * (inner - column * inner.T * row)
 
     x = book.x0
     value, descent = evaluate(x)
@@ -199,8 +251,8 @@ def cayley_gradient(
     lengths = BarzilaiBorwein(0.1 / max(norm, 1e-300))
     reference = Reference(value)
     diverged = False
-    while not (converged := norm <= tolerance * scale * float(np.vdot(x, x))):
-        diverged = trace.diverges(x)
+    while not (converged := norm <= tolerance * group.size * float(np.vdot(x, x))):
+        diverged = group.diverges(x)
         if diverged or not book.step(x):
             break
         length = lengths.length
@@ -219,7 +271,7 @@ def cayley_gradient(
         reference.update(trial_value)
         x, descent = trial, trial_descent
         if book.n_iterations % 50 == 0:
-            mended = repair(x, trace.signature)
+            mended = repair(x, group.signature)
             if mended is not None:
                 x = mended
                 descent = evaluate(x)[1]
@@ -251,21 +303,21 @@ def umcm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     beta : float, optional
-        In units of ‖A‖; `UMCM_BETA` by default.
+        In units of ‖A‖₂ (`GroupProblem.size`); `UMCM_BETA` by default.
 
     References
     ----------
     Gao, Liu and Yuan 2019 (PLAM/PCAL, the Stiefel original).
     """
-    trace = trace_problem(problem)
-    book = _logbook(trace, x0, max_time, seed)
-    matrix, column = trace.matrix, trace.signature[:, np.newaxis]
-    norm = float(np.linalg.norm(matrix, 2))
+    group = group_problem(problem)
+    book = logbook(group, x0, max_time, seed)
+    column = group.signature[:, np.newaxis]
+    norm = group.size
     weight = beta * norm
-    target = np.diag(trace.signature)
+    target = np.diag(group.signature)
 
-    def field(x: FloatArray) -> FloatArray:
-        gradient = 2.0 * (matrix @ x)
+    def force(x: FloatArray) -> FloatArray:
+        gradient = group.value_and_gradient(x)[1]
         dual = column * (x.T @ gradient)
         flipped = column * x
         gap = x.T @ flipped - target
@@ -273,7 +325,7 @@ def umcm(
         return pull
 
     x = book.x0
-    pull = field(x)
+    pull = force(x)
     cautious = 0.1 / (norm * max(1.0, float(np.linalg.norm(x, 2)) ** 2) * (1.0 + beta))
     lengths = BarzilaiBorwein(cautious)
     diverged = False
@@ -281,20 +333,20 @@ def umcm(
     while not diverged and book.step(x):
         limit = 0.3 * float(np.linalg.norm(x)) / max(float(np.linalg.norm(pull)), 1e-300)
         trial = x - min(lengths.length, limit) * pull
-        trial_pull = field(trial)
-        if trace.diverges(trial) or not np.isfinite(trial_pull).all():
+        trial_pull = force(trial)
+        if group.diverges(trial) or not np.isfinite(trial_pull).all():
             diverged = True
-        elif trace.infeasibility(trial) > 0.5 * float(np.sqrt(x.shape[0])):
+        elif group.infeasibility(trial) > 0.5 * float(np.sqrt(x.shape[0])):
             # outside the region where the multiplier makes sense: back, with a small step
-            mended = repair(best, trace.signature)
+            mended = repair(best, group.signature)
             x = best if mended is None else mended
-            pull = field(x)
+            pull = force(x)
             cautious *= 0.5
             lengths.length = cautious
         else:
             lengths.update(trial - x, trial_pull - pull)
             x, pull = trial, trial_pull
-            if trace.infeasibility(x) < 0.1:
+            if group.infeasibility(x) < 0.1:
                 best = x
     return book.result(x, method="UMCM", diverged=diverged)
 
@@ -321,7 +373,7 @@ def admm(
         In units of ‖A‖, and at least −2.2 λ_min(A); `HYPERBOLIC_ADMM_RHO` by default.
     """
     trace = trace_problem(problem)
-    book = _logbook(trace, x0, max_time, seed)
+    book = logbook(trace, x0, max_time, seed)
     matrix, column = trace.matrix, trace.signature[:, np.newaxis]
     values = np.linalg.eigvalsh(matrix)
     # an indefinite A needs ρ > −2 λ_min(A) to keep the first system positive definite
@@ -360,7 +412,7 @@ Indices = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 
 @dataclass
-class _Factors:
+class Factors:
     """A hyperbolic CS decomposition: ``X = diag(U₁, U₂)·boost(t)·diag(V₁, V₂)ᵀ``."""
 
     plus: Indices
@@ -372,7 +424,7 @@ class _Factors:
     rapidity: FloatArray
 
 
-def _boost(p: int, q: int, rapidity: FloatArray) -> FloatArray:
+def boost_matrix(p: int, q: int, rapidity: FloatArray) -> FloatArray:
     """``[[C, S], [Sᵀ, C]]`` on the first min(p, q) rows of either block."""
     boost = np.eye(p + q)
     k = np.arange(rapidity.size)
@@ -381,10 +433,10 @@ def _boost(p: int, q: int, rapidity: FloatArray) -> FloatArray:
     return boost
 
 
-def assemble(factors: _Factors) -> FloatArray:
+def assemble(factors: Factors) -> FloatArray:
     """X from its factors, rows and columns in the signature's own order."""
     p, q = factors.plus.size, factors.minus.size
-    middle = _boost(p, q, factors.rapidity)
+    middle = boost_matrix(p, q, factors.rapidity)
     left = scipy.linalg.block_diag(factors.u1, factors.u2)
     right = scipy.linalg.block_diag(factors.v1, factors.v2)
     order = np.concatenate([factors.plus, factors.minus])
@@ -393,7 +445,7 @@ def assemble(factors: _Factors) -> FloatArray:
     return x
 
 
-def factorise(x: FloatArray, signature: FloatArray) -> _Factors:
+def factorise(x: FloatArray, signature: FloatArray) -> Factors:
     """The hyperbolic CS decomposition of a J-orthogonal x."""
     plus, minus = np.flatnonzero(signature > 0), np.flatnonzero(signature < 0)
     p, q = plus.size, minus.size
@@ -406,7 +458,7 @@ def factorise(x: FloatArray, signature: FloatArray) -> _Factors:
     cosh_p[:size] = cosh_q[:size] = np.cosh(rapidity)
     v1 = ((u1.T @ upper) / cosh_p[:, np.newaxis]).T
     u2 = (lower @ v2t.T) / cosh_q
-    return _Factors(plus, minus, u1, polar(u2), polar(v1), v2t.T, rapidity)
+    return Factors(plus, minus, u1, polar(u2), polar(v1), v2t.T, rapidity)
 
 
 def csdm(
@@ -440,7 +492,7 @@ def csdm(
     if factors not in ("full", "givens"):
         raise ValueError(f"factors must be 'full' or 'givens', got {factors!r}")
     trace = trace_problem(problem)
-    book = _logbook(trace, x0, max_time, seed)
+    book = logbook(trace, x0, max_time, seed)
     parts = factorise(book.x0, trace.signature)
     p, q = parts.plus.size, parts.minus.size
     order = np.concatenate([parts.plus, parts.minus])
@@ -448,11 +500,11 @@ def csdm(
     k = np.arange(min(p, q))
 
     def gradients(
-        now: _Factors,
+        now: Factors,
     ) -> tuple[float, tuple[FloatArray, ...], FloatArray]:
         """Value, skew gradients of the four factors (acting from the right), of rapidities."""
         left = scipy.linalg.block_diag(now.u1, now.u2)
-        middle = _boost(p, q, now.rapidity)
+        middle = boost_matrix(p, q, now.rapidity)
         inner = left.T @ matrix @ left
         # f = tr(Bᵀ inner B); V drops out of the trace, so it never needs to move
         image = 2.0 * inner @ middle
@@ -464,12 +516,12 @@ def csdm(
         slope = slope + (image[k, p + k] + image[p + k, k]) * cosh
         return value, (turn[:p, :p], turn[p:, p:]), slope
 
-    def moved(now: _Factors, direction: tuple[FloatArray, ...], slope: FloatArray) -> _Factors:
-        return _Factors(
+    def moved(now: Factors, direction: tuple[FloatArray, ...], slope: FloatArray) -> Factors:
+        return Factors(
             now.plus,
             now.minus,
-            _rotate(now.u1, direction[0], factors),
-            _rotate(now.u2, direction[1], factors),
+            rotate(now.u1, direction[0], factors),
+            rotate(now.u2, direction[1], factors),
             now.v1,
             now.v2,
             now.rapidity + slope,
@@ -502,7 +554,7 @@ def csdm(
     return book.result(x, method=f"CSDM ({factors})", converged=length < 1e-16, diverged=diverged)
 
 
-def _rotate(u: FloatArray, skew: FloatArray, factors: str) -> FloatArray:
+def rotate(u: FloatArray, skew: FloatArray, factors: str) -> FloatArray:
     """u times the rotation generated by ``skew`` (Cayley), or by its Givens pairs alone."""
     if factors == "full":
         turned: FloatArray = u @ cayley(skew)

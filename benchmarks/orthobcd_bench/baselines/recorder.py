@@ -25,6 +25,7 @@ from .scoring import (
     best_feasible,
     infeasibility,
     score_at_projection,
+    surrogate,
 )
 
 NUDGE = 1e-3
@@ -87,6 +88,8 @@ class Judge:
         A point to its constraint violation and its score at the projection.
     smooth_value, penalty_value : callable
         f and h of a point.
+    surrogate : callable or None
+        A point to another score of itself, feasible or not.
     """
 
     best_feasible: Callable[[FloatArray, FloatArray | None, bool], FeasiblePoint]
@@ -94,6 +97,7 @@ class Judge:
     at_projection: Callable[[FloatArray], float]
     smooth_value: Callable[[FloatArray], float]
     penalty_value: Callable[[FloatArray], float]
+    surrogate: Callable[[FloatArray], float] | None = None
 
     @classmethod
     def stiefel(cls, oracle: Oracle) -> Judge:
@@ -104,6 +108,7 @@ class Judge:
             lambda x: score_at_projection(oracle, x),
             oracle.smooth_value,
             oracle.penalty_value,
+            (lambda x: surrogate(oracle, x)) if oracle.is_nonnegative else None,
         )
 
 
@@ -143,7 +148,8 @@ class Logbook:
         self.n_iterations = 0
         self.moved = 0.0
         self.x0 = start()
-        self._log(self._as_it_is(self.x0))
+        self._surrogates: list[float] = []
+        self._log(self._as_it_is(self.x0), self.x0)
 
     @property
     def seconds(self) -> float:
@@ -178,7 +184,7 @@ class Logbook:
         self.watch.pause()
         distance = float(np.linalg.norm(x - self.x0) / np.linalg.norm(self.x0))
         self.moved = max(self.moved, distance)
-        point = self._log(self.judge.best_feasible(x, sparse, thorough))
+        point = self._log(self.judge.best_feasible(x, sparse, thorough), x)
         self.watch.resume()
         return point.objective
 
@@ -188,9 +194,11 @@ class Logbook:
             return self.judge.best_feasible(x, None, False)
         return FeasiblePoint(x, self.judge.smooth_value(x) + self.judge.penalty_value(x))
 
-    def _log(self, point: FeasiblePoint) -> FeasiblePoint:
-        """Keep ``point`` if it is the best and write a row of the history."""
+    def _log(self, point: FeasiblePoint, x: FloatArray) -> FeasiblePoint:
+        """Keep ``point``, made of x, if it is the best, and write a row of the history."""
         self.watch.pause()
+        if self.judge.surrogate is not None:
+            self._surrogates.append(self.judge.surrogate(x))
         if self.best is None or point.objective < self.best.objective:
             self.best = point
         self._rows.append(
@@ -225,6 +233,10 @@ class Logbook:
         penalty_value = judge.penalty_value(best)
         n = best.shape[0]
         status = Status.CONVERGED if converged else Status.MAX_TIME
+        curve: dict[str, FloatArray] = {}
+        if self._surrogates:
+            curve["surrogate"] = np.asarray(self._surrogates)
+            extra["surrogate"] = self._surrogates[-1]
         if diverged:
             status = Status.DIVERGED
         return Result(
@@ -244,6 +256,7 @@ class Logbook:
                 "objective": np.asarray(objective),
                 "feasibility": np.asarray(feasibility),
                 "n_iterations": np.asarray(iterations, dtype=np.float64),
+                **curve,
             },
             extra={
                 "method": method,

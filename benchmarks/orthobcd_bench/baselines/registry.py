@@ -15,6 +15,7 @@ from .hyperbolic import admm, cayley_gradient, csdm, umcm
 from .manpg import manpg, manpg_from_diagonal
 from .nonnegative import alternating_partition, ep4orth
 from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
+from .probe import csdm_factors, linearised_admm
 from .smoothed import smoothed_gradient
 from .splitting import ladmm, radmm, soc_admm, spm
 from .subgradient import riemannian_subgradient, rssm
@@ -78,7 +79,17 @@ HYPERBOLIC_METHODS: dict[str, Solve] = {
     "csdm": partial(csdm, factors="full"),
     "csdm-givens": partial(csdm, factors="givens"),
 }
-"""Baselines under a hyperbolic constraint."""
+"""Baselines under a hyperbolic constraint, for a trace."""
+
+PROBE_METHODS: dict[str, Solve] = {
+    "cayley-right": partial(cayley_gradient, side="right"),
+    "cayley-left": partial(cayley_gradient, side="left"),
+    "umcm": umcm,
+    "j-admm": linearised_admm,
+    "csdm": partial(csdm_factors, factors="full"),
+    "csdm-givens": partial(csdm_factors, factors="givens"),
+}
+"""The same for a structural probe."""
 
 
 def methods_for(penalty: Penalty) -> dict[str, Baseline]:

@@ -49,6 +49,21 @@ def score_at_projection(oracle: Oracle, x: FloatArray) -> float:
     return oracle.objective(polar(x), COUNT_TOLERANCE)
 
 
+SURROGATE_WEIGHT = 1000.0
+"""Weight of what is negative in the second paper's surrogate objective."""
+
+
+def surrogate(oracle: Oracle, x: FloatArray) -> float:
+    """``f(P) + 1000‖min(0, P)‖_F`` for the polar factor P of x (second paper, section G.3).
+
+    Its minimum may be below that of X ≥ 0: an entry ε beside an entry a of its row is made up for
+    by an entry of about −aε elsewhere, which costs 1000aε; it gains ε times the slope of f.
+    """
+    nearest = polar(x)
+    outside = float(np.linalg.norm(np.minimum(nearest, 0.0)))
+    return oracle.smooth_value(nearest) + SURROGATE_WEIGHT * outside
+
+
 def best_feasible(
     oracle: Oracle, x: FloatArray, *, thorough: bool = True, sparse: FloatArray | None = None
 ) -> FeasiblePoint:

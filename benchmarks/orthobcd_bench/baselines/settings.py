@@ -71,3 +71,9 @@ HYPERBOLIC_ADMM_RHO = 1.0
 
 CSDM_STEP = 0.02
 """First step length of CSDM, in radians."""
+
+PROBE_ADMM = (10.0, 100.0)
+"""ρ and L of the linearised ADMM of a structural probe, in units of the gradient."""
+
+PROBE_CSDM_STEP = 0.2
+"""First step length of CSDM on a structural probe, in radians."""

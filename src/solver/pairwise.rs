@@ -1,0 +1,112 @@
+//! The papers' algorithm for an f that has a value and a gradient, no more: a pair by a working set, the gradient at
+//! the current point, and the step that minimises `⟨G_B, (V − I)Z⟩ + ½‖V − I‖²_{Q+αI} + h(VZ)` over the pair.
+//!
+//! H = L·I, so Q = L·ZZᵀ ⊗ I, or L‖Z‖²·I for the scalar curvature. With a Lipschitz constant and the scalar curvature
+//! L is that constant throughout; else it is [learnt](super::majorised). One value and gradient for every pair that
+//! moves: matchings cost a fraction of that, and are what verifies convergence.
+
+use super::ledger::Ledger;
+use super::majorised::{Majorised, Verdict};
+use super::mover::Step;
+use super::options::{Options, Update};
+use super::point::Point;
+use super::rows::{PointScores, VISIT_WORK, pair_work};
+use crate::block::{Curvature, Majoriser, PairOptions};
+use crate::penalty::Penalty;
+use crate::working_set::{Schedule, TileOrder, Visit, WorkingSet};
+
+/// One pair a step.
+pub(super) struct Pairwise {
+    schedule: Schedule,
+    visit: Visit,
+    curvature: Curvature,
+    /// Relative to L.
+    proximal: f64,
+    /// What the sweep under way has gained.
+    gained: f64,
+    /// Whether the sweep under way met a decrease that could be rounding.
+    unresolved: bool,
+    /// Whether a sweep found nothing.
+    pub(super) rests: bool,
+}
+
+impl Pairwise {
+    /// Where the options ask for single pairs: rules other than tiles, one after the other.
+    pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Option<Self> {
+        let (rule, n) = (options.working_set, point.x.nrows());
+        let single = rule != WorkingSet::Tiled && options.update == Update::GaussSeidel;
+        single.then(|| Self {
+            schedule: Schedule::new(rule, n, 2, options.tile, TileOrder::RoundRobin)
+                .scoring(options.scored_pairs),
+            visit: Visit::default(),
+            curvature: options.curvature,
+            proximal: options.proximal,
+            gained: 0.0,
+            unresolved: false,
+            rests: false,
+        })
+    }
+
+    fn choose<P: Penalty>(&mut self, bound: f64, point: &mut Point<'_, P>) -> [usize; 2] {
+        let x = point.x.view();
+        let mut scores = PointScores::new(x, &*point.tracker, point.problem.penalty);
+        let (visit, rng, proximal) = (&mut self.visit, &mut point.rng, self.proximal * bound);
+        self.schedule
+            .next(visit, x, rng, &mut scores, bound, proximal);
+        [visit.lead[0], visit.rest[0]]
+    }
+
+    /// Visits a pair.
+    pub(super) fn step<P: Penalty>(
+        &mut self,
+        model: &mut Majorised,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Step {
+        if self.curvature == Curvature::Scalar && model.safe.is_finite() {
+            model.bound = model.safe;
+        }
+        let gradient = point.gradient();
+        let pair = self.choose(model.bound, point);
+        let majoriser = Majoriser {
+            anchor: point.x.view(),
+            gradient: gradient.view(),
+            curvature: model.bound,
+        };
+        let options = PairOptions {
+            curvature: self.curvature,
+            proximal: self.proximal * model.bound,
+            metric: None,
+        };
+        let (x, penalty) = (point.x.view(), point.problem.penalty);
+        let outcome =
+            (model.matchings).solve(x, &[pair], &majoriser, penalty, options, point.threads);
+        ledger.visit(1, pair_work(point) + VISIT_WORK);
+        if model.matchings.recession().is_some() {
+            model.raise_at(point);
+        } else if outcome.updates > 0 {
+            let mut moving = point.x.clone();
+            for (row, new) in model.matchings.moved() {
+                let target = moving.row_mut(row);
+                target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
+            }
+            let before = ledger.objective();
+            match model.attempt(moving, &gradient, outcome, point, ledger) {
+                Verdict::Taken => self.gained += before - ledger.objective(),
+                Verdict::Contradiction => return Step::Contradiction,
+                Verdict::Unresolved => self.unresolved = true,
+                // A model that was wrong says nothing of what is left.
+                Verdict::Refused => self.gained = f64::INFINITY,
+            }
+        }
+        if !ledger.has_swept() {
+            return Step::Done;
+        }
+        let blind = std::mem::take(&mut self.unresolved);
+        self.rests = std::mem::take(&mut self.gained) <= ledger.threshold();
+        if self.rests {
+            model.verify(point, ledger, blind);
+        }
+        Step::Pass
+    }
+}
