@@ -1,9 +1,11 @@
-//! The mover of an f that is not quadratic: gradient steps where h = 0, pairs on a majoriser elsewhere and to verify.
+//! The mover of an f that is not quadratic: gradient and Newton steps where h = 0, pairs on a majoriser elsewhere and
+//! to verify.
 
 use super::gradient::Gradient;
 use super::ledger::Ledger;
 use super::majorised::Majorised;
 use super::mover::{Mover, Step};
+use super::newton::Newton;
 use super::options::Options;
 use super::point::Point;
 use crate::penalty::Penalty;
@@ -11,6 +13,8 @@ use crate::penalty::Penalty;
 /// Gradient steps, if there are any, until they rest; then pairs, as long as they find something.
 pub(super) struct Descent {
     gradient: Option<Gradient>,
+    /// None once f has given no product with its Hessian, or a wrong one.
+    newton: Option<Newton>,
     pairs: Majorised,
 }
 
@@ -22,6 +26,7 @@ impl Descent {
             } else {
                 None
             },
+            newton: Some(Newton::default()),
             pairs: Majorised::new(point, options),
         }
     }
@@ -33,7 +38,16 @@ impl<P: Penalty> Mover<P> for Descent {
             return self.pairs.step(point, ledger);
         };
         if !gradient.rests {
-            let step = gradient.step(point, ledger);
+            let newton = self.newton.as_mut();
+            let newton = newton.and_then(|newton| newton.takes_over(gradient).then_some(newton));
+            let step = match newton.map(|newton| newton.step(gradient, point, ledger)) {
+                Some(Some(step)) => step,
+                Some(None) => {
+                    self.newton = None;
+                    Step::Done
+                }
+                None => gradient.step(point, ledger),
+            };
             if gradient.rests {
                 self.pairs
                     .learn(gradient.secants.largest, gradient.steepest);
