@@ -9,7 +9,6 @@ use super::watch::Watch;
 use super::{Instance, Returned, detached, solution_dict, with_penalty};
 use crate::block::Curvature;
 use crate::pair::Recession;
-use crate::problem::Problem;
 use crate::solver::Update;
 use crate::{Options, Result, Side, Signature, minimize, start};
 
