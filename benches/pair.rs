@@ -83,7 +83,7 @@ fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P)
                     x,
                     y,
                     rotation: *rotation,
-                    reflection: *reflection,
+                    reflection: Some(*reflection),
                 };
                 solve_on_circle(&penalty, black_box(&pair), &mut scratch)
             });

@@ -115,7 +115,7 @@ impl<P: Penalty> WithSimd for Solve<'_, P> {
                 x: &instance.x,
                 y: &instance.y,
                 rotation,
-                reflection,
+                reflection: Some(reflection),
             };
             sum += P::Kernel::circle(self.penalty, simd, &pair, self.scratch).value;
         }

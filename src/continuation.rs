@@ -213,7 +213,7 @@ pub fn follow_path<P: Penalty>(
     let clock = Clock::new(started, options.max_time);
     let mut ended = None;
     let given = x0.clone();
-    let prepared = match form {
+    let mut prepared = match form {
         Some(form) => prepare(
             (problem, form),
             x0,
@@ -225,6 +225,9 @@ pub fn follow_path<P: Penalty>(
         ),
         None => unprepared(problem, x0, options.seed, threads),
     };
+    if given.is_none() {
+        prepared.start = problem.oriented(prepared.start, threads);
+    }
     let lams = match stages.lams {
         None => default_stages(lambda, stages.ratio, prepared.top),
         Some(lams) if lams.contains(&lambda) => lams.to_vec(),
@@ -445,6 +448,7 @@ impl<P: Penalty> Walk<'_, P> {
             penalty: &penalty,
             signature: self.problem.signature,
             components: self.problem.components,
+            rotations: self.problem.rotations,
         };
         let elapsed = self.started.elapsed().as_secs_f64();
         let options = self.stage_options(own, elapsed);

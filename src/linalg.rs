@@ -180,6 +180,26 @@ pub fn polar_factor(a: ArrayView2<'_, f64>) -> Array2<f64> {
     u.dot(&v.t())
 }
 
+/// The nearest rotation to a square matrix: U diag(1, …, 1, det UVᵀ) Vᵀ (Kabsch, Acta Cryst. A 32, 1976).
+pub(crate) fn nearest_rotation(a: ArrayView2<'_, f64>) -> Array2<f64> {
+    let (mut u, _, v) = svd(a);
+    let last = u.ncols() - 1;
+    if determinant(u.view()) * determinant(v.view()) < 0.0 {
+        u.column_mut(last).mapv_inplace(|v| -v);
+    }
+    u.dot(&v.t())
+}
+
+/// det A; NaN of a matrix that is not square or not finite.
+pub(crate) fn determinant(a: ArrayView2<'_, f64>) -> f64 {
+    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    if usable {
+        in_faer(a, |a| a.determinant())
+    } else {
+        f64::NAN
+    }
+}
+
 /// A square orthogonal matrix whose first columns are the given orthonormal ones (of more columns
 /// than rows, the first ones).
 pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {

@@ -1,10 +1,12 @@
 //! What is solved: f, h, J and the number of columns.
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 use crate::error::{Error, Result};
+use crate::linalg;
 use crate::objective::{Evaluated, Objective, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
+use crate::rows::slice_of;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
@@ -19,6 +21,8 @@ pub struct Problem<'a, P: Penalty> {
     pub(crate) signature: &'a Signature,
     /// Number of columns r.
     pub(crate) components: usize,
+    /// Whether det X = 1 as well.
+    pub(crate) rotations: bool,
 }
 
 impl<'a, P: Penalty> Problem<'a, P> {
@@ -67,6 +71,41 @@ impl<'a, P: Penalty> Problem<'a, P> {
             penalty,
             signature,
             components,
+            rotations: false,
+        })
+    }
+
+    /// The same over rotations alone: XᵀX = I and det X = 1, the group SO(n). Pairs of rows are then rotated and not
+    /// reflected.
+    ///
+    /// # Errors
+    /// If X is not square or the signature not all +1.
+    ///
+    /// ```
+    /// use ndarray::{Array2, array};
+    /// use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, penalty::NoPenalty};
+    ///
+    /// // The rotation nearest to a reflection, by ⟨X, −B⟩.
+    /// let linear = array![[-2.0, 0.0], [0.0, 1.0]];
+    /// let smooth = Quadratic::new(Array2::zeros((2, 2)), Some(linear), None)?;
+    /// let signature = Signature::stiefel(2);
+    /// let problem = Problem::new(&smooth, &NoPenalty, &signature, 2)?.rotations_only()?;
+    /// let solution = minimize(
+    ///     &problem, array![[0.0, 1.0], [-1.0, 0.0]],
+    ///     &Options::default(), &Threads::serial(), &mut Unwatched,
+    /// )?;
+    /// assert!((solution.objective + 1.0).abs() < 1e-12);
+    /// # Ok::<(), orthobcd::Error>(())
+    /// ```
+    pub fn rotations_only(self) -> Result<Self> {
+        let (n, r) = (self.smooth.rows(), self.components);
+        if r != n || !self.signature.is_definite() || self.signature.sign(0) < 0.0 {
+            let message = "must be none unless X is square and XᵀX = I";
+            return Err(Error::invalid("determinant", message));
+        }
+        Ok(Self {
+            rotations: true,
+            ..self
         })
     }
 
@@ -83,6 +122,11 @@ impl<'a, P: Penalty> Problem<'a, P> {
     /// J.
     pub fn signature(&self) -> &'a Signature {
         self.signature
+    }
+
+    /// Whether det X = 1 as well, see [`rotations_only`](Self::rotations_only).
+    pub fn is_of_rotations(&self) -> bool {
+        self.rotations
     }
 
     /// The number of columns r.
@@ -139,7 +183,58 @@ impl<'a, P: Penalty> Problem<'a, P> {
                 ),
             ));
         }
+        if !self.holds(x0) {
+            let message = "must have determinant +1; pass a rotation";
+            return Err(Error::invalid("x0", message));
+        }
         Ok(())
+    }
+
+    /// Whether an orthogonal X has the determinant that is asked for.
+    pub(crate) fn holds(&self, x: ArrayView2<'_, f64>) -> bool {
+        !self.rotations || linalg::determinant(x) > 0.0
+    }
+
+    /// X, if it has the determinant that is asked for. Else a neighbour that has: the column is negated that costs
+    /// least to first order, or, where h allows none, those two rows are exchanged.
+    pub(crate) fn oriented(&self, mut x: Array2<f64>, threads: &Threads) -> Array2<f64> {
+        if self.holds(x.view()) {
+            return x;
+        }
+        let n = x.nrows();
+        let pull = self.smooth.gradient(x.view(), threads);
+        let mut best = (f64::INFINITY, 0);
+        for k in 0..n {
+            let slope = pull.column(k).dot(&x.column(k));
+            x.column_mut(k).mapv_inplace(|v| -v);
+            let cost = self.penalty.value(x.view()) - 2.0 * slope;
+            let allowed = self.penalty.infeasibility(x.view()) == 0.0;
+            x.column_mut(k).mapv_inplace(|v| -v);
+            if allowed && cost < best.0 {
+                best = (cost, k);
+            }
+        }
+        if best.0 < f64::INFINITY {
+            x.column_mut(best.1).mapv_inplace(|v| -v);
+            return x;
+        }
+        let products = pull.dot(&x.t());
+        let cost = |i: usize, j: usize| {
+            let [x, y] = [i, j].map(|row| slice_of(x.row(row)).into_owned());
+            let prices = self.penalty.change(i, &x, &y).0 + self.penalty.change(j, &y, &x).0;
+            let [own, cross] = [[(i, i), (j, j)], [(i, j), (j, i)]]
+                .map(|[a, b]| products[[a.0, a.1]] + products[[b.0, b.1]]);
+            cross - own + prices
+        };
+        let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+        let cheaper =
+            |a: &(usize, usize), b: &(usize, usize)| cost(a.0, a.1).total_cmp(&cost(b.0, b.1));
+        if let Some((i, j)) = pairs.min_by(cheaper) {
+            for k in 0..n {
+                x.swap([i, k], [j, k]);
+            }
+        }
+        x
     }
 
     /// F at X; NaN for an X that is not n×r.

@@ -41,7 +41,7 @@ impl Instance {
             x: &self.x,
             y: &self.y,
             rotation: self.rotation,
-            reflection: self.reflection,
+            reflection: Some(self.reflection),
         }
     }
 }

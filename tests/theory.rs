@@ -77,7 +77,7 @@ fn step<P: Penalty>(
             x: z.row(0).as_slice().unwrap(),
             y: z.row(1).as_slice().unwrap(),
             rotation,
-            reflection,
+            reflection: Some(reflection),
         },
         &mut scratch,
     );

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import __version__
 from .certificate import BasisFactorization, Bound, Certificate, basis_factorization, certify
+from .derivatives import check_gradient, check_hessian
 from .hyperbolic import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
@@ -30,7 +31,6 @@ from .objectives import (
     LogisticLoss,
     Quadratic,
     SmoothFunction,
-    check_gradient,
 )
 from .penalties import (
     L0,
@@ -117,6 +117,7 @@ __all__ = [
     "basis_factorization",
     "certify",
     "check_gradient",
+    "check_hessian",
     "dense_core",
     "hyperbolic_cs",
     "hyperbolic_qr",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -115,6 +115,7 @@ class OnStiefel(Checked):
 
     smooth: Smooth
     n_components: int
+    determinant: Literal[1] | None = None
 
     @property
     def signature(self) -> None:
@@ -138,7 +139,7 @@ class OnStiefel(Checked):
         -------
         StiefelProblem
         """
-        return StiefelProblem(self.smooth, penalty, self.n_components)
+        return StiefelProblem(self.smooth, penalty, self.n_components, self.determinant)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,25 +154,61 @@ class StiefelProblem(OnStiefel):
         h; a `Cardinality` is a constraint, with h = 0; it and `RowSparse` need a quadratic f.
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
+    determinant : {1}, optional
+        With 1 the minimum is over rotations alone, ``det X = 1`` (the group SO(n)): n_components is
+        n then, and the penalty is no `Cardinality` or `RowSparse`, the objective no `FiniteSum`. By
+        default both signs are allowed.
 
     Raises
     ------
     ValueError, TypeError
         If an argument is not valid; the message names it.
 
+    Notes
+    -----
+    Over rotations pairs of rows are rotated and never reflected, a start of determinant −1 is
+    refused, and a certificate's gap is what a rotation of two rows could gain. For X ≥ 0 rotations
+    are the even permutations, which no pair of rows connects: there only `Auto` looks further than
+    its start.
+
     Examples
     --------
     >>> import orthobcd as ob
     >>> ob.StiefelProblem(ob.Quadratic([[-3.0, 0.5], [0.5, -1.0]]), ob.L0(10.0), 1).shape
     (2, 1)
+
+    The rotation nearest to diag(1, −2) in the Frobenius norm:
+
+    >>> nearest = ob.Quadratic([[0.0, 0.0], [0.0, 0.0]], linear=[[-1.0, 0.0], [0.0, 2.0]])
+    >>> result = ob.solve(ob.StiefelProblem(nearest, ob.NoPenalty(), 2, determinant=1))
+    >>> result.x.round(6) + 0.0
+    array([[-1.,  0.],
+           [ 0., -1.]])
     """
 
     smooth: Smooth
     penalty: Penalty
     n_components: int
+    determinant: Literal[1] | None = None
 
     def __post_init__(self) -> None:
         self._set(n_components=check_problem(self.smooth, self.penalty, self.n_components))
+        if self.determinant is None:
+            return
+        self._set(determinant=_as_determinant(self.determinant))
+        if self.n_components != self.smooth.n_rows:
+            n, r = self.shape
+            raise ValueError(f"determinant must be None unless X is square, got shape ({n}, {r})")
+        for part in (self.smooth, self.penalty):
+            if isinstance(part, (FiniteSum, Cardinality, RowSparse)):
+                raise TypeError(f"determinant must be None for a {type(part).__name__}")
+
+
+def _as_determinant(value: Any) -> int:
+    number = as_int("determinant", value, -1)
+    if number != 1:
+        raise ValueError(f"determinant must be 1 or None, got {number}")
+    return number
 
 
 def is_wide(data: Any) -> bool:

@@ -231,7 +231,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             x,
             y,
             rotation,
-            reflection,
+            reflection: (!self.block.rotations).then_some(reflection),
         };
         let best = P::Kernel::circle(self.penalty, simd, &pair, self.scratch);
         if !(best.value < 0.0) {

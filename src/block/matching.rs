@@ -104,6 +104,15 @@ impl Matchings {
         }
     }
 
+    /// The same with pairs of equal sign that are only rotated, if `rotations`.
+    #[must_use]
+    pub fn rotate_only(mut self, rotations: bool) -> Self {
+        for worker in &mut self.workers {
+            worker.block.rotate_only(rotations);
+        }
+        self
+    }
+
     /// Solves the pairs of a matching; [`Matchings::moved`] has the new rows. The change is that of the model
     /// and h. Where the model turns out to be unbounded, it ends early.
     pub fn solve<P: Penalty>(

@@ -75,6 +75,10 @@ pub(super) fn checked_form<'a>(
     if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must be all +1"));
     }
+    if problem.rotations {
+        let message = "must be none where nonzeros or rows are counted";
+        return Err(Error::invalid("determinant", message));
+    }
     Ok(form)
 }
 

@@ -101,7 +101,7 @@ pub fn column_gap<P: Penalty>(
             return Some(trace_gap(b.view(), &signs, &weights, &noise));
         }
     };
-    let mut sweep = PairSweep::new(form, x, None, &signs, threads);
+    let mut sweep = PairSweep::new(form, x, None, &signs, threads).rotate_only(problem.rotations);
     let outcome = sweep.advance(usize::MAX, &penalty, 0.0, true);
     let recession = sweep.recession();
     Some(Gap {
@@ -129,7 +129,7 @@ pub(super) fn majorised_gap<P: Penalty>(
         gradient,
         curvature,
     };
-    let matchings = Matchings::new(x.dim(), problem.signature, None);
+    let matchings = Matchings::new(x.dim(), problem.signature, None).rotate_only(problem.rotations);
     let found = matchings.largest_decrease(x, &model, problem.penalty);
     Gap {
         decrease: found.largest,
@@ -219,6 +219,7 @@ pub(super) fn survey<P: Penalty>(
         let mut scratch = Scratch::new(r);
         let mut block = Block::new(r);
         block.set_signature(problem.signature, None);
+        block.rotate_only(problem.rotations);
         block.freeze(true);
         let mut found = Outcome::default();
         for second in first..groups.len() {

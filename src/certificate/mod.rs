@@ -87,8 +87,8 @@ impl Certificate {
 /// at least as much along that pair. Without a constant the gap is NaN.
 ///
 /// # Errors
-/// If the problem is not valid, its signature is all −1, or `x` has another shape or an entry
-/// that is not finite.
+/// If the problem is not valid, its signature is all −1, or `x` has another shape, an entry
+/// that is not finite, or determinant −1 where rotations are asked for.
 ///
 /// ```
 /// use ndarray::{Array2, array};
@@ -117,6 +117,9 @@ pub fn certify<P: Penalty>(
     }
     if x.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("x", "must be finite"));
+    }
+    if !problem.holds(x) {
+        return Err(Error::invalid("x", "must have determinant +1"));
     }
     let signature = problem.signature;
     if signature.is_definite() && signature.sign(0) < 0.0 {

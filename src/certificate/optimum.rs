@@ -15,6 +15,7 @@
 
 use ndarray::Array2;
 
+use crate::linalg;
 use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -102,7 +103,8 @@ pub(crate) const EXACT_SPECTRUM: usize = 1024;
 
 /// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1; for a
 /// smooth problem half the sum of the r smallest eigenvalues of C (no linear term, no column
-/// metric), or the polar factor's value when C is a multiple of the identity (Procrustes).
+/// metric), or the value of the polar factor or the nearest rotation when C is a multiple of the identity
+/// (Procrustes).
 ///
 /// None too if `go_on` says no on the way, or the objective is not quadratic. Looks
 /// only at spectra of up to `rows` rows: a decomposition cannot be given up.
@@ -126,12 +128,16 @@ pub(crate) fn known_optimum<P: Penalty>(
             let columns = form
                 .metric()
                 .map_or(problem.components as f64, |d| d.diag().sum());
-            let (_, singular, _) = crate::linalg::svd(linear);
-            0.5 * multiple * columns - singular.sum()
+            let reach = if problem.rotations {
+                (&linalg::nearest_rotation((-&linear).view()) * &linear).sum()
+            } else {
+                -linalg::svd(linear).1.sum()
+            };
+            0.5 * multiple * columns + reach
         });
     }
     (form.is_trace_form() && c.nrows() <= rows).then(|| {
-        let (values, _) = crate::linalg::symmetric_eigen(c);
+        let (values, _) = linalg::symmetric_eigen(c);
         0.5 * values.iter().take(problem.components).sum::<f64>()
     })
 }

@@ -125,6 +125,7 @@ mod tests {
             penalty: &L0 { lambda },
             signature: &signature,
             components: r,
+            rotations: false,
         };
         let clock = Clock::new(Instant::now(), None);
         let meter = Meter::new(&clock, 1e9);

@@ -236,6 +236,7 @@ impl<'a> Known<'a> {
             penalty: &NoPenalty,
             signature: problem.signature,
             components: problem.components,
+            rotations: problem.rotations,
         };
         let smooth = Oracle::evaluated(&free, k, lipschitz, meter);
         let descent = tangent::descend(&smooth, first.clone(), CRITICAL_STEPS, meter.pace(1.0));

@@ -418,6 +418,7 @@ mod tests {
             penalty: &NonNegative,
             signature: &signature,
             components: 3,
+            rotations: false,
         };
         let clock = Clock::new(Instant::now(), None);
         let meter = Meter::new(&clock, 1e9);

@@ -62,7 +62,10 @@ impl<P: Penalty> Heuristic<P> for Path {
         let lams = [lambda * raise, lambda * raise.sqrt(), lambda];
         let x0 = match task.from {
             Some(best) => Some(best.clone()),
-            None => self.random.then(|| random_rows(n, r, task.seed)),
+            None => self.random.then(|| {
+                let rows = random_rows(n, r, task.seed);
+                task.problem().oriented(rows, &Threads::serial())
+            }),
         };
         let stages = Stages {
             lams: task.from.map(|_| &lams[..]),

@@ -131,6 +131,17 @@ pub trait Objective: Send + Sync {
         false
     }
 
+    /// The product ∇²f(x)\[v\] of the Hessian with a direction, n×r, if f gives it. With it slow gradient steps are
+    /// followed by Newton's method.
+    fn hessian_product(
+        &self,
+        _x: ArrayView2<'_, f64>,
+        _v: ArrayView2<'_, f64>,
+        _threads: &Threads,
+    ) -> Option<Array2<f64>> {
+        None
+    }
+
     /// f as a quadratic form, if it is one. Only such an objective is searched or followed along a path; any other
     /// is majorised.
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {
@@ -299,6 +310,20 @@ impl<Q: QuadraticForm> Objective for Q {
     fn lipschitz(&self) -> Option<f64> {
         let (low, high) = self.hessian_bounds();
         Some(high.max(-low))
+    }
+
+    /// C V D.
+    fn hessian_product(
+        &self,
+        _x: ArrayView2<'_, f64>,
+        v: ArrayView2<'_, f64>,
+        threads: &Threads,
+    ) -> Option<Array2<f64>> {
+        let image = self.apply(v, threads);
+        Some(match self.metric() {
+            Some(metric) => image.dot(&metric),
+            None => image,
+        })
     }
 
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {

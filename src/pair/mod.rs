@@ -206,8 +206,8 @@ pub struct CirclePair<'a> {
     pub y: &'a [f64],
     /// Smooth part on rotations.
     pub rotation: Trig,
-    /// Smooth part on reflections, with the same constant.
-    pub reflection: Trig,
+    /// Smooth part on reflections, with the same constant; None where there are only rotations.
+    pub reflection: Option<Trig>,
 }
 
 /// The rows of a [`CirclePair`] have a length that is a multiple of this, so that they are whole

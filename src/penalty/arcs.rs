@@ -157,9 +157,10 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
     }
     let mut best = Best::IDENTITY;
     for (f, values, reflect) in [
-        (pair.rotation, &mut *arcs.rotation, false),
+        (Some(pair.rotation), &mut *arcs.rotation, false),
         (pair.reflection, &mut *arcs.reflection, true),
     ] {
+        let Some(f) = f else { continue };
         // At every point, the lowest value over the copies of the period.
         let (out, _) = S::as_mut_simd_f64s(values);
         let (c, _) = S::as_simd_f64s(&arcs.c[..padded]);
@@ -214,9 +215,10 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
     }
 
     for (f, values, reflect) in [
-        (pair.rotation, &*arcs.rotation, false),
+        (Some(pair.rotation), &*arcs.rotation, false),
         (pair.reflection, &*arcs.reflection, true),
     ] {
+        let Some(f) = f else { continue };
         let second = 4.0 * (f.p * f.p + f.q * f.q).sqrt();
         let reach = (f.a * f.a + f.b * f.b).sqrt();
         // Lower bound on every arc, over all copies: the chord less the largest curvature. The first

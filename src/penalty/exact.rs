@@ -192,7 +192,8 @@ impl<P: Penalty> Kernel<P> for Exact {
                 .map(|(k, (&x, &y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
                 .sum::<f64>();
         let mut best = Best::IDENTITY;
-        for (f, reflect) in [(pair.rotation, false), (pair.reflection, true)] {
+        for (f, reflect) in [(Some(pair.rotation), false), (pair.reflection, true)] {
+            let Some(f) = f else { continue };
             scratch.crossings.clear();
             for (column, (&x, &y)) in columns() {
                 // First entry c·x + s·y, second ±(c·y − s·x).

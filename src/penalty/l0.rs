@@ -135,11 +135,12 @@ impl Kernel<Self> for L0 {
             single += usize::from(x ^ y);
         }
         let base = pair.rotation.a + pair.rotation.p;
-        let branches = [(pair.rotation, false), (pair.reflection, true)];
+        let branches = [(Some(pair.rotation), false), (pair.reflection, true)];
         let mut best = Best::IDENTITY;
 
         // Axis: the count of the identity.
         for (f, reflect) in branches {
+            let Some(f) = f else { continue };
             offer_quadrants(&mut best, &f, base, (1.0, 0.0), 0.0, reflect, None);
         }
 
@@ -154,6 +155,7 @@ impl Kernel<Self> for L0 {
                 let price = penalty.lambda * (single as f64 - group as f64);
                 let direction = scratch.breakpoints.direction(m);
                 for (f, reflect) in branches {
+                    let Some(f) = f else { continue };
                     offer_quadrants(&mut best, &f, base, direction, price, reflect, Some(m));
                 }
                 m += group;
@@ -163,6 +165,7 @@ impl Kernel<Self> for L0 {
         // Everywhere else: `single` more nonzeros.
         let price = penalty.lambda * single as f64;
         for (f, reflect) in branches {
+            let Some(f) = f else { continue };
             if f.lower_bound() - base + price < best.value {
                 let (c, s) = f.global_minimum();
                 let value = if reflect {

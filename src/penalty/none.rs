@@ -70,9 +70,11 @@ impl Kernel<Self> for NoPenalty {
         let (c, s) = pair.rotation.global_minimum();
         best.offer(pair.rotation.change(c, s), c, s, false, None);
         let base = pair.rotation.a + pair.rotation.p;
-        if pair.reflection.lower_bound() - base < best.value {
-            let (c, s) = pair.reflection.global_minimum();
-            best.offer(pair.reflection.value(c, s) - base, c, s, true, None);
+        if let Some(reflection) = pair.reflection
+            && reflection.lower_bound() - base < best.value
+        {
+            let (c, s) = reflection.global_minimum();
+            best.offer(reflection.value(c, s) - base, c, s, true, None);
         }
         best
     }

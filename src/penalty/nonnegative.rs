@@ -149,13 +149,14 @@ pub(super) fn circle(
         ..*f
     };
     let rotation = priced(&pair.rotation, sums.0 + sums.1, sums.1 - sums.0);
-    let reflection = priced(&pair.reflection, sums.0 - sums.1, sums.0 + sums.1);
+    let reflection = (pair.reflection).map(|f| priced(&f, sums.0 - sums.1, sums.0 + sums.1));
     let base = rotation.a + rotation.p;
     // Rotations: from ω_max − π/2 to ω_min; reflections: from ω_max to ω_min + π/2.
     for (f, from, to, reflect) in [
-        (rotation, (high.1, -high.0), low, false),
+        (Some(rotation), (high.1, -high.0), low, false),
         (reflection, high, (-low.1, low.0), true),
     ] {
+        let Some(f) = f else { continue };
         let ends = [from, to].map(|(c, s)| {
             let vanish = match jump > 0.0 {
                 true => vanishing(pair, Turn { c, s, reflect }).count(),

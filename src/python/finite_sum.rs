@@ -123,6 +123,7 @@ pub(super) fn solve_finite_sum<'py>(
         } => Box::new(FunctionSum {
             function: Function {
                 evaluate,
+                product: None,
                 rows,
                 columns,
                 lipschitz,

@@ -8,7 +8,6 @@ use super::input::{self, AnyProblem, Run};
 use super::watch::Watch;
 use super::{Instance, Returned, detached, solution_dict, with_penalty};
 use crate::pair::Recession;
-use crate::problem::Problem;
 use crate::solver::Update;
 use crate::{Options, Result, Side, Signature, minimize, start};
 

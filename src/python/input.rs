@@ -38,6 +38,8 @@ pub(super) enum AnySmooth<'py> {
     Function {
         #[pyo3(attribute("_evaluate"))]
         evaluate: Py<PyAny>,
+        #[pyo3(attribute("_product"))]
+        product: Option<Py<PyAny>>,
         #[pyo3(attribute("n_rows"))]
         rows: usize,
         #[pyo3(attribute("n_columns"))]
@@ -94,11 +96,13 @@ impl AnySmooth<'_> {
         Ok(match self {
             Self::Function {
                 evaluate,
+                product,
                 rows,
                 columns,
                 lipschitz,
             } => Box::new(Function {
                 evaluate: Python::attach(|py| evaluate.clone_ref(py)),
+                product: Python::attach(|py| product.as_ref().map(|f| f.clone_ref(py))),
                 rows: *rows,
                 columns: *columns,
                 lipschitz: *lipschitz,
@@ -239,6 +243,15 @@ pub(super) struct AnyProblem<'py> {
     pub(super) penalty: AnyPenalty,
     pub(super) signature: Option<PyReadonlyArray1<'py, i8>>,
     pub(super) shape: (usize, usize),
+    /// det X, where that is asked for.
+    #[pyo3(default)]
+    determinant: Option<i8>,
+}
+
+impl AnyProblem<'_> {
+    pub(super) fn rotations(&self) -> bool {
+        self.determinant.is_some()
+    }
 }
 
 /// `orthobcd.OBCD`.

@@ -55,6 +55,7 @@ struct Instance<'a> {
     trouble: Arc<Trouble>,
     penalty: &'a AnyPenalty,
     components: usize,
+    rotations: bool,
     signature: Signature,
     threads: Threads,
 }
@@ -73,6 +74,7 @@ impl<'a> Instance<'a> {
             trouble,
             penalty: &problem.penalty,
             components: problem.shape.1,
+            rotations: problem.rotations(),
             threads,
         })
     }
@@ -90,7 +92,21 @@ impl<'a> Instance<'a> {
     fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> Result<Array2<f64>, Error> {
         let nonnegative = with_penalty!(self.penalty, penalty => penalty.nonnegative());
         let (smooth, r) = (&*self.smooth, self.components);
-        x0.point(smooth, r, nonnegative, project, seed, &self.threads)
+        let point = x0.point(smooth, r, nonnegative, project, seed, &self.threads)?;
+        if !project && matches!(x0, StartPoint::Given(_)) {
+            return Ok(point);
+        }
+        with_penalty!(self.penalty, penalty => {
+            Ok(self.problem(penalty)?.oriented(point, &self.threads))
+        })
+    }
+
+    fn problem<'p, P: Penalty>(&'p self, penalty: &'p P) -> Result<Problem<'p, P>, Error> {
+        let problem = Problem::new(&*self.smooth, penalty, &self.signature, self.components)?;
+        if self.rotations {
+            return problem.rotations_only();
+        }
+        Ok(problem)
     }
 }
 
@@ -98,7 +114,7 @@ impl<'a> Instance<'a> {
 macro_rules! detached {
     ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
         with_penalty!($instance.penalty, penalty => {
-            let $problem = Problem::new(&*$instance.smooth, penalty, &$instance.signature, $instance.components)?;
+            let $problem = $instance.problem(penalty)?;
             $py.detach(|| $body)
         })
     };

@@ -15,6 +15,8 @@ use crate::{Objective, Threads};
 pub(super) struct Function {
     /// X ↦ (value, gradient, precision), checked.
     pub(super) evaluate: Py<PyAny>,
+    /// (X, V) ↦ ∇²f(X)[V], checked, or None.
+    pub(super) product: Option<Py<PyAny>>,
     pub(super) rows: usize,
     pub(super) columns: Option<usize>,
     pub(super) lipschitz: Option<f64>,
@@ -163,6 +165,27 @@ impl Objective for Function {
 
     fn lipschitz(&self) -> Option<f64> {
         self.lipschitz
+    }
+
+    fn hessian_product(
+        &self,
+        x: ArrayView2<'_, f64>,
+        v: ArrayView2<'_, f64>,
+        _threads: &Threads,
+    ) -> Option<Array2<f64>> {
+        let product = self.product.as_ref().filter(|_| !self.has_failed())?;
+        let _turn = self.turn.lock();
+        Python::attach(|py| {
+            let answer = product.call1(py, (x.to_pyarray(py), v.to_pyarray(py)));
+            let read = answer.and_then(|answer| {
+                let image: Option<PyReadonlyArray2<'_, f64>> = answer.extract(py)?;
+                Ok(image.map(|image| image.as_array().to_owned()))
+            });
+            read.unwrap_or_else(|error| {
+                self.trouble.keep(py, error);
+                None
+            })
+        })
     }
 
     fn precision(&self) -> f64 {

@@ -15,7 +15,7 @@ use crate::penalty::{L0, L1, Weights};
 use crate::search::{
     Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda, minimize_auto,
 };
-use crate::{Options, Problem, Side, Threads};
+use crate::{Options, Side, Threads};
 
 /// `orthobcd.Auto`.
 #[derive(FromPyObject)]

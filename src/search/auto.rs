@@ -64,6 +64,10 @@ pub fn minimize_with<P: Penalty>(
             None => start::random(n, r, auto.options.seed),
         },
     });
+    let first = match x0 {
+        Some(_) => first,
+        None => problem.oriented(first, threads),
+    };
     problem.check_start(first.view())?;
     let mut board = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
     if board.status.is_some() || auto.options.max_sweeps == Some(0) {

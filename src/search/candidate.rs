@@ -50,6 +50,7 @@ impl Candidate {
     ) -> Option<Self> {
         let problem = oracle.problem;
         let (x, feasibility) = feasible(oracle, x)?;
+        let x = problem.oriented(x, &oracle.serial);
         let smooth = oracle.smooth_value(&x)?;
         let price = problem.penalty.value(x.view());
         let objective = smooth + price;
@@ -140,24 +141,26 @@ fn affordable<P: Penalty>(oracle: &Oracle<'_, P>) -> bool {
     tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.meter.left_work()
 }
 
-/// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first.
+/// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first, and if
+/// `plain`, until they rest by themselves.
 pub(super) fn polish<P: Penalty>(
     oracle: &Oracle<'_, P>,
     options: &Options,
     from: Candidate,
     sweeps: Option<u64>,
+    plain: bool,
 ) -> Candidate {
     const ROUNDS: usize = 12;
     let problem = oracle.problem;
     let mut best = from;
     let mut done = 0;
     // Pairs that are looked at and not moved cost as much as a sweep: only once nothing else moves.
-    let mut verify = false;
+    let mut verify = plain;
     for round in 0..ROUNDS {
         let before = best.objective;
         let mut rest = false;
         let definite = problem.signature.is_definite();
-        if (round > 0 || definite) && (!definite || affordable(oracle)) {
+        if (round > 0 || definite && !plain) && (!definite || affordable(oracle)) {
             let x = best.x.clone();
             let descent = tangent::descend(oracle, x, TANGENT_STEPS, oracle.pace(1.0));
             rest = descent.stalled;

@@ -145,6 +145,7 @@ impl<P: Penalty> Compact<P> {
             penalty: &self.penalty,
             signature: &self.signature,
             components,
+            rotations: false,
         }
     }
 

@@ -14,7 +14,8 @@ use crate::heuristic::Prior;
 use crate::objective::default_work;
 use crate::penalty::Penalty;
 use crate::pool::decorrelated;
-use crate::solver::{Status, WORK_UNIT};
+use crate::solver::{Status, WORK_UNIT, solution_work};
+use crate::start;
 
 /// Runs side by side where work is counted.
 const LANES: usize = 4;
@@ -52,6 +53,12 @@ const GROWTH: f64 = 1.5;
 const DEEPER: (f64, f64) = (1.3, 2.0);
 const DIMINISHED: f64 = 0.5;
 
+/// Without any limit a descent by exact pairs alone is compared, if so many sweeps are at most this share of the work, or of
+/// a unit.
+const DESCENT_SWEEPS: f64 = 20.0;
+const DESCENT_SHARE: f64 = 0.5;
+const DESCENT_UNITS: f64 = 0.1;
+
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
 
@@ -76,6 +83,8 @@ pub(super) struct Search<'s, 'a, P: Penalty> {
     rounds: Rounds<'s, P>,
     board: &'s mut Incumbent<'a, P>,
     auto: &'s Auto,
+    /// Where the search began.
+    first: Array2<f64>,
     /// Work of the whole, if it is counted.
     work: f64,
     lanes: usize,
@@ -111,6 +120,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             ranked: Vec::new(),
             reached: Vec::new(),
             deepest: None,
+            first: board.best.x.clone(),
             made: vec![0; rounds.heuristics.len()],
             index: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(auto.options.seed),
@@ -154,7 +164,40 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 From::Incumbent => {}
             }
         }
+        let chosen = self.auto.strategies.is_some() || self.auto.plan.is_some();
+        if free && !chosen && self.auto.starts.is_none() {
+            self.compare();
+        }
         self.finish(free);
+    }
+
+    /// Descends by exact pairs alone, so that no search without limits ends above such a descent: from the identity for a
+    /// quadratic form where h allows it, else from the first point.
+    fn compare(&mut self) {
+        self.conclude();
+        let problem = self.rounds.problem;
+        let (n, r) = self.first.dim();
+        let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
+        let units = (DESCENT_SHARE * self.work).max(DESCENT_UNITS * WORK_UNIT);
+        let mixed = self.rounds.whole.profile.mixed;
+        if mixed || self.board.status.is_some() || !(DESCENT_SWEEPS * sweep <= units) {
+            return;
+        }
+        let identity = start::identity(n, r);
+        let own = self.rounds.whole.known.given.is_none() && problem.smooth.quadratic().is_some();
+        let allowed =
+            !problem.penalty.nonnegative() && problem.penalty.infeasibility(identity.view()) == 0.0;
+        let from = if own && allowed {
+            identity
+        } else {
+            self.first.clone()
+        };
+        let job = Job {
+            plain: true,
+            ..Self::taken("descent", true, false)
+        };
+        self.rounds.sweeps = None;
+        self.rounds.run(self.board, &[job], &[&from], units);
     }
 
     /// Whether the best point is a known optimum.
@@ -280,6 +323,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         Job {
             name: self.rounds.heuristics[arm.heuristic].name().to_owned(),
             polishes: false,
+            plain: false,
             heuristic: Some(arm.heuristic),
             restricted: arm.restricted,
             improve,
@@ -295,6 +339,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         Job {
             name: name.to_owned(),
             polishes,
+            plain: false,
             heuristic: None,
             restricted: false,
             improve: false,

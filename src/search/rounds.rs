@@ -46,6 +46,8 @@ pub(super) struct Job {
     pub(super) polished: bool,
     /// Whether the point was found by another job.
     pub(super) polishes: bool,
+    /// Whether exact pairs descend from the point before anything else does.
+    pub(super) plain: bool,
     /// How often the heuristic has begun from scratch.
     pub(super) run: usize,
     pub(super) heat: f64,
@@ -53,10 +55,12 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// What reports call it.
     fn label<P: Penalty>(&self, heuristics: &[Box<dyn Heuristic<P>>]) -> &'static str {
         match self.heuristic {
             Some(k) => heuristics[k].name(),
             None if self.polishes => "polish",
+            None if self.plain => "descent",
             None => "given",
         }
     }
@@ -215,20 +219,28 @@ impl<'a, P: Penalty> Rounds<'a, P> {
             |k| {
                 let meter = Meter::new(this.clock, slice);
                 let least = best.objective + PROMISING * size;
-                let candidate = this.job(&jobs[k], space.as_ref(), from[k], least, &meter)?;
-                Some(Found {
+                let candidate = this.job(&jobs[k], space.as_ref(), from[k], least, &meter);
+                let work = meter.spent();
+                let found = candidate.map(|candidate| Found {
                     candidate,
-                    work: meter.spent(),
+                    work,
                     seconds: this.clock.seconds(),
-                })
+                });
+                (found, work)
             },
-            |found| board.watch(found.and_then(Option::as_ref).map(|found| &found.candidate)),
+            |run| {
+                board.watch(
+                    run.and_then(|(found, _)| found.as_ref())
+                        .map(|f| &f.candidate),
+                )
+            },
         );
-        let found: Vec<Option<Found>> = found.into_iter().map(Option::flatten).collect();
-        let all = found.iter().flatten();
         if self.clock.counts() {
-            self.spent += all.clone().map(|found| found.work).sum::<f64>();
+            // A run that came to nothing has cost something, too.
+            self.spent += found.iter().flatten().map(|(_, work)| work).sum::<f64>();
         }
+        let found: Vec<Option<Found>> = found.into_iter().map(|run| run?.0).collect();
+        let all = found.iter().flatten();
         let value = before.objective;
         board.settle(before, all.map(|found| &found.candidate));
         for (job, found) in jobs.iter().zip(&found) {
@@ -304,9 +316,11 @@ impl<'a, P: Penalty> Rounds<'a, P> {
             false => job.name.clone(),
         };
         let candidate = Candidate::new(oracle, x, name)?;
-        Some(match job.polished && candidate.objective <= promising {
-            true => polish(oracle, self.options, candidate, self.sweeps),
-            false => candidate,
-        })
+        Some(
+            match job.plain || job.polished && candidate.objective <= promising {
+                true => polish(oracle, self.options, candidate, self.sweeps, job.plain),
+                false => candidate,
+            },
+        )
     }
 }

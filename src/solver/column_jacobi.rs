@@ -309,7 +309,7 @@ impl Local {
         let c = 1.0 / t.hypot(1.0);
         let s = t * c;
         let (matrix, new_i) = if swapped {
-            ([[s, c], [c, -s]], bk + shift)
+            ([[s, c], [-c, s]], bk + shift)
         } else {
             ([[c, -s], [s, c]], bi - shift)
         };

@@ -75,6 +75,12 @@ impl PairSweep {
         }
     }
 
+    /// The same with pairs of equal sign that are only rotated, if `rotations`.
+    pub(crate) fn rotate_only(mut self, rotations: bool) -> Self {
+        self.block.rotate_only(rotations);
+        self
+    }
+
     /// Solves up to `count` more pairs under the penalty of Xᵀ; `frozen`: they are looked at and not moved.
     pub(crate) fn advance<P: Penalty>(
         &mut self,
@@ -161,6 +167,7 @@ impl<P: Penalty> Mover<P> for ColumnPairs<P> {
         let mut sweep = self.sweep.take().unwrap_or_else(|| {
             let bound = self.rapidity_bound;
             PairSweep::new(form, &point.x, bound, &self.signs, point.threads)
+                .rotate_only(point.problem.rotations)
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
         let outcome = sweep.advance(count, &self.penalty, self.proximal, self.frozen);

@@ -1,10 +1,11 @@
-//! The mover of an f that is not quadratic: gradient steps where h = 0, pairs on a majoriser elsewhere and to verify; or
-//! the papers' single pairs where they are asked for.
+//! The mover of an f that is not quadratic: gradient and Newton steps where h = 0, pairs on a majoriser elsewhere and to
+//! verify; or the papers' single pairs where they are asked for.
 
 use super::gradient::Gradient;
 use super::ledger::Ledger;
 use super::majorised::Majorised;
 use super::mover::{Mover, Step};
+use super::newton::Newton;
 use super::options::Options;
 use super::pairwise::Pairwise;
 use super::point::Point;
@@ -14,6 +15,8 @@ use crate::penalty::Penalty;
 pub(super) struct Descent {
     single: Option<Pairwise>,
     gradient: Option<Gradient>,
+    /// None once f has given no product with its Hessian, or a wrong one.
+    newton: Option<Newton>,
     pairs: Majorised,
 }
 
@@ -26,6 +29,7 @@ impl Descent {
             } else {
                 None
             },
+            newton: Some(Newton::default()),
             pairs: Majorised::new(point, options),
             single,
         }
@@ -38,7 +42,16 @@ impl<P: Penalty> Mover<P> for Descent {
             return single.step(&mut self.pairs, point, ledger);
         }
         if let Some(gradient) = self.gradient.as_mut().filter(|gradient| !gradient.rests) {
-            let step = gradient.step(point, ledger);
+            let newton = self.newton.as_mut();
+            let newton = newton.and_then(|newton| newton.takes_over(gradient).then_some(newton));
+            let step = match newton.map(|newton| newton.step(gradient, point, ledger)) {
+                Some(Some(step)) => step,
+                Some(None) => {
+                    self.newton = None;
+                    Step::Done
+                }
+                None => gradient.step(point, ledger),
+            };
             if gradient.rests {
                 self.pairs
                     .learn(gradient.secants.largest, gradient.steepest);

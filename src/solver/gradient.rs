@@ -25,7 +25,7 @@ const SHORTER: (f64, f64) = (0.05, 0.5);
 
 /// The first length moves X by this share of itself, any other by [`LONGEST`] times itself at most.
 const FIRST: f64 = 0.02;
-const LONGEST: f64 = 2.0;
+pub(super) const LONGEST: f64 = 2.0;
 
 /// So many steps in a row whose decrease could be rounding, the gradient growing no smaller, are a stall, and so is
 /// a length that was shortened until its decrease could be.
@@ -38,12 +38,12 @@ const CONTRADICTION: f64 = 1e-6;
 
 /// The steps and their memory.
 pub(super) struct Gradient {
-    x: Array2<f64>,
-    value: f64,
-    gradient: Array2<f64>,
+    pub(super) x: Array2<f64>,
+    pub(super) value: f64,
+    pub(super) gradient: Array2<f64>,
     /// G − JXΛ, and its square.
-    direction: Array2<f64>,
-    norm2: f64,
+    pub(super) direction: Array2<f64>,
+    pub(super) norm2: f64,
     length: f64,
     reference: f64,
     mass: f64,
@@ -59,6 +59,20 @@ pub(super) struct Gradient {
     pub(super) secants: Secants,
     /// Whether nothing is left to do here.
     pub(super) rests: bool,
+}
+
+/// The feasible point of a step to `trial`, and f and ∇f there.
+pub(super) fn evaluated<P: Penalty>(
+    point: &Point<'_, P>,
+    trial: &Array2<f64>,
+) -> Option<(Array2<f64>, f64, Array2<f64>)> {
+    let x = if point.problem.signature.is_definite() {
+        polar(trial)
+    } else {
+        manifold(point).restore_dense(trial)?
+    };
+    let (value, gradient) = point.try_evaluate(&x)?;
+    Some((x, value, gradient))
 }
 
 impl Gradient {
@@ -133,14 +147,9 @@ impl Gradient {
         ledger.visit(ledger.sweep, work);
         let mut trial = self.x.clone();
         trial.scaled_add(-self.length, &self.direction);
-        let retracted = if point.problem.signature.is_definite() {
-            Some(polar(&trial))
-        } else {
-            manifold(point).restore_dense(&trial)
-        };
         let noise = rounding(point, ledger);
-        match retracted.and_then(|x| point.try_evaluate(&x).map(|e| (x, e))) {
-            Some((x, evaluated)) => self.judge(point, ledger, x, evaluated, noise),
+        match evaluated(point, &trial) {
+            Some(trial) => self.judge(point, ledger, trial, noise),
             None => self.shorten(point, ledger, f64::INFINITY, noise),
         }
     }
@@ -150,8 +159,7 @@ impl Gradient {
         &mut self,
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
-        x: Array2<f64>,
-        (value, gradient): (f64, Array2<f64>),
+        (x, value, gradient): (Array2<f64>, f64, Array2<f64>),
         noise: f64,
     ) -> Step {
         let (moved, gradients) = (&x - &self.x, (&self.gradient, &gradient));
@@ -196,7 +204,8 @@ impl Gradient {
         Step::Pass
     }
 
-    fn accept<P: Penalty>(
+    /// Goes to X.
+    pub(super) fn accept<P: Penalty>(
         &mut self,
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
@@ -249,7 +258,7 @@ impl Gradient {
     }
 
     /// Ends here, unless the best X is better by more than rounding: then the steps go on from there.
-    fn rest<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
+    pub(super) fn rest<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
         if self.value <= ledger.objective + rounding(point, ledger) {
             if self.value != ledger.objective {
                 self.adopt(point, ledger);

@@ -59,7 +59,8 @@ impl Jacobi {
             curvature: options.curvature,
             proximal,
             order: (0..dim.0).collect(),
-            matchings: Matchings::new(dim, signature, options.rapidity_bound),
+            matchings: Matchings::new(dim, signature, options.rapidity_bound)
+                .rotate_only(point.problem.rotations),
             pair_work: pair_work(point),
         }
     }

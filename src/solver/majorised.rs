@@ -5,7 +5,7 @@
 //! what the model says, X stays and L rises; if it falls by a good one, L falls. L never exceeds a Lipschitz
 //! constant that f gives.
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, s};
 use rand::seq::SliceRandom;
 
 use super::jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
@@ -83,7 +83,8 @@ impl Majorised {
             raises: 0,
             secants: Secants::default(),
             order: (0..dim.0).collect(),
-            matchings: Matchings::new(dim, signature, options.rapidity_bound),
+            matchings: Matchings::new(dim, signature, options.rapidity_bound)
+                .rotate_only(point.problem.rotations),
             trial: None,
             steepest,
             verified: false,
@@ -257,7 +258,7 @@ impl Majorised {
             threshold = threshold.max(critical * critical / self.bound);
         }
         let gap = if P::SMOOTH && point.problem.signature.is_definite() {
-            largest_turn(point.x.view(), gradient.view(), self.bound, threshold)
+            largest_turn(point, &gradient, self.bound, threshold)
         } else {
             let model = Majoriser {
                 anchor: point.x.view(),
@@ -274,19 +275,20 @@ impl Majorised {
     }
 }
 
-/// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖²` by an orthogonal move of two rows of A, or any above
+/// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖²` at X = A by an orthogonal move of two rows of A, or any above
 /// `enough`.
 ///
 /// On rows Z it is linear, `−⟨M, V − I⟩` with M = (LZ − G_B)Zᵀ, whose maximum over the orthogonal V is the nuclear
-/// norm `√(‖M‖² + 2|det M|)`. O(n²r).
-fn largest_turn(
-    x: ArrayView2<'_, f64>,
-    gradient: ArrayView2<'_, f64>,
+/// norm `√(‖M‖² + 2|det M|)`, and over the rotations `√(‖M‖² + 2 det M)`. O(n²r).
+fn largest_turn<P: Penalty>(
+    point: &Point<'_, P>,
+    gradient: &Array2<f64>,
     curvature: f64,
     enough: f64,
 ) -> f64 {
+    let (x, rotations) = (&point.x, point.problem.rotations);
     let n = x.nrows();
-    let pull = &x * curvature - gradient;
+    let pull = x * curvature - gradient;
     let own: Vec<f64> = (0..n).map(|i| pull.row(i).dot(&x.row(i))).collect();
     let mut largest = 0.0f64;
     for from in (0..n).step_by(PIECE) {
@@ -302,11 +304,13 @@ fn largest_turn(
                 let at = (i - from, j - from);
                 let (a, b, c, d) = (own[i], ahead[at], back[at], own[j]);
                 let squares = a * a + b * b + c * c + d * d;
-                let nuclear = (squares + 2.0 * (a * d - b * c).abs()).sqrt();
+                let det = a * d - b * c;
+                let reach = if rotations { det } else { det.abs() };
+                let nuclear = (squares + 2.0 * reach).max(0.0).sqrt();
                 // ‖M‖_* − tr M without cancellation where tr M > 0.
                 let trace = a + d;
                 let gap = if trace > 0.0 {
-                    let over = (b - c).powi(2) + 2.0 * ((a * d - b * c).abs() - (a * d - b * c));
+                    let over = (b - c).powi(2) + 2.0 * (reach - det);
                     over / (nuclear + trace)
                 } else {
                     nuclear - trace

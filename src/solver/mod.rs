@@ -28,6 +28,7 @@ mod majorised;
 mod measure;
 mod monitor;
 mod mover;
+mod newton;
 mod options;
 mod outcome;
 mod pairwise;
@@ -57,6 +58,7 @@ pub use mover::{Mover, Step};
 pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
 pub use outcome::{Record, Solution, Status};
 pub use point::Point;
+pub(crate) use rows::solution_work;
 
 /// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
 /// count as diverging: the infimum is not attained, or not finite.
@@ -72,10 +74,11 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 /// Minimises from a feasible start.
 ///
 /// An f that is not quadratic is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X), and the step is
-/// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps. One value and gradient is
-/// evaluated per trial; a gradient step counts as a sweep. Working sets other than tiles are the papers' algorithm
-/// there, a value and gradient for every pair, with L the Lipschitz constant of f for the scalar curvature. Of the other
-/// options `rapidity_bound`, `verify`, the limits and the seed apply.
+/// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps, and, where f gives
+/// [products with its Hessian](crate::Objective::hessian_product) and these get slow, those of a trust region. One
+/// value and gradient is evaluated per trial; such a step counts as a sweep. Working sets other than tiles are the papers'
+/// algorithm there, a value and gradient for every pair, with L the Lipschitz constant of f for the scalar curvature. Of
+/// the other options `rapidity_bound`, `verify`, the limits and the seed apply.
 ///
 /// # Errors
 /// If the problem, the options or the shape of the start are not valid, or values and gradients of f contradict

@@ -104,6 +104,9 @@ impl<'a, P: Penalty> Point<'a, P> {
 
     /// Moves to `x`, which has to keep XᵀJX, if F falls by more than its rounding; returns whether it does.
     pub fn try_move(&mut self, x: Array2<f64>, ledger: &mut Ledger) -> bool {
+        if !self.problem.holds(x.view()) {
+            return false;
+        }
         let change = self.problem.objective(x.view(), self.threads) - ledger.objective;
         if !(change < -f64::EPSILON * ledger.magnitude) {
             return false;

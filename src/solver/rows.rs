@@ -33,14 +33,18 @@ const SUPPORT_SHARE: f64 = 0.01;
 /// Sweeps over the nonzero rows between two full sweeps, at most.
 const SUPPORT_SWEEPS: usize = 100;
 
+/// Work of the solution of a pair of rows of `r` entries.
+pub(crate) fn solution_work<P: Penalty>(penalty: &P, r: usize) -> f64 {
+    penalty.pair_work() * (PAIR_WORK.0 + PAIR_WORK.1 * r as f64)
+}
+
 /// Work of a pair: its solution, and its share of a block's curvature.
 pub(super) fn pair_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
     let curvature = match point.form {
         Some(form) if form.dense().is_none() => 0.5 * form.product_work() / form.order() as f64,
         _ => 1.0,
     };
-    let own = PAIR_WORK.0 + PAIR_WORK.1 * point.problem.components as f64;
-    point.problem.penalty.pair_work() * own + curvature
+    solution_work(point.problem.penalty, point.problem.components) + curvature
 }
 
 /// Sweeps over the nonzero rows since the last full one.
@@ -119,6 +123,7 @@ impl Rows {
         };
         let mut block = Block::new(r);
         block.set_signature(point.problem.signature, options.rapidity_bound);
+        block.rotate_only(point.problem.rotations);
         Self {
             schedule: Schedule::new(rule, n, options.block_size, options.tile, order)
                 .scoring(options.scored_pairs),

@@ -187,3 +187,51 @@ def test_nonnegative_columns_share_no_row():
     for x in points:
         assert x.min() == 0.0
         assert np.count_nonzero(x, axis=1).max() == 1
+
+
+PIECES = ob.PiecewiseQuadratic(
+    [-0.5, 0.2, 0.6], [(0.1, -0.5, 0.0), (0.0, 0.0, 1.0), (0.05, 0.3, 0.0), (0.0, 0.6, 0.4)]
+)
+
+
+@pytest.mark.parametrize("seed", [6, 9, 10, 20, 44, 53, 71, 85, 93])
+def test_a_search_without_limits_is_no_worse_than_a_plain_descent(seed):
+    """Small problems of every kind, some of which heuristics alone leave above it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 14))
+    r = int(rng.integers(1, min(n, 5)))
+    C = rng.standard_normal((n, n))
+    linear = rng.standard_normal((n, r)) if rng.random() < 0.5 else None
+    lam = float(rng.choice([0.05, 0.3, 1.0]))
+    smooth = ob.Quadratic(C + C.T, linear)
+    for penalty in (
+        ob.L1(lam),
+        ob.L0(lam),
+        ob.NonNegative(),
+        ob.L0(lam) + ob.NonNegative(),
+        ob.L1(lam) + ob.NonNegative(),
+        ob.MCP(lam, 2.0),
+        ob.Box(0.0, 1.0),
+        PIECES,
+    ):
+        problem = ob.StiefelProblem(smooth, penalty, r)
+        plain = ob.solve(problem, solver=ob.OBCD(), seed=seed)
+        found = ob.solve(problem, seed=seed, n_threads=1)
+        size = abs(plain.smooth_value) + abs(plain.penalty_value)
+        assert found.objective <= plain.objective + 1e-10 * size, repr(penalty)
+
+
+def test_runs_that_come_to_nothing_are_counted():
+    """Partitions of three rows into three groups have entries that this box does not allow."""
+    n, r = 9, 3
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return float(np.sum(x**4)), 4.0 * x**3
+
+    x0 = np.kron(np.eye(r), np.full((n // r, 1), (n // r) ** -0.5))
+    problem = ob.StiefelProblem(ob.SmoothFunction(f, n), ob.Box(0.0, 0.9), r)
+    ob.solve(problem, x0, solver=ob.Auto(), max_work=1e-4)
+    # A value counts for n²r multiply-adds, of which a unit has 1e10.
+    assert len(calls) * n * n * r <= 2e6

@@ -16,6 +16,7 @@ ROOMS = (
     "_internal",
     "penalties",
     "objectives",
+    "derivatives",
     "problems",
     "solvers",
     "result",

@@ -23,6 +23,7 @@ ob.Box("low", 1)  # wrong
 ob.L1(0.1) + ob.Cardinality(3)  # wrong
 ob.L1(0.1) + 0.1  # wrong
 ob.StiefelProblem(A, ob.L0(1.0), 2)  # wrong
+ob.StiefelProblem(ob.Quadratic(A), ob.L0(1.0), 4, determinant=-1)  # wrong
 ob.SparsePCAProblem(A, 2, "l0")  # wrong
 ob.NonnegativePCAProblem(A)  # wrong
 ob.HyperbolicEigenvalueProblem(A, [1, 1, -1, -1], sense="least")  # wrong
