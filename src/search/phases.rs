@@ -165,7 +165,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             }
         }
         let chosen = self.auto.strategies.is_some() || self.auto.plan.is_some();
-        if free && !chosen && self.auto.starts.is_none() {
+        let limited = self.auto.options.max_sweeps.is_some() || self.auto.starts.is_some();
+        if free && !chosen && !limited {
             self.compare();
         }
         self.finish(free);
