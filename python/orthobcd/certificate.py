@@ -53,9 +53,11 @@ class Bound:
     method : str
         "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
         sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
-        all, by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds 2λ, and for X ≥ 0, where none
-        is positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
-        "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node).
+        all, or K = k√r for k nonzero rows; by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds
+        2λ, for a price of each row, where none exceeds 2λ/√r, and for X ≥ 0, where none is
+        positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
+        "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node; for a
+        `RowSparse` on which row may be nonzero at all).
     multiplier : ndarray of shape (n, n) or None
         Λ of the best bound that is due to a single one; None where C was not formed.
     n_nodes : int
