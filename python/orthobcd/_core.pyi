@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ._internal.run import Run
 from .kg.model import Model
+from .penalties import RowSparse
 from .problems import Problem
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto
 
@@ -124,6 +125,7 @@ def certify(problem: Problem, x: _Matrix, n_threads: int | None) -> dict[str, An
 def lower_bound(
     problem: Problem,
     count: int | tuple[int, ...] | None,
+    rows: RowSparse | None,
     objective: float,
     gap_tol: float,
     run: Run,

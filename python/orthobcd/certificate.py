@@ -28,6 +28,9 @@ __all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", 
 OPTIMALITY_TOLERANCE = 1e-10
 """Gap to a known optimum, relative to `Certificate.magnitude`, that counts as none."""
 
+BOUNDED = (L0, L1, Cardinality, RowSparse, NonNegative, NoPenalty)
+"""Penalties that a bound is known for."""
+
 FEASIBLE = 1e-8
 """Largest ``feasibility`` of a point whose gap is asked for."""
 
@@ -50,9 +53,11 @@ class Bound:
     method : str
         "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
         sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
-        all, by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds 2λ, and for X ≥ 0, where none
-        is positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
-        "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node).
+        all, or K = k√r for k nonzero rows; by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds
+        2λ, for a price of each row, where none exceeds 2λ/√r, and for X ≥ 0, where none is
+        positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
+        "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node; for a
+        `RowSparse` on which row may be nonzero at all).
     multiplier : ndarray of shape (n, n) or None
         Λ of the best bound that is due to a single one; None where C was not formed.
     n_nodes : int
@@ -193,8 +198,8 @@ def certify(
     ----------
     problem : Problem
         The problem; its objective a `Quadratic`, `GramQuadratic` (those of the pencil problems
-        are), `SmoothFunction` or `FiniteSum`. With a `Cardinality` what concerns pairs and
-        ``criticality`` is NaN: they are notions of separable penalties.
+        are), `SmoothFunction` or `FiniteSum`. With a `Cardinality` or `RowSparse` what concerns
+        pairs and ``criticality`` is NaN: they are notions of separable penalties.
     x : array_like of shape (n, r)
         The point. It need not be feasible unless a bound is asked for; ``feasibility`` says how
         far it is.
@@ -218,8 +223,8 @@ def certify(
     ------
     ValueError, TypeError
         If ``x`` has another shape or is not finite, or the problem is not one of those; if a bound
-        is asked for and ``x`` is not feasible up to 1e-8 or has too many nonzeros, or the problem
-        is not one that is bounded.
+        is asked for and ``x`` is not feasible up to 1e-8 or has too many nonzeros or nonzero rows,
+        or the problem is not one that is bounded.
 
     Examples
     --------
@@ -236,8 +241,6 @@ def certify(
     if not isinstance(problem.smooth, (Quadratic, GramQuadratic, ByFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
-    if isinstance(problem.penalty, RowSparse):
-        raise TypeError("problem must not have a RowSparse, whose moves are not those of pairs")
     if as_bool("bound", bound):
         _check_bounded(problem)
     run = Run.checked(max_time=max_time, n_threads=n_threads)
@@ -246,17 +249,14 @@ def certify(
     if point.shape != problem.shape:
         raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")
     penalty = problem.penalty
-    few = penalty if isinstance(penalty, Cardinality) else None
-    if few is not None and not isinstance(few.count, int) and len(few.count) != point.shape[1]:
-        raise ValueError(f"count must have {point.shape[1]} entries, got {len(few.count)}")
+    few = penalty if isinstance(penalty, (Cardinality, RowSparse)) else None
     plain = on_stiefel(problem)
     if few is not None:
-        plain = StiefelProblem(
-            plain.smooth, NonNegative() if few.nonnegative else NoPenalty(), point.shape[1]
-        )
+        signs = NonNegative() if isinstance(few, Cardinality) and few.nonnegative else NoPenalty()
+        plain = StiefelProblem(plain.smooth, signs, point.shape[1])
     found = _core.certify(plain, point, run.n_threads)
     if few is not None:
-        found |= NOT_SEPARABLE | {"penalty_value": _excess(few, point)}
+        found |= NOT_SEPARABLE | {"penalty_value": _counted(few, point)}
         found["objective"] = found["smooth_value"] + found["penalty_value"]
     if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
@@ -271,8 +271,9 @@ def certify(
         )
     if few is not None:
         plain = StiefelProblem(plain.smooth, NoPenalty(), point.shape[1])
-    count = None if few is None else few.count
-    bounded, error = _core.lower_bound(plain, count, certificate.objective, gap_tol, run)
+    count = few.count if isinstance(few, Cardinality) else None
+    rows = few if isinstance(few, RowSparse) else None
+    bounded, error = _core.lower_bound(plain, count, rows, certificate.objective, gap_tol, run)
     if error is not None:
         raise error
     return replace(certificate, bound=Bound(**bounded))
@@ -289,12 +290,19 @@ NOT_SEPARABLE: dict[str, Any] = {
 """What a certificate says of pairs where h is not a sum over entries."""
 
 
-def _excess(few: Cardinality, x: FloatArray) -> float:
-    """0 for an x with so few nonzeros, else infinity."""
+def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:
+    """h: what the nonzero rows cost, or 0 for an x with so few nonzeros or rows, else infinity."""
     counts = np.count_nonzero(x, axis=0)
-    if isinstance(few.count, int):
-        return 0.0 if counts.sum() <= few.count else math.inf
-    return 0.0 if (counts <= np.asarray(few.count)).all() else math.inf
+    if isinstance(few, RowSparse):
+        rows = int(np.count_nonzero(x.any(axis=1)))
+        if few.lam is not None:
+            return few.lam * rows
+        within = few.count is not None and rows <= few.count
+    elif isinstance(few.count, int):
+        within = int(counts.sum()) <= few.count
+    else:
+        within = bool((counts <= np.asarray(few.count)).all())
+    return 0.0 if within else math.inf
 
 
 def _check_bounded(problem: Problem) -> None:
@@ -306,11 +314,11 @@ def _check_bounded(problem: Problem) -> None:
         raise TypeError(f"bound must be False for a {type(smooth).__name__}")
     penalty = problem.penalty
     weighted = isinstance(penalty, L0) and not isinstance(penalty.lam, float)
-    if weighted or not isinstance(penalty, (L0, L1, Cardinality, NonNegative, NoPenalty)):
+    if weighted or not isinstance(penalty, BOUNDED):
         kind = "weighted L0" if weighted else type(penalty).__name__
         raise TypeError(
             "bound must be False for a penalty other than L0 with one weight, L1, NonNegative, "
-            f"NoPenalty and Cardinality, got a {kind}"
+            f"NoPenalty, Cardinality and RowSparse, got a {kind}"
         )
     if isinstance(smooth, Quadratic) and not (smooth.linear is None and smooth.D is None):
         raise ValueError(

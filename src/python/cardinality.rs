@@ -117,9 +117,9 @@ fn solved<'py>(
 
 /// `orthobcd.RowSparse`.
 #[derive(FromPyObject)]
-struct RowBudget {
-    lam: Option<f64>,
-    count: Option<usize>,
+pub(super) struct RowBudget {
+    pub(super) lam: Option<f64>,
+    pub(super) count: Option<usize>,
 }
 
 /// A problem with an `orthobcd.RowSparse`.

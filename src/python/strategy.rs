@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::cardinality::RowBudget;
 use super::input::{AnyPenalty, AnyProblem, Count, Run as Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
@@ -291,13 +292,15 @@ fn restriction(penalty: &AnyPenalty) -> PyResult<Restriction> {
     })
 }
 
-/// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros.
+/// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
+/// `rows` of its smooth part with so many nonzero rows or a price for each.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(
     py: Python<'py>,
     problem: AnyProblem<'py>,
     count: Option<Count>,
+    rows: Option<RowBudget>,
     objective: f64,
     gap_tol: f64,
     run: Limits,
@@ -306,9 +309,13 @@ pub(super) fn certified_bound<'py>(
     let form = instance.smooth.quadratic().ok_or_else(|| {
         PyTypeError::new_err("problem must have a quadratic objective to be bounded")
     })?;
-    let restriction = match count {
-        Some(count) => Restriction::Cardinality(count.into()),
-        None => restriction(&problem.penalty)?,
+    let restriction = match (count, rows) {
+        (Some(count), _) => Restriction::Cardinality(count.into()),
+        (_, Some(rows)) => match (rows.count, rows.lam) {
+            (Some(count), _) => Restriction::Rows(count),
+            (_, lam) => Restriction::RowPrice(lam.unwrap_or(0.0)),
+        },
+        _ => restriction(&problem.penalty)?,
     };
     let mut options = BoundOptions::new(objective);
     (options.gap_tol, options.max_time) = (gap_tol, run.time());

@@ -181,12 +181,61 @@ def test_the_certificate_of_a_stranger():
     plain = ob.certify(problem, np.linalg.eigh(C)[1][:, -2:])
     assert plain.objective == np.inf
     assert np.isnan(plain.gap)
+    # Each row left to the column where it is larger: orthonormal on disjoint supports.
+    apart = np.where(np.abs(thresholded) < np.abs(thresholded[:, ::-1]), 0.0, thresholded)
+    repaired = ob.certify(problem, apart / np.linalg.norm(apart, axis=0), bound=True, max_time=0.3)
+    assert repaired.feasibility < 1e-12
+    assert 0 < repaired.gap < np.inf
     peer = np.eye(7)[:, :2]
     certificate = ob.certify(problem, peer, bound=True, max_time=0.3)
     assert certificate.objective == pytest.approx(-0.5 * (C[0, 0] + C[1, 1]))
     assert certificate.gap > 0
     assert np.isnan(certificate.block2_gap)
     assert np.isnan(certificate.criticality)
+
+
+def best_rows(C, r, count):
+    """The best r columns on so many shared rows, by enumeration."""
+    supports = [list(s) for s in itertools.combinations(range(len(C)), count)]
+    rows = max(supports, key=lambda s: ky_fan(C[np.ix_(s, s)], r))
+    x = np.zeros((len(C), r))
+    x[rows] = np.linalg.eigh(C[np.ix_(rows, rows)])[1][:, -r:]
+    return x
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_on_few_rows_are_the_optima(seed):
+    rng = np.random.default_rng(seed)
+    r = 1 + seed % 3
+    n = int(rng.integers(r + 1, 10))
+    A = rng.standard_normal((n, n)) * rng.lognormal(size=n)
+    C = (A @ A.T if seed % 2 else A + A.T) * 10.0 ** rng.integers(-3, 4)
+    points = {k: best_rows(C, r, k) for k in range(r, n + 1)}
+    values = {k: -0.5 * np.sum(x * (C @ x)) for k, x in points.items()}
+    lam = float(0.2 * rng.random() * np.abs(C).max())
+    priced = min(points, key=lambda k: values[k] + lam * k)
+    count = int(rng.integers(r, n + 1))
+    for penalty, at, cost in (
+        (ob.RowSparse(count=count), count, 0.0),
+        (ob.RowSparse(lam), priced, lam * priced),
+    ):
+        problem = ob.StiefelProblem(ob.Quadratic(-C), penalty, r)
+        certificate = ob.certify(problem, points[at], bound=True)
+        optimum = values[at] + cost
+        size = max(1.0, abs(optimum))
+        assert certificate.objective == pytest.approx(optimum, rel=1e-9, abs=1e-300)
+        assert certificate.lower_bound <= optimum + ROUNDING * size
+        assert certificate.gap <= 1.01e-6
+        worse = ob.certify(problem, np.eye(n, r), bound=True)
+        assert worse.lower_bound <= optimum + ROUNDING * size
+
+
+def test_too_many_rows_have_no_gap():
+    problem = ob.StiefelProblem(ob.Quadratic(np.eye(5)), ob.RowSparse(count=2), 2)
+    x = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 2)))[0]
+    assert ob.certify(problem, x).objective == np.inf
+    with pytest.raises(ValueError, match="x must be feasible"):
+        ob.certify(problem, x, bound=True)
 
 
 def test_bounds_at_the_door():

@@ -166,7 +166,6 @@ def test_limits_and_callback(penalty):
             lambda: ob.solve(problem(ob.Cardinality(8)), solver=ob.Auto(strategies=["path"])),
         ),
         (ValueError, "x0", lambda: ob.solve(problem(ob.Cardinality(8)), 2.0 * np.eye(15, 4))),
-        (TypeError, "problem", lambda: ob.certify(problem(ob.RowSparse(1.0)), np.eye(15, 4))),
         (
             TypeError,
             "smooth",

@@ -1,12 +1,16 @@
-//! max uᵀBu over unit vectors u with few nonzeros: one sparse component of an indefinite matrix, by branch and bound.
+//! max uᵀBu over unit vectors u with few nonzeros: one sparse component of an indefinite matrix, by branch and bound; and
+//! of r orthonormal columns on few rows that they share, the sum of the r largest eigenvalues.
 //!
 //! A node is a set of rows that the support contains and one of those it may contain. Three bounds on
-//! λ_max(B_S), S of at most k rows among these:
+//! the sum of the r largest eigenvalues of B_S, S of at most k rows among these:
 //!
-//! * rows: `max_i B_ii + Σ_j |B_ij|` over the required rows and the largest others (Gershgorin);
-//! * with the eigenvalues λ_l and vectors v_l of B on the rows of the node, `Σ λ_l a_l` for the best a with Σ a = 1 and a_l at most the sum of
-//!   the entries of v_l² over the required rows and the largest others (Cauchy-Schwarz on (v_lᵀu)²);
-//! * the [relaxation](super::relaxation) `λ_max(B − U) + k max|U_ij|`, its steps taken on from the parent's.
+//! * rows: the sum of the r largest `B_ii + Σ_j |B_ij|` over the required rows and the largest others (B is at most the
+//!   diagonal matrix of these);
+//! * with the eigenvalues λ_l and vectors v_l of B on the rows of the node, `Σ λ_l a_l` for the best a ≤ 1 with Σ a = r and a_l at most the sum of
+//!   the entries of v_l² over the required rows and the largest others (Cauchy-Schwarz on ‖v_lᵀX‖²);
+//! * the [relaxation](super::relaxation) `Σ_top-r λ(B − U) + g(U)`, its steps taken on from the parent's. With P = XXᵀ,
+//!   ‖P‖_F = √r, ⟨U, P⟩ is at most √r‖U_SS‖_F, so g is √r times the smaller of k max|U_ij| and the root of the largest sum of squares of
+//!   U over k rows, k entries in each, the required ones among both.
 //!
 //! Best node first: what is left at any time bounds the maximum. A node is split by the free row of which the relaxation's
 //! solution has most: one child forbids it, the other requires it. Rows that no support better than the best known
@@ -18,7 +22,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::relaxation::{Admm, Entries, ky_fan};
+use super::relaxation::{Admm, Entries, ky_fan, largest_sum};
 use crate::linalg::symmetric_eigen;
 
 /// The supports that are looked at.
@@ -49,11 +53,13 @@ impl Allowed {
     }
 }
 
-/// A sparse unit vector and its value uᵀBu.
+/// A support and its value.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) rows: Vec<usize>,
+    /// The leading unit vector there.
     pub(super) entries: Vec<f64>,
+    /// The sum of the r largest eigenvalues of B there, uᵀBu for r = 1.
     pub(super) value: f64,
 }
 
@@ -61,6 +67,8 @@ pub(super) struct Candidate {
 pub(super) struct Maximum {
     /// No allowed u has a larger value, up to the rounding of eigenvalues.
     pub(super) above: f64,
+    /// Nodes that were looked at.
+    pub(super) nodes: usize,
     /// Vectors on different supports, best first.
     pub(super) found: Vec<Candidate>,
 }
@@ -102,7 +110,7 @@ struct Node {
 struct Relaxed {
     rows: Vec<usize>,
     admm: Admm,
-    /// λ_max(B − U) there.
+    /// Σ_top-r λ(B − U) there.
     largest: f64,
 }
 
@@ -127,15 +135,16 @@ impl Ord for Node {
     }
 }
 
-/// The maximum over the allowed supports, which begins with those in `warm`.
+/// The maximum over the allowed supports of at least r rows, which begins with those in `warm`.
 pub(super) fn sparse_maximum(
-    b: &Array2<f64>,
+    (b, r): (&Array2<f64>, usize),
     allowed: &Allowed,
     warm: &[Vec<usize>],
     effort: &Effort<'_>,
 ) -> Maximum {
     let mut search = Branching {
         b,
+        r,
         size: allowed.size,
         found: Vec::new(),
         nodes: 0,
@@ -161,12 +170,14 @@ pub(super) fn sparse_maximum(
     };
     Maximum {
         above: above.max(floor),
+        nodes: search.nodes,
         found: search.found,
     }
 }
 
 struct Branching<'a> {
     b: &'a Array2<f64>,
+    r: usize,
     size: usize,
     found: Vec<Candidate>,
     nodes: usize,
@@ -189,12 +200,12 @@ impl Branching<'_> {
     fn offer(&mut self, rows: &[usize]) {
         let mut rows = rows.to_vec();
         rows.sort_unstable();
-        if rows.is_empty() || self.found.iter().any(|c| c.rows == rows) {
+        if rows.len() < self.r || self.found.iter().any(|c| c.rows == rows) {
             return;
         }
         let (values, vectors) = symmetric_eigen(self.block(&rows).view());
         let last = rows.len() - 1;
-        let value = values[last];
+        let value = values.iter().rev().take(self.r).sum();
         let place = self.found.partition_point(|c| c.value >= value);
         if place < RETURNED {
             let entries = vectors.column(last).to_vec();
@@ -216,17 +227,17 @@ impl Branching<'_> {
         for _ in 0..POWER_STEPS {
             self.offer(&support);
             let (values, vectors) = symmetric_eigen(self.block(&support).view());
-            let last = support.len() - 1;
-            let (leading, u) = (values[last], vectors.column(last));
             let gain = |&i: &usize| {
-                let rho: f64 = support
-                    .iter()
-                    .zip(u)
-                    .map(|(&j, u)| self.b[[i, j]] * u)
-                    .sum();
-                let own = support.iter().position(|&j| j == i).map_or(0.0, |at| u[at]);
-                // The power step of B + cI with c large enough for the values to rise.
-                (rho + (leading.abs() + self.b[[i, i]].abs()) * own).abs()
+                let at = support.iter().position(|&j| j == i);
+                let row = self.b.row(i);
+                let leading = (0..support.len()).rev().take(self.r);
+                leading.fold(0.0f64, |size, t| {
+                    let u = vectors.column(t);
+                    let rho: f64 = support.iter().zip(u).map(|(&j, u)| row[j] * u).sum();
+                    let own = at.map_or(0.0, |at| u[at]);
+                    // The power step of B + cI with c large enough for the values to rise.
+                    size.hypot(rho + (values[t].abs() + row[i].abs()) * own)
+                })
             };
             let mut free: Vec<(f64, usize)> = allowed.free.iter().map(|i| (gain(i), *i)).collect();
             free.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -255,7 +266,8 @@ impl Branching<'_> {
         }
         let rows = [&required[..], free].concat();
         let block = self.block(&rows);
-        let admm = Admm::new(&block, 1, Entries::Within(self.size as f64));
+        let radius = self.size as f64 * (self.r as f64).sqrt();
+        let admm = Admm::new(&block, self.r, Entries::Within(radius));
         let steps = if effort.nodes > 1 { ROOT_STEPS } else { STEPS };
         let mut node = self.relax(
             required.clone(),
@@ -271,7 +283,7 @@ impl Branching<'_> {
         for support in begin {
             self.polish(support, allowed);
         }
-        if effort.nodes > 1 {
+        if effort.nodes > 1 && self.r == 1 {
             let kept = self.useful(&node, self.floor(effort));
             if kept.len() < node.free.len() {
                 node = self.on(&node, kept, (STEPS, f64::NEG_INFINITY))?;
@@ -282,7 +294,7 @@ impl Branching<'_> {
 
     /// The free rows without those that no support with a value above `floor` contains.
     ///
-    /// Of u = (s, cv) with u_i = s the value is at most `s²B_ii + 2sc b + c²φ`, φ the bound for k − 1 rows and b the norm of the
+    /// For r = 1: of u = (s, cv) with u_i = s the value is at most `s²B_ii + 2sc b + c²φ`, φ the bound for k − 1 rows and b the norm of the
     /// k − 1 largest entries of row i: the larger eigenvalue of a 2×2 matrix.
     fn useful(&self, node: &Node, floor: f64) -> Vec<usize> {
         let (admm, k) = (&node.relaxed.admm, self.size as f64);
@@ -333,14 +345,14 @@ impl Branching<'_> {
         let (values, vectors) = symmetric_eigen(self.block(&rows).view());
         let (s, q) = (required.len(), self.size - required.len());
         let mut weights = vec![0.0; free.len()];
-        let (mut left, mut bound) = (1.0f64, 0.0);
+        let (mut left, mut bound) = (self.r as f64, 0.0);
         for l in (0..rows.len()).rev() {
             let v = vectors.column(l);
             for (w, f) in weights.iter_mut().zip(s..) {
                 *w = v[f] * v[f];
             }
             let fixed: f64 = (0..s).map(|i| v[i] * v[i]).sum();
-            let a = (fixed + largest_sum(&mut weights, q)).min(left);
+            let a = (fixed + largest_sum(&mut weights, q)).min(left.min(1.0));
             bound += values[l] * a;
             left -= a;
             if left <= 0.0 {
@@ -360,12 +372,13 @@ impl Branching<'_> {
         (steps, floor): (usize, f64),
     ) -> Option<Node> {
         self.nodes += 1;
-        let mut bound = f64::INFINITY;
-        let mut largest = f64::INFINITY;
+        let fixed: Vec<bool> = rows.iter().map(|row| required.contains(row)).collect();
+        let (mut bound, mut largest) = (f64::INFINITY, f64::INFINITY);
         for step in 0..=steps {
             if step % LOOK == 0 {
-                largest = ky_fan(&(&block - admm.multiplier()), 1);
-                bound = largest + admm.conjugate();
+                largest = ky_fan(&(&block - admm.multiplier()), self.r);
+                let framed = admm.framed(self.size, &fixed) * (self.r as f64).sqrt();
+                bound = largest + admm.conjugate().min(framed);
                 if bound <= floor {
                     return None;
                 }
@@ -419,7 +432,7 @@ impl Branching<'_> {
         })
     }
 
-    /// max_i B_ii + Σ_j |B_ij| over the required rows and the q largest free ones.
+    /// The r largest B_ii + Σ_j |B_ij| over the required rows and the q largest free ones, in all.
     fn by_rows(&self, required: &[usize], free: &[usize]) -> f64 {
         let q = self.size - required.len();
         let mut sizes = Vec::with_capacity(free.len());
@@ -434,21 +447,9 @@ impl Branching<'_> {
                 .sum();
             row[i] + fixed + largest_sum(&mut sizes, others)
         };
-        let first = required
-            .iter()
-            .map(|&i| radius(i, q))
-            .fold(f64::NEG_INFINITY, f64::max);
-        free.iter().map(|&i| radius(i, q - 1)).fold(first, f64::max)
+        let ends = required.iter().map(|&i| radius(i, q));
+        let mut ends: Vec<f64> = ends.collect();
+        ends.extend(free.iter().map(|&i| radius(i, q - 1)));
+        largest_sum(&mut ends, self.r)
     }
-}
-
-/// The sum of the `count` largest values, which are reordered.
-fn largest_sum(values: &mut [f64], count: usize) -> f64 {
-    if count == 0 {
-        return 0.0;
-    }
-    if count < values.len() {
-        values.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a));
-    }
-    values.iter().take(count).sum()
 }

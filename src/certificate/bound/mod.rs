@@ -13,6 +13,9 @@
 //! * for a number of nonzeros the sparse maxima themselves by branch and bound ([`maximum`]), and Λ by the [`master`];
 //! * the same at the nodes of a [`tree`] on which row may be nonzero in which column, which ends with a proof where n is small.
 //!
+//! Of a number of nonzero rows, or a price for each, F is least on the leading eigenvectors of a block of C: after the
+//! relaxation [`maximum`] looks for the block.
+//!
 //! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition in the first
 //! method, by a multiple of the unit roundoff times n and the norms of C and Λ in the others. It holds
 //! for C as the objective forms it.
@@ -22,6 +25,7 @@ mod maximum;
 mod relaxation;
 mod tree;
 
+use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use ndarray::Array2;
@@ -34,7 +38,8 @@ use crate::penalty::Penalty;
 use crate::pool;
 use crate::solver::Monitor;
 use crate::threads::Threads;
-use relaxation::{Admm, Entries, ky_fan_above};
+use maximum::{Allowed, Effort, sparse_maximum};
+use relaxation::{Admm, Entries, ROUNDING, ky_fan, ky_fan_above};
 use tree::Tree;
 
 /// Up to this n the matrix C is formed.
@@ -54,6 +59,10 @@ const SHARES: usize = 64;
 /// Nodes of the tree, at most; without a time limit the last number over n³, but the first of these.
 const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
 
+/// Nodes of the search for a block of rows, as those of the tree, and what the first one of a search costs more.
+const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
+const FIRST_NODE: usize = 8;
+
 /// What h asks of the entries of X.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -68,6 +77,10 @@ pub enum Restriction {
     Nonnegative,
     /// A number of nonzeros, at most.
     Cardinality(Cardinality),
+    /// A number of nonzero rows, at most.
+    Rows(usize),
+    /// h is this times the number of nonzero rows.
+    RowPrice(f64),
 }
 
 impl Restriction {
@@ -89,7 +102,7 @@ impl Restriction {
     fn check(&self, n: usize, r: usize) -> Result<()> {
         let bad = |message: String| Err(Error::invalid("count", message));
         match self {
-            Self::Cardinality(Cardinality::Total(count)) if *count < r => {
+            Self::Cardinality(Cardinality::Total(count)) | Self::Rows(count) if *count < r => {
                 bad(format!("must be at least r = {r}, got {count}"))
             }
             Self::Cardinality(Cardinality::Columns(counts)) if counts.len() != r => {
@@ -121,6 +134,12 @@ impl Restriction {
             Self::Cardinality(Cardinality::Columns(counts)) => {
                 (Entries::Within(counts.iter().sum::<usize>() as f64), 0.0)
             }
+            // ‖P‖₁ ≤ k‖P‖_F = k√r on k rows.
+            Self::Rows(count) => {
+                let radius = (*count).min(n) as f64 * (r as f64).sqrt();
+                (Entries::Within(radius), 0.0)
+            }
+            Self::RowPrice(lambda) => (Entries::Priced(2.0 * lambda / (r as f64).sqrt()), 0.0),
         }
     }
 }
@@ -368,8 +387,65 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Branch and bound, where n and the number of ways to share the nonzeros are small.
+    /// Branch and bound, where n is small.
     fn branch(&mut self, c: &Array2<f64>) {
+        let n = c.nrows();
+        if n > BRANCHED_ROWS || self.ended() {
+            return;
+        }
+        match *self.restriction {
+            Restriction::Rows(count) => self.branch_rows(c, count.min(n)..=count.min(n), 0.0),
+            Restriction::RowPrice(lambda) => self.branch_rows(c, self.r..=n, 2.0 * lambda),
+            _ => self.branch_columns(c),
+        }
+    }
+
+    /// The largest sums of r eigenvalues of a block of so many rows, less a price for each row.
+    ///
+    /// A block with more rows has no smaller sum, so a number of rows whose price takes what all rows gain over the goal is
+    /// not looked at.
+    fn branch_rows(&mut self, c: &Array2<f64>, counts: RangeInclusive<usize>, price: f64) {
+        let (n, r) = (c.nrows(), self.r);
+        let size = crate::linalg::square(c).sqrt();
+        let rounding = ROUNDING * (n * r) as f64 * f64::EPSILON * size;
+        let most = ky_fan(c, r) + rounding;
+        let goal = -2.0 * self.goal;
+        let clock = self.clock;
+        let go_on = move || !clock.expired();
+        let mut largest = goal;
+        let (fewest, most_nodes, work) = ROW_NODES;
+        let mut left = match clock.limit() {
+            Some(_) => most_nodes,
+            None => (work / (n as f64).powi(3)).clamp(fewest, most_nodes),
+        } as usize;
+        for count in counts {
+            let paid = price * count as f64;
+            if most - paid <= goal || left == 0 || clock.expired() {
+                // All larger numbers pay more.
+                largest = largest.max(most - paid);
+                break;
+            }
+            let allowed = Allowed {
+                size: count,
+                required: Vec::new(),
+                free: (0..n).collect(),
+            };
+            let effort = Effort {
+                tolerance: 0.0,
+                enough: goal + paid - rounding,
+                nodes: left,
+                go_on: &go_on,
+            };
+            let found = sparse_maximum((c, r), &allowed, &[], &effort);
+            left = left.saturating_sub(found.nodes + FIRST_NODE);
+            self.best.nodes += found.nodes;
+            largest = largest.max(found.above + rounding - paid);
+        }
+        self.improve(-0.5 * largest, Method::BranchAndBound, None);
+    }
+
+    /// The tree, where the ways to share the nonzeros among the columns are few.
+    fn branch_columns(&mut self, c: &Array2<f64>) {
         let (n, r) = (c.nrows(), self.r);
         let shares = match self.restriction {
             Restriction::Cardinality(Cardinality::Total(count)) => {
@@ -382,7 +458,7 @@ impl<'a> Search<'a> {
             }
             _ => None,
         };
-        let Some(shares) = shares.filter(|_| n <= BRANCHED_ROWS && !self.ended()) else {
+        let Some(shares) = shares else {
             return;
         };
         let (clock, threads) = (self.clock, self.threads);

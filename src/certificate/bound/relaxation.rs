@@ -9,6 +9,8 @@
 //! | −2λ‖X‖₀ | −2λ‖P‖₁ |
 //! | −2λ‖X‖₁ | −2λ(r√n + ‖P‖₁)/(√n + 1): the chord of t over t² on 1 ≤ t = ‖u_t‖₁ ≤ √n |
 //! | X ≥ 0 | P ≥ 0 |
+//! | k nonzero rows | ‖P‖₁ ≤ k‖P‖_F = k√r |
+//! | −2λ a nonzero row | −2λ‖P‖₁/√r |
 //!
 //! Every symmetric U bounds it by `Σ_top-r λ(C − U) + g*(U)`. The alternating direction method of multipliers gives a U with
 //! g*(U) finite after every step: two projections, one of them an eigenvalue decomposition, O(n³).
@@ -16,6 +18,9 @@
 use ndarray::{Array1, Array2, Axis, Zip};
 
 use crate::linalg::{symmetric_eigen, symmetric_eigenvalues};
+
+/// Rounding of eigenvalues: so many ulp of the norm for each row.
+pub(super) const ROUNDING: f64 = 32.0;
 
 /// g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,6 +90,17 @@ fn threshold(v: &Array2<f64>, radius: f64) -> f64 {
             return t;
         }
     }
+}
+
+/// The sum of the `count` largest values, which are reordered.
+pub(super) fn largest_sum(values: &mut [f64], count: usize) -> f64 {
+    if count == 0 {
+        return 0.0;
+    }
+    if count < values.len() {
+        values.select_nth_unstable_by(count - 1, |a, b| b.total_cmp(a));
+    }
+    values.iter().take(count).sum()
 }
 
 /// Σ of the r largest eigenvalues.
@@ -183,6 +199,29 @@ impl Admm {
     /// g*(U).
     pub(super) fn conjugate(&self) -> f64 {
         self.entries.conjugate(&self.u)
+    }
+
+    /// The root of the largest sum of squares of U over k rows with k entries each, those that are `fixed` among both.
+    pub(super) fn framed(&self, k: usize, fixed: &[bool]) -> f64 {
+        let others = k - fixed.iter().filter(|&&f| f).count();
+        let mut squares = Vec::with_capacity(fixed.len());
+        let (mut sum, mut rows) = (0.0, Vec::with_capacity(fixed.len()));
+        for (i, row) in self.u.rows().into_iter().enumerate() {
+            squares.clear();
+            let mut own = 0.0;
+            for (j, u) in row.iter().enumerate() {
+                match fixed[j] || i == j {
+                    true => own += u * u,
+                    false => squares.push(u * u),
+                }
+            }
+            match fixed[i] {
+                true => sum += own + largest_sum(&mut squares, others),
+                // A free row takes one of the places itself.
+                false => rows.push(own + largest_sum(&mut squares, others - 1)),
+            }
+        }
+        (sum + largest_sum(&mut rows, others)).sqrt()
     }
 
     /// The same on some of the rows.

@@ -13,7 +13,7 @@ use ndarray::Array2;
 
 use super::master::{Centre, Known, Master};
 use super::maximum::{Allowed, Candidate, Effort, sparse_maximum};
-use super::relaxation::ky_fan;
+use super::relaxation::{ROUNDING, ky_fan};
 use crate::linalg::symmetric_eigenvalues;
 use crate::threads::Threads;
 
@@ -43,9 +43,6 @@ const SPLIT_EARLY: f64 = 0.5;
 
 /// A node's own gap below which its relaxation is solved, relative to its value.
 const SOLVED: f64 = 1e-9;
-
-/// Rounding of eigenvalues: so many ulp of the norm for each row.
-const ROUNDING: f64 = 32.0;
 
 /// Columns that are alike.
 #[derive(Debug, Clone)]
@@ -336,7 +333,7 @@ impl<'a> Tree<'a> {
                 },
                 ..effort
             };
-            let found = sparse_maximum(&b, &alike.allowed, &warm, &effort);
+            let found = sparse_maximum((&b, 1), &alike.allowed, &warm, &effort);
             above += alike.columns as f64 * found.above;
             all.push(found.found);
         }
