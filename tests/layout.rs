@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Axis, s};
 use orthobcd::penalty::{L1, NoPenalty, Penalty, Weights};
 use orthobcd::ultrahyperbolic::{
-    Embedding, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
+    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Transform, UltraE,
 };
 use orthobcd::{
@@ -171,18 +171,21 @@ fn the_pseudo_hyperboloid() {
 fn embeddings() {
     let signature = Signature::new(&[1, -1, 1, 1, -1]).unwrap();
     let triples: Vec<[usize; 3]> = (0..10).map(|i| [i, i % 2, (i + 1) % 10]).collect();
-    let negatives: Vec<usize> = (0..10 * 5).map(|k| (3 * k + 1) % 10).collect();
     for update in [
         RelationUpdate::Jobcd {
             curvature: 1.0,
             matchings: 2,
         },
-        RelationUpdate::Csdm { step: 0.1 },
+        RelationUpdate::Csdm {
+            step: 0.1,
+            givens: false,
+        },
     ] {
         let options = TrainOptions {
             margin: 1.0,
             batch_size: 4,
             negatives: 5,
+            loss: Loss::Softmax,
             learning_rate: 0.05,
             update,
             seed: 3,
@@ -191,7 +194,7 @@ fn embeddings() {
         let threads = Threads::serial();
         let run = |mut state: Embedding| {
             let gradient = model
-                .gradient(&state, &triples, &negatives, &threads)
+                .gradient(&state, &triples, &[1, 4, 7], &threads)
                 .unwrap();
             let mut numbers = vec![gradient.loss];
             numbers.extend(gradient.entities);

@@ -7,7 +7,7 @@ use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_
 use orthobcd::penalty::{L1, NoPenalty};
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::ultrahyperbolic::{
-    Embedding, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
+    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Transform, UltraE,
 };
 use orthobcd::{Side, Signature, Status, Threads, Unwatched};
@@ -211,12 +211,13 @@ fn what_a_rule_cannot_do_is_refused() {
     assert!(penalised.is_err());
 }
 
-fn model(update: RelationUpdate) -> (UltraE, Signature) {
+fn model(update: RelationUpdate, loss: Loss) -> (UltraE, Signature) {
     let signature = signature(6);
     let options = TrainOptions {
         margin: 1.0,
         batch_size: 16,
         negatives: 7,
+        loss,
         learning_rate: 0.05,
         update,
         seed: 3,
@@ -249,9 +250,21 @@ fn ultra_e_learns_with_every_update_and_any_number_of_threads() {
             curvature: 0.5,
             matchings: 5,
         },
-        RelationUpdate::Csdm { step: 0.1 },
+        RelationUpdate::VrJobcd {
+            curvature: 0.14,
+            matchings: 1,
+            share: 0.3,
+        },
+        RelationUpdate::Csdm {
+            step: 0.1,
+            givens: false,
+        },
+        RelationUpdate::Csdm {
+            step: 0.1,
+            givens: true,
+        },
     ] {
-        let (model, signature) = model(update);
+        let (model, signature) = model(update, Loss::Logistic);
         let mut states = Vec::new();
         for threads in [Threads::serial(), Threads::new(Some(2)).unwrap()] {
             let mut state = Embedding::random(30, 2, &signature, 0.3, update, 1);
@@ -279,21 +292,27 @@ fn ultra_e_gradients_are_those_of_the_loss() {
         curvature: 0.1,
         matchings: 1,
     };
-    let (model, signature) = model(update);
+    for loss in [Loss::Logistic, Loss::Softmax] {
+        gradients_are_those_of(loss, update);
+    }
+}
+
+fn gradients_are_those_of(loss: Loss, update: RelationUpdate) {
+    let (model, signature) = model(update, loss);
     let mut state = Embedding::random(12, 2, &signature, 0.8, update, 2);
     for (k, relation) in state.relations.iter_mut().enumerate() {
         relation.matrix = random_j_orthogonal(&signature, 0.4, k as u64).unwrap();
     }
     let batch = &cycle(12)[..9];
-    let negatives: Vec<usize> = (0..9 * 7).map(|k| (5 * k + 2) % 12).collect();
+    let drawn = [10, 3, 11, 7];
     let loss = |state: &Embedding| {
         model
-            .gradient(state, batch, &negatives, &Threads::serial())
+            .gradient(state, batch, &drawn, &Threads::serial())
             .unwrap()
             .loss
     };
     let gradient = model
-        .gradient(&state, batch, &negatives, &Threads::serial())
+        .gradient(&state, batch, &drawn, &Threads::serial())
         .unwrap();
     let h = 1e-6;
     let slope = |change: &dyn Fn(&mut Embedding, f64)| {

@@ -1,17 +1,28 @@
-"""UltraE on WN18RR's core and on FB15k-237: quality and time, against the two controls.
+"""UltraE on cores of WN18RR and FB15k-237 and on the whole graphs, against its controls.
 
-    python scripts/ultra_e.py core [--epochs 120] [--seeds 3] [--relations jobcd ...] [--out DIR]
-    python scripts/ultra_e.py select [--epochs 120]
-    python scripts/ultra_e.py fb15k237 [--epochs 1] [--batch 512]
+    python scripts/ultra_e.py core [--graph wn18rr] [--epochs 120] [--seeds 3] [--out DIR]
+    python scripts/ultra_e.py curves [--graph wn18rr] [--epochs 120] [--seeds 3] --out DIR
+    python scripts/ultra_e.py select [--graph wn18rr] [--epochs 120]
+    python scripts/ultra_e.py whole --graph fb15k237 --minutes 120 [--checkpoint FILE]
 
-``core`` peels the entity of least degree (ties: the larger number) from all of WN18RR until 208 are
-left (813 triples, 4 relations), splits them 569/244 by ``default_rng(0).permutation``, and prints
-test MRR and Hits at 60 and 120 epochs for every seed and rule, with seconds per epoch. ``--out``
-adds the curves as JSON. The data folder is ORTHOBCD_DATA.
+``core`` prints test MRR and Hits for every seed and rule, with seconds per epoch; ``--out`` adds
+the runs as JSON. The core of WN18RR: the entity of least degree (ties: the larger number) leaves
+all of the graph until 208 are left (813 triples, 4 relations), split 569/244 by
+``default_rng(0).permutation``. The core of FB15k-237: entities in the order of their degree (ties:
+the smaller number first), as many as give 135 entities with a triple of the 22 commonest relations
+among them; of those triples 1027, the size of the JOBCD paper's FB15k batch, drawn and split
+719/308 by the same permutation, hold 127 entities and 22 relations.
 
-``select`` chooses J-JOBCD's κ and matchings and CSDM's step without the test triples and on other
-seeds: the last fifth of the training triples validates models of the rest, seeds 100, 101, 102.
-Then it prints the test MRR of models of all training triples, seeds 10, 11, 12.
+``curves`` runs all rules, stores the runs and draws loss, MRR and Hits per epoch and per second.
+``--paper`` takes the paper's space and loss (half of the signs -1, radius 1, logistic). The data
+folder is ORTHOBCD_DATA.
+
+``select`` chooses the step of every rule without the test triples and on other seeds: the last
+fifth of the training triples validates models of the rest, seeds 100, 101, 102. Then it prints the
+test MRR of models of all training triples, seeds 10, 11, 12.
+
+``whole`` trains on a whole graph until the processor minutes are spent, with a line of validation
+MRR now and then, and ends with the test triples.
 """
 
 from __future__ import annotations
@@ -19,7 +30,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,20 +44,53 @@ DATA = Path(
 )
 
 
-def wn18rr_core(data: Path = DATA, size: int = 208) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """(train, test, entities, relations) of the core of WN18RR."""
-    splits = ob.load_triples(
-        *(data / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test"))
-    ).splits
-    core, entities, relations = ob.dense_core(np.concatenate(splits), size)
+Core = tuple[np.ndarray, np.ndarray, int, int]
+"""(train, test, entities, relations)."""
+
+
+def splits(graph: str) -> tuple[np.ndarray, ...]:
+    """Training, validation and test triples of a whole graph."""
+    files = (DATA / f"{graph}_{name}.tsv.gz" for name in ("train", "valid", "test"))
+    return ob.load_triples(*files, ids=True).splits
+
+
+def wn18rr_core(size: int = 208) -> Core:
+    """The core of WN18RR."""
+    core, entities, relations = ob.dense_core(np.concatenate(splits("wn18rr")), size)
     order = np.random.default_rng(0).permutation(len(core))
     core = core[order]
     cut = round(0.7 * len(core))
     return core[:cut], core[cut:], len(entities), len(relations)
 
 
+def fb15k237_core(sizes: tuple[int, int, int, int] = (719, 308, 135, 22)) -> Core:
+    """The core of FB15k-237, near the sizes (train, test, entities, relations)."""
+    n_train, n_test, n_entities, n_relations = sizes
+    triples = np.concatenate(splits("fb15k237"))
+    degrees = np.bincount(triples[:, [0, 2]].ravel())
+    place = np.argsort(np.argsort(-degrees, kind="stable"))
+    last = place[triples[:, [0, 2]]].max(axis=1)
+    for count in range(n_entities, len(degrees)):
+        core = triples[last < count]
+        common = np.argsort(-np.bincount(core[:, 1]), kind="stable")[:n_relations]
+        core = core[np.isin(core[:, 1], common)]
+        if len(np.unique(core[:, [0, 2]])) >= n_entities:
+            break
+    core = core[np.random.default_rng(0).permutation(len(core))[: n_train + n_test]]
+    entities, ends = np.unique(core[:, [0, 2]], return_inverse=True)
+    relations, kinds = np.unique(core[:, 1], return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    core = np.stack([ends[:, 0], kinds.ravel(), ends[:, 1]], axis=1)
+    return core[:n_train], core[n_train:], len(entities), len(relations)
+
+
+CORES: dict[str, Callable[[], Core]] = {"wn18rr": wn18rr_core, "fb15k237": fb15k237_core}
+RULES = ["jobcd", "vr-jobcd", "csdm", "csdm-givens", "frozen"]
+PAPER = {"signature": [1] * 18 + [-1] * 18, "radius": 1.0, "loss": "logistic"}
+
+
 def run_core(args: argparse.Namespace) -> None:
-    train, test, entities, relations = wn18rr_core()
+    train, test, entities, relations = CORES[args.graph]()
     print(f"train {len(train)}, test {len(test)}, entities {entities}, relations {relations}")
     known = np.concatenate([train, test])
     curves = []
@@ -62,6 +108,7 @@ def run_core(args: argparse.Namespace) -> None:
                 relation_step=args.step,
                 init_scale=args.scale,
                 learning_rate=args.rate,
+                **(PAPER if args.paper else {}),
             )
             points: dict[int, ob.Ranking] = {}
 
@@ -105,20 +152,68 @@ def run_core(args: argparse.Namespace) -> None:
     if args.out:
         out = Path(args.out)
         out.mkdir(parents=True, exist_ok=True)
-        (out / "ultra_e_core.json").write_text(json.dumps(curves))
+        (out / stored(args)).write_text(json.dumps(curves))
 
 
+def stored(args: argparse.Namespace) -> str:
+    """The file of the runs on a core."""
+    return f"ultra_e_{args.graph}{'_paper' if args.paper else ''}.json"
+
+
+NAMES = {
+    "jobcd": "J-JOBCD",
+    "vr-jobcd": "VR-J-JOBCD",
+    "csdm": "CSDM, full rotations",
+    "csdm-givens": "CSDM, Givens rotations",
+    "frozen": "relations stay at I",
+}
+
+
+def run_curves(args: argparse.Namespace) -> None:
+    run_core(args)
+    draw(args)
+
+
+def draw(args: argparse.Namespace) -> None:
+    """Loss, MRR and Hits per epoch (above) and second (below): means and ranges of the seeds."""
+    from matplotlib.figure import Figure
+
+    runs = json.loads((Path(args.out) / stored(args)).read_text())
+    figure = Figure(figsize=(13, 6), layout="constrained")
+    axes = figure.subplots(2, 4)
+    for rule in dict.fromkeys(run["relations"] for run in runs):
+        mine = [run for run in runs if run["relations"] == rule]
+        epochs = np.array(mine[0]["epoch"])
+        seconds = np.mean([run["seconds"] for run in mine], axis=0)
+        values = [np.array([np.array(run["loss"])[epochs - 1] for run in mine])]
+        values.append(np.array([run["mrr"] for run in mine]))
+        values += [np.array([run["hits"] for run in mine])[:, :, k] for k in (0, 2)]
+        for row, x in zip(axes, (epochs, seconds), strict=True):
+            for ax, y in zip(row, values, strict=True):
+                line = ax.plot(x, y.mean(axis=0), label=NAMES[rule])[0]
+                ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=line.get_color(), alpha=0.2)
+    for row, unit in zip(axes, ("epoch", "seconds of training"), strict=True):
+        for ax, name in zip(row, ("loss", "MRR", "Hits@1", "Hits@10"), strict=True):
+            ax.set(xlabel=unit, title=name)
+    axes[0, 1].legend(frameon=False, fontsize="small")
+    figure.savefig(Path(args.out) / stored(args).replace(".json", ".png"), dpi=90)
+
+
+CURVATURES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
+STEPS = (0.01, 0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
 CHOICES: dict[str, list[dict[str, float]]] = {
-    "jobcd": [{"relation_curvature": c} for c in (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)]
+    "jobcd": [{"relation_curvature": c} for c in CURVATURES]
     + [{"relation_curvature": c, "relation_matchings": 2} for c in (0.14, 0.2)],
-    "csdm": [{"relation_step": s} for s in (0.01, 0.02, 0.05, 0.07, 0.1, 0.2, 0.4)],
+    "vr-jobcd": [{"relation_curvature": c} for c in CURVATURES],
+    "csdm": [{"relation_step": s} for s in STEPS],
+    "csdm-givens": [{"relation_step": s} for s in STEPS],
     "frozen": [{}],
 }
 """The settings that ``select`` compares."""
 
 
 def run_select(args: argparse.Namespace) -> None:
-    train, test, entities, relations = wn18rr_core()
+    train, test, entities, relations = CORES[args.graph]()
     cut = round(0.8 * len(train))
     print(f"fit {cut}, validation {len(train) - cut}, test {len(test)}")
 
@@ -126,7 +221,13 @@ def run_select(args: argparse.Namespace) -> None:
         rule: str, choice: dict[str, float], part: np.ndarray, held: np.ndarray, seed: int
     ) -> tuple[float, float]:
         model = ob.UltraE(
-            entities, relations, 36, relations=rule, max_epochs=args.epochs, seed=seed, **choice
+            entities,
+            relations,
+            36,
+            relations=rule,
+            max_epochs=args.epochs,
+            seed=seed,
+            **{**(PAPER if args.paper else {}), **choice},
         )
         model.fit(part)
         known = np.concatenate([part, held])
@@ -148,41 +249,57 @@ def run_select(args: argparse.Namespace) -> None:
         )
 
 
-def run_fb15k237(args: argparse.Namespace) -> None:
-    files = (DATA / f"fb15k237_{name}.tsv.gz" for name in ("train", "valid", "test"))
-    graph = ob.load_triples(
-        *files,
-        entities=DATA / "fb15k237_entities.txt.gz",
-        relations=DATA / "fb15k237_relations.txt.gz",
-    )
-    train, valid, test = graph.splits
+def run_whole(args: argparse.Namespace) -> None:
+    train, valid, test = splits(args.graph)
+    known = np.concatenate([train, valid, test])
+    entities, relations = int(known[:, [0, 2]].max()) + 1, int(known[:, 1].max()) + 1
     model = ob.UltraE(
-        len(graph.entities),
-        len(graph.relations),
+        entities,
+        relations,
         36,
         batch_size=args.batch,
+        n_negatives=args.negatives,
         relations=args.relations[0],
-        max_epochs=args.epochs,
-        valid_every=1,
+        relation_curvature=args.curvature,
+        relation_matchings=args.matchings,
         init_scale=args.scale,
         learning_rate=args.rate,
-        verbose=True,
+        max_epochs=10**6,
+        valid_every=10**6,
     )
-    started = time.perf_counter()
-    model.fit(train, valid, known=test)
-    print(f"train {len(train)} triples, {time.perf_counter() - started:.1f} s in all")
-    for name in ("seconds", "loss", "valid_mrr", "valid_seconds"):
-        print(f"{name}: {model.history_[name]}")
+    few = valid[np.random.default_rng(0).permutation(len(valid))[:1000]]
+    shown = 0.0
+
+    def look(event: dict[str, float]) -> bool:
+        nonlocal shown
+        spent = time.process_time() / 60
+        if spent > shown + args.minutes / 20 or spent > args.minutes:
+            shown = spent
+            print(
+                f"epoch {event['epoch']:.0f}, {60 * spent:.0f} processor seconds, "
+                f"loss {event['loss']:.4f}, validation {model.rank(few, known)!r}",
+                flush=True,
+            )
+        return spent > args.minutes
+
+    model.fit(train, callback=look, checkpoint=args.checkpoint, checkpoint_every=5)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{model.n_epochs_} epochs, test {model.rank(test, known)!r}, peak {peak:.2f} GiB")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["core", "select", "fb15k237"])
-    parser.add_argument("--epochs", type=int)
+    parser.add_argument("what", choices=["core", "curves", "select", "whole"])
+    parser.add_argument("--graph", choices=list(CORES), default="wn18rr")
+    parser.add_argument("--paper", action="store_true")
+    parser.add_argument("--epochs", type=int, default=120)
+    parser.add_argument("--minutes", type=float, default=120.0)
+    parser.add_argument("--checkpoint")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--relations", nargs="+", default=None)
+    parser.add_argument("--relations", nargs="+", default=RULES)
     parser.add_argument("--every", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--negatives", type=int, default=256)
     parser.add_argument("--curvature", type=float, default=0.14)
     parser.add_argument("--matchings", type=int, default=1)
     parser.add_argument("--step", type=float, default=0.1)
@@ -190,17 +307,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--out")
     args = parser.parse_args()
-    if args.what == "core":
-        args.epochs = args.epochs or 120
-        args.relations = args.relations or ["jobcd", "frozen", "csdm"]
-        run_core(args)
-    elif args.what == "select":
-        args.epochs = args.epochs or 120
-        run_select(args)
-    else:
-        args.epochs = args.epochs or 1
-        args.relations = args.relations or ["jobcd"]
-        run_fb15k237(args)
+    if args.what == "curves" and not args.out:
+        parser.error("--out must be given for curves")
+    runs = {"core": run_core, "curves": run_curves, "select": run_select, "whole": run_whole}
+    runs[args.what](args)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ use super::hyperbolic::signature_of;
 use super::input::choice;
 use super::watch::Watch;
 use crate::ultrahyperbolic::{
-    Embedding, KnownTriples, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets,
-    TrainOptions, Transform, Triple, UltraE,
+    Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe,
+    Targets, TrainOptions, Transform, Triple, UltraE,
 };
 use crate::{Error, Result, Signature, Threads};
 
@@ -189,10 +189,12 @@ pub(super) struct ModelOptions {
     margin: f64,
     batch_size: usize,
     n_negatives: usize,
+    loss: String,
     learning_rate: f64,
     relations: String,
     relation_curvature: f64,
     relation_matchings: usize,
+    relation_share: f64,
     relation_step: f64,
     radius: f64,
     seed: u64,
@@ -204,22 +206,32 @@ impl ModelOptions {
             curvature: self.relation_curvature,
             matchings: self.relation_matchings,
         };
-        let csdm = RelationUpdate::Csdm {
+        let reduced = RelationUpdate::VrJobcd {
+            curvature: self.relation_curvature,
+            matchings: self.relation_matchings,
+            share: self.relation_share,
+        };
+        let csdm = |givens| RelationUpdate::Csdm {
             step: self.relation_step,
+            givens,
         };
         let choices = [
             ("frozen", RelationUpdate::Frozen),
             ("jobcd", jobcd),
-            ("csdm", csdm),
+            ("vr-jobcd", reduced),
+            ("csdm", csdm(false)),
+            ("csdm-givens", csdm(true)),
         ];
         choice("relations", &self.relations, &choices)
     }
 
     fn model(&self, signature: &Signature) -> Result<UltraE> {
+        let losses = [("logistic", Loss::Logistic), ("softmax", Loss::Softmax)];
         let options = TrainOptions {
             margin: self.margin,
             batch_size: self.batch_size,
             negatives: self.n_negatives,
+            loss: choice("loss", &self.loss, &losses)?,
             learning_rate: self.learning_rate,
             update: self.update()?,
             seed: self.seed,

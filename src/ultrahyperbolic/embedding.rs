@@ -1,17 +1,14 @@
 //! UltraE: embedding of a knowledge graph on the pseudo-hyperboloid, with a J-orthogonal map per relation.
 //!
 //! A triple (h, r, t) has the score `x = −d(R_r E_h, E_t)² + b_h + c_t + δ` with points E = φ(Z), Z free, a bias of
-//! every entity as head and another as tail, and a margin δ. A batch of N triples, each with k
-//! negatives (half with another tail, half with another head, uniformly drawn), has the loss
-//!
-//! ```text
-//! L = (1/N) Σ [softplus(−x₊) + Σ_k softplus(x₋)].
-//! ```
+//! every entity as head and another as tail, and a margin δ. A batch of N triples has m candidates: its own
+//! entities and k drawn ones. All of them are scored as the tail and as the head of every triple, and the loss
+//! is the mean over the triples of the [`Loss`] of both places.
 //!
 //! Entities and biases follow Adam (of the entities that the batch touches, each with its own step
-//! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` every negative costs one inner
-//! product of length n, and with `c = ∂L/∂⟨·,·⟩` its gradient is a multiple of u or w; the sums
-//! `a = Σ_tails c E_e`, `b = Σ_heads c E_e` give the rest, `∂L/∂R_r = JaE_hᵀ + JE_tbᵀ`.
+//! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` all scores are those of two
+//! matrix products, and with `a = ∂L/∂u`, `b = ∂L/∂w` the rest of the gradient is
+//! `∂L/∂E_h = RᵀJa`, `∂L/∂E_t = JRb`, `∂L/∂R_r = JaE_hᵀ + JE_tbᵀ`.
 //!
 //! The slope of d² is that of [`Pseudohyperboloid`], guards included. Results do not depend on the number of
 //! threads.
@@ -23,10 +20,15 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::distances::Scores;
 use super::geometry::Pseudohyperboloid;
 use super::relations::{Relation, RelationUpdate, check_update};
 use crate::rows::{Rows, slice_of};
-use crate::{Error, Result, Signature, Threads};
+use crate::{Error, Result, Signature, Threads, simd};
+
+/// Triples ranked at a time, and how many scores are kept at once of each place.
+const MOST_QUERIES: usize = 16;
+const MOST_SCORES: usize = 1 << 20;
 
 /// (head, relation, tail).
 pub type Triple = [usize; 3];
@@ -43,6 +45,15 @@ pub struct Embedding {
     pub relations: Vec<Relation>,
 }
 
+/// The loss of a triple of score x₊ and its negatives of scores x.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// softplus(−x₊) + (k/2m) Σ softplus(x) over the m candidates for each place but the true one.
+    Logistic,
+    /// log Σ eˣ − x₊ over the candidates, of the tail plus of the head.
+    Softmax,
+}
+
 /// How an [`Embedding`] is trained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainOptions {
@@ -50,8 +61,11 @@ pub struct TrainOptions {
     pub margin: f64,
     /// Triples per batch.
     pub batch_size: usize,
-    /// Negatives per triple: ⌈k/2⌉ with another tail, ⌊k/2⌋ with another head.
+    /// Entities k drawn per batch, different ones. They and all entities of the batch are the
+    /// candidates for both places of every triple.
     pub negatives: usize,
+    /// What is made of the scores.
+    pub loss: Loss,
     /// Adam's step length.
     pub learning_rate: f64,
     /// How relation matrices move.
@@ -181,12 +195,6 @@ impl UltraE {
         points
     }
 
-    /// (d², ∂d²/∂⟨·,·⟩).
-    pub(super) fn squared(&self, inner: f64) -> (f64, f64) {
-        let (d, slope) = self.space.distance_of(inner);
-        (d * d, 2.0 * d * slope)
-    }
-
     pub(super) fn biases(&self, state: &Embedding, entity: usize) -> (f64, f64) {
         let at = 3 * self.space.dim();
         (
@@ -222,8 +230,8 @@ impl UltraE {
             let [h, r, t] = triples[i];
             let matrix = state.relations[r].matrix.view();
             let (u, _) = self.images(matrix, points.row(h), points.row(t));
-            let (square, _) = self.squared(u.dot(&points.row(t)));
-            self.options.margin + self.biases(state, h).0 + self.biases(state, t).1 - square
+            let d = self.space.distance_of(u.dot(&points.row(t))).0;
+            self.options.margin + self.biases(state, h).0 + self.biases(state, t).1 - d * d
         }))
     }
 
@@ -241,41 +249,61 @@ impl UltraE {
     ) -> Result<Vec<[f64; 2]>> {
         self.check(state, triples)?;
         let points = self.points(state);
-        let at = 3 * self.space.dim();
-        let biases = state.entities.slice(s![.., at..at + 2]);
-        // A score is decided by −d² + bias, d² falls with z; the same arithmetic for all candidates.
-        let rank = |vector: &Array1<f64>, which: usize, own: usize, others: Option<&Vec<usize>>| {
-            let inner = points.dot(vector);
-            let score = |e: usize| biases[[e, which]] - self.squared(inner[e]).0;
-            let target = score(own);
-            let (mut better, mut equal) = (0.0, 0.0);
-            let mut count = |e: usize, weight: f64| {
-                let score = score(e);
-                if score > target {
-                    better += weight;
-                } else if score == target {
-                    equal += weight;
-                }
-            };
-            for e in (0..points.nrows()).filter(|&e| e != own) {
-                count(e, 1.0);
-            }
-            let mut others: Vec<usize> = others.cloned().unwrap_or_default();
-            others.sort_unstable();
-            others.dedup();
-            for e in others.into_iter().filter(|&e| e != own) {
-                count(e, -1.0);
-            }
-            1.0 + better + 0.5 * equal
-        };
-        Ok(threads.map(triples.len(), |i| {
-            let [h, r, t] = triples[i];
+        let entities = points.nrows();
+        let count = (MOST_SCORES / entities).clamp(1, MOST_QUERIES);
+        let pieces = threads.map(triples.len().div_ceil(count), |k| {
+            let triples = &triples[k * count..triples.len().min((k + 1) * count)];
+            self.ranks_of(state, triples, known, &points)
+        });
+        Ok(pieces.into_iter().flatten().collect())
+    }
+
+    fn ranks_of(
+        &self,
+        state: &Embedding,
+        triples: &[Triple],
+        known: &KnownTriples,
+        points: &Rows,
+    ) -> Vec<[f64; 2]> {
+        let n = self.space.dim();
+        let mut vectors = Array2::zeros((2 * triples.len(), n));
+        for (i, &[h, r, t]) in triples.iter().enumerate() {
             let matrix = state.relations[r].matrix.view();
             let (u, w) = self.images(matrix, points.row(h), points.row(t));
+            vectors.row_mut(2 * i).assign(&w);
+            vectors.row_mut(2 * i + 1).assign(&u);
+        }
+        let mut scores = Rows::from(vectors.dot(&points.t()));
+        let biases = [0, 1].map(|place| state.entities.column(3 * n + place).to_vec());
+        let mut rank = |i: usize, place: usize, own: usize, others: Option<&Vec<usize>>| {
+            let inner = scores.row_slice_mut(2 * i + place);
+            let (biases, radius) = (&biases[place], self.space.radius());
+            simd::arch().dispatch(Scores {
+                inner,
+                biases,
+                radius,
+            });
+            let scores = scores.row_slice_mut(2 * i + place);
+            rank(scores, own, others)
+        };
+        let place = |(i, &[h, r, t]): (usize, &Triple)| {
             [
-                rank(&w, 0, h, known.heads.get(&(t, r))),
-                rank(&u, 1, t, known.tails.get(&(h, r))),
+                rank(i, 0, h, known.heads.get(&(t, r))),
+                rank(i, 1, t, known.tails.get(&(h, r))),
             ]
-        }))
+        };
+        triples.iter().enumerate().map(place).collect()
     }
+}
+
+/// The rank of entity `own` by its score, `others` left out; of equal scores half count.
+fn rank(scores: &mut [f64], own: usize, others: Option<&Vec<usize>>) -> f64 {
+    let target = scores[own];
+    for &e in others.into_iter().flatten() {
+        scores[e] = f64::NEG_INFINITY;
+    }
+    scores[own] = f64::NEG_INFINITY;
+    let better = scores.iter().filter(|&&x| x > target).count();
+    let equal = scores.iter().filter(|&&x| x == target).count();
+    1.0 + better as f64 + 0.5 * equal as f64
 }

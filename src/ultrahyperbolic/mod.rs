@@ -4,13 +4,15 @@
 //! pseudo-hyperboloid is `{x : ⟨x, x⟩ = −ρ²}`: hyperbolic space for q = 1, a sphere for p = 0. Every
 //! J-orthogonal matrix is an isometry of it.
 
+mod candidates;
+mod distances;
 mod embedding;
 mod geometry;
 mod probe;
 mod relations;
 mod training;
 
-pub use embedding::{Embedding, KnownTriples, TrainOptions, Triple, UltraE};
+pub use embedding::{Embedding, KnownTriples, Loss, TrainOptions, Triple, UltraE};
 pub use geometry::{DISTANCE_EPSILON, Pseudohyperboloid};
 pub use probe::{StructuralProbe, Targets, Transform};
 pub use relations::{Relation, RelationUpdate};

@@ -2,10 +2,13 @@
 //!
 //! J-JOBCD moves the rows of R by one random perfect matching per gradient, every pair to the global
 //! minimum of `⟨E, G_B Zᵀ⟩ + L/2‖E Z‖²` with the accumulated curvature `L = κ√Σ_t‖G_t‖²` (a constant L is no better than
-//! not moving at all, see the documentation). Two controls: R stays at I, or the factors of the hyperbolic
-//! CS decomposition (CSDM) move instead, as UltraE has it (Xiong et al., KDD 2022), here with full rotations.
+//! not moving at all, see the documentation). VR-J-JOBCD puts
+//! `D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))` in place of G, both gradients of the same batch (STORM, Cutkosky and
+//! Orabona, NeurIPS 2019): a recursion as that of PAGE, but without restarts from a full gradient, which would be
+//! out of date as soon as the entities move. Two controls: R stays at I, or the factors of the hyperbolic
+//! CS decomposition (CSDM) move instead, with all rotations, or with Givens rotations of fixed pairs as UltraE has it (Xiong et al., KDD 2022).
 
-use ndarray::{Array1, Array2, s};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::block::{Majoriser, Matchings, PairOptions};
 use crate::linalg::cayley;
@@ -25,10 +28,22 @@ pub enum RelationUpdate {
         /// Disjoint matchings per gradient, one after the other.
         matchings: usize,
     },
+    /// J-JOBCD with the gradient of a batch in a variance-reduced recursion.
+    VrJobcd {
+        /// κ of the curvature κ√Σ‖D‖².
+        curvature: f64,
+        /// Disjoint matchings per gradient, one after the other.
+        matchings: usize,
+        /// α of the recursion, in (0, 1]; with 1 it is J-JOBCD.
+        share: f64,
+    },
     /// Gradient steps on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
     Csdm {
         /// Angle or rapidity of a first step.
         step: f64,
+        /// Rotations of the first and second row, the third and fourth, … of each outer factor alone,
+        /// as UltraE has them, instead of all.
+        givens: bool,
     },
 }
 
@@ -40,7 +55,7 @@ const RAPIDITY_BOUND: f64 = 1.0;
 pub struct Relation {
     /// R, J-orthogonal.
     pub matrix: Array2<f64>,
-    /// J-JOBCD: Σ‖G‖², one number. CSDM: U₁, U₂, V₁, V₂, the rapidities, and the sums of squares of
+    /// J-JOBCD: Σ‖G‖², one number; with variance reduction the last point and the last D follow. CSDM: U₁, U₂, V₁, V₂, the rapidities, and the sums of squares of
     /// the gradients of each, one after the other.
     pub memory: Array1<f64>,
 }
@@ -53,6 +68,13 @@ impl Relation {
         let memory = match update {
             RelationUpdate::Frozen => Array1::zeros(0),
             RelationUpdate::Jobcd { .. } => Array1::zeros(1),
+            RelationUpdate::VrJobcd { .. } => {
+                let mut memory = Array1::zeros(1 + 2 * n * n);
+                for k in 0..n {
+                    memory[1 + k * (n + 1)] = 1.0;
+                }
+                memory
+            }
             RelationUpdate::Csdm { .. } => {
                 let mut memory = Array1::zeros(memory_length(p, q));
                 Factors::identity(p, q).write(&mut memory);
@@ -71,14 +93,24 @@ impl Relation {
         match update {
             RelationUpdate::Frozen => 0,
             RelationUpdate::Jobcd { .. } => 1,
+            RelationUpdate::VrJobcd { .. } => 1 + 2 * (p + q) * (p + q),
             RelationUpdate::Csdm { .. } => memory_length(p, q),
         }
     }
 
-    /// One step against the gradient, with the rows of R matched as in `order`.
+    /// The point before the last step, where variance reduction wants the gradient too.
+    pub(crate) fn previous(&self) -> ArrayView2<'_, f64> {
+        let n = self.matrix.nrows();
+        let last = self.memory.slice(s![1..=n * n]);
+        last.into_shape_with_order((n, n)).expect("n² numbers")
+    }
+
+    /// One step against the gradient, with the rows of R matched as in `order`; `before` is the
+    /// gradient at the previous point, for variance reduction.
     pub(crate) fn step(
         &mut self,
         gradient: &Array2<f64>,
+        before: Option<&Array2<f64>>,
         signature: &Signature,
         update: RelationUpdate,
         order: &[usize],
@@ -88,25 +120,46 @@ impl Relation {
             RelationUpdate::Jobcd {
                 curvature,
                 matchings,
+            } => self.turn(gradient, signature, curvature, (order, matchings)),
+            RelationUpdate::VrJobcd {
+                curvature,
+                matchings,
+                share,
             } => {
-                self.memory[0] += gradient.iter().map(|g| g * g).sum::<f64>();
-                let bound = curvature * self.memory[0].sqrt();
-                if bound > 0.0 {
-                    self.turn(gradient, signature, bound, (order, matchings));
+                let squares = gradient.len();
+                let (last, old) = (1..=squares, 1 + squares..);
+                let mut estimate = gradient.clone();
+                if let Some(before) = before {
+                    let rest = estimate.iter_mut().zip(before);
+                    for ((d, &g), &old) in rest.zip(self.memory.slice(s![old.clone()])) {
+                        *d += (1.0 - share) * (old - g);
+                    }
                 }
+                self.memory
+                    .slice_mut(s![last])
+                    .assign(&self.matrix.flatten());
+                self.memory.slice_mut(s![old]).assign(&estimate.flatten());
+                self.turn(&estimate, signature, curvature, (order, matchings));
             }
-            RelationUpdate::Csdm { step } => self.factor_step(gradient, signature, step),
+            RelationUpdate::Csdm { step, givens } => {
+                self.factor_step(gradient, signature, (step, givens));
+            }
         }
     }
 
-    /// Matchings of a tournament on the majoriser of curvature `bound`.
+    /// Matchings of a tournament on the majoriser of curvature κ√Σ‖G‖².
     fn turn(
         &mut self,
         gradient: &Array2<f64>,
         signature: &Signature,
-        bound: f64,
+        curvature: f64,
         (order, matchings): (&[usize], usize),
     ) {
+        self.memory[0] += gradient.iter().map(|g| g * g).sum::<f64>();
+        let bound = curvature * self.memory[0].sqrt();
+        if !(bound > 0.0) {
+            return;
+        }
         let anchor = self.matrix.clone();
         let model = Majoriser {
             anchor: anchor.view(),
@@ -125,7 +178,12 @@ impl Relation {
         }
     }
 
-    fn factor_step(&mut self, gradient: &Array2<f64>, signature: &Signature, step: f64) {
+    fn factor_step(
+        &mut self,
+        gradient: &Array2<f64>,
+        signature: &Signature,
+        (step, givens): (f64, bool),
+    ) {
         let (p, q) = signature.counts();
         let mut factors = Factors::read(p, q, &self.memory);
         let k = p.min(q);
@@ -144,6 +202,7 @@ impl Relation {
         }
         let image = left.t().dot(&g).dot(&right);
         let skew = |m: Array2<f64>| &m - &m.t();
+        let allowed = |i: usize, j: usize| !givens || i / 2 == j / 2;
         let turn_left = skew(image.dot(&middle.t()));
         let turn_right = skew(image.t().dot(&middle));
         let slope = Array1::from_shape_fn(k, |i| {
@@ -152,11 +211,17 @@ impl Relation {
                 + (image[[i, p + i]] + image[[p + i, i]]) * c
         });
         let block = |m: &Array2<f64>, first: bool| {
-            if first {
+            let mut block = if first {
                 m.slice(s![..p, ..p]).to_owned()
             } else {
                 m.slice(s![p.., p..]).to_owned()
+            };
+            for ((i, j), turn) in block.indexed_iter_mut() {
+                if !allowed(i, j) {
+                    *turn = 0.0;
+                }
             }
+            block
         };
         let turns = [
             block(&turn_left, true),
@@ -280,7 +345,14 @@ pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     let (name, value) = match update {
         RelationUpdate::Frozen => return Ok(()),
         RelationUpdate::Jobcd { curvature, .. } => ("relation_curvature", curvature),
-        RelationUpdate::Csdm { step } => ("relation_step", step),
+        RelationUpdate::VrJobcd { share, .. } if !(share > 0.0 && share <= 1.0) => {
+            return Err(Error::invalid(
+                "relation_share",
+                format!("must be in (0, 1], got {share}"),
+            ));
+        }
+        RelationUpdate::VrJobcd { curvature, .. } => ("relation_curvature", curvature),
+        RelationUpdate::Csdm { step, .. } => ("relation_step", step),
     };
     if value.is_finite() && value > 0.0 {
         return Ok(());

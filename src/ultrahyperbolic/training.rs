@@ -1,28 +1,27 @@
 //! How an embedding is trained: the gradient of a batch, and an epoch of steps.
 
-use ndarray::{Array1, Array2, ArrayView1, s};
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
+use std::ops::Range;
+
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
+use rand::SeedableRng;
+use rand::seq::{SliceRandom, index};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::embedding::{Embedding, Triple, UltraE, width};
+use super::candidates::{Derivatives, Queries};
+use super::distances::Measure;
+use super::embedding::{Embedding, Loss, Triple, UltraE, width};
 use super::relations::RelationUpdate;
-use crate::linalg::dot;
 use crate::rows::{Rows, slice_of};
 use crate::{Control, Error, Monitor, Result, Threads};
 
 /// Adam's decay of the first and second moment, and its ε (Kingma and Ba, ICLR 2015).
 const ADAM: (f64, f64, f64) = (0.9, 0.999, 1e-8);
 
-/// Triples per parallel piece, entities per parallel piece.
-const CHUNK_TRIPLES: usize = 8;
+/// Entities per parallel piece.
 const CHUNK_ENTITIES: usize = 64;
 
-/// Cost of one score in multiply-adds, besides the inner product: logarithms and exponentials.
-const SCORE_WORK: usize = 300;
-
-/// Vectors kept per triple: u, w, RᵀJa, JRb, Ja, b.
-const VECTORS: usize = 6;
+/// Cost of an Adam step per number, in multiply-adds.
+const STEP_WORK: usize = 30;
 
 /// The gradient of the loss of one batch.
 #[derive(Debug, Clone)]
@@ -37,250 +36,240 @@ pub struct BatchGradient {
     pub relations: Vec<Array2<f64>>,
 }
 
-/// One vector times a factor that an entity's gradient consists of, and what its biases get.
-#[derive(Debug, Clone, Copy)]
-struct Share {
-    entity: usize,
-    vector: usize,
-    factor: f64,
-    head: f64,
-    tail: f64,
+/// A batch, its triples by relation.
+struct Batch {
+    /// Every relation that it holds, and where.
+    relations: Vec<(usize, Range<usize>)>,
+    /// Its entities and the drawn ones, ascending.
+    candidates: Vec<usize>,
+    /// Their points.
+    points: Rows,
+    /// The candidates that are heads and tails.
+    ends: [Vec<usize>; 2],
+    /// The points of the heads and of the tails.
+    rows: [Rows; 2],
 }
 
-/// What the first pass over a batch leaves behind.
-struct Forward {
+/// Derivatives of the loss of a batch with respect to the points and biases of the candidates,
+/// and what those with respect to the relations consist of.
+struct Pass {
     loss: f64,
-    vectors: Rows,
-    shares: Vec<Share>,
+    /// A row per candidate: ∂L/∂E, ∂L/∂b, ∂L/∂c.
+    entities: Rows,
+    /// ∂L/∂u and ∂L/∂w of every triple.
+    images: [Rows; 2],
 }
 
-/// One triple's part of it.
-#[derive(Default)]
-struct Scored {
-    loss: f64,
-    vectors: Vec<f64>,
-    shares: Vec<Share>,
-}
-
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-/// σ(x).
-fn sigmoid(x: f64) -> f64 {
-    let e = (-x.abs()).exp();
-    if x >= 0.0 {
-        1.0 / (1.0 + e)
-    } else {
-        e / (1.0 + e)
+/// The rows of `points` at `places`.
+fn gathered(points: &Rows, places: &[usize]) -> Rows {
+    let mut rows = Rows::zeros((places.len(), points.ncols()));
+    for (i, &place) in places.iter().enumerate() {
+        rows.row_slice_mut(i)
+            .copy_from_slice(points.row_slice(place));
     }
+    rows
 }
 
-fn add_scaled(target: &mut [f64], factor: f64, x: &[f64]) {
-    for (t, &x) in target.iter_mut().zip(x) {
-        *t += factor * x;
+impl Batch {
+    fn new(mut triples: Vec<Triple>, drawn: &[usize], points: &Rows) -> Self {
+        // Stable: triples of a relation stay in the order that they were drawn in.
+        triples.sort_by_key(|triple| triple[1]);
+        let mut relations: Vec<(usize, Range<usize>)> = Vec::new();
+        for (i, &[_, r, _]) in triples.iter().enumerate() {
+            match relations.last_mut() {
+                Some((last, range)) if *last == r => range.end = i + 1,
+                _ => relations.push((r, i..i + 1)),
+            }
+        }
+        let mut candidates: Vec<usize> = triples.iter().flat_map(|&[h, _, t]| [h, t]).collect();
+        candidates.extend(drawn);
+        candidates.sort_unstable();
+        candidates.dedup();
+        let slot = |e: usize| candidates.partition_point(|&other| other < e);
+        let ends = [0, 2].map(|place| triples.iter().map(|t| slot(t[place])).collect::<Vec<_>>());
+        let points = gathered(points, &candidates);
+        Self {
+            relations,
+            rows: ends.each_ref().map(|ends| gathered(&points, ends)),
+            candidates,
+            points,
+            ends,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.ends[0].len()
+    }
+
+    /// The matrices of its relations.
+    fn matrices<'a>(&self, state: &'a Embedding) -> Vec<ArrayView2<'a, f64>> {
+        let matrix = |(r, _): &(usize, _)| state.relations[*r].matrix.view();
+        self.relations.iter().map(matrix).collect()
+    }
+
+    /// ∂L/∂R of the relation at `range`: Σ J a E_hᵀ + JE_t bᵀ.
+    fn relation_gradient(
+        &self,
+        range: &Range<usize>,
+        images: &[Rows; 2],
+        signs: ArrayView1<'_, f64>,
+    ) -> Array2<f64> {
+        let cut = |rows: &Rows| rows.slice(s![range.clone(), ..]).to_owned();
+        let [heads, tails] = self.rows.each_ref().map(cut);
+        let [a, b] = images.each_ref().map(cut);
+        (a.t().dot(&heads) + tails.t().dot(&b)) * signs.insert_axis(Axis(1))
     }
 }
 
 impl UltraE {
-    /// The negatives of a batch: for every triple the replacing tails, then the replacing heads.
-    fn draw(&self, count: usize, entities: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
-        (0..count * self.options.negatives)
-            .map(|_| rng.random_range(0..entities))
-            .collect()
+    /// Drawn candidates: different entities, all of them if there are no more.
+    fn draw(&self, entities: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
+        index::sample(rng, entities, self.options.negatives.min(entities)).into_vec()
     }
 
-    /// Scores of a triple and its negatives, and all that their gradient consists of.
-    #[allow(clippy::too_many_arguments)]
-    fn score(
+    /// JRx and RᵀJy of the rows x, y of a batch, R the matrices of its relations.
+    fn images_of_batch(
         &self,
-        state: &Embedding,
-        points: &Rows,
-        [h, r, t]: Triple,
-        negatives: &[usize],
-        weight: f64,
-        first_vector: usize,
-    ) -> Scored {
-        let n = self.space.dim();
-        let (tails, heads) = negatives.split_at(negatives.len().div_ceil(2));
-        let matrix = state.relations[r].matrix.view();
-        let (u, w) = self.images(matrix, points.row(h), points.row(t));
-        let (u, w) = (&*slice_of(u.view()), &*slice_of(w.view()));
-        let (head_bias, tail_bias) = (self.biases(state, h).0, self.biases(state, t).1);
-        let mut out = Scored {
-            shares: Vec::with_capacity(negatives.len() + 3),
-            ..Scored::default()
-        };
-        let (mut a, mut b) = (vec![0.0; n], vec![0.0; n]);
-        let (mut head_slope, mut tail_slope) = (0.0, 0.0);
-        let point = |e: usize| points.row_slice(e);
-        let share = |entity: usize, vector: usize, factor: f64, [head, tail]: [f64; 2]| Share {
-            entity,
-            vector: first_vector + vector,
-            factor,
-            head,
-            tail,
-        };
-        for (k, &e) in std::iter::once(&t).chain(tails).enumerate() {
-            let (square, slope) = self.squared(dot(u, point(e)));
-            let x = self.options.margin + head_bias + self.biases(state, e).1 - square;
-            let dx = if k == 0 {
-                out.loss += softplus(-x);
-                -weight * sigmoid(-x)
-            } else {
-                out.loss += softplus(x);
-                weight * sigmoid(x)
-            };
-            let factor = -dx * slope;
-            add_scaled(&mut a, factor, point(e));
-            head_slope += dx;
-            out.shares.push(share(e, 0, factor, [0.0, dx]));
-        }
-        for &e in heads {
-            let (square, slope) = self.squared(dot(w, point(e)));
-            let x = self.options.margin + self.biases(state, e).0 + tail_bias - square;
-            out.loss += softplus(x);
-            let dx = weight * sigmoid(x);
-            let factor = -dx * slope;
-            add_scaled(&mut b, factor, point(e));
-            tail_slope += dx;
-            out.shares.push(share(e, 1, factor, [dx, 0.0]));
-        }
-        out.shares.push(share(h, 2, 1.0, [head_slope, 0.0]));
-        out.shares.push(share(t, 3, 1.0, [0.0, tail_slope]));
-        let (a, b) = (ArrayView1::from(&a), ArrayView1::from(&b));
-        let (back, forth) = self.images(matrix, b, a);
-        let signed = &a * &self.space.signs();
-        out.vectors.reserve(VECTORS * n);
-        out.vectors.extend_from_slice(u);
-        out.vectors.extend_from_slice(w);
-        // RᵀJa, JRb, Ja, b.
-        out.vectors.extend(forth);
-        out.vectors.extend(back);
-        out.vectors.extend(signed);
-        out.vectors.extend(b);
-        out
-    }
-
-    /// The first pass over a batch.
-    fn forward(
-        &self,
-        state: &Embedding,
-        points: &Rows,
-        batch: &[Triple],
-        negatives: &[usize],
-        threads: &Threads,
-    ) -> Forward {
-        let (n, k) = (self.space.dim(), self.options.negatives);
-        let weight = 1.0 / batch.len() as f64;
-        let mut scored: Vec<Scored> = (0..batch.len()).map(|_| Scored::default()).collect();
-        let work = batch.len() * (k + 1) * (4 * n + SCORE_WORK);
-        threads.for_chunks(&mut scored, CHUNK_TRIPLES, work, |piece, scored| {
-            for (i, out) in scored.iter_mut().enumerate() {
-                let i = piece * CHUNK_TRIPLES + i;
-                let drawn = &negatives[i * k..(i + 1) * k];
-                *out = self.score(state, points, batch[i], drawn, weight, VECTORS * i);
-            }
-        });
-        let mut vectors = Vec::with_capacity(batch.len() * VECTORS * n);
-        let mut shares = Vec::with_capacity(batch.len() * (k + 3));
-        let mut loss = 0.0;
-        for part in scored {
-            loss += weight * part.loss;
-            vectors.extend(part.vectors);
-            shares.extend(part.shares);
-        }
-        // Stable: an entity's shares are added up in the order of the batch.
-        shares.sort_by_key(|share| share.entity);
-        Forward {
-            loss,
-            vectors: Rows::from_entries(vectors, n),
-            shares,
-        }
-    }
-
-    /// The gradient with respect to z and the biases of the entity that the shares belong to.
-    fn entity_gradient(&self, z: &[f64], vectors: &Rows, shares: &[Share]) -> (Vec<f64>, [f64; 2]) {
-        let n = z.len();
-        let (mut gradient, mut biases) = (vec![0.0; n], [0.0; 2]);
-        for share in shares {
-            add_scaled(&mut gradient, share.factor, vectors.row_slice(share.vector));
-            biases[0] += share.head;
-            biases[1] += share.tail;
-        }
-        let mut point = vec![0.0; n];
-        let radii = self.space.project(z, &mut point);
-        self.space.pull_back(z, &point, radii, &mut gradient);
-        (gradient, biases)
-    }
-
-    /// ∂L/∂R of a relation from the triples `members` of the batch.
-    fn relation_gradient(
-        &self,
-        points: &Rows,
-        batch: &[Triple],
-        members: &[usize],
-        vectors: &Rows,
-    ) -> Array2<f64> {
-        let n = self.space.dim();
+        matrices: &[ArrayView2<'_, f64>],
+        batch: &Batch,
+        rows: [&Rows; 2],
+    ) -> [Rows; 2] {
         let signs = self.space.signs();
-        let mut left = Array2::zeros((2 * members.len(), n));
-        let mut right = Array2::zeros((2 * members.len(), n));
-        for (k, &i) in members.iter().enumerate() {
-            let [h, _, t] = batch[i];
-            left.row_mut(2 * k).assign(&vectors.row(VECTORS * i + 4));
-            right.row_mut(2 * k).assign(&points.row(h));
-            left.row_mut(2 * k + 1).assign(&(&points.row(t) * &signs));
-            right
-                .row_mut(2 * k + 1)
-                .assign(&vectors.row(VECTORS * i + 5));
+        let mut images = rows.map(|rows| Rows::zeros(rows.dim()));
+        for ((_, range), matrix) in batch.relations.iter().zip(matrices) {
+            let range = s![range.clone(), ..];
+            let [x, y] = rows.map(|rows| rows.slice(range));
+            let [u, w] = &mut images;
+            u.view_mut()
+                .slice_mut(range)
+                .assign(&(x.dot(&matrix.t()) * signs));
+            w.view_mut()
+                .slice_mut(range)
+                .assign(&(&y * &signs).dot(matrix));
         }
-        left.t().dot(&right)
+        images
     }
 
-    /// The loss of a batch with the given negatives (k per triple) and its gradient.
+    /// Loss of a batch and its derivatives with respect to points, biases and images.
+    fn pass(
+        &self,
+        state: &Embedding,
+        matrices: &[ArrayView2<'_, f64>],
+        batch: &Batch,
+        threads: &Threads,
+    ) -> Pass {
+        let n = self.space.dim();
+        let biases = [0, 1].map(|place| {
+            let column = state.entities.column(3 * n + place);
+            batch
+                .candidates
+                .iter()
+                .map(|&e| column[e])
+                .collect::<Vec<_>>()
+        });
+        let share = self.options.negatives as f64 / (2 * batch.candidates.len()) as f64;
+        let [heads, tails] = batch.rows.each_ref();
+        let vectors = self.images_of_batch(matrices, batch, [heads, tails]);
+        // The vectors of place 0 have the head given, those of place 1 the tail.
+        let sides = [0, 1].map(|given| {
+            let (ends, open) = (&batch.ends[given], 1 - given);
+            let offsets = ends.iter().map(|&k| self.options.margin + biases[given][k]);
+            let queries = Queries {
+                vectors: &vectors[given],
+                targets: &batch.ends[open],
+                offsets: offsets.collect(),
+                points: batch.points.view(),
+                biases: biases[open].clone(),
+                radius: self.space.radius(),
+                measure: match self.options.loss {
+                    Loss::Logistic => Measure::Logistic(share),
+                    Loss::Softmax => Measure::Softmax,
+                },
+                weight: 1.0 / batch.len() as f64,
+            };
+            queries.derivatives(threads)
+        });
+        self.gathered(matrices, batch, sides)
+    }
+
+    /// Adds up the derivatives of both places (the head given, the tail given).
+    fn gathered(
+        &self,
+        matrices: &[ArrayView2<'_, f64>],
+        batch: &Batch,
+        sides: [Derivatives; 2],
+    ) -> Pass {
+        let n = self.space.dim();
+        let mut sums = Rows::zeros((batch.candidates.len(), n + 2));
+        let mut add = |slot: usize, vector: &[f64], place: usize, bias: f64| {
+            let row = sums.row_slice_mut(slot);
+            row.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += x);
+            row[n + place] += bias;
+        };
+        for (given, side) in sides.iter().enumerate() {
+            for (slot, &bias) in side.biases.iter().enumerate() {
+                add(slot, side.candidates.row_slice(slot), 1 - given, bias);
+            }
+        }
+        let loss = sides[0].loss + sides[1].loss;
+        let [(a, heads), (b, tails)] = sides.map(|side| (side.queries, side.offsets));
+        // ∂L/∂E_t = JRb and ∂L/∂E_h = RᵀJa are images too.
+        let [back, forth] = self.images_of_batch(matrices, batch, [&b, &a]);
+        for i in 0..batch.len() {
+            add(batch.ends[0][i], forth.row_slice(i), 0, heads[i]);
+            add(batch.ends[1][i], back.row_slice(i), 1, tails[i]);
+        }
+        Pass {
+            loss,
+            entities: sums,
+            images: [a, b],
+        }
+    }
+
+    /// ∂L/∂z in place of ∂L/∂E.
+    fn pull_back(&self, z: &[f64], gradient: &mut [f64]) {
+        let mut point = vec![0.0; z.len()];
+        let radii = self.space.project(z, &mut point);
+        self.space.pull_back(z, &point, radii, gradient);
+    }
+
+    /// The loss of a batch with the given drawn entities and its gradient.
     ///
     /// # Errors
-    /// If the state, the triples or the negatives do not fit the model.
+    /// If the state, the triples or the drawn entities do not fit the model.
     pub fn gradient(
         &self,
         state: &Embedding,
-        batch: &[Triple],
-        negatives: &[usize],
+        triples: &[Triple],
+        drawn: &[usize],
         threads: &Threads,
     ) -> Result<BatchGradient> {
-        self.check(state, batch)?;
-        if batch.is_empty() || negatives.len() != batch.len() * self.options.negatives {
-            return Err(Error::invalid(
-                "negatives",
-                format!(
-                    "must have n_negatives = {} per triple",
-                    self.options.negatives
-                ),
-            ));
+        self.check(state, triples)?;
+        if triples.is_empty() {
+            return Err(Error::invalid("triples", "must not be empty"));
         }
-        if negatives.iter().any(|&e| e >= state.entities.nrows()) {
-            return Err(Error::invalid("negatives", "must be entities"));
+        let entities = state.entities.nrows();
+        if drawn.iter().any(|&e| e >= entities) {
+            return Err(Error::invalid("drawn", "must be entities"));
         }
         let n = self.space.dim();
-        let points = self.points(state);
-        let pass = self.forward(state, &points, batch, negatives, threads);
-        let entities = state.entities.nrows();
+        let batch = Batch::new(triples.to_vec(), drawn, &self.points(state));
+        let mut pass = self.pass(state, &batch.matrices(state), &batch, threads);
         let mut out = BatchGradient {
             loss: pass.loss,
             entities: Array2::zeros((entities, n)),
             biases: Array2::zeros((entities, 2)),
             relations: vec![Array2::zeros((n, n)); state.relations.len()],
         };
-        for shares in pass.shares.chunk_by(|a, b| a.entity == b.entity) {
-            let e = shares[0].entity;
-            let z = state.entities.slice(s![e, ..n]);
-            let (gradient, biases) = self.entity_gradient(&slice_of(z), &pass.vectors, shares);
-            out.entities.row_mut(e).assign(&Array1::from(gradient));
-            out.biases.row_mut(e).assign(&Array1::from(biases.to_vec()));
+        for (k, &e) in batch.candidates.iter().enumerate() {
+            let row = pass.entities.row_slice_mut(k);
+            self.pull_back(&slice_of(state.entities.slice(s![e, ..n])), &mut row[..n]);
+            let row = ArrayView1::from(&*row);
+            out.entities.row_mut(e).assign(&row.slice(s![..n]));
+            out.biases.row_mut(e).assign(&row.slice(s![n..]));
         }
-        for (r, members) in by_relation(batch) {
-            out.relations[r] = self.relation_gradient(&points, batch, &members, &pass.vectors);
+        for (r, range) in &batch.relations {
+            out.relations[*r] = batch.relation_gradient(range, &pass.images, self.space.signs());
         }
         Ok(out)
     }
@@ -317,12 +306,13 @@ impl UltraE {
             if monitor.poll() == Control::Stop {
                 return Ok(None);
             }
-            let batch: Vec<Triple> = chosen.iter().map(|&i| triples[i]).collect();
-            let negatives = self.draw(batch.len(), state.entities.nrows(), &mut rng);
-            let pass = self.forward(state, &points, &batch, &negatives, threads);
+            let triples: Vec<Triple> = chosen.iter().map(|&i| triples[i]).collect();
+            let drawn = self.draw(points.nrows(), &mut rng);
+            let batch = Batch::new(triples, &drawn, &points);
+            let pass = self.pass(state, &batch.matrices(state), &batch, threads);
             total += pass.loss * batch.len() as f64;
-            self.move_relations(state, &points, &batch, &pass, &mut rows, &mut rng, threads);
-            self.move_entities(state, &mut points, &pass, threads);
+            self.move_relations(state, &batch, &pass, (&mut rows, &mut rng), threads);
+            self.move_entities(state, &mut points, &batch, &pass, threads);
         }
         for relation in &mut state.relations {
             relation.repair(&self.signature);
@@ -330,36 +320,46 @@ impl UltraE {
         Ok(Some(total / triples.len() as f64))
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn move_relations(
         &self,
         state: &mut Embedding,
-        points: &Rows,
-        batch: &[Triple],
-        pass: &Forward,
-        rows: &mut [usize],
-        rng: &mut Xoshiro256PlusPlus,
+        batch: &Batch,
+        pass: &Pass,
+        (rows, rng): (&mut [usize], &mut Xoshiro256PlusPlus),
         threads: &Threads,
     ) {
-        if self.options.update == RelationUpdate::Frozen {
+        let update = self.options.update;
+        if update == RelationUpdate::Frozen {
             return;
         }
-        let groups: Vec<(usize, Vec<usize>, Vec<usize>)> = by_relation(batch)
-            .into_iter()
-            .map(|(r, members)| {
-                rows.shuffle(rng);
-                (r, members, rows.to_vec())
-            })
-            .collect();
+        let mut order = || {
+            rows.shuffle(rng);
+            rows.to_vec()
+        };
+        let orders: Vec<Vec<usize>> = batch.relations.iter().map(|_| order()).collect();
         let relations = &state.relations;
-        let moved = threads.map(groups.len(), |k| {
-            let (r, members, order) = &groups[k];
-            let gradient = self.relation_gradient(points, batch, members, &pass.vectors);
+        let before = matches!(update, RelationUpdate::VrJobcd { .. }).then(|| {
+            let last = |(r, _): &(usize, _)| relations[*r].previous();
+            let matrices: Vec<_> = batch.relations.iter().map(last).collect();
+            self.pass(state, &matrices, batch, threads)
+        });
+        let moved = threads.map(orders.len(), |k| {
+            let (r, range) = &batch.relations[k];
+            let gradient =
+                |pass: &Pass| batch.relation_gradient(range, &pass.images, self.space.signs());
+            let before = before.as_ref().map(gradient);
             let mut relation = relations[*r].clone();
-            relation.step(&gradient, &self.signature, self.options.update, order);
+            let order = &orders[k];
+            relation.step(
+                &gradient(pass),
+                before.as_ref(),
+                &self.signature,
+                update,
+                order,
+            );
             relation
         });
-        for ((r, _, _), relation) in groups.iter().zip(moved) {
+        for ((r, _), relation) in batch.relations.iter().zip(moved) {
             state.relations[*r] = relation;
         }
     }
@@ -369,60 +369,58 @@ impl UltraE {
         &self,
         state: &mut Embedding,
         points: &mut Rows,
-        pass: &Forward,
+        batch: &Batch,
+        pass: &Pass,
         threads: &Threads,
     ) {
         let n = self.space.dim();
         let width = width(n);
-        let (beta1, beta2, epsilon) = ADAM;
-        let rate = self.options.learning_rate;
-        let work = pass.shares.len() * (n + SCORE_WORK);
         let mut entities = Rows::from(std::mem::take(&mut state.entities));
-        let rows = entities.entries_mut();
-        threads.for_chunks(rows, CHUNK_ENTITIES * width, work, |piece, rows| {
-            let first = piece * CHUNK_ENTITIES;
-            let end = first + rows.len() / width;
-            let from = pass.shares.partition_point(|share| share.entity < first);
-            let to = pass.shares.partition_point(|share| share.entity < end);
-            for shares in pass.shares[from..to].chunk_by(|a, b| a.entity == b.entity) {
-                let at = (shares[0].entity - first) * width;
-                let row = &mut rows[at..at + width];
-                let (gradient, biases) = self.entity_gradient(&row[..n], &pass.vectors, shares);
-                row[width - 1] += 1.0;
-                let steps = row[width - 1];
-                let length = rate * (1.0 - beta2.powf(steps)).sqrt() / (1.0 - beta1.powf(steps));
-                let small = epsilon * (1.0 - beta2.powf(steps)).sqrt();
-                let mut step = |value: usize, first: usize, second: usize, g: f64| {
-                    row[first] = beta1 * row[first] + (1.0 - beta1) * g;
-                    row[second] = beta2 * row[second] + (1.0 - beta2) * g * g;
-                    row[value] -= length * row[first] / (row[second].sqrt() + small);
-                };
-                for (k, &g) in gradient.iter().enumerate() {
-                    step(k, n + k, 2 * n + k, g);
-                }
-                for (k, &g) in biases.iter().enumerate() {
-                    step(3 * n + k, 3 * n + 2 + k, 3 * n + 4 + k, g);
-                }
+        // The rows of the candidates, each followed by its gradient, then by its point.
+        let mut moved = Rows::zeros((batch.candidates.len(), width + n + 2));
+        for (k, &e) in batch.candidates.iter().enumerate() {
+            let (row, gradient) = moved.row_slice_mut(k).split_at_mut(width);
+            row.copy_from_slice(entities.row_slice(e));
+            gradient.copy_from_slice(pass.entities.row_slice(k));
+        }
+        let chunk = CHUNK_ENTITIES * (width + n + 2);
+        let work = batch.candidates.len() * n * STEP_WORK;
+        threads.for_chunks(moved.entries_mut(), chunk, work, |_, rows| {
+            for row in rows.chunks_mut(width + n + 2) {
+                let (row, gradient) = row.split_at_mut(width);
+                self.pull_back(&row[..n], &mut gradient[..n]);
+                adam(row, gradient, self.options.learning_rate);
+                self.space.project(&row[..n], &mut gradient[..n]);
             }
         });
-        let mut last = usize::MAX;
-        for share in &pass.shares {
-            if share.entity != last {
-                last = share.entity;
-                let z = &rows[last * width..last * width + n];
-                self.space.project(z, points.row_slice_mut(last));
-            }
+        for (k, &e) in batch.candidates.iter().enumerate() {
+            let (row, point) = moved.row_slice(k).split_at(width);
+            entities.row_slice_mut(e).copy_from_slice(row);
+            points.row_slice_mut(e).copy_from_slice(&point[..n]);
         }
         state.entities = entities.into_array();
     }
 }
 
-/// The positions in the batch of every relation that it holds, by relation.
-fn by_relation(batch: &[Triple]) -> Vec<(usize, Vec<usize>)> {
-    let mut order: Vec<usize> = (0..batch.len()).collect();
-    order.sort_by_key(|&i| batch[i][1]);
-    order
-        .chunk_by(|&i, &j| batch[i][1] == batch[j][1])
-        .map(|members| (batch[members[0]][1], members.to_vec()))
-        .collect()
+/// One step of the row of an entity, from ∂L/∂z, ∂L/∂b and ∂L/∂c.
+fn adam(row: &mut [f64], gradient: &[f64], rate: f64) {
+    let n = gradient.len() - 2;
+    let (beta1, beta2, epsilon) = ADAM;
+    let (steps, row) = row.split_last_mut().expect("a row of an entity");
+    *steps += 1.0;
+    let correction = (1.0 - beta2.powf(*steps)).sqrt();
+    let length = rate * correction / (1.0 - beta1.powf(*steps));
+    let small = epsilon * correction;
+    let step = |part: &mut [f64], gradient: &[f64]| {
+        let (values, moments) = part.split_at_mut(gradient.len());
+        let (first, second) = moments.split_at_mut(gradient.len());
+        for (((x, m), v), &g) in values.iter_mut().zip(first).zip(second).zip(gradient) {
+            *m = beta1 * *m + (1.0 - beta1) * g;
+            *v = beta2 * *v + (1.0 - beta2) * g * g;
+            *x -= length * *m / (v.sqrt() + small);
+        }
+    };
+    let (point, biases) = row.split_at_mut(3 * n);
+    step(point, &gradient[..n]);
+    step(biases, &gradient[n..]);
 }

@@ -39,7 +39,9 @@ TRAIN, VALID = graph()
 
 
 def model(**options):
+    """As UltraE has it, with as many signs +1 as −1 and a logistic loss, but small."""
     defaults = {"n_negatives": 6, "batch_size": 16, "max_epochs": 6, "valid_every": 2}
+    defaults |= {"signature": [1] * 4 + [-1] * 4, "radius": 1.0, "loss": "logistic"}
     return ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))
 
 
@@ -52,7 +54,7 @@ def j_of(estimator):
     return estimator._signs().astype(float)
 
 
-@pytest.mark.parametrize("rule", ["jobcd", "frozen", "csdm"])
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "frozen", "csdm", "csdm-givens"])
 def test_training_learns_and_stays_on_the_manifold(rule):
     estimator = model(relations=rule, max_epochs=25).fit(TRAIN)
     loss = estimator.history_["loss"]
@@ -65,6 +67,26 @@ def test_training_learns_and_stays_on_the_manifold(rule):
     moved = np.abs(estimator.relations_ - np.eye(DIM)).max(axis=(1, 2))
     assert (moved == 0.0).all() if rule == "frozen" else (moved > 1e-3).all()
     assert estimator.status_ is ob.Status.MAX_SWEEPS
+
+
+def test_the_defaults_learn():
+    estimator = ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, batch_size=16, max_epochs=40).fit(TRAIN)
+    j = j_of(estimator)
+    assert (j == -1).sum() == 1
+    for R in estimator.relations_:
+        assert np.linalg.norm(R.T @ (j[:, None] * R) - np.diag(j)) <= 1e-12 * np.vdot(R, R)
+    # A rank drawn at random has the mean reciprocal log(40)/40 ≈ 0.1.
+    assert estimator.rank(TRAIN, TRAIN).mrr > 0.5
+
+
+def test_without_memory_variance_reduction_changes_nothing():
+    plain, reduced = (
+        model(relations=rule, relation_share=1.0).fit(TRAIN) for rule in ("jobcd", "vr-jobcd")
+    )
+    np.testing.assert_array_equal(plain.relations_, reduced.relations_)
+    np.testing.assert_array_equal(plain.entities_, reduced.entities_)
+    other = model(relations="vr-jobcd", relation_share=0.3).fit(TRAIN)
+    assert not np.array_equal(plain.relations_, other.relations_)
 
 
 def test_scores_are_those_of_the_formula(fitted):
@@ -110,23 +132,47 @@ def test_equal_scores_count_half():
     assert (estimator.rank(VALID).ranks == 1 + (N_ENTITIES - 1) / 2).all()
 
 
-def batch():
-    estimator = model(margin=1.0, init_scale=0.7, seed=4).fit(TRAIN[:1])
+def batch(loss):
+    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=4, loss=loss).fit(TRAIN[:1])
     state = tuple(a.copy() for a in estimator._training.state)
-    rng = np.random.default_rng(1)
     for k in range(N_RELATIONS):
         state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
-    negatives = [int(e) for e in rng.integers(0, N_ENTITIES, 6 * len(TRAIN[:9]))]
-    return estimator, state, TRAIN[:9], negatives
+    return estimator, state, TRAIN[:9], list(range(1, N_ENTITIES, 4))
 
 
-def loss_and_gradient(estimator, state, triples, negatives):
-    return _core.ultra_e_gradient(state, triples, negatives, estimator._signs(), estimator)
+def loss_and_gradient(estimator, state, triples, drawn):
+    return _core.ultra_e_gradient(state, triples, drawn, estimator._signs(), estimator)
 
 
-def test_gradients_against_differences():
-    estimator, state, triples, negatives = batch()
-    _, entities, biases, relations = loss_and_gradient(estimator, state, triples, negatives)
+LOSSES = pytest.mark.parametrize("loss", ["logistic", "softmax"])
+
+
+@LOSSES
+def test_the_loss_is_that_of_the_scores(loss):
+    estimator, state, triples, drawn = batch(loss)
+    value = loss_and_gradient(estimator, state, triples, drawn)[0]
+    estimator._training.best = state
+    candidates = np.union1d(triples[:, [0, 2]], drawn)
+    total = 0.0
+    for triple in triples:
+        for place in (0, 2):
+            others = np.repeat([triple], len(candidates), axis=0)
+            others[:, place] = candidates
+            scores = estimator.score_triples(others)
+            true = candidates == triple[place]
+            if loss == "softmax":
+                total += np.logaddexp.reduce(scores) - scores[true][0]
+            else:
+                share = estimator.n_negatives / (2 * len(candidates))
+                total += 0.5 * np.logaddexp(0.0, -scores[true][0])
+                total += share * np.logaddexp(0.0, scores[~true]).sum()
+    assert value == pytest.approx(total / len(triples), rel=1e-12)
+
+
+@LOSSES
+def test_gradients_against_differences(loss):
+    estimator, state, triples, drawn = batch(loss)
+    _, entities, biases, relations = loss_and_gradient(estimator, state, triples, drawn)
     rng, h = np.random.default_rng(2), 1e-6
 
     def slope(which, direction):
@@ -134,7 +180,7 @@ def test_gradients_against_differences():
         for step in (h, -h):
             moved = [a.copy() for a in state]
             moved[which] = moved[which] + step * direction
-            values.append(loss_and_gradient(estimator, tuple(moved), triples, negatives)[0])
+            values.append(loss_and_gradient(estimator, tuple(moved), triples, drawn)[0])
         return (values[0] - values[1]) / (2 * h)
 
     direction = np.zeros_like(state[0])
@@ -148,38 +194,46 @@ def test_gradients_against_differences():
     assert slope(1, direction) == pytest.approx(np.vdot(relations, direction), rel=1e-6)
 
 
-def test_gradients_against_automatic_differentiation():
+@LOSSES
+def test_gradients_against_automatic_differentiation(loss):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch = pytest.importorskip("torch")
-    estimator, state, triples, negatives = batch()
-    loss, entities, biases, relations = loss_and_gradient(estimator, state, triples, negatives)
+    estimator, state, triples, drawn = batch(loss)
+    value, entities, biases, relations = loss_and_gradient(estimator, state, triples, drawn)
     j = torch.tensor(j_of(estimator))
     z = torch.tensor(state[0][:, :DIM], requires_grad=True)
     b = torch.tensor(state[0][:, 3 * DIM : 3 * DIM + 2], requires_grad=True)
     R = torch.tensor(state[1], requires_grad=True)
+    rho = estimator.radius
     s, t = z[:, j > 0], z[:, j < 0]
-    radius = torch.sqrt(1 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
+    radius = torch.sqrt(rho**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
     E = torch.cat([s, t * radius[:, None]], 1)  # the signature is sorted
-    rows = []
-    for triple, drawn in zip(triples, np.reshape(negatives, (-1, 6)), strict=True):
-        h, r, tail = (int(v) for v in triple)
-        rows.append((h, r, tail, -1.0))
-        rows += [(h, r, int(e), 1.0) for e in drawn[:3]]
-        rows += [(int(e), r, tail, 1.0) for e in drawn[3:]]
-    h, r, tail = (torch.tensor([row[k] for row in rows]) for k in range(3))
-    sign = torch.tensor([row[3] for row in rows], dtype=torch.float64)
-    g = (torch.einsum("kij,kj->ki", R[r], E[h]) * j * E[tail]).sum(1)
-    size = g.abs()
-    far = torch.acosh(torch.where(size >= 1, size, 2.0 * torch.ones_like(size)))
-    near = torch.acos(torch.where(size < 1, size, 0.5 * torch.ones_like(size)))
-    square = torch.where(size >= 1, far, near) ** 2
-    # Entities that coincide have distance and slope zero, as documented.
-    square = torch.where((size - 1).abs() <= 1e-8, torch.zeros_like(square), square)
-    x = -square + b[h, 0] + b[tail, 1] + 1.0
-    total = torch.nn.functional.softplus(sign * x).sum() / len(triples)
+    candidates = torch.tensor(np.union1d(triples[:, [0, 2]], drawn))
+    total = 0.0
+    for triple in triples:
+        for place in (0, 2):
+            rows = torch.tensor(triple).repeat(len(candidates), 1)
+            rows[:, place] = candidates
+            h, r, tail = rows.T
+            g = (torch.einsum("kij,kj->ki", R[r], E[h]) * j * E[tail]).sum(1)
+            size = g.abs() / rho**2
+            far = torch.acosh(torch.where(size >= 1, size, 2.0 * torch.ones_like(size)))
+            near = torch.acos(torch.where(size < 1, size, 0.5 * torch.ones_like(size)))
+            square = torch.where(size >= 1, far, near) ** 2
+            # Entities that coincide have distance and slope zero, as documented.
+            square = torch.where((size - 1).abs() <= 1e-8, torch.zeros_like(square), square)
+            x = -(rho**2) * square + b[h, 0] + b[tail, 1] + 1.0
+            true = candidates == int(triple[place])
+            if loss == "softmax":
+                total = total + torch.logsumexp(x, 0) - x[true][0]
+            else:
+                softplus = torch.nn.functional.softplus
+                share = estimator.n_negatives / (2 * len(candidates))
+                total = total + 0.5 * softplus(-x[true][0]) + share * softplus(x[~true]).sum()
+    total = total / len(triples)
     total.backward()
-    assert loss == pytest.approx(total.item(), rel=1e-12)
+    assert value == pytest.approx(total.item(), rel=1e-12)
     for ours, theirs in ((entities, z.grad), (biases, b.grad), (relations, R.grad)):
         np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-9, atol=1e-12)
 
@@ -377,10 +431,13 @@ def test_bad_input_raises_at_the_door():
         ("n_negatives", 0),
         ("batch_size", 0),
         ("learning_rate", 0.0),
+        ("loss", "hinge"),
         ("relations", "free"),
         ("relation_curvature", -1.0),
         ("relation_matchings", 0),
         ("relation_step", 0.0),
+        ("relation_share", 0.0),
+        ("relation_share", 1.1),
         ("init_scale", 0.0),
         ("max_epochs", -1),
         ("valid_every", 0),

@@ -27,7 +27,8 @@ from .ranking import Ranking
 from .training import Embedding, Training
 from .triples import as_triples
 
-RelationUpdate = Literal["jobcd", "frozen", "csdm"]
+Loss = Literal["logistic", "softmax"]
+RelationUpdate = Literal["jobcd", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
 
 
 class Model:
@@ -40,8 +41,10 @@ class Model:
     margin: float
     radius: float
     init_scale: float
+    relation_share: float
     patience: int | None
     max_epochs: int
+    loss: Loss
     relations: RelationUpdate
     entity_names: Sequence[str] | None
     relation_names: Sequence[str] | None
@@ -215,10 +218,13 @@ class Model:
             as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
         for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
             as_int(name, getattr(self, name), 1)
+        if as_float("relation_share", self.relation_share, minimum=0.0, exclusive=True) > 1.0:
+            raise ValueError(f"relation_share must be at most 1, got {self.relation_share}")
         as_int("max_epochs", self.max_epochs, 0)
         for name in ("patience", "n_threads"):
             as_optional_int(name, getattr(self, name), 1)
         as_seed(self.seed)
+        as_choice("loss", self.loss, get_args(Loss))
         as_choice("relations", self.relations, get_args(RelationUpdate))
         for name, count in (
             ("entity_names", self.n_entities),
@@ -230,8 +236,7 @@ class Model:
 
     def _signs(self) -> Signs:
         if self.signature is None:
-            plus = self.dim // 2
-            return np.repeat(np.array([1, -1], dtype=np.int8), [plus, self.dim - plus])
+            return np.repeat(np.array([1, -1], dtype=np.int8), [self.dim - 1, 1])
         return as_signature(self.signature, self.dim)
 
     def _triples(self, name: str, value: Any) -> IntArray:

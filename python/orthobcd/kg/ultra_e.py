@@ -19,7 +19,7 @@ from .._internal.interrupt import CtrlC
 from .._internal.progress import show_log
 from ..hyperbolic.space import double_projection
 from ..result import Status
-from .model import Model, RelationUpdate
+from .model import Loss, Model, RelationUpdate
 from .training import Training, fingerprint
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ class UltraE(Model):
 
     The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``, with the
     distance d of `orthobcd.hyperbolic.distance`, points ``E = φ(Z)`` of all entities, their
-    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. The loss of N
-    triples with k drawn negatives each is ``(1/N) Σ [softplus(−x₊) + Σ_k softplus(x₋)]``. Z and
-    the biases follow Adam (steps for the entities that a batch touches), the relation matrices
-    J-JOBCD: one random matching of rows per batch, every pair solved to its global minimum.
+    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. A batch has m
+    candidates, its own entities and some drawn ones, for the tail and for the head of each of its
+    triples; all their scores are two matrix products. Z and the biases follow Adam (steps for the
+    candidates), the relation matrices J-JOBCD: one random matching of rows per batch, every pair
+    solved to its global minimum.
 
     Parameters
     ----------
@@ -53,27 +54,38 @@ class UltraE(Model):
     dim : int, default 36
         Dimension n of the space.
     signature : array_like of shape (dim,), optional
-        +1 and −1 in any order, at least one of each; by default half of each, +1 first.
+        +1 and −1 in any order, at least one of each; by default −1 at the end alone: hyperbolic
+        space. With more, points that differ can have distance zero; UltraE takes half of each.
     margin : float, default 5.0
-        Added to every score.
-    radius : float, default 1.0
-        Radius ρ > 0 of the pseudo-hyperboloid.
+        Added to every score; no part of a softmax loss.
+    radius : float, default 3.0
+        Radius ρ > 0 of the pseudo-hyperboloid: the scale of the scores. UltraE takes 1.
     n_negatives : int, default 50
-        Negatives k per triple, half with another tail and half with another head.
+        Different entities k drawn per batch, which join its own as candidates; all entities if
+        there are no more.
     batch_size : int, default 64
         Triples N per batch.
+    loss : {"softmax", "logistic"}, default "softmax"
+        Of the scores x of the candidates for a place, x₊ that of the true one: "softmax" is
+        ``log Σ exp x − x₊``, "logistic" ``½ softplus(−x₊) + (k/2m) Σ softplus(x)`` over the other
+        ones, whose expectation is UltraE's loss of k negatives per triple. Both are added up over
+        both places and averaged over the triples.
     learning_rate : float, default 0.02
         Adam's, for points and biases.
-    relations : {"jobcd", "frozen", "csdm"}, default "jobcd"
-        What moves the relation matrices. "frozen" leaves them at I. "csdm" takes gradient steps on
-        the factors of their hyperbolic CS decomposition, scaled as by Adagrad (full rotations
-        where UltraE has Givens rotations): the controls.
+    relations : {"jobcd", "vr-jobcd", "frozen", "csdm", "csdm-givens"}, default "jobcd"
+        What moves the relation matrices. "vr-jobcd" is J-JOBCD along
+        ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, both gradients of the same batch, at twice
+        the cost. "frozen" leaves them at I. "csdm" takes gradient steps on the factors of their
+        hyperbolic CS decomposition, scaled as by Adagrad, "csdm-givens" with the Givens rotations
+        of UltraE in place of all rotations: the controls.
     relation_curvature : float, default 0.14
-        κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd".
+        κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
     relation_matchings : int, default 1
-        Disjoint matchings of "jobcd" per batch, one after the other on the batch's gradient.
+        Disjoint matchings of both per batch, one after the other on the batch's gradient.
+    relation_share : float, default 0.3
+        α of "vr-jobcd", in (0, 1].
     relation_step : float, default 0.1
-        First angle or rapidity of "csdm".
+        First angle or rapidity of "csdm" and "csdm-givens".
     init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
     max_epochs : int, default 120
@@ -120,6 +132,7 @@ class UltraE(Model):
     References
     ----------
     Xiong, Zhu, Nayyeri, Xu, Pan, Zhou, Staab, Ultrahyperbolic knowledge graph embeddings, KDD 2022.
+    Cutkosky, Orabona, Momentum-based variance reduction in non-convex SGD, NeurIPS 2019.
 
     Examples
     --------
@@ -139,13 +152,15 @@ class UltraE(Model):
         signature: ArrayLike | None = None,
         margin: float = 5.0,
         *,
-        radius: float = 1.0,
+        radius: float = 3.0,
         n_negatives: int = 50,
         batch_size: int = 64,
+        loss: Loss = "softmax",
         learning_rate: float = 0.02,
         relations: RelationUpdate = "jobcd",
         relation_curvature: float = 0.14,
         relation_matchings: int = 1,
+        relation_share: float = 0.3,
         relation_step: float = 0.1,
         init_scale: float = 0.1,
         max_epochs: int = 120,
@@ -165,10 +180,12 @@ class UltraE(Model):
         self.radius = radius
         self.n_negatives = n_negatives
         self.batch_size = batch_size
+        self.loss = loss
         self.learning_rate = learning_rate
         self.relations = relations
         self.relation_curvature = relation_curvature
         self.relation_matchings = relation_matchings
+        self.relation_share = relation_share
         self.relation_step = relation_step
         self.init_scale = init_scale
         self.max_epochs = max_epochs
