@@ -12,7 +12,7 @@ import orthobcd as ob
 RNG = np.random.default_rng(11)
 N, R = 40, 4
 BASIS = np.linalg.qr(RNG.standard_normal((N, N)))[0]
-C = BASIS @ np.diag(1.02 ** np.arange(N)) @ BASIS.T
+C = BASIS @ np.diag(1.002 ** np.arange(N)) @ BASIS.T
 C = 0.5 * (C + C.T)
 D = np.diag([1.0, 1.3, 1.7, 2.1])
 J = [1, 1, -1, 1, -1, 1]
