@@ -199,7 +199,7 @@ def draw(args: argparse.Namespace) -> None:
     figure.savefig(Path(args.out) / stored(args).replace(".json", ".png"), dpi=90)
 
 
-CURVATURES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
+CURVATURES = (0.05, 0.1, 0.14, 0.2, 0.3, 0.4, 0.6, 0.9)
 STEPS = (0.01, 0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
 CHOICES: dict[str, list[dict[str, float]]] = {
     "jobcd": [{"relation_curvature": c} for c in CURVATURES]
@@ -300,7 +300,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--negatives", type=int, default=256)
-    parser.add_argument("--curvature", type=float, default=0.14)
+    parser.add_argument("--curvature", type=float, default=0.3)
     parser.add_argument("--matchings", type=int, default=1)
     parser.add_argument("--step", type=float, default=0.1)
     parser.add_argument("--scale", type=float, default=0.1)

@@ -196,8 +196,8 @@ def test_an_exception_comes_out_as_it_is_with_the_best_point(calls):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda x, terms: (np.nan, x), "finite value and gradient"),
-        (lambda x, terms: (0.0, np.full_like(x, np.inf)), "finite value and gradient"),
+        (lambda x, terms: (np.nan, x), "a finite value"),
+        (lambda x, terms: (0.0, np.full_like(x, np.inf)), "a finite gradient"),
         (lambda x, terms: (0.0, x.T), "gradient of shape"),
         (lambda x, terms: (x, x), "real number as value"),
         (lambda x, terms: 0.0, r"return \(value, gradient\)"),

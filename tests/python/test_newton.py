@@ -92,7 +92,7 @@ def test_a_wrong_hessian_ends_well(kind):
     result = ob.solve(f.problem(wrong), seed=1, max_sweeps=20_000)
     assert result.converged
     assert (np.diff(result.history["objective"]) <= 0.0).all()
-    assert result.objective == pytest.approx(BEST, rel=1e-9)
+    assert result.objective == pytest.approx(BEST, rel=1e-7)
     if kind != "none":
         smooth = f.problem(wrong).smooth
         assert ob.check_hessian(smooth, np.eye(N, R)) > 0.1

@@ -78,7 +78,7 @@ class UltraE(Model):
         the cost. "frozen" leaves them at I. "csdm" takes gradient steps on the factors of their
         hyperbolic CS decomposition, scaled as by Adagrad, "csdm-givens" with the Givens rotations
         of UltraE in place of all rotations: the controls.
-    relation_curvature : float, default 0.14
+    relation_curvature : float, default 0.3
         κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
     relation_matchings : int, default 1
         Disjoint matchings of both per batch, one after the other on the batch's gradient.
@@ -158,7 +158,7 @@ class UltraE(Model):
         loss: Loss = "softmax",
         learning_rate: float = 0.02,
         relations: RelationUpdate = "jobcd",
-        relation_curvature: float = 0.14,
+        relation_curvature: float = 0.3,
         relation_matchings: int = 1,
         relation_share: float = 0.3,
         relation_step: float = 0.1,
