@@ -4,13 +4,13 @@ use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::arms::{self, Arm, HOPELESS, MIXED_STARTS, MIXED_WORK, STRETCH};
 use super::candidate::{Candidate, GAIN};
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::plan::{Entries, From, Phase, Plan, Polish};
 use super::rounds::{Job, Rounds};
 use super::select::Select;
-use crate::heuristic::Prior;
 use crate::objective::default_work;
 use crate::penalty::Penalty;
 use crate::pool::decorrelated;
@@ -20,13 +20,10 @@ use crate::start;
 /// Runs side by side where work is counted.
 const LANES: usize = 4;
 
-/// Without any limit: rounds of changes at most, and the n²r that they are worth; for mixed signatures the
-/// runs of a first phase too.
+/// Without any limit: rounds of changes at most, and the n²r that they are worth.
 const FREE_ROUNDS: usize = 8;
 const FREE_WORK: usize = 4_000_000;
-const MIXED_STARTS: usize = 4;
 const MIXED_ROUNDS: usize = 16;
-const MIXED_WORK: usize = 64_000;
 
 /// The work of the last polish, in units of that, if it is needed.
 const FINAL_POLISH: f64 = 0.5;
@@ -34,12 +31,6 @@ const FINAL_POLISH: f64 = 0.5;
 /// Rounds without improvement after which the search has converged.
 const IDLE_ROUNDS: usize = 40;
 const MIXED_IDLE_ROUNDS: usize = 4;
-
-/// Hope below which a heuristic only runs when it is asked for.
-const HOPELESS: f64 = 0.05;
-
-/// How much longer than planned a phase may be so that more heuristics have the least that they need.
-const STRETCH: f64 = 2.5;
 
 /// Share of a phase for the heuristics where the best points are polished afterwards.
 const BEFORE_POLISH: f64 = 0.75;
@@ -61,14 +52,6 @@ const DESCENT_UNITS: f64 = 0.1;
 
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
-
-/// A heuristic on all rows or on some.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Arm {
-    heuristic: usize,
-    restricted: bool,
-    prior: Prior,
-}
 
 /// The longest run from scratch, and what it gained over a shorter one.
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +178,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         };
         let job = Job {
             plain: true,
-            ..Self::taken("descent", true, false)
+            ..Job::taken("descent", true, false)
         };
         self.rounds.sweeps = None;
         self.rounds.run(self.board, &[job], &[&from], units);
@@ -229,92 +212,6 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         units / jobs.max(1) as f64
     }
 
-    /// The heuristics that fit, the most hopeful first.
-    fn arms(&self, improve: bool, least_hope: f64) -> Vec<Arm> {
-        let compact = self.rounds.compact.as_ref();
-        let spaces: &[bool] = match compact.map(|compact| compact.complete) {
-            None => &[false],
-            Some(true) => &[true],
-            Some(false) => &[true, false],
-        };
-        let mut arms: Vec<Arm> = Vec::new();
-        for &restricted in spaces {
-            let profile = self.rounds.profile(restricted);
-            for (heuristic, h) in self.rounds.heuristics.iter().enumerate() {
-                if let Some(prior) = h.fits(profile, improve)
-                    && prior.hope >= least_hope
-                {
-                    arms.push(Arm {
-                        heuristic,
-                        restricted,
-                        prior,
-                    });
-                }
-            }
-        }
-        // Of the same on all rows and on some, what is cheaper comes first.
-        let step = |restricted| self.rounds.profile(restricted).step.max(f64::MIN_POSITIVE);
-        let rank = |arm: &Arm| arm.prior.hope * (step(spaces[0]) / step(arm.restricted)).sqrt();
-        arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-        arms
-    }
-
-    /// The least units of the clock that an arm is worth.
-    fn need(&self, arm: &Arm) -> f64 {
-        arm.prior.least * self.rounds.profile(arm.restricted).step / self.rounds.clock.rate()
-    }
-
-    /// The arms of a phase from scratch: as many as have the least work that they need.
-    fn chosen(&self, entries: &Entries, units: f64) -> Vec<Arm> {
-        match entries {
-            Entries::Best(count) => self.ranked.iter().take(*count).copied().collect(),
-            Entries::Hopeful(count) => {
-                let mut arms = self.arms(false, HOPELESS);
-                arms.truncate(self.auto.starts.unwrap_or(*count));
-                arms
-            }
-            Entries::Named(named) => {
-                let arms = self.arms(false, 0.0);
-                let names = named
-                    .iter()
-                    .flat_map(|(name, runs)| std::iter::repeat_n(name, *runs));
-                let named = names.filter_map(|name| {
-                    arms.iter()
-                        .find(|arm| self.rounds.heuristics[arm.heuristic].name() == *name)
-                });
-                named.copied().collect()
-            }
-            Entries::Fitting => {
-                let mut arms = self.arms(false, HOPELESS);
-                if self.rounds.whole.profile.mixed {
-                    let (n, r) = self.board.best.x.dim();
-                    let affordable = MIXED_WORK / (n * n * r);
-                    let starts = self.auto.starts.unwrap_or(match self.rounds.clock.limit() {
-                        Some(_) => MIXED_STARTS,
-                        None => affordable.clamp(1, MIXED_STARTS),
-                    });
-                    return arms
-                        .first()
-                        .map_or(Vec::new(), |arm| vec![*arm; starts - 1]);
-                }
-                if let Some(starts) = self.auto.starts {
-                    return (0..starts)
-                        .filter_map(|k| arms.get(k % arms.len().max(1)))
-                        .copied()
-                        .collect();
-                }
-                let fits = |arms: &[Arm]| {
-                    let slice = STRETCH * self.slice(units, arms.len());
-                    arms.iter().all(|arm| self.need(arm) <= slice)
-                };
-                while arms.len() > 1 && !fits(&arms) {
-                    arms.pop();
-                }
-                arms
-            }
-        }
-    }
-
     fn job(&mut self, arm: Arm, improve: bool, polished: bool) -> Job {
         self.index += 1;
         let run = self.made[arm.heuristic];
@@ -335,22 +232,6 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         }
     }
 
-    /// A point that is taken as it is.
-    fn taken(name: &str, polished: bool, polishes: bool) -> Job {
-        Job {
-            name: name.to_owned(),
-            polishes,
-            plain: false,
-            heuristic: None,
-            restricted: false,
-            improve: false,
-            polished,
-            run: 0,
-            heat: 0.0,
-            seed: 0,
-        }
-    }
-
     /// A phase from scratch.
     fn start(&mut self, phase: &Phase) {
         let units = phase.share * self.left();
@@ -358,7 +239,13 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             Polish::Best(_) => BEFORE_POLISH,
             _ => 1.0,
         };
-        let arms = self.chosen(&phase.entries, before * units);
+        let slice = |jobs| self.slice(before * units, jobs);
+        let arms = arms::from_scratch(
+            &self.rounds,
+            self.auto,
+            (&phase.entries, &self.ranked),
+            slice,
+        );
         // A phase that repeats heuristics gives them the same start and more time.
         if matches!(phase.entries, Entries::Best(_)) {
             arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
@@ -368,7 +255,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let given = self.rounds.whole.known.given.clone();
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
         if given.is_some() && (self.board.runs.is_empty() || asked("given")) {
-            jobs.push(Self::taken("given", each, false));
+            jobs.push(Job::taken("given", each, false));
         }
         for &arm in &arms {
             let job = self.job(arm, false, each);
@@ -380,7 +267,10 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let sweeps = self.auto.options.max_sweeps;
         self.rounds.sweeps = sweeps.map(|limit| (limit / (jobs.len() as u64 + 2)).max(1));
         let least = match phase.entries {
-            Entries::Fitting => arms.iter().map(|arm| self.need(arm)).fold(0.0, f64::max),
+            Entries::Fitting => arms
+                .iter()
+                .map(|arm| arms::need(&self.rounds, arm))
+                .fold(0.0, f64::max),
             _ => 0.0,
         };
         let slice = self.slice(before * units, jobs.len());
@@ -472,7 +362,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             .iter()
             .map(|point| Job {
                 restricted: complete,
-                ..Self::taken(&point.name, true, true)
+                ..Job::taken(&point.name, true, true)
             })
             .collect();
         let limit = self.auto.options.max_sweeps;
@@ -496,8 +386,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             _ => true,
         };
         let mut arms = match phase.entries {
-            Entries::Named(_) => self.arms(true, 0.0),
-            _ => self.arms(true, HOPELESS),
+            Entries::Named(_) => arms::fitting(&self.rounds, true, 0.0),
+            _ => arms::fitting(&self.rounds, true, HOPELESS),
         };
         arms.retain(named);
         if arms.is_empty() {

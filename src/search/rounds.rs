@@ -55,6 +55,22 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// A point that is taken as it is.
+    pub(super) fn taken(name: &str, polished: bool, polishes: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            polishes,
+            plain: false,
+            heuristic: None,
+            restricted: false,
+            improve: false,
+            polished,
+            run: 0,
+            heat: 0.0,
+            seed: 0,
+        }
+    }
+
     /// What reports call it.
     fn label<P: Penalty>(&self, heuristics: &[Box<dyn Heuristic<P>>]) -> &'static str {
         match self.heuristic {
