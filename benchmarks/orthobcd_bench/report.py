@@ -246,7 +246,7 @@ def data_lines(names: list[str]) -> list[str]:
 
 
 def _sections(run: Run) -> list[str]:
-    """Every table, what needs saying about its cells, and where our default loses."""
+    """Every table, what needs saying about its cells, and our default beside the competitors."""
     lines: list[str] = []
     for table in run.tables:
         rows = [row for row in table.rows if run.line(row)]
@@ -259,7 +259,7 @@ def _sections(run: Run) -> list[str]:
         notes = [note for row in rows for note in _notes(row, run.line(row))]
         if notes:
             lines += [*notes, ""]
-    return lines + _losses(run)
+    return lines + _beside(run)
 
 
 def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
@@ -351,33 +351,57 @@ def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
     return lines
 
 
-def _losses(run: Run) -> list[str]:
-    """Where `auto` is not best: who is, and by how much."""
-    seen: set[str] = set()
-    lost = []
-    for row in (row for table in run.tables for row in table.rows):
-        scores = {label: median_objective(found) for label, found in run.line(row).items()}
-        if "auto" not in scores or row.id in seen:
-            continue
-        seen.add(row.id)
-        if places(scores).get("auto") == 1:
+def _beside(run: Run) -> list[str]:
+    """`auto`, its worst seed, beside the best of the competitors, and when it had reached that."""
+    rows = {row.id: row for table in run.tables for row in table.rows}
+    found = []
+    for row in rows.values():
+        line = run.line(row)
+        ours = [record for record in line.get("auto", []) if "error" not in record]
+        scores = {
+            label: median_objective(records)
+            for label, records in line.items()
+            if label.partition("@")[0] in METHODS
+        }
+        if not ours or not scores:
             continue
         winner = min(scores, key=lambda label: scores[label])
-        gap = scores["auto"] - scores[winner]
-        share = gap / max(abs(scores[winner]), 1e-300)
-        lost.append((share, f"| {row.title} | {winner} | {gap:.3g} | {100.0 * share:.2g} % |"))
-    if not seen:
+        theirs, worst = scores[winner], max(record["objective"] for record in ours)
+        size = max(abs(theirs), 1e-300)
+        times = [_reached(record["history"], theirs + TIE * size) for record in ours]
+        found.append(
+            (row, worst, theirs, winner, (theirs - worst) / size, statistics.median(times))
+        )
+    if not found:
         return []
+    better = sum(gap > TIE for *_, gap, _ in found)
+    worse = sum(gap < -TIE for *_, gap, _ in found)
+    reached = statistics.median(time for *_, time in found)
     lines = [
-        "## Where the default solver loses",
+        "## The default solver beside the competitors",
         "",
-        f"`auto` shares the first place on {len(seen) - len(lost)} of {len(seen)} rows.",
+        f"`auto`, the worst of its seeds, is better than the best competitor on {better} of "
+        f"{len(found)} rows, equal (to {TIE:g}) on {len(found) - better - worse} and worse on "
+        f"{worse}. Reached: seconds until it had what that competitor ended with; the median over "
+        f"the rows is {reached:.2g}.",
         "",
+        "| penalty | row | `auto` | best competitor | its name | lower by | reached |",
+        "|---" * 7 + "|",
     ]
-    if lost:
-        lines += ["| row | best | gap of `auto` | of the objective |", "|---|---|---|---|"]
-        lines += [text for _, text in sorted(lost, reverse=True)]
+    for row, worst, theirs, winner, gap, time in sorted(found, key=lambda item: item[4]):
+        share = f"**{gap:.1e}**" if gap < -TIE else f"{gap:+.1e}"
+        when = f"{time:.1f}" if math.isfinite(time) else "–"
+        name = PENALTIES[row.penalty]
+        lines.append(
+            f"| {name} | {row.title} | {worst:.8g} | {theirs:.8g} | {winner} | {share} | {when} |"
+        )
     return lines
+
+
+def _reached(history: dict[str, Any], level: float) -> float:
+    """Seconds until an objective was no more than a level; infinite if never."""
+    pairs = zip(history["seconds"], history["objective"], strict=True)
+    return next((float(seconds) for seconds, value in pairs if value <= level), math.inf)
 
 
 def write_figures(run: Run, folder: Path) -> list[Path]:

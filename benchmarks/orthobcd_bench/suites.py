@@ -181,6 +181,13 @@ STRONG = {
 }
 """Our default and the strongest competitors, which the papers do not have."""
 
+WITHOUT_MATRIX = {
+    "l0": ("auto", "annealed-ladmm", "smoothed", "gpower"),
+    "l1": ("auto", "annealed-ladmm", "smoothed"),
+    "nonneg": ("auto", "annealed-ladmm", "partition"),
+}
+"""The strongest of those that need no n×n matrix."""
+
 P1_METHODS = {
     "l0": ("ladmm", "spm", "obcd-r", "obcd-sv", "obcd-or", "ladmm+obcd-r", "spm+obcd-r"),
     "l1": ("ladmm", "rsubgrad", "soc-admm", "manpg", "obcd-or", "ladmm+obcd-r", "manpg+obcd-r"),
@@ -338,19 +345,15 @@ def quality_of(names: Iterable[str]) -> tuple[Table, ...]:
     return tuple(Table(title, tuple(found)) for title, found in rows.items())
 
 
-def large_of(names: Iterable[str]) -> tuple[Table, ...]:
-    """The same for data of thousands of features: the methods that need no n×n matrix."""
+def strong_of(names: Iterable[str], strong: dict[str, tuple[str, ...]]) -> tuple[Table, ...]:
+    """Our default beside some competitors, strong ones; three weights."""
     rows: dict[str, list[Row]] = {"ℓ0": [], "ℓ1": [], "X ≥ 0": []}
-    own = {"l0": ("annealed-ladmm", "smoothed", "gpower"), "l1": ("annealed-ladmm", "smoothed")}
     for data in names:
         for r in (10, 20):
             for rho in (1e-3, 1e-2, 5e-2):
                 for name, kind in (("ℓ0", "l0"), ("ℓ1", "l1")):
-                    rows[name].append(
-                        Row(data, kind, r, rho, relative=True, methods=("auto", *own[kind]))
-                    )
-            others = ("annealed-ladmm", "partition")
-            rows["X ≥ 0"].append(Row(data, "nonneg", r, methods=("auto", *others)))
+                    rows[name].append(Row(data, kind, r, rho, relative=True, methods=strong[kind]))
+            rows["X ≥ 0"].append(Row(data, "nonneg", r, methods=strong["nonneg"]))
     return tuple(Table(title, tuple(found)) for title, found in rows.items())
 
 
@@ -395,8 +398,8 @@ SUITES: dict[str, Suite] = {
     "quick": Suite(QUICK, 1.5),
     "paper": Suite(_paper(full=False), 10.0, _paper(full=True)),
     "quality": Suite(quality_of(QUALITY_DATA), 10.0),
-    "validation": Suite(quality_of(VALIDATION), 10.0),
-    "large": Suite(large_of(LARGE), 10.0),
+    "validation": Suite(strong_of(VALIDATION, STRONG), 10.0, quality_of(VALIDATION)),
+    "large": Suite(strong_of(LARGE, WITHOUT_MATRIX), 10.0),
     "hyperbolic": Suite(_hyperbolic(), 20.0),
     "probe": Suite(_probe(full=False), 10.0, _probe(full=True)),
 }
