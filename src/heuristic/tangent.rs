@@ -23,7 +23,7 @@ use ndarray::{Array2, Axis, Zip};
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::linalg::{conjugate_gradients, inner, square, symmetric};
-use crate::manifold::normals;
+use crate::manifold::{PatternProducts, normals};
 use crate::penalty::Penalty;
 
 /// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
@@ -121,14 +121,13 @@ fn tangent_step<P: Penalty>(
             Some((normals, weights)) => (normals, weights),
             None => (&*normals, &weight),
         };
+        let products = PatternProducts::new(normals, weights);
         // For tΛ, which has no unit.
         let operator = |d: &Array2<f64>| {
-            if oracle.manifold.refuses(normals, 2) {
+            if oracle.manifold.late(products.work()) {
                 return Array2::zeros(d.dim());
             }
-            let mut lifted = normals.dot(d);
-            lifted *= weights;
-            let mut image = symmetric(&normals.t().dot(&lifted));
+            let mut image = symmetric(&products.apply(d));
             image.scaled_add(damping.max(LEAST_DAMPING), d);
             image
         };

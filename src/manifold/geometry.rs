@@ -69,11 +69,15 @@ impl<'a> Manifold<'a> {
     /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
     /// not, they are paid for.
     pub(crate) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
+        self.late(products * x.len() * (x.ncols() + 2))
+    }
+
+    /// The same for so many multiply-adds of such products.
+    pub(crate) fn late(&self, work: usize) -> bool {
         let Some(meter) = self.meter else {
             return false;
         };
-        let r = x.ncols();
-        meter.spend(TALL * (products * x.len() * (r + 2)) as f64);
+        meter.spend(TALL * work as f64);
         meter.expired()
     }
 
@@ -124,9 +128,8 @@ impl<'a> Manifold<'a> {
             ((square(x) / r).max(1.0), MIXED_FEASIBLE)
         };
         let step = |x: &Array2<f64>, normals: &Array2<f64>, gap: &Array2<f64>| {
-            let late = || self.refuses(x, 2);
-            (square(gap) <= FAR * FAR && !late())
-                .then(|| pattern_step(x, normals, gap, GRADIENTS, late))
+            (square(gap) <= FAR * FAR && !self.refuses(x, 2))
+                .then(|| pattern_step(x, normals, gap, GRADIENTS, |work| self.late(work)))
         };
         let rest = 2e-16 * r * scale;
         let (x, gap) = newton(x, self.signature, self.k.view(), NEWTON, rest, step);

@@ -4,6 +4,7 @@
 mod constraint;
 mod factorization;
 mod geometry;
+mod pattern;
 mod repair;
 mod stiefel;
 mod support;
@@ -12,6 +13,7 @@ pub use constraint::{REPAIR_THRESHOLD, constraint, drift};
 pub(crate) use constraint::{START_TOLERANCE, normals, signed, signs_of, start_constraint};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub(crate) use geometry::Manifold;
+pub(crate) use pattern::PatternProducts;
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
 pub(crate) use stiefel::{kicked, polar, tangent, varimax_while};

@@ -9,6 +9,7 @@
 use ndarray::{Array2, ArrayView2, Zip};
 
 use super::constraint::{normals, signs_of};
+use super::pattern::PatternProducts;
 use crate::linalg::{conjugate_gradients, square};
 use crate::signature::Signature;
 
@@ -17,6 +18,10 @@ const STEPS: usize = 8;
 
 /// A drift up to this, which falls to no less than a fifth, is rounding.
 const ROUNDING: f64 = 1e-13;
+
+/// Drift may rise to this multiple of the smallest one on the way: where columns share few rows the first correction is
+/// long.
+const RISE: f64 = 10.0;
 
 /// The point of smallest drift, and that drift: at most `steps` of Newton's method, until a drift of
 /// `rest` or one that hardly falls. `correction` answers X, JX and K − XᵀJX; none ends the iteration.
@@ -32,6 +37,7 @@ pub(super) fn newton(
     let gap_of = |x: &Array2<f64>| &k - &normals(x, signature).t().dot(x);
     let mut gap = gap_of(&x);
     let mut drift = square(&gap).sqrt();
+    let mut best = (x.clone(), drift);
     for _ in 0..steps {
         if !(drift > rest) {
             break;
@@ -39,19 +45,21 @@ pub(super) fn newton(
         let Some(step) = correction(&x, &normals(&x, signature), &gap) else {
             break;
         };
-        let next = &x + &step;
-        gap = gap_of(&next);
+        x += &step;
+        gap = gap_of(&x);
         let after = square(&gap).sqrt();
-        if !(after < drift) {
+        let slow =
+            (0.9 * drift..=drift).contains(&after) || (after <= ROUNDING && after > 0.2 * drift);
+        let far = !(after < RISE * best.1);
+        if after < best.1 {
+            best = (x.clone(), after);
+        }
+        if slow || far {
             break;
         }
-        let slow = after > 0.9 * drift || (after <= ROUNDING && after > 0.2 * drift);
-        (x, drift) = (next, after);
-        if slow {
-            break;
-        }
+        drift = after;
     }
-    (x, drift)
+    best
 }
 
 /// x without the entries where `support` is zero.
@@ -64,26 +72,36 @@ pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
     x
 }
 
-/// The Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, by at most `steps` conjugate gradients,
-/// which end when it is `late`.
+/// The Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, by conjugate gradients, at most `steps` of them by whole
+/// products, and as many as there are unknowns where products go row by row; they end when it is `late` for so many
+/// multiply-adds.
 pub(super) fn pattern_step(
     x: &Array2<f64>,
     normals: &Array2<f64>,
     gap: &Array2<f64>,
     steps: usize,
-    late: impl Fn() -> bool,
+    late: impl Fn(usize) -> bool,
 ) -> Array2<f64> {
     // Δ(Λ) = P_Ω(J X Λ) and the operator Λ -> XᵀJΔ + (XᵀJΔ)ᵀ, symmetric positive semidefinite.
-    let lift = |lambda: &Array2<f64>| masked(normals.dot(lambda), x);
+    let pattern = x.mapv(|v| if v == 0.0 { 0.0 } else { 1.0 });
+    let products = PatternProducts::new(normals, &pattern);
     let operator = |lambda: &Array2<f64>| {
         // The zero ends the iteration.
-        if late() {
+        if late(products.work()) {
             return Array2::zeros(lambda.dim());
         }
-        let product = normals.t().dot(&lift(lambda));
+        let product = products.apply(lambda);
         &product + &product.t()
     };
-    lift(&conjugate_gradients(operator, gap, steps, 1e-12))
+    let unknowns = x.ncols() * (x.ncols() + 1) / 2;
+    let steps = match products.is_scattered() {
+        true => steps.max(unknowns),
+        false => steps,
+    };
+    masked(
+        normals.dot(&conjugate_gradients(operator, gap, steps, 1e-12)),
+        x,
+    )
 }
 
 /// `X ← X + ½XK(K − XᵀJX)` until the drift stops falling: Newton's method for K = diag(±1),
@@ -119,7 +137,7 @@ pub fn project_onto_pattern(
         return x.clone();
     }
     let step = |x: &Array2<f64>, normals: &Array2<f64>, gap: &Array2<f64>| {
-        Some(pattern_step(x, normals, gap, 2 * r * r + 10, || false))
+        Some(pattern_step(x, normals, gap, 2 * r * r + 10, |_| false))
     };
     newton(
         x,

@@ -111,6 +111,8 @@ mod tests {
     use crate::signature::Signature;
     use crate::start;
     use ndarray::array;
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
 
     fn orthonormality(x: &Array2<f64>) -> f64 {
         let signature = Signature::stiefel(x.nrows());
@@ -146,6 +148,37 @@ mod tests {
         assert!(orthonormality(&x) < 1e-12);
         assert!(x.iter().zip(&y).all(|(x, y)| (*x == 0.0) == (*y == 0.0)));
         assert_eq!(project_on_support(&manifold, &q, &y), Some(x));
+    }
+
+    #[test]
+    fn a_support_of_columns_that_share_few_rows_is_kept() {
+        let (n, r) = (120, 20);
+        let signature = Signature::stiefel(n);
+        let manifold = Manifold::new(&signature, Array2::eye(r), None);
+        for seed in 0..10 {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            // Rotations of pairs of rows let supports grow and keep the columns orthonormal.
+            let mut q = Array2::eye(n).slice(ndarray::s![.., ..r]).to_owned();
+            for _ in 0..110 {
+                let (i, j) = (rng.random_range(0..n), rng.random_range(0..n));
+                let (sin, cos) = rng.random_range(0.1..1.4f64).sin_cos();
+                if i != j {
+                    let (a, b) = (q.row(i).to_owned(), q.row(j).to_owned());
+                    q.row_mut(i).assign(&(&a * cos + &b * sin));
+                    q.row_mut(j).assign(&(&b * cos - &a * sin));
+                }
+            }
+            let noisy = q.mapv(|v| v * (1.0 + rng.random_range(-0.02..0.02)));
+            let x = project_near_support(&manifold, &noisy, &q).unwrap();
+            assert!(orthonormality(&x) < 1e-12, "{seed}");
+            let moved = (&x - &q).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            assert!(moved < 0.2, "{seed}: {moved}");
+            let lost = x
+                .iter()
+                .zip(&q)
+                .filter(|&(&x, &q)| (x == 0.0) != (q == 0.0));
+            assert_eq!(lost.count(), 0, "{seed}");
+        }
     }
 
     #[test]

@@ -1,0 +1,121 @@
+//! Products over the entries of a matrix that are not zero.
+
+use ndarray::{Array2, Axis};
+
+/// What a multiply-add over single entries costs, in multiply-adds of a product of whole matrices.
+const SCATTERED: usize = 8;
+
+/// The map Λ → NᵀD, D = W ∘ (NΛ), of symmetric r×r matrices, up to transposition: by whole products, or row by row
+/// where so many entries of N and W are zero that this costs less.
+pub(crate) struct PatternProducts<'x> {
+    normals: &'x Array2<f64>,
+    weights: &'x Array2<f64>,
+    rows: Option<(Entries, Entries)>,
+    work: usize,
+}
+
+/// The entries of a matrix that are not zero, row by row.
+struct Entries {
+    starts: Vec<usize>,
+    entries: Vec<(usize, f64)>,
+}
+
+impl Entries {
+    fn new(x: &Array2<f64>) -> Self {
+        let (mut starts, mut entries) = (vec![0], Vec::new());
+        for row in x.axis_iter(Axis(0)) {
+            let nonzero = row.iter().copied().enumerate().filter(|&(_, v)| v != 0.0);
+            entries.extend(nonzero);
+            starts.push(entries.len());
+        }
+        Self { starts, entries }
+    }
+
+    fn row(&self, i: usize) -> &[(usize, f64)] {
+        &self.entries[self.starts[i]..self.starts[i + 1]]
+    }
+}
+
+fn nonzeros(row: ndarray::ArrayView1<'_, f64>) -> usize {
+    row.iter().filter(|&&v| v != 0.0).count()
+}
+
+impl<'x> PatternProducts<'x> {
+    /// N and W, n×r.
+    pub(crate) fn new(normals: &'x Array2<f64>, weights: &'x Array2<f64>) -> Self {
+        let (n, r) = normals.dim();
+        let pairs = (normals.axis_iter(Axis(0)).zip(weights.axis_iter(Axis(0))))
+            .map(|(normals, weights)| nonzeros(normals) * nonzeros(weights));
+        let scattered = SCATTERED * pairs.sum::<usize>();
+        let few = scattered < n * r * r;
+        Self {
+            normals,
+            weights,
+            rows: few.then(|| (Entries::new(normals), Entries::new(weights))),
+            work: 2 * if few { scattered + n } else { n * r * (r + 2) },
+        }
+    }
+
+    /// Whether it goes row by row.
+    pub(crate) fn is_scattered(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// Multiply-adds of whole matrices that an application is worth.
+    pub(crate) fn work(&self) -> usize {
+        self.work
+    }
+
+    /// NᵀD or its transpose, r×r, for a symmetric Λ.
+    pub(crate) fn apply(&self, lambda: &Array2<f64>) -> Array2<f64> {
+        let Some((normals, weights)) = &self.rows else {
+            let mut lifted = self.normals.dot(lambda);
+            lifted *= self.weights;
+            return self.normals.t().dot(&lifted);
+        };
+        let r = lambda.ncols();
+        let mut image = Array2::zeros((r, r));
+        let (lambda, out) = (lambda.as_standard_layout(), image.as_slice_mut());
+        let (Some(lambda), Some(out)) = (lambda.as_slice(), out) else {
+            return image;
+        };
+        for i in 0..self.normals.nrows() {
+            for &(k, weight) in weights.row(i) {
+                let row = k * r..(k + 1) * r;
+                let (lambda, out) = (&lambda[row.clone()], &mut out[row]);
+                let lifted: f64 = normals.row(i).iter().map(|&(l, v)| v * lambda[l]).sum();
+                for &(l, v) in normals.row(i) {
+                    out[l] += v * weight * lifted;
+                }
+            }
+        }
+        image
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::{square, symmetric};
+    use crate::start;
+
+    #[test]
+    fn rows_and_whole_products_agree() {
+        for (seed, least) in [(0, 0.25), (1, 0.12), (2, 0.0)] {
+            let normals =
+                start::random(40, 8, seed).mapv(|v| if v.abs() < least { 0.0 } else { v });
+            let weights = normals.mapv(|v| if v == 0.0 { 0.0 } else { 0.5 + v.abs() });
+            let lambda = symmetric(&start::random(8, 8, seed));
+            let products = PatternProducts::new(&normals, &weights);
+            assert_eq!(products.is_scattered(), seed == 0);
+            let mut lifted = normals.dot(&lambda);
+            lifted *= &weights;
+            let expected = symmetric(&normals.t().dot(&lifted));
+            let error = square(&(symmetric(&products.apply(&lambda)) - &expected)).sqrt();
+            assert!(
+                error <= 1e-15 * square(&expected).sqrt().max(1.0),
+                "{seed}: {error}"
+            );
+        }
+    }
+}
