@@ -14,5 +14,5 @@ pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub(crate) use geometry::Manifold;
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
-pub(crate) use stiefel::{kicked, polar, tangent, varimax_while};
+pub(crate) use stiefel::{kicked, polar, polar_near, tangent, varimax_while};
 pub(crate) use support::{project_near_support, project_on_support};

@@ -351,7 +351,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         }
     }
 
-    /// A phase from scratch.
+    /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
     fn start(&mut self, phase: &Phase) {
         let units = phase.share * self.left();
         let before = match phase.polish {
@@ -368,7 +368,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let given = self.rounds.whole.known.given.clone();
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
         if given.is_some() && (self.board.runs.is_empty() || asked("given")) {
-            jobs.push(Self::taken("given", each, false));
+            let polished = each || !self.rounds.whole.profile.quadratic;
+            jobs.push(Self::taken("given", polished, false));
         }
         for &arm in &arms {
             let job = self.job(arm, false, each);
