@@ -90,7 +90,7 @@ def test_exchanges_leave_quadratic_trace_forms_to_others():
 
 @pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(1e-3), ob.L0(1e-3)], ids=repr)
 def test_renewed_columns_find_other_directions(penalty):
-    # -sum w_i <q_i, x_k>^4 / 4 is least at the q_i of the r largest weights; others are local optima.
+    # -sum w_i <q_i, x_k>^4 / 4: least at the q_i of the r largest weights, others are local optima.
     n, r = 9, 2
     Q = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))[0]
     weights = np.linspace(1.0, 2.0, n)[:, None]
