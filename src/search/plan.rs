@@ -68,7 +68,7 @@ const RACE: f64 = 0.2;
 /// Share of what is left for longer runs of the best of them.
 const LONG: f64 = 0.4;
 
-/// Share of the first runs where a solution is likely to be dense, h is not a count and f is quadratic: optima then lie close
+/// Share of the first runs where a solution is likely to be dense and h is not a count: optima then lie close
 /// together, and one slow descent is better than several quick ones (noise of 500 × 1000, ℓ1, 10 s: −21,950.7
 /// instead of −21,942.6 with a race).
 const SLOW: f64 = 0.7;
@@ -96,7 +96,7 @@ impl Plan {
         let race = |share| phase(Entries::Fitting, From::Scratch, share, Polish::Best(2));
         let phases = match profile.kind {
             Kind::Smooth | Kind::Other => vec![race(0.5), improve],
-            Kind::Sparse if profile.is_dense() && profile.quadratic => {
+            Kind::Sparse if profile.is_dense() => {
                 let slow = Entries::Hopeful(2);
                 vec![phase(slow, From::Scratch, SLOW, Polish::Best(2)), improve]
             }

@@ -17,12 +17,10 @@ use crate::linalg::{inner, square};
 use crate::manifold::normals;
 use crate::penalty::Penalty;
 
-/// Steps are slow when they take less than this share off ‖grad f‖² each: its least of a window is compared with that
-/// of the window before. Slow gradient steps, of a short window, are followed by Newton's method, and that, where it is
-/// slow, by gradient steps for good.
-const SLOW: f64 = 0.088;
-const GRADIENT_STEPS: u32 = 20;
-const NEWTON_STEPS: u32 = 50;
+/// Steps are slow when the least ‖grad f‖² of so many is more than this share of what it was before. Slow gradient steps
+/// are followed by Newton's method, and that, where it is slow, by gradient steps for good.
+const WINDOW: u32 = 50;
+const SLOW: f64 = 1e-2;
 
 /// The first Δ, relative to ‖X‖.
 const RADIUS: f64 = 0.1;
@@ -60,8 +58,8 @@ struct Course {
 }
 
 impl Course {
-    /// Whether the window of so many steps that ends here, if one does, was slow.
-    fn is_slow(&mut self, norm2: f64, window: u32) -> bool {
+    /// Whether the window that ends here was slow.
+    fn is_slow(&mut self, norm2: f64) -> bool {
         let before = *self.before.get_or_insert(norm2);
         self.least = if self.steps == 0 {
             norm2
@@ -69,11 +67,11 @@ impl Course {
             self.least.min(norm2)
         };
         self.steps += 1;
-        if self.steps < window {
+        if self.steps < WINDOW {
             return false;
         }
         (self.steps, self.before) = (0, Some(self.least));
-        self.least > (1.0 - SLOW).powi(window as i32) * before
+        self.least > SLOW * before
     }
 }
 
@@ -91,7 +89,7 @@ struct Model {
 impl Newton {
     /// Whether gradient steps have become slow; asked before each of them.
     pub(super) fn takes_over(&mut self, at: &Gradient) -> bool {
-        if !self.active && self.course.is_slow(at.norm2, GRADIENT_STEPS) {
+        if !self.active && self.course.is_slow(at.norm2) {
             (self.active, self.course) = (true, Course::default());
         }
         self.active
@@ -190,7 +188,7 @@ impl Newton {
         } else {
             self.rejections += 1;
         }
-        let trusted = self.rejections < REJECTIONS && !self.course.is_slow(at.norm2, NEWTON_STEPS);
+        let trusted = self.rejections < REJECTIONS && !self.course.is_slow(at.norm2);
         trusted.then_some(Step::Pass)
     }
 }

@@ -62,12 +62,12 @@ def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str) -> ob.Re
     """The start and a critical point of f, and a few rounds of one heuristic from there."""
     plan = [
         ob.Phase(("varimax",), share=0.1, polish=1),
-        ob.Phase((heuristic,), improve=True, max_rounds=4),
+        ob.Phase((heuristic,), improve=True, max_rounds=12),
     ]
-    return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.05)
+    return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.004)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_exchanges_find_the_best_support(seed):
     n, lam = 8, 0.3
     rng = np.random.default_rng(seed)
