@@ -58,11 +58,11 @@ def test_the_names_are_those_of_the_core():
     assert names == NAMES
 
 
-def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str) -> ob.Result:
-    """The start and a critical point of f, and a few rounds of one heuristic from there."""
+def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str, rounds: int) -> ob.Result:
+    """The start and a critical point of f, and some rounds of one heuristic from there."""
     plan = [
         ob.Phase(("varimax",), share=0.1, polish=1),
-        ob.Phase((heuristic,), improve=True, max_rounds=12),
+        ob.Phase((heuristic,), improve=True, max_rounds=rounds),
     ]
     return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.004)
 
@@ -77,7 +77,7 @@ def test_exchanges_find_the_best_support(seed):
     values = [0.5 * np.linalg.eigvalsh(C[np.ix_(s, s)])[0] + lam * len(s) for s in supports]
     # From the worst row, which no pair may leave: the entry of any other costs lam at first.
     x0 = np.eye(n)[:, [int(np.argmax(np.diag(C)))]]
-    result = changed(ob.StiefelProblem(smooth, ob.L0(lam), 1), x0, "exchange")
+    result = changed(ob.StiefelProblem(smooth, ob.L0(lam), 1), x0, "exchange", 4)
     assert "exchange" in {run.heuristic for run in result.search.runs}
     assert result.objective == pytest.approx(min(values), abs=1e-9)
     assert result.feasibility < 1e-12
@@ -100,7 +100,7 @@ def test_renewed_columns_find_other_directions(penalty):
         return -0.25 * float(np.sum(weights * y**4)), -(Q @ (weights * y**3))
 
     smooth = ob.SmoothFunction(f, n, r)
-    result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed")
+    result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed", 12)
     assert result.search.profile["quadratic"] is False
     least = -0.25 * weights[-r:].sum()
     price = 1e-3 * n * r  # of h at most, and of what it changes
