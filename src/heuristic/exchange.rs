@@ -37,11 +37,14 @@ const LARGEST: f64 = 0.5;
 const MOST: f64 = 5.0;
 const DRAWS: usize = 20;
 
+/// Row and column.
+type Entry = (usize, usize);
+
 /// Entries that join the support and leave it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Exchange {
-    joins: Option<(usize, usize)>,
-    leaves: Option<(usize, usize)>,
+    joins: Option<Entry>,
+    leaves: Option<Entry>,
 }
 
 /// X, at rest on its support.
@@ -65,7 +68,7 @@ struct Local<'a, 'b, P: Penalty> {
 
 impl Rest {
     /// The nonzeros in ascending order of their magnitudes, and the zeros in descending order of the pulls on them.
-    fn entries(&self) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+    fn entries(&self) -> (Vec<Entry>, Vec<Entry>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for (at, &x) in self.x.indexed_iter() {
             if x != 0.0 {
@@ -82,10 +85,10 @@ impl Rest {
     }
 
     /// Pairs within a row or a column, those first that promise most.
-    fn pairs(&self, inside: &[(usize, usize)], outside: &[(usize, usize)]) -> Vec<Exchange> {
+    fn pairs(&self, inside: &[Entry], outside: &[Entry]) -> Vec<Exchange> {
         let mut pairs: Vec<(f64, Exchange)> = Vec::new();
         for &joins in outside.iter().take(JOINING) {
-            let near = |at: &&(usize, usize)| at.0 == joins.0 || at.1 == joins.1;
+            let near = |at: &&Entry| at.0 == joins.0 || at.1 == joins.1;
             pairs.extend(inside.iter().filter(near).map(|&leaves| {
                 let ratio = self.x[leaves].abs() / self.pull[joins].abs();
                 let [joins, leaves] = [joins, leaves].map(Some);
@@ -150,7 +153,7 @@ impl<P: Penalty> Local<'_, '_, P> {
     }
 
     /// The entry that joins the support: a Newton step along it, the curvature from the gradients at two points.
-    fn joining(&self, at: &Rest, entry: (usize, usize)) -> f64 {
+    fn joining(&self, at: &Rest, entry: Entry) -> f64 {
         let pull = at.pull[entry];
         let length = (pull.abs() / self.oracle.lipschitz).clamp(PROBE.0, PROBE.1);
         let mut moved = at.x.clone();

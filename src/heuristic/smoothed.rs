@@ -408,7 +408,9 @@ impl Smoothed {
         let anywhere = !task.profile.quadratic && !task.profile.invariant;
         let start = |k: usize| match first {
             Some(first) if k == 0 => first.clone(),
-            _ if anywhere && k % 2 == 0 => start::random(n, r, task.seed.wrapping_add(k as u64)),
+            _ if anywhere && k.is_multiple_of(2) => {
+                start::random(n, r, task.seed.wrapping_add(k as u64))
+            }
             _ => {
                 let rotation = start::random(r, r, task.seed.wrapping_add(k as u64));
                 task.known.basis.spectral.dot(&rotation)
