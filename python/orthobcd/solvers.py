@@ -40,6 +40,7 @@ Strategy = Literal[
     "dense",
     "partition",
 ]
+Change = Literal["exchange", "renewed", "cycles"]
 Mixed = Literal["random", "kick"]
 
 
@@ -206,7 +207,10 @@ class Phase(Checked):
     ----------
     heuristics : sequence of str, optional
         Which heuristics (see `Auto`; with a mixed signature "random" and "kick"), each as often as
-        it is named; by default all that fit the problem, as far as there is room.
+        it is named; by default all that fit the problem, as far as there is room. With ``improve``
+        also "exchange" (single entries join the support and leave it; ℓ0, where C is not to be
+        had), "renewed" (random columns in place of some; a `SmoothFunction`) and "cycles" (even
+        permutations of the rows; ``determinant=1``).
     best : int, optional
         Instead: so many of those that came out best in the phase before.
     hopeful : int, optional
@@ -236,7 +240,7 @@ class Phase(Checked):
     ['path', 'varimax']
     """
 
-    heuristics: Sequence[Strategy | Mixed] | None = None
+    heuristics: Sequence[Strategy | Change | Mixed] | None = None
     best: int | None = None
     hopeful: int | None = None
     improve: bool = False
@@ -257,7 +261,9 @@ class Phase(Checked):
             raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
         self._set(
             heuristics=_names(
-                "heuristics", self.heuristics, (*get_args(Strategy), *get_args(Mixed))
+                "heuristics",
+                self.heuristics,
+                (*get_args(Strategy), *get_args(Change), *get_args(Mixed)),
             )
         )
 

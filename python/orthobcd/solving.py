@@ -91,9 +91,10 @@ def solve(
     x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
         Where to start. "identity": the first r columns of the identity. "random": a random point.
         "spectral": eigenvectors of the quadratic part. "partition": a random partition of the
-        rows into r groups. An array must have orthonormal columns up to 1e-8 (and, whatever the
-        signature, no negative entry for a nonnegative problem). By default `OBCD` starts at
-        "identity" ("partition" for a nonnegative problem, else "random" for a `SmoothFunction`),
+        rows into r groups, of as equal size as can be where others do not fit in a `Box`. An array
+        must have orthonormal columns up to 1e-8 (and, whatever the signature, no negative entry
+        for a nonnegative problem). By default `OBCD` starts at "identity" ("partition" for a
+        nonnegative problem, else "random" for a `SmoothFunction`),
         `Continuation` at its closed form, and `Auto` chooses its own starts; one that is given here
         is the first of them. With a mixed signature: "identity" (the default but for a
         `SmoothFunction`), "random" (its default) or "cs" (J-orthogonal with rapidities of

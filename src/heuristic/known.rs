@@ -96,13 +96,18 @@ fn turn_positive(x: &mut Array2<f64>) {
 }
 
 fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
+    let form = problem.smooth.quadratic();
+    let trace_form = form.is_some_and(QuadraticForm::is_trace_form);
     Profile {
         rows: problem.smooth.rows(),
         components: problem.components,
         mixed: !problem.signature.is_definite(),
         kind: kind(problem.penalty),
         has_strength: problem.penalty.strength().is_some(),
-        trace_form: (problem.smooth.quadratic()).is_some_and(QuadraticForm::is_trace_form),
+        rotations: problem.rotations,
+        quadratic: form.is_some(),
+        trace_form,
+        invariant: trace_form,
         columns: false,
         whole: false,
         price: f64::INFINITY,
@@ -243,7 +248,8 @@ impl<'a> Known<'a> {
         let (spectral, lowest) = (descent.x, descent.objective);
         let mut rotated = varimax_while(spectral.view(), &go_on);
         let (turned, _) = smooth.value_and_gradient(&rotated);
-        if !((turned - lowest).abs() <= INVARIANT * (value - lowest).abs()) {
+        profile.invariant = (turned - lowest).abs() <= INVARIANT * (value - lowest).abs();
+        if !profile.invariant {
             rotated = spectral.clone();
         }
         if profile.kind == Kind::Nonnegative {

@@ -10,6 +10,9 @@
 //! | `path`, `sparse` | decreasing λ from the closed-form optimum, or from random rows; heavy-tailed data |
 //! | `partition` | columns and owners of a partition in turn, perturbed; X ≥ 0 |
 //! | `spectral`, `varimax`, `dense` | eigenvectors, as they are and rotated, and random points |
+//! | `exchange` | single entries of the best point; ℓ0 where the others cannot change a support one by one |
+//! | `renewed` | new columns in the best point; an f that is not quadratic |
+//! | `cycles` | even permutations of the rows of the best point; det X = 1 |
 //! | `random`, `kick` | mixed signatures: random J-orthogonal factors, and pairs that move |
 //!
 //! A start and a perturbation are the same heuristic: a [`Task`] says whether it begins from scratch or
@@ -18,6 +21,8 @@
 //! one is an implementation of [`Heuristic`] and a line in [`registry`].
 
 mod covariance;
+mod cycles;
+mod exchange;
 mod forward;
 mod known;
 mod mixed;
@@ -26,6 +31,7 @@ mod partition;
 mod path;
 mod product;
 mod profile;
+mod renewed;
 mod sharpen;
 mod smoothed;
 mod spectral;
@@ -142,6 +148,9 @@ pub fn registry<P: Penalty>() -> Vec<Box<dyn Heuristic<P>>> {
         Box::new(spectral::Spectral),
         Box::new(spectral::Varimax),
         Box::new(spectral::Dense),
+        Box::new(exchange::Exchanged),
+        Box::new(renewed::Renewed),
+        Box::new(cycles::Cycles),
         Box::new(mixed::Random::default()),
         Box::new(mixed::Kick::default()),
     ]

@@ -32,8 +32,14 @@ pub struct Profile {
     pub kind: Kind,
     /// Whether a penalty has a strength that a path can run through.
     pub has_strength: bool,
+    /// Whether det X = 1 is asked for.
+    pub rotations: bool,
+    /// Whether f is a quadratic form.
+    pub quadratic: bool,
     /// Whether f = ½ tr(XᵀCX).
     pub trace_form: bool,
+    /// Whether f keeps its value, as far as was seen, when the columns are rotated.
+    pub invariant: bool,
     /// Whether columns of C can be asked for.
     pub columns: bool,
     /// Whether all of C is at hand.

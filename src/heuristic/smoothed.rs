@@ -365,6 +365,20 @@ const AFRESH: f64 = 0.7;
 /// Share of a run for the descents; the rest is for what makes their end feasible.
 const DESCENTS: f64 = 0.83;
 
+/// The feasible point that a descent from `x` leads to, the smoothing falling from `heat` times the usual one.
+pub(super) fn descended<P: Penalty>(task: &Task<'_, P>, x: Array2<f64>, heat: f64) -> Array2<f64> {
+    let near = match task.profile.kind {
+        Kind::Count => COUNT,
+        _ => BRIEF,
+    };
+    let schedule = Schedule {
+        first: near.first * heat,
+        ..near
+    };
+    let ended = descend(task.oracle, x, schedule, task.pace.first(DESCENTS));
+    sharpened(task, ended)
+}
+
 /// Smoothed descents, thresholded and descended from.
 pub(super) struct Smoothed;
 
@@ -383,15 +397,20 @@ impl Smoothed {
         }
     }
 
-    /// Descents from `first`, if there is one, and from random rotations of the spectral solution.
+    /// Descents from `first`, if there is one, and from random rotations of the spectral solution; where these are
+    /// worth no more than others, from random points in turn with them.
     fn race<P: Penalty>(
         task: &Task<'_, P>,
         schedule: Schedule,
         first: Option<&Array2<f64>>,
     ) -> (Array2<f64>, f64) {
-        let r = task.oracle.columns();
+        let (n, r) = (task.oracle.rows(), task.oracle.columns());
+        let anywhere = !task.profile.quadratic && !task.profile.invariant;
         let start = |k: usize| match first {
             Some(first) if k == 0 => first.clone(),
+            _ if anywhere && k.is_multiple_of(2) => {
+                start::random(n, r, task.seed.wrapping_add(k as u64))
+            }
             _ => {
                 let rotation = start::random(r, r, task.seed.wrapping_add(k as u64));
                 task.known.basis.spectral.dot(&rotation)
@@ -418,7 +437,6 @@ impl<P: Penalty> Heuristic<P> for Smoothed {
     }
 
     fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
-        let (oracle, pace) = (task.oracle, task.pace);
         let rotated = &task.known.basis.rotated;
         let ended = match task.from {
             None => {
@@ -429,16 +447,8 @@ impl<P: Penalty> Heuristic<P> for Smoothed {
             }
             Some(best) if task.heat < AFRESH => Self::race(task, Self::schedule(task, best), None),
             Some(best) => {
-                let near = match task.profile.kind {
-                    Kind::Count => COUNT,
-                    _ => BRIEF,
-                };
-                let schedule = Schedule {
-                    first: near.first * task.heat,
-                    ..near
-                };
                 let from = kicked(best, KICK * task.heat, task.seed);
-                descend(oracle, from, schedule, pace.first(DESCENTS))
+                return Some(descended(task, from, task.heat));
             }
         };
         Some(sharpened(task, ended))

@@ -6,10 +6,14 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::budget::GoOn;
-use crate::linalg::{self, symmetric};
+use crate::linalg::{self, square, symmetric};
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
+
+/// ‖XᵀX − I‖_F up to which the polar factor is iterated for, and the most iterations: from there five reach rounding.
+const NEAR: f64 = 0.3;
+const NEWTON_SCHULZ: usize = 8;
 
 /// The polar factor from the eigenvalues of XᵀX, one Newton–Schulz step for the rounding; O(nr²).
 pub(crate) fn polar(x: &Array2<f64>) -> Array2<f64> {
@@ -23,6 +27,29 @@ pub(crate) fn polar(x: &Array2<f64>) -> Array2<f64> {
     let mut correction = q.t().dot(&q) * -0.5;
     correction.diag_mut().mapv_inplace(|v| v + 1.5);
     q.dot(&correction)
+}
+
+/// The polar factor of an X near {XᵀX = I}: XM, M = (XᵀX)^(−1/2) by the coupled Newton–Schulz iteration (Higham,
+/// Functions of Matrices, 2008, eq. 6.35); elsewhere [`polar`]. Two products of n×r with r×r, the others are r×r.
+pub(crate) fn polar_near(x: &Array2<f64>) -> Array2<f64> {
+    let mut y = x.t().dot(x);
+    let mut z = Array2::eye(y.nrows());
+    if !(square(&(&y - &z)) <= NEAR * NEAR) {
+        return polar(x);
+    }
+    for _ in 0..NEWTON_SCHULZ {
+        // ½(3I − ZY), whose distance from I squares itself.
+        let mut turn = z.dot(&y) * -0.5;
+        turn.diag_mut().mapv_inplace(|v| v + 0.5);
+        let gap = square(&turn);
+        turn.diag_mut().mapv_inplace(|v| v + 1.0);
+        z = turn.dot(&z);
+        if gap <= f64::EPSILON {
+            break;
+        }
+        y = y.dot(&turn);
+    }
+    x.dot(&z)
 }
 
 /// Projection of a direction onto the tangent space at x.
@@ -71,4 +98,30 @@ pub(crate) fn kicked(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
     let mut rotation = (&gauss - &gauss.t()) * 0.5;
     rotation.diag_mut().mapv_inplace(|v| v + 1.0);
     x.dot(&polar(&rotation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start;
+
+    /// As far from the manifold as the iteration goes, at the manifold, and beyond.
+    #[test]
+    fn the_iterated_polar_factor_is_the_polar_factor() {
+        for (n, r) in [(40, 7), (12, 12), (6, 1)] {
+            let q = start::random(n, r, 1);
+            let away = start::random(n, r, 2);
+            let gap_of = |x: &Array2<f64>| square(&(x.t().dot(x) - Array2::<f64>::eye(r))).sqrt();
+            for size in [0.0, 1e-9, 1e-4, 0.02, 0.05, 0.1, 2.0] {
+                let x = &q + &(&away * size);
+                let found = polar_near(&x);
+                let expected = linalg::polar_factor(x.view());
+                assert!(gap_of(&found) < 1e-14 * r as f64, "{n} {r} {size}");
+                let off = square(&(&found - &expected)).sqrt();
+                assert!(off < 1e-13, "{n} {r} {size} {off:e}");
+            }
+            let edges = [0.02, 2.0].map(|size| gap_of(&(&q + &(&away * size))) <= NEAR);
+            assert_eq!(edges, [true, false], "{n} {r}");
+        }
+    }
 }

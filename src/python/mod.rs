@@ -12,7 +12,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -97,6 +97,13 @@ impl<'a> Instance<'a> {
             return Ok(point);
         }
         with_penalty!(self.penalty, penalty => {
+            let point = match x0 {
+                StartPoint::Named(name) if name == "partition" => {
+                    let allowed = |x: ArrayView2<'_, f64>| penalty.infeasibility(x) == 0.0;
+                    start::partition_within((smooth.rows(), r), seed, allowed)
+                }
+                _ => point,
+            };
             Ok(self.problem(penalty)?.oriented(point, &self.threads))
         })
     }

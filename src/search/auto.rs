@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView2, s};
 
 use super::incumbent::Incumbent;
 use super::options::{Auto, AutoSolution};
@@ -58,7 +58,10 @@ pub fn minimize_with<P: Penalty>(
     let (n, r) = (problem.smooth.rows(), problem.components);
     let first = x0.clone().unwrap_or_else(|| match mixed {
         true => Array2::eye(n).slice_move(s![.., ..r]),
-        false if problem.penalty.nonnegative() => start::partition(n, r, auto.options.seed),
+        false if problem.penalty.nonnegative() => {
+            let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
+            start::partition_within((n, r), auto.options.seed, allowed)
+        }
         false => match form {
             Some(form) => top_diagonal(form, r),
             None => start::random(n, r, auto.options.seed),

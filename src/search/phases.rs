@@ -9,7 +9,7 @@ use super::candidate::{Candidate, GAIN};
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::plan::{Entries, From, Phase, Plan, Polish};
-use super::rounds::{Job, Rounds};
+use super::rounds::{Found, Job, Rounds};
 use super::select::Select;
 use crate::objective::default_work;
 use crate::penalty::Penalty;
@@ -232,7 +232,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         }
     }
 
-    /// A phase from scratch.
+    /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
     fn start(&mut self, phase: &Phase) {
         let units = phase.share * self.left();
         let before = match phase.polish {
@@ -247,15 +247,17 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             slice,
         );
         // A phase that repeats heuristics gives them the same start and more time.
-        if matches!(phase.entries, Entries::Best(_)) {
+        let again = matches!(phase.entries, Entries::Best(_));
+        if again {
             arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
         }
         let each = phase.polish == Polish::Each;
         let mut jobs: Vec<Job> = Vec::new();
         let given = self.rounds.whole.known.given.clone();
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
-        if given.is_some() && (self.board.runs.is_empty() || asked("given")) {
-            jobs.push(Job::taken("given", each, false));
+        let other = !self.rounds.whole.profile.quadratic;
+        if given.is_some() && (self.board.runs.is_empty() || again && other || asked("given")) {
+            jobs.push(Job::taken("given", each || other, false));
         }
         for &arm in &arms {
             let job = self.job(arm, false, each);
@@ -280,11 +282,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let found = self.rounds.run(self.board, &jobs, &froms, slice);
         let offset = jobs.len() - arms.len();
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
-        let value = |k: &usize| {
-            found[*k]
-                .as_ref()
-                .map_or(f64::INFINITY, |f| f.candidate.objective)
-        };
+        let objective = |found: &Found| found.candidate.objective;
+        let value = |k: &usize| found[*k].as_ref().map_or(f64::INFINITY, objective);
         order.sort_by(|a, b| value(a).total_cmp(&value(b)));
         self.ranked.clear();
         for &k in order.iter().filter(|&&k| k >= offset) {

@@ -35,21 +35,45 @@ pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
 /// A random partition of the rows into r groups, X(G_k, k) = 1/√|G_k| (SPEC erratum 3): feasible and
 /// nonnegative. Of r > n groups the last ones are empty, their columns zero.
 pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
+    // One row each, the others at random, so that no group is empty.
+    labelled(n, r, seed, |t, rng| match t < r {
+        true => t,
+        false => rng.random_range(0..r),
+    })
+}
+
+/// The same; where that is not `allowed`, as under an upper bound of the entries, groups of as equal size as can be.
+pub(crate) fn partition_within(
+    (n, r): (usize, usize),
+    seed: u64,
+    allowed: impl Fn(ArrayView2<'_, f64>) -> bool,
+) -> Array2<f64> {
+    let x = partition(n, r, seed);
+    match allowed(x.view()) {
+        true => x,
+        false => labelled(n, r, seed, |t, _| t % r),
+    }
+}
+
+/// The t-th row of a random order goes to the group `label(t)`.
+fn labelled(
+    n: usize,
+    r: usize,
+    seed: u64,
+    label: impl Fn(usize, &mut Xoshiro256PlusPlus) -> usize,
+) -> Array2<f64> {
+    let mut x = Array2::zeros((n, r));
     if r == 0 {
-        return Array2::zeros((n, 0));
+        return x;
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut rows: Vec<usize> = (0..n).collect();
     rows.shuffle(&mut rng);
-    // One row each, the others at random, so that no group is empty.
-    let labels: Vec<usize> = (0..n)
-        .map(|t| if t < r { t } else { rng.random_range(0..r) })
-        .collect();
+    let labels: Vec<usize> = (0..n).map(|t| label(t, &mut rng)).collect();
     let mut counts = vec![0usize; r];
     for &label in &labels {
         counts[label] += 1;
     }
-    let mut x = Array2::zeros((n, r));
     for (&row, &label) in rows.iter().zip(&labels) {
         x[[row, label]] = 1.0 / (counts[label] as f64).sqrt();
     }

@@ -235,3 +235,20 @@ def test_runs_that_come_to_nothing_are_counted():
     ob.solve(problem, x0, solver=ob.Auto(), max_work=1e-4)
     # A value counts for n²r multiply-adds, of which a unit has 1e10.
     assert len(calls) * n * n * r <= 2e6
+
+
+def test_a_default_partition_fits_its_box():
+    n, r = 14, 3
+    smooth = ob.Quadratic(-(A.T @ A)[:n, :n])
+    even = (n // r) ** -0.5  # the largest entry of groups of as equal size as can be
+    for seed in range(50):
+        for upper in (0.9, even):
+            problem = ob.StiefelProblem(smooth, ob.Box(0.0, upper), r)
+            result = ob.solve(problem, solver=ob.OBCD(), max_sweeps=0, seed=seed)
+            assert result.x.max() <= upper
+            assert result.feasibility < 1e-14
+        tight = ob.StiefelProblem(smooth, ob.Box(0.0, 0.99 * even), r)
+        with pytest.raises(ValueError, match="x0"):
+            ob.solve(tight, solver=ob.OBCD(), max_sweeps=0, seed=seed)
+    found = ob.solve(ob.StiefelProblem(smooth, ob.Box(0.0, even), r), max_work=1e-3)
+    assert found.feasibility < 1e-12

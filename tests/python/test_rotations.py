@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,18 @@ def test_what_it_goes_with():
     problem = ob.StiefelProblem(square, ob.NoPenalty(), N, determinant=1)
     assert problem.with_penalty(ob.L1(0.1)).determinant == 1
     assert ob.SparsePCAProblem(np.eye(4), 2, ob.L0(0.1)).determinant is None
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_the_best_even_permutation(n):
+    # X >= 0 and det X = 1 leave the even permutations: exchanges of two rows lead out of them.
+    even = [
+        p for p in map(list, itertools.permutations(range(n))) if np.linalg.det(np.eye(n)[p]) > 0
+    ]
+    for seed in range(5):
+        L = np.random.default_rng(seed).standard_normal((n, n))
+        smooth = ob.Quadratic(np.zeros((n, n)), L)
+        result = ob.solve(ob.StiefelProblem(smooth, ob.NonNegative(), n, determinant=1))
+        best = min(L[range(n), p].sum() for p in even)
+        assert result.objective == pytest.approx(best, abs=1e-12)
+        assert np.linalg.det(result.x) == pytest.approx(1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import multiprocessing
 from typing import get_args
 
@@ -14,6 +15,11 @@ from orthobcd import _core
 
 A = np.random.default_rng(3).standard_normal((40, 60)) * np.linspace(1.0, 3.0, 60)
 PENALTIES = [ob.L0(20.0), ob.L1(5.0), ob.NonNegative(), ob.NoPenalty()]
+NAMES = {
+    *get_args(ob.solvers.Strategy),
+    *get_args(ob.solvers.Change),
+    *get_args(ob.solvers.Mixed),
+}
 
 
 def problem(penalty: ob.Penalty) -> ob.StiefelProblem:
@@ -29,7 +35,7 @@ def test_runs_tell_how_the_point_came_about(penalty):
     assert sum(run.work for run in runs) == pytest.approx(result.work)
     assert all(run.gain >= 0.0 and run.work >= 0.0 for run in runs)
     assert all(0.0 <= run.seconds <= result.seconds for run in runs)
-    known = {*get_args(ob.solvers.Strategy), *get_args(ob.solvers.Mixed), "polish", "given"}
+    known = {*NAMES, "polish", "given"}
     assert {run.heuristic for run in runs} <= known
     profile = result.search.profile
     assert (profile["n_rows"], profile["n_components"]) == (60, 5)
@@ -49,7 +55,56 @@ def test_only_a_search_has_a_report(tmp_path):
 
 def test_the_names_are_those_of_the_core():
     names = set(_core.heuristics())
-    assert names == {*get_args(ob.solvers.Strategy), *get_args(ob.solvers.Mixed)}
+    assert names == NAMES
+
+
+def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str, rounds: int) -> ob.Result:
+    """The start and a critical point of f, and some rounds of one heuristic from there."""
+    plan = [
+        ob.Phase(("varimax",), share=0.1, polish=1),
+        ob.Phase((heuristic,), improve=True, max_rounds=rounds),
+    ]
+    return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.004)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exchanges_find_the_best_support(seed):
+    n, lam = 8, 0.3
+    rng = np.random.default_rng(seed)
+    C = (lambda a: a + a.T)(rng.standard_normal((n, n)))
+    smooth = ob.SmoothFunction(lambda x: (0.5 * float(np.vdot(x, C @ x)), C @ x), n, 1)
+    supports = (s for k in range(1, n + 1) for s in itertools.combinations(range(n), k))
+    values = [0.5 * np.linalg.eigvalsh(C[np.ix_(s, s)])[0] + lam * len(s) for s in supports]
+    # From the worst row, which no pair may leave: the entry of any other costs lam at first.
+    x0 = np.eye(n)[:, [int(np.argmax(np.diag(C)))]]
+    result = changed(ob.StiefelProblem(smooth, ob.L0(lam), 1), x0, "exchange", 4)
+    assert "exchange" in {run.heuristic for run in result.search.runs}
+    assert result.objective == pytest.approx(min(values), abs=1e-9)
+    assert result.feasibility < 1e-12
+
+
+def test_exchanges_leave_quadratic_trace_forms_to_others():
+    runs = ob.solve(problem(ob.L0(20.0)), max_work=0.05).search.runs
+    assert "exchange" not in {run.heuristic for run in runs}
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(1e-3), ob.L0(1e-3)], ids=repr)
+def test_renewed_columns_find_other_directions(penalty):
+    # -sum w_i <q_i, x_k>^4 / 4: least at the q_i of the r largest weights, others are local optima.
+    n, r = 9, 2
+    Q = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))[0]
+    weights = np.linspace(1.0, 2.0, n)[:, None]
+
+    def f(x: np.ndarray) -> tuple[float, np.ndarray]:
+        y = Q.T @ x
+        return -0.25 * float(np.sum(weights * y**4)), -(Q @ (weights * y**3))
+
+    smooth = ob.SmoothFunction(f, n, r)
+    result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed", 12)
+    assert result.search.profile["quadratic"] is False
+    least = -0.25 * weights[-r:].sum()
+    price = 1e-3 * n * r  # of h at most, and of what it changes
+    assert least - 1e-9 <= result.objective <= least + price
 
 
 def busy() -> None:
