@@ -26,10 +26,6 @@ from .missing import gaussian_of
 from .pictures import BLUE, GREY, RED, axes_of
 
 
-WORK = 0.1
-"""Work of a search on a subsample, in seconds of a core: some descents of each of its chains."""
-
-
 @dataclass(frozen=True, eq=False)
 class SupportStability:
     """How often each feature is chosen when a fit is repeated on subsamples.
@@ -310,3 +306,6 @@ def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
 
 HELD_OUT = 0.1
 """Share of the entries that is left out to choose a number of components."""
+
+WORK = 0.1
+"""Work of a search on a subsample, in seconds of a core: some descents of each of its chains."""
