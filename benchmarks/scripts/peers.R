@@ -1,5 +1,6 @@
 # Peers of budgets.py on the same matrices: Rscript scripts/peers.R FOLDER, with a CSV file per matrix (a header and the
-# rows of the correlation matrix). Needs the packages msPCA and nsprcomp; what is not installed is said to be absent.
+# rows of the correlation matrix). Needs the packages msPCA, nsprcomp and elasticnet (which needs lars); what is not
+# installed is said to be absent. Seconds are those of the processor.
 folder <- commandArgs(TRUE)[1]
 cases <- list(
   list("pitprops", 6, 4), list("mtcars_corr", 3, 4),
@@ -14,6 +15,9 @@ methods <- list(
   },
   nsprcomp = function(C, A, r, k) {
     nsprcomp::nsprcomp(A, ncomp = r, k = rep(k, r), center = FALSE, scale. = FALSE)$rotation
+  },
+  elasticnet = function(C, A, r, k) {
+    elasticnet::spca(C, K = r, para = rep(k, r), type = "Gram", sparse = "varnum")$loadings
   }
 )
 cat("| data | r | loadings each | method | explained, % | off-diagonal of X'X | seconds |\n|---|---|---|---|---|---|---|\n")
@@ -33,7 +37,7 @@ for (case in cases) {
     shares <- gaps <- times <- c()
     for (seed in 1:3) {
       set.seed(seed)
-      times <- c(times, system.time(X <- methods[[name]](C, A, r, k))[["elapsed"]])
+      times <- c(times, sum(system.time(X <- methods[[name]](C, A, r, k))[1:2]))
       X <- sweep(X, 2, sqrt(colSums(X^2)), "/")
       shares <- c(shares, 100 * sum(X * (C %*% X)) / sum(diag(C)))
       gaps <- c(gaps, max(abs(crossprod(X) - diag(r))))

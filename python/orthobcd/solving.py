@@ -152,9 +152,10 @@ def solve(
     A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for:
     descents by exchanges of entries or rows and perturbations of them, from an ``x0`` too, which is
     cut to the budget where it does not keep it. They count no pairs. Without limits the status is
-    ``CONVERGED`` when many perturbations in a row brought nothing, or f reached a bound; with more
-    time or work, and the same seed, the same search goes on. ``tol`` and ``max_sweeps`` have no
-    meaning there.
+    ``CONVERGED`` when half of the chains, each from a start of its own, have the best value and two
+    rounds brought nothing, many perturbations in a row brought nothing, or f reached a bound; with
+    more time or work, and the same seed, the same search goes on. ``tol`` and ``max_sweeps`` have
+    no meaning there.
 
     Examples
     --------

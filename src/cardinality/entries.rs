@@ -7,7 +7,7 @@ use ndarray::{Array2, s};
 use super::candidates::{Mover, State};
 use super::model::Model;
 use super::rules::{Cardinality, Rules, Sparsity};
-use super::search::{Board, Search, Walk, checked_form, checked_start, limit};
+use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use super::starts::{Maker, Material};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
@@ -31,8 +31,8 @@ const SHARED: usize = 400;
 ///
 /// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Whatever the limits, a feasible point comes
 /// back, one no worse than `x0` if that keeps the budget; an `x0` that does not is cut to it. Limits on time and work are
-/// used up, unless f reaches a bound. Without limits the search ends when many perturbations in a row bring nothing
-/// ([`Status::Converged`]), or after some seconds of counted work ([`Status::MaxSweeps`]). Without a limit on time the result depends on the
+/// used up, unless f reaches a bound. Without limits the search ends when two rounds bring nothing and half of its
+/// chains, each from a start of its own, have the best value, or when many perturbations in a row bring nothing ([`Status::Converged`]), or after some seconds of counted work ([`Status::MaxSweeps`]). Without a limit on time the result depends on the
 /// arguments alone, not on the number of threads; with more work it is never worse.
 ///
 /// ```
@@ -265,8 +265,14 @@ impl Walk for Entries<'_> {
         Maker::new(self.mover(meter), &self.material, seed).kicked(state)
     }
 
-    fn descend(&self, state: &mut State, spent: f64, meter: &Meter<'_>) -> bool {
-        self.mover(meter).descend(state, spent)
+    fn descend(
+        &self,
+        state: &mut State,
+        rested: &mut Rested,
+        spent: f64,
+        meter: &Meter<'_>,
+    ) -> bool {
+        self.mover(meter).descend(state, rested, spent)
     }
 
     fn value(&self, state: &State) -> f64 {

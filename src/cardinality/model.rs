@@ -85,6 +85,14 @@ impl Point {
         self.parts.iter().map(|part| part.rows.len()).collect()
     }
 
+    /// The places of the entries of the supports, column by column.
+    pub(super) fn places(&self, n: usize) -> Vec<usize> {
+        let parts = self.parts.iter().enumerate();
+        parts
+            .flat_map(|(t, part)| part.rows.iter().map(move |&i| t * n + i))
+            .collect()
+    }
+
     pub(super) fn dense(&self, n: usize) -> Array2<f64> {
         let mut x = Array2::zeros((n, self.parts.len()));
         for (t, part) in self.parts.iter().enumerate() {

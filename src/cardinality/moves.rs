@@ -6,6 +6,7 @@
 use super::candidates::{Candidate, Column, Move, Mover, State, TRANSFERS};
 use super::model::Point;
 use super::rules::Cardinality;
+use super::search::Rested;
 
 /// Moves that are tried one by one before a point is at rest.
 const TRIALS: usize = 24;
@@ -146,7 +147,7 @@ impl Mover<'_> {
     }
 
     /// Moves while that lowers f, at most until `spent` of the meter; whether it has come to rest.
-    pub(super) fn descend(&self, state: &mut State, spent: f64) -> bool {
+    pub(super) fn descend(&self, state: &mut State, rested: &mut Rested, spent: f64) -> bool {
         let count: usize = state.point.counts().iter().sum();
         let mut width = (count / 8).max(1);
         loop {
@@ -154,9 +155,13 @@ impl Mover<'_> {
             if self.is_late() || self.meter.spent() >= spent {
                 return false;
             }
+            let (places, value) = (state.point.places(self.model.order()), state.point.value());
+            if rested.holds(&places, value + LEAST * self.model.scale) {
+                return true;
+            }
             let mut columns = self.columns(state);
             let moves = self.moves(&mut columns, state);
-            let goal = state.point.value() - LEAST * self.model.scale;
+            let goal = value - LEAST * self.model.scale;
             let lower = |next: Option<Point>| next.filter(|next| next.value() < goal);
             let mut found = None;
             while width > 1 && found.is_none() && !self.is_late() {
@@ -178,7 +183,11 @@ impl Mover<'_> {
             }
             match found {
                 Some(next) => self.replace(state, next),
-                None => return !self.is_late(),
+                None if self.is_late() => return false,
+                None => {
+                    rested.note(places, value);
+                    return true;
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::search::{Board, Search, Walk, checked_form, checked_start, limit};
+use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::linalg::symmetric_eigen;
@@ -442,11 +442,20 @@ impl Walk for RowSets<'_> {
         self.fitted(solved, meter)
     }
 
-    fn descend(&self, state: &mut Rows, spent: f64, meter: &Meter<'_>) -> bool {
+    fn descend(
+        &self,
+        state: &mut Rows,
+        rested: &mut Rested,
+        spent: f64,
+        meter: &Meter<'_>,
+    ) -> bool {
         let late = || meter.expired() || meter.left() <= 0.0;
         loop {
             if late() || meter.spent() >= spent {
                 return false;
+            }
+            if rested.holds(&state.rows, state.value + LEAST * self.scale) {
+                return true;
             }
             let table = self.table(state, meter);
             let goal = state.value - LEAST * self.scale;
@@ -463,7 +472,11 @@ impl Walk for RowSets<'_> {
             }
             match found {
                 Some(next) => *state = next,
-                None => return !late(),
+                None if late() => return false,
+                None => {
+                    rested.note(state.rows.clone(), state.value);
+                    return true;
+                }
             }
         }
     }

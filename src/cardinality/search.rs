@@ -4,7 +4,10 @@
 //! chains, whatever the number of threads; they work in rounds of counted work, after which the worst begin anew, from
 //! scratch or at the best point of all. More work continues the same chains, so it never ends worse: a round that limited work
 //! cuts short is the last, and only what descents have come to counts of it.
+//! Without limits a search ends when two rounds have brought nothing and half of the chains, each from scratch, have the
+//! best value, or after many perturbations without gain.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use ndarray::{Array2, ArrayView2};
@@ -23,6 +26,11 @@ use crate::threads::Threads;
 
 /// Chains side by side.
 const CHAINS: usize = 16;
+
+/// Chains from scratch with the best value of all that end a search without limits: half of them, at the end of so many
+/// rounds in a row that brought nothing. They know nothing of each other, so a better point is one that each has missed so far.
+const AGREEING: usize = CHAINS / 2;
+const CONFIRMED: usize = 2;
 
 /// Work of a chain in the first round, growing by a factor up to the most.
 const FIRST_ROUND: f64 = 2e7;
@@ -52,8 +60,15 @@ pub(super) trait Walk: Sync {
     /// A perturbed point; none if this one came to nothing.
     fn kicked(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
 
-    /// Moves while that lowers the value, at most until `spent` of the meter; whether the point has come to rest.
-    fn descend(&self, state: &mut Self::State, spent: f64, meter: &Meter<'_>) -> bool;
+    /// Moves while that lowers the value, at most until `spent` of the meter; whether the point has come to rest, where
+    /// others did before it or anew.
+    fn descend(
+        &self,
+        state: &mut Self::State,
+        rested: &mut Rested,
+        spent: f64,
+        meter: &Meter<'_>,
+    ) -> bool;
 
     /// What is minimised.
     fn value(&self, state: &Self::State) -> f64;
@@ -63,6 +78,21 @@ pub(super) trait Walk: Sync {
 
     /// What differences of values are relative to.
     fn scale(&self) -> f64;
+}
+
+/// Points where descents came to rest, by the places of their nonzeros: one that comes there again has nothing to try.
+#[derive(Default)]
+pub(super) struct Rested(HashMap<Vec<usize>, f64>);
+
+impl Rested {
+    /// Whether one rested at these places, at this value or below.
+    pub(super) fn holds(&self, places: &[usize], value: f64) -> bool {
+        self.0.get(places).is_some_and(|&known| known <= value)
+    }
+
+    pub(super) fn note(&mut self, places: Vec<usize>, value: f64) {
+        self.0.insert(places, value);
+    }
 }
 
 /// f as a quadratic form with every sign +1, for options that are valid.
@@ -96,9 +126,12 @@ struct Chain<S> {
     /// The number of its start, and whether it begins at the best point of all instead.
     number: usize,
     from: Option<S>,
+    /// Whether it began from scratch.
+    independent: bool,
     best: Option<S>,
     /// Where a descent was when the round ended.
     current: Option<S>,
+    rested: Rested,
     /// How many seeds it has used.
     seeds: u64,
     fruitless: usize,
@@ -111,9 +144,11 @@ impl<S> Chain<S> {
     fn new(number: usize, from: Option<S>) -> Self {
         Self {
             number,
+            independent: from.is_none(),
             from,
             best: None,
             current: None,
+            rested: Rested::default(),
             seeds: 0,
             fruitless: 0,
             spent: 0.0,
@@ -152,7 +187,7 @@ impl<W: Walk> Search<'_, W> {
             .map(|number| Mutex::new(Chain::new(number, None)))
             .collect();
         let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut length, mut begun, mut fruitless) = (FIRST_ROUND, CHAINS, 0);
+        let (mut length, mut begun, mut fruitless, mut rounds) = (FIRST_ROUND, CHAINS, 0, 0);
         let same = SAME * self.walk.scale();
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         // The first chain has a point before the others begin, however little work there is.
@@ -180,16 +215,19 @@ impl<W: Walk> Search<'_, W> {
                 fruitless += std::mem::take(&mut chain.fruitless);
             }
             let best = locked(order[0]).best.clone();
-            if let Some(best) = &best
-                && board.accept(self.walk.dense(best), same)
-            {
-                fruitless = 0;
-            }
+            let gained = (best.as_ref()).is_some_and(|x| board.accept(self.walk.dense(x), same));
+            fruitless = if gained { 0 } else { fruitless };
             if board.status.is_some() || self.clock.expired() || cut {
                 return (Status::MaxSweeps, spent);
             }
+            let lowest = values[order[0]] + same;
+            let agreeing = (0..CHAINS).filter(|&k| values[k] <= lowest && locked(k).independent);
+            rounds = match lowest.is_finite() && !gained && agreeing.count() >= AGREEING {
+                true => rounds + 1,
+                false => 0,
+            };
             let proved = board.value() <= self.bound + same;
-            if proved || (!limited && fruitless >= self.patience) {
+            if proved || (!limited && (rounds >= CONFIRMED || fruitless >= self.patience)) {
                 return (Status::Converged, spent);
             }
             if round < CHAINS {
@@ -238,7 +276,9 @@ impl<W: Walk> Search<'_, W> {
                 meter.spend(NOTHING);
                 continue;
             };
-            let rests = self.walk.descend(&mut state, length, &meter);
+            let rests = self
+                .walk
+                .descend(&mut state, &mut chain.rested, length, &meter);
             let better = self.walk.value(&state) < self.value(chain) - SAME * self.walk.scale();
             if rests {
                 chain.fruitless += usize::from(!better);

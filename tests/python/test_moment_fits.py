@@ -24,7 +24,7 @@ def moments(*parts: np.ndarray, weights: list[np.ndarray] | None = None) -> np.n
     scatter = Scatter(parts[0].shape[1])
     for k, part in enumerate(parts):
         scatter.add(part, None if weights is None else weights[k])
-    return scatter.moments(True, False)[0].matrix
+    return -scatter.moments(True, False)[0].negative
 
 
 def test_sums_are_exact():

@@ -34,6 +34,9 @@ SYMMETRY_TOLERANCE = 1e-12
 """A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
 (rounding of a product such as ``A.T @ A``); it is then used as ``(C + Cᵀ)/2``."""
 
+COMPARED = 64
+"""Rows that are compared with columns at once."""
+
 
 Order: TypeAlias = Literal["C", "A"]
 
@@ -160,7 +163,8 @@ def as_symmetric(name: str, value: Any) -> FloatArray:
     matrix, size = _measured(name, value, 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
-    asymmetry = magnitude(matrix - matrix.T)
+    parts = (slice(k, k + COMPARED) for k in range(0, len(matrix), COMPARED))
+    asymmetry = max(magnitude(matrix[part] - matrix[:, part].T) for part in parts)
     if asymmetry > SYMMETRY_TOLERANCE * size:
         raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)

@@ -8,6 +8,8 @@ instead of weighted.
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,15 @@ ROWS = 2**11
 
 SLICES = 4
 """Slices of a number: 84 bits below the largest of its column."""
+
+STRIP = 2**20
+"""Entries of the sums that are added to at once, about: temporary arrays are of this size."""
+
+STRIPS = 8
+"""Strips of the upper triangle, at least, so that little is summed below it; of many rows."""
+
+LEAST_STRIP = 128
+"""Rows of a strip, at least."""
 
 SPLITTER = 2.0**27 + 1.0
 """Cuts a double into two of 26 bits."""
@@ -78,17 +89,21 @@ class Scatter:
 
     Attributes
     ----------
-    sums : Pair of ndarray of shape (n + 1, n + 1)
-        ``Σ_i w_i z_i z_iᵀ`` for the samples followed by a one, ``z = (x, 1)``.
+    strips : list of Pair of ndarray
+        ``Σ_i w_i z_i z_iᵀ`` for the samples followed by a one, ``z = (x, 1)``: its upper triangle,
+        some rows at a time, each from the first of their diagonal entries on.
     """
 
     def __init__(self, n: int) -> None:
-        self.sums = Pair(np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
+        rows = max(LEAST_STRIP, min(n // STRIPS, STRIP // (n + 1)))
+        bounds = [*range(0, n + 1, rows), n + 1]
+        shapes = [(to - start, n + 1 - start) for start, to in pairwise(bounds)]
+        self.strips = [Pair(np.zeros(shape), np.zeros(shape)) for shape in shapes]
 
     @property
     def weight(self) -> float:
         """Number of samples, or the sum of their weights."""
-        return float(self.sums.high[-1, -1])
+        return float(self.strips[-1].high[-1, -1])
 
     def add(self, data: Any, weights: FloatArray | None = None) -> None:
         """Add samples.
@@ -112,39 +127,67 @@ class Scatter:
                 self._add_products(left, _slices(two_product(rows, some)))
 
     def _add_products(self, left: list[FloatArray], right: list[FloatArray]) -> None:
-        same = left is right
-        for i, a in enumerate(left):
-            # What is left out is below the last bit of a pair of doubles.
-            for j, b in enumerate(right[: SLICES + 1 - i]):
-                if same and j < i:
-                    continue
-                product = a.T @ b
-                self.sums = self.sums.plus(product)
-                if same and j > i:
-                    self.sums = self.sums.plus(product.T)
+        # What is left out is below the last bit of a pair of doubles. Only first slices have all
+        # their bits beside the sign, so that the two products of different slices sum exactly too.
+        pairs = [(i, j) for i in range(SLICES) for j in range(i, SLICES) if i + j <= SLICES]
+        for k, (start, to) in enumerate(self._bounds()):
+            for i, j in pairs:
+                products = [
+                    left[a][:, start:to].T @ right[b][:, start:]
+                    for a, b in sorted({(i, j), (j, i)})
+                    if a < len(left) and b < len(right)
+                ]
+                if products:
+                    self.strips[k] = self.strips[k].plus(reduce(np.add, products))
+
+    def _bounds(self) -> list[tuple[int, int]]:
+        """The first row of every strip, and that after its last."""
+        return list(pairwise(accumulate((len(strip.high) for strip in self.strips), initial=0)))
 
     def moments(self, center: bool, scale: bool) -> tuple[SecondMoments, FloatArray | None]:
         """The moments of the samples centred and divided by their deviations, and those."""
-        sums, last = self.sums, Pair(self.sums.high[:-1, -1], self.sums.low[:-1, -1])
-        weight = self.weight
-        mean = np.asarray((last.high + last.low) / weight)
-        # Σ x_a Σ x_b / W and what division and products leave, subtracted from Σ x_a x_b.
-        part = last.high / weight
+        totals = _joined([Pair(strip.high[:, -1], strip.low[:, -1]) for strip in self.strips])
+        n, weight = len(totals.high) - 1, self.weight
+        # What division leaves of the means.
+        part = totals.high / weight
         left = two_product(part, np.full_like(part, weight))
-        part_low = ((last.high - left.high) - left.low + last.low) / weight
-        outer = two_product(part[:, np.newaxis], last.high[np.newaxis])
-        low = outer.low + np.outer(part, last.low) + np.outer(part_low, last.high)
-        about = Pair(sums.high[:-1, :-1], sums.low[:-1, :-1]).plus(-outer.high).plus(-low)
-        centred = about.high
+        means = Pair(part, ((totals.high - left.high) - left.low + totals.low) / weight)
+        mean = (totals.high + totals.low)[:n] / weight
         deviation = None
         if scale:
-            deviation = np.sqrt(np.maximum(np.diag(centred), 0.0) / weight)
-            constant = np.diag(centred) <= CONSTANT * np.diag(sums.high)[:-1]
-            deviation[constant] = 1.0
-        matrix = centred if center else sums.high[:-1, :-1]
-        if deviation is not None:
-            matrix, mean = matrix / np.outer(deviation, deviation), mean / deviation
-        return SecondMoments(mean if center else np.zeros_like(mean), matrix), deviation
+            squares = _joined([Pair(*map(np.diagonal, strip)) for strip in self.strips])
+            variances = _centred(squares, means, totals)[:n]
+            deviation = np.sqrt(np.maximum(variances, 0.0) / weight)
+            deviation[variances <= CONSTANT * squares.high[:n]] = 1.0
+            mean = mean / deviation
+        negative = np.empty((n, n))
+        for (start, to), strip in zip(self._bounds(), self.strips, strict=True):
+            own = Pair(means.high[start:to, np.newaxis], means.low[start:to, np.newaxis])
+            others = Pair(totals.high[start:], totals.low[start:])
+            block = _centred(strip, own, others) if center else strip.high
+            block = -block[: n - start, :-1]
+            if deviation is not None:
+                block /= np.outer(deviation[start:to], deviation[start:])
+            k = len(block)
+            upper = np.triu(block)
+            negative[start : start + k, start:] = upper
+            negative[start:, start : start + k] = upper.T
+            negative[start : start + k, start : start + k] += np.triu(block[:, :k], 1)
+        return SecondMoments(mean if center else np.zeros_like(mean), negative), deviation
+
+
+def _joined(parts: list[Pair]) -> Pair:
+    """One vector from its parts."""
+    return Pair(
+        np.concatenate([part.high for part in parts]), np.concatenate([part.low for part in parts])
+    )
+
+
+def _centred(sums: Pair, means: Pair, totals: Pair) -> FloatArray:
+    """``Σ x_a x_b − mean_a Σ x_b``."""
+    outer = two_product(means.high, totals.high)
+    low = outer.low + means.high * totals.low + means.low * totals.high
+    return sums.plus(-outer.high).plus(-low).high
 
 
 CONSTANT = 2.0**-90
@@ -158,19 +201,19 @@ class SecondMoments:
     ----------
     mean : ndarray of shape (n,)
         What was subtracted.
-    matrix : ndarray of shape (n, n)
-        ``AᵀA``.
+    negative : ndarray of shape (n, n)
+        ``−AᵀA``, symmetric: what is minimised, so that no other copy of it is needed.
     """
 
-    def __init__(self, mean: FloatArray, matrix: FloatArray) -> None:
+    def __init__(self, mean: FloatArray, negative: FloatArray) -> None:
         self.mean = mean
-        self.matrix = 0.5 * (matrix + matrix.T)
+        self.negative = negative
 
     @property
     def total(self) -> float:
         """Squared Frobenius norm of A."""
-        return max(float(np.trace(self.matrix)), np.finfo(np.float64).tiny)
+        return max(-float(np.trace(self.negative)), np.finfo(np.float64).tiny)
 
     def second(self, x: FloatArray) -> FloatArray:
         """``XᵀAᵀAX``."""
-        return np.asarray(x.T @ (self.matrix @ x))
+        return np.asarray(-(x.T @ (self.negative @ x)))

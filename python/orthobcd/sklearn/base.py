@@ -237,6 +237,8 @@ class OrthonormalPCA(Components):
     n_jobs: int | None
     warm_start: bool
     verbose: bool
+    # Limit of a search's work, in seconds of a core.
+    _work: float | None = None
 
     def fit(self, X: DataLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the components.
@@ -297,9 +299,10 @@ class OrthonormalPCA(Components):
     ) -> Self:
         """Add samples to those of earlier calls and find the components of all of them.
 
-        Nothing is forgotten or approximated: the n × n matrix of second moments is kept (3.2 GB at
-        20,000 features), and the components are those that `fit` finds for all samples at once, up
-        to rounding. `fit` begins anew.
+        Nothing is forgotten or approximated: a triangle of the n × n matrix of second moments is
+        kept, in two doubles each (3.2 GB at 20,000 features), and the components are those that
+        `fit` finds for all samples at once, up to rounding. An update makes the whole matrix, of
+        which the solve holds a copy (6.4 GB more). `fit` begins anew.
 
         Parameters
         ----------
@@ -425,7 +428,19 @@ class OrthonormalPCA(Components):
 
     def _options(self) -> dict[str, Any]:
         """What every solve of a fit is given."""
-        return run_options(self)
+        limits = {} if self._work is None else {"max_work": self._work}
+        return {**run_options(self), **limits}
+
+    def _beside(self, whole: OrthonormalPCA, work: float) -> Self:
+        """This estimator, set to begin at a fit to more samples if it searches within a budget.
+
+        It then has a bounded amount of work, and else is as it was.
+        """
+        searches = self.solver is None or isinstance(self.solver, Auto)
+        if searches and getattr(whole, "_budget", None) is not None:
+            self.warm_start, self._work = True, work
+            self.components_ = whole.components_
+        return self
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
         if not self.warm_start or not hasattr(self, "components_"):

@@ -87,7 +87,8 @@ def described(
     if not center:
         matrix = matrix + weight * np.outer(mean, mean)
         mean = np.zeros_like(mean)
-    return SecondMoments(mean / divisor, matrix / np.outer(divisor, divisor)), deviation
+    negative = (-0.5 * (matrix + matrix.T)) / np.outer(divisor, divisor)
+    return SecondMoments(mean / divisor, negative), deviation
 
 
 def correlation(second: FloatArray) -> FloatArray:
@@ -172,7 +173,7 @@ def _weighted(
 def problem_of(moments: Moments | SecondMoments, r: int, penalty: Any) -> Any:
     """``−½‖AX‖² + h(X)`` for the moments of A."""
     if isinstance(moments, SecondMoments):
-        return StiefelProblem(Quadratic(-moments.matrix), penalty, r)
+        return StiefelProblem(Quadratic(moments.negative), penalty, r)
     return SparsePCAProblem(moments.data, r, penalty, center=moments.pending)
 
 
