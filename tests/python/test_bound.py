@@ -195,7 +195,7 @@ def proved(problem, **how):
 def test_a_solve_ends_when_its_point_is_proved(penalty, gap_tol):
     smooth = columns_problem(n=7).smooth
     problem = ob.StiefelProblem(smooth, penalty, 2)
-    for limit in ({"max_work": 20.0}, {"max_time": 60.0}, {}):
+    for limit in ({"max_work": 1.0}, {"max_time": 60.0}, {}):
         result = proved(problem, gap_tol=gap_tol, **limit)
         assert result.status is ob.Status.PROVED
         assert result.gap <= gap_tol
@@ -224,7 +224,7 @@ def test_what_is_not_proved_says_so(tmp_path):
 
 def test_a_proof_by_counted_work_is_the_same_on_any_number_of_threads():
     problem = columns_problem(n=12, counts=(4, 4))
-    one, two = (ob.solve(problem, gap_tol=1e-5, max_work=2.0, n_threads=k, seed=3) for k in (1, 2))
+    one, two = (ob.solve(problem, gap_tol=1e-5, max_work=0.2, n_threads=k, seed=3) for k in (1, 2))
     assert np.array_equal(one.x, two.x)
     assert (one.lower_bound, one.status, one.work) == (two.lower_bound, two.status, two.work)
     assert np.array_equal(one.features_excluded, two.features_excluded)
@@ -233,13 +233,13 @@ def test_a_proof_by_counted_work_is_the_same_on_any_number_of_threads():
 def test_features_left_out_are_in_no_point_as_good():
     """A strong block and weak rows: what uses one of those is below the best on the block."""
     left_out = 0
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         C = 0.3 * rng.standard_normal((9, 9))
         C = C + C.T
         C[:5, :5] += 1.0
         problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([3, 2]), 2)
-        result = ob.solve(problem, max_work=0.05)
+        result = ob.solve(problem, max_work=0.01)
         found = ob.certify(problem, result.x, bound=True, gap_tol=1e-9).bound
         value = -2.0 * result.objective
         for row in found.features_excluded:

@@ -251,7 +251,8 @@ impl Shifted {
         }
         let rest = attempt.bound - value;
         let part = if node.root { ROOT_SPLIT } else { SPLIT_EARLY };
-        let known = value > reach.closed && rest <= part * (value - reach.closed);
+        // The bound of the parent can be near without anything being known of this node's own.
+        let known = value > reach.closed && found.above - value <= part * (value - reach.closed);
         let divisible = node.classes.iter().any(|c| !c.allowed.is_single());
         if attempt.bound <= reach.closed || rest <= SOLVED * value || (known && divisible) {
             return Round::Done;
