@@ -6,8 +6,7 @@ use super::master::{Known, Master, quadratic};
 use super::maximum::{Allowed, Effort, sparse_maximum};
 use super::relaxation::{Admm, EIGEN, Entries, ky_fan, ky_fan_above, largest_above};
 use super::tree::shares;
-use super::{BoundOptions, Method, Restriction, Search, Slice, lower_bound};
-use crate::budget::Clock;
+use super::{BoundOptions, Method, Restriction, lower_bound};
 use crate::cardinality::Cardinality;
 use crate::linalg::symmetric_eigen;
 use crate::objective::Quadratic;
@@ -171,38 +170,6 @@ fn a_maximum_out_of_time_or_work_ends_at_once() {
         assert!(short.work <= 3.0 * EIGEN * (n as f64).powi(3));
         assert!(short.work < 0.1 * whole.work);
         assert!(short.above >= whole.above);
-    }
-}
-
-#[test]
-fn a_bound_in_slices_is_that_at_once() {
-    let count = Restriction::Cardinality(Cardinality::Columns(vec![2, 3]));
-    for (seed, restriction) in [(1, &count), (2, &Restriction::Rows(3)), (3, &count)] {
-        let smooth = Quadratic::new(indefinite(8, seed), None, None).unwrap();
-        let threads = Threads::serial();
-        let options = BoundOptions::new(0.0);
-        let bound = lower_bound(&smooth, 2, restriction, &options, &threads, &mut Unwatched);
-        let goal = BoundOptions::new(bound.unwrap().value);
-        let at_once =
-            lower_bound(&smooth, 2, restriction, &goal, &threads, &mut Unwatched).unwrap();
-        let mut search = Search::new(&smooth, 2, restriction).unwrap();
-        let (mut slices, mut last) = (0, f64::NEG_INFINITY);
-        while !search.over && search.best.value < goal.goal() && slices < 1000 {
-            let clock = Clock::new(std::time::Instant::now(), None);
-            let slice = Slice {
-                clock: &clock,
-                threads: &threads,
-                work: search.work + 2e4,
-            };
-            search.advance_watched(&goal, &slice, &mut Unwatched);
-            assert!(search.best.value >= last);
-            (slices, last) = (slices + 1, search.best.value);
-        }
-        assert!(slices > 1, "{seed}");
-        assert!(
-            (last - at_once.value).abs() <= 2e-6 * last.abs().max(1.0),
-            "{seed}"
-        );
     }
 }
 
