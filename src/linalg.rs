@@ -133,6 +133,11 @@ pub(crate) fn positive_inverse(a: ArrayView2<'_, f64>) -> Option<(Array2<f64>, f
         .then_some((inverse, log_determinant))
 }
 
+/// Whether Cholesky's factorization of a symmetric matrix runs to its end.
+pub(crate) fn positive_definite(a: ArrayView2<'_, f64>) -> bool {
+    in_faer(a, |a| a.llt(faer::Side::Lower)).is_ok()
+}
+
 /// A⁻¹b for a symmetric positive definite A; None of another.
 pub(crate) fn positive_solve(a: ArrayView2<'_, f64>, b: &[f64]) -> Option<Vec<f64>> {
     use faer::linalg::solvers::Solve;

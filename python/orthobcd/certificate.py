@@ -62,6 +62,9 @@ class Bound:
         Λ of the best bound that is due to a single one; None where C was not formed.
     n_nodes : int
         Nodes of the branch and bound.
+    features_excluded : ndarray of int
+        Rows that are zero in every feasible point whose F is no larger than that of the point,
+        ascending: those for which that is proved, by branch and bound over a `Cardinality`.
     history : dict of str to ndarray
         "seconds" and "bound": how the bound rose.
 
@@ -78,6 +81,7 @@ class Bound:
     method: str
     multiplier: FloatArray | None
     n_nodes: int
+    features_excluded: NDArray[np.int64]
     history: dict[str, FloatArray]
 
 
@@ -242,7 +246,7 @@ def certify(
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
     if as_bool("bound", bound):
-        _check_bounded(problem)
+        check_bounded(problem, "bound must be False")
     run = Run.checked(max_time=max_time, n_threads=n_threads)
     gap_tol = as_float("gap_tol", gap_tol, minimum=0.0)
     point = as_float_array("x", x, 2)
@@ -305,25 +309,23 @@ def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:
     return 0.0 if within else math.inf
 
 
-def _check_bounded(problem: Problem) -> None:
-    """Whether a lower bound can be asked for."""
+def check_bounded(problem: Problem, wish: str) -> None:
+    """Refuse a problem that no lower bound can be asked for; `wish` says what must be."""
     if problem.signature is not None and on_stiefel(problem).signature is not None:
-        raise ValueError("bound must be False for a mixed signature")
+        raise ValueError(f"{wish} for a mixed signature")
     smooth = problem.smooth
-    if isinstance(smooth, ByFunction):
-        raise TypeError(f"bound must be False for a {type(smooth).__name__}")
+    if not isinstance(smooth, (Quadratic, GramQuadratic)):
+        raise TypeError(f"{wish} for a {type(smooth).__name__}")
     penalty = problem.penalty
     weighted = isinstance(penalty, L0) and not isinstance(penalty.lam, float)
     if weighted or not isinstance(penalty, BOUNDED):
         kind = "weighted L0" if weighted else type(penalty).__name__
         raise TypeError(
-            "bound must be False for a penalty other than L0 with one weight, L1, NonNegative, "
+            f"{wish} for a penalty other than L0 with one weight, L1, NonNegative, "
             f"NoPenalty, Cardinality and RowSparse, got a {kind}"
         )
     if isinstance(smooth, Quadratic) and not (smooth.linear is None and smooth.D is None):
-        raise ValueError(
-            "bound must be False for a Quadratic with a linear term or a column metric"
-        )
+        raise ValueError(f"{wish} for a Quadratic with a linear term or a column metric")
 
 
 def _pencil_optimum(problem: PencilProblem) -> float | None:

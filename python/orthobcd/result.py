@@ -42,6 +42,8 @@ class Status(enum.Enum):
     """Ctrl-C, or the callback returned True."""
     TARGET = "target"
     """The objective reached ``target``."""
+    PROVED = "proved"
+    """The objective is proved to be within ``gap_tol`` of the optimum."""
     UNBOUNDED = "unbounded"
     """The objective falls without bound along one pair of rows or columns."""
     DIVERGED = "diverged"
@@ -54,6 +56,7 @@ MESSAGES = {
     Status.MAX_SWEEPS: "max_sweeps, max_epochs or the counted work is done",
     Status.INTERRUPTED: "interrupted by Ctrl-C or the callback",
     Status.TARGET: "the objective reached target",
+    Status.PROVED: "the objective is proved to be within gap_tol of the optimum",
     Status.UNBOUNDED: "the objective falls without bound along one pair",
     Status.DIVERGED: "the infimum is not attained: the iterates grow without bound",
 }
@@ -242,6 +245,13 @@ class Result:
         with `VRJOBCD`.
     search : Search or None
         With `Auto`: how the problem looked, what ran, what it cost and what it gained.
+    lower_bound : float or None
+        With ``gap_tol`` of `solve`: no feasible point has a smaller F.
+    bound_method : str or None
+        How that was found, see `Bound`.
+    features_excluded : ndarray of int or None
+        With ``gap_tol``: rows that are zero in every feasible point whose F is no larger than
+        ``objective``, as far as that is proved, ascending (see `Bound`).
 
     Examples
     --------
@@ -271,6 +281,16 @@ class Result:
     n_epochs: int | None = None
     work: float | None = None
     search: Search | None = None
+    lower_bound: float | None = None
+    bound_method: str | None = None
+    features_excluded: NDArray[np.int64] | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """``(F − lower_bound) / max(1, |F|)``; None where no bound was asked for."""
+        if self.lower_bound is None:
+            return None
+        return (self.objective - self.lower_bound) / max(1.0, abs(self.objective))
 
     @property
     def message(self) -> str:
@@ -375,6 +395,9 @@ def as_result(
     returned["search"] = Search._of(returned.pop("search", None))
     points = ({**point, "status": Status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
+    if (bound := returned.pop("bound", None)) is not None:
+        returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]
+        returned["features_excluded"] = bound["features_excluded"]
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
         # Some exceptions refuse attributes; they are raised all the same.

@@ -14,6 +14,7 @@ from . import _core
 from ._internal.checks import FloatArray, as_bool, as_float_array
 from ._internal.progress import Line, live
 from ._internal.run import Run
+from .certificate import check_bounded
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
 from .objectives import ByFunction, FiniteSum
@@ -76,6 +77,7 @@ def solve(
     max_work: float | None = None,
     tol: float | None = None,
     target: float | None = None,
+    gap_tol: float | None = None,
     seed: int = 0,
     n_threads: int | None = None,
     callback: Callable[[Progress], Any] | None = None,
@@ -121,6 +123,11 @@ def solve(
         rounding.
     target : float, optional
         Stop when F reaches this value.
+    gap_tol : float, optional
+        Prove the point: search and bound the optimum from below in turn, as `certify` does, and
+        stop when ``gap`` of the result is at most this (`Status.PROVED`). ``max_time`` and
+        ``max_work`` are shared between the two; without them either is run once. With `Auto`, for
+        the problems that `certify` bounds.
     seed : int, default 0
         Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
         same machine, for any ``n_threads``; with it the clock decides how far the search gets.
@@ -174,12 +181,17 @@ def solve(
         max_sweeps=max_sweeps,
         tol=tol,
         target=target,
+        gap_tol=gap_tol,
         seed=seed,
         n_threads=n_threads,
         max_work=max_work,
     )
     _check_callback(callback)
     as_bool("verbose", verbose)
+    if gap_tol is not None:
+        check_bounded(problem, "gap_tol must be None")
+        if not isinstance(solver, (Auto, type(None))):
+            raise TypeError(f"gap_tol must be None for a {type(solver).__name__}")
     if as_bool("project_x0", project_x0) and problem.signature is not None:
         raise ValueError("project_x0 must be False for a mixed signature")
     if problem.signature is not None:

@@ -6,7 +6,8 @@
 //! * **ε-BS₂ measure** (OBCD paper, Definition 4.1): the mean of `dist(I, argmin)²` over all pairs.
 //! * **criticality**: `dist(0, ∂_M F(X))`, see [`criticality`](fn@criticality). A point that no pair
 //!   can improve need not be critical when h is not smooth, so both are reported.
-//! * **lower bound**: what no feasible point can go below, see [`lower_bound`].
+//! * **lower bound**: what no feasible point can go below, see [`lower_bound`]; [`minimize_proved`] searches until a point
+//!   is proved by it.
 //! * **optimum**: for ℓ0 and ℓ1 with a large enough weight the optimal value is known in closed
 //!   form, see [`large_lambda_optimum`].
 //!
@@ -16,6 +17,7 @@ mod bound;
 mod criticality;
 mod gaps;
 mod optimum;
+mod proved;
 
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -31,6 +33,7 @@ pub use gaps::{Gap, column_gap, row_gap, stationarity};
 use gaps::{majorised_gap, survey};
 pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
+pub use proved::minimize_proved;
 
 /// What has been proved about a point.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use ndarray::Array2;
 use pyo3::prelude::*;
 
-use super::input::{AnySmooth, Count, Run};
+use super::bound::{quadratic, set_bound};
+use super::input::{AnySmooth, Count, RowBudget, Run};
 use super::smooth::Trouble;
 use super::watch::Watch;
 use super::{Returned, StartPoint, solution_dict};
+use crate::certificate::{Restriction, minimize_proved};
 use crate::penalty::NoPenalty;
 use crate::{
-    Error, Monitor, Options, Problem, Result, RowSparsity, Signature, Solution, Sparsity, Threads,
-    minimize_at_cardinality, minimize_row_sparse,
+    Cardinality, Error, Monitor, Options, Problem, Result, RowSparsity, Signature, Solution,
+    Sparsity, Threads, minimize_at_cardinality, minimize_row_sparse,
 };
 
 /// Rows for all columns, or for each.
@@ -66,12 +68,14 @@ pub(super) fn solve_cardinality<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let (budget, r) = (problem.penalty, problem.shape.1);
-    let sparsity = Sparsity::new(budget.count.into())
+    let count: Cardinality = budget.count.into();
+    let restriction = Restriction::Cardinality(count.clone());
+    let sparsity = Sparsity::new(count)
         .with_nonnegative(budget.nonnegative)
         .with_include(budget.include.entries(r))
         .with_exclude(budget.exclude.entries(r));
     let start = (x0, budget.nonnegative, project_x0);
-    let whole = (&problem.smooth, problem.shape);
+    let whole = (&problem.smooth, problem.shape, restriction);
     solved(
         py,
         whole,
@@ -87,18 +91,18 @@ pub(super) fn solve_cardinality<'py>(
 /// What a search over an f alone finds, from `start`: x0, whether it is to be nonnegative, and projected.
 fn solved<'py>(
     py: Python<'py>,
-    (smooth, (n, r)): (&AnySmooth<'py>, (usize, usize)),
+    (smooth, (n, r), restriction): (&AnySmooth<'py>, (usize, usize), Restriction),
     (x0, nonnegative, project): (Option<StartPoint<'py>>, bool, bool),
     run: &Run,
     callback: Option<Py<PyAny>>,
-    search: impl FnOnce(
+    search: impl Fn(
         &Problem<'_, NoPenalty>,
         Option<Array2<f64>>,
         &Options,
         &Threads,
         &mut dyn Monitor,
     ) -> Result<Solution>
-    + Send,
+    + Sync,
 ) -> PyResult<Returned<'py>> {
     let smooth = smooth.build(&Arc::new(Trouble::default()))?;
     let threads = run.threads()?;
@@ -106,20 +110,31 @@ fn solved<'py>(
         .map(|x0| x0.point(&*smooth, r, nonnegative, project, run.seed, &threads))
         .transpose()?;
     let signature = Signature::stiefel(n);
-    let options = run.options();
+    let (options, gap_tol) = (run.options(), run.gap_tol);
     let mut watch = Watch::new(callback, run.door());
-    let solution = py.detach(|| {
+    let (solution, bound) = py.detach(|| {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
-        search(&problem, x0, &options, &threads, &mut watch)
+        let Some(gap_tol) = gap_tol else {
+            let found = search(&problem, x0, &options, &threads, &mut watch)?;
+            return Ok((found, None));
+        };
+        let (found, bound) = minimize_proved(
+            (quadratic(&*smooth)?, r),
+            &restriction,
+            gap_tol,
+            &options,
+            &threads,
+            &mut watch,
+            |from, options, watch| {
+                let from = from.or_else(|| x0.clone());
+                search(&problem, from, options, &threads, watch)
+            },
+        )?;
+        Ok::<_, Error>((found, Some(bound)))
     })?;
-    Ok((solution_dict(py, solution, run.door())?, watch.into_error()))
-}
-
-/// `orthobcd.RowSparse`.
-#[derive(FromPyObject)]
-pub(super) struct RowBudget {
-    pub(super) lam: Option<f64>,
-    pub(super) count: Option<usize>,
+    let out = solution_dict(py, solution, run.door())?;
+    set_bound(&out, bound)?;
+    Ok((out, watch.into_error()))
 }
 
 /// A problem with an `orthobcd.RowSparse`.
@@ -147,7 +162,11 @@ pub(super) fn solve_row_sparse<'py>(
         (None, Some(lam)) => RowSparsity::Price(lam),
         _ => return Err(Error::invalid("lam", "must be given, or count, not both").into()),
     };
-    let whole = (&problem.smooth, problem.shape);
+    let whole = (
+        &problem.smooth,
+        problem.shape,
+        Restriction::from(&problem.penalty),
+    );
     let start = (x0, false, project_x0);
     solved(
         py,

@@ -236,6 +236,13 @@ impl From<Count> for Cardinality {
     }
 }
 
+/// `orthobcd.RowSparse`.
+#[derive(FromPyObject)]
+pub(super) struct RowBudget {
+    pub(super) lam: Option<f64>,
+    pub(super) count: Option<usize>,
+}
+
 /// A problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.
 #[derive(FromPyObject)]
 pub(super) struct AnyProblem<'py> {
@@ -293,6 +300,8 @@ pub(super) struct Run {
     pub(super) max_sweeps: Option<u64>,
     pub(super) tol: Option<f64>,
     pub(super) target: Option<f64>,
+    /// Gap to a lower bound at which a solve ends; none where no bound is asked for.
+    pub(super) gap_tol: Option<f64>,
     pub(super) max_work: Option<u64>,
     pub(super) seed: u64,
     pub(super) n_threads: Option<usize>,

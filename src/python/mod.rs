@@ -1,6 +1,7 @@
 //! The one door between Python and the core: arguments in, GIL released, signals polled, errors
 //! mapped.
 
+mod bound;
 mod cardinality;
 mod finite_sum;
 mod hyperbolic;
@@ -230,9 +231,12 @@ mod _core {
     const WORK_UNIT: f64 = crate::WORK_UNIT;
 
     #[pymodule_export]
+    use super::bound::certified_bound;
+
+    #[pymodule_export]
     use super::strategy::{
-        basis_factorization, certified_bound, certify, default_work, heuristics, largest_lam,
-        solve_auto, solve_continuation,
+        basis_factorization, certify, default_work, heuristics, largest_lam, solve_auto,
+        solve_continuation,
     };
 
     #[pymodule_export]

@@ -1,21 +1,17 @@
 //! Paths, the default solver, certificates and the basis factorization.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray2};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray2};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::cardinality::RowBudget;
-use super::input::{AnyPenalty, AnyProblem, Count, Run as Limits, SolverOptions};
+use super::bound::{auto_and_bound, restriction, set_bound};
+use super::input::{AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
-use crate::certificate::{BoundOptions, Restriction, lower_bound};
 use crate::heuristic::Profile;
-use crate::penalty::{L0, L1, Weights};
-use crate::search::{
-    Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda, minimize_auto,
-};
+use crate::search::{Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda};
 use crate::{Options, Side, Threads};
 
 /// `orthobcd.Auto`.
@@ -96,10 +92,15 @@ pub(super) fn solve_auto<'py>(
         },
     };
     let mut watch = Watch::new(callback, run.door());
-    let answer = instance.answer(detached!(py, instance, problem => {
-        minimize_auto(&problem, x0, &auto, &instance.threads, &mut watch)
+    let proof = match run.gap_tol {
+        Some(gap_tol) => Some((restriction(&problem.penalty)?, gap_tol)),
+        None => None,
+    };
+    let (answer, bound) = instance.answer(detached!(py, instance, problem => {
+        auto_and_bound(&problem, proof, x0, &auto, &instance.threads, &mut watch)
     }))?;
     let out = solution_dict(py, answer.solution, run.door())?;
+    set_bound(&out, bound)?;
     out.set_item("strategy", answer.strategy)?;
     let made = answer.runs.iter().filter(|run| run.heuristic != "polish");
     let starts: Vec<_> = made
@@ -273,68 +274,6 @@ pub(super) fn certify<'py>(
     out.set_item("n_pairs_proved", certificate.proved_pairs)?;
     out.set_item("optimum", certificate.optimum)?;
     Ok(out)
-}
-
-/// What a penalty asks of the entries of X.
-fn restriction(penalty: &AnyPenalty) -> PyResult<Restriction> {
-    Ok(match penalty {
-        AnyPenalty::L1(L1 {
-            weights: Weights::Entrywise(weights),
-        }) => Restriction::Absolute(weights.iter().copied().fold(f64::INFINITY, f64::min)),
-        AnyPenalty::L1(L1 {
-            weights: Weights::Scalar(lambda),
-        }) => Restriction::Absolute(*lambda),
-        AnyPenalty::L0(L0 { lambda }) => Restriction::Count(*lambda),
-        AnyPenalty::NonNegative(_) => Restriction::Nonnegative,
-        AnyPenalty::None(_) => Restriction::Free,
-        AnyPenalty::Pieces(_) => {
-            let message = "bound must be False for this penalty";
-            return Err(PyTypeError::new_err(message));
-        }
-    })
-}
-
-/// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
-/// `rows` of its smooth part with so many nonzero rows or a price for each.
-#[pyfunction]
-#[pyo3(name = "lower_bound")]
-pub(super) fn certified_bound<'py>(
-    py: Python<'py>,
-    problem: AnyProblem<'py>,
-    count: Option<Count>,
-    rows: Option<RowBudget>,
-    objective: f64,
-    gap_tol: f64,
-    run: Limits,
-) -> PyResult<(Bound<'py, PyDict>, Option<PyErr>)> {
-    let instance = Instance::new(&problem, &run)?;
-    let form = instance.smooth.quadratic().ok_or_else(|| {
-        PyTypeError::new_err("problem must have a quadratic objective to be bounded")
-    })?;
-    let restriction = match (count, rows) {
-        (Some(count), _) => Restriction::Cardinality(count.into()),
-        (_, Some(rows)) => match (rows.count, rows.lam) {
-            (Some(count), _) => Restriction::Rows(count),
-            (_, lam) => Restriction::RowPrice(lam.unwrap_or(0.0)),
-        },
-        _ => restriction(&problem.penalty)?,
-    };
-    let mut options = BoundOptions::new(objective);
-    (options.gap_tol, options.max_time) = (gap_tol, run.time());
-    let mut watch = Watch::new(None, run.door());
-    let (r, threads) = (instance.components, &instance.threads);
-    let found = py.detach(|| lower_bound(form, r, &restriction, &options, threads, &mut watch))?;
-    let out = PyDict::new(py);
-    out.set_item("value", found.value)?;
-    out.set_item("method", found.method.name())?;
-    out.set_item("n_nodes", found.nodes)?;
-    out.set_item("multiplier", found.multiplier.map(|m| m.into_pyarray(py)))?;
-    let history = PyDict::new(py);
-    let (seconds, bounds): (Vec<f64>, Vec<f64>) = found.history.into_iter().unzip();
-    history.set_item("seconds", PyArray1::from_vec(py, seconds))?;
-    history.set_item("bound", PyArray1::from_vec(py, bounds))?;
-    out.set_item("history", history)?;
-    Ok((out, watch.into_error()))
 }
 
 /// (pairs, matrices) of the factors W₁, W₂, … with D = W_m ⋯ W₁.

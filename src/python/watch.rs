@@ -115,6 +115,7 @@ pub(super) fn status_name(status: Status) -> &'static str {
         Status::MaxSweeps => "max_sweeps",
         Status::Interrupted => "interrupted",
         Status::Target => "target",
+        Status::Proved => "proved",
         Status::Unbounded => "unbounded",
         Status::Diverged => "diverged",
     }

@@ -27,6 +27,8 @@ pub enum Status {
     Interrupted,
     /// The target objective is reached.
     Target,
+    /// F is within the tolerance asked for of a lower bound, see [`minimize_proved`](crate::certificate::minimize_proved).
+    Proved,
     /// The objective is unbounded below along one pair, see [`Solution::recession`].
     Unbounded,
     /// The iterates leave every bound, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not attained.

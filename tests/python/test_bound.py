@@ -168,6 +168,95 @@ def test_interrupted_with_a_bound():
     assert found.bound.history["seconds"][-1] < 250
 
 
+def proved(problem, **how):
+    result = ob.solve(problem, seed=1, **how)
+    size = max(1.0, abs(result.objective))
+    certificate = ob.certify(problem, result.x, bound=True, max_time=0.1)
+    assert certificate.objective == pytest.approx(result.objective, abs=1e-9 * size)
+    assert result.gap == pytest.approx((result.objective - result.lower_bound) / size)
+    assert certificate.lower_bound <= result.objective + ROUNDING * size
+    assert result.lower_bound <= result.objective + ROUNDING * size
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    assert (np.diff(result.history["seconds"]) >= 0).all()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("penalty", "gap_tol"),
+    [
+        (ob.Cardinality([2, 3]), 1e-6),
+        (ob.Cardinality(5), 1e-4),
+        (ob.RowSparse(count=4), 1e-6),
+        (ob.RowSparse(0.3), 1e-6),
+        (ob.L0(0.5), 0.3),
+        (ob.NoPenalty(), 1e-9),
+    ],
+)
+def test_a_solve_ends_when_its_point_is_proved(penalty, gap_tol):
+    smooth = columns_problem(n=7).smooth
+    problem = ob.StiefelProblem(smooth, penalty, 2)
+    for limit in ({"max_work": 1.0}, {"max_time": 60.0}, {}):
+        result = proved(problem, gap_tol=gap_tol, **limit)
+        assert result.status is ob.Status.PROVED
+        assert result.gap <= gap_tol
+        assert result.seconds < 30
+    assert ob.solve(problem, max_work=0.01).gap is None
+
+
+def test_what_is_not_proved_says_so(tmp_path):
+    problem = columns_problem(n=30, counts=(8, 8))
+    result = proved(problem, gap_tol=0.0, max_work=0.2)
+    assert result.status is ob.Status.MAX_SWEEPS
+    assert result.gap > 0
+    assert result.work < 1.0
+    result.save(tmp_path / "result.npz")
+    read = ob.Result.load(tmp_path / "result.npz")
+    assert (read.lower_bound, read.bound_method) == (result.lower_bound, result.bound_method)
+    assert np.array_equal(read.features_excluded, result.features_excluded)
+    assert proved(problem, gap_tol=0.0, max_time=0.3).status is ob.Status.MAX_TIME
+    aimed = proved(problem, gap_tol=0.0, max_work=1.0, target=result.objective)
+    assert aimed.status is ob.Status.TARGET
+    stopped = proved(problem, gap_tol=0.0, max_work=50.0, callback=lambda progress: True)
+    assert stopped.status is ob.Status.INTERRUPTED
+    begun = ob.solve(problem, result.x, gap_tol=0.0, max_work=0.01)
+    assert begun.objective <= result.objective + ROUNDING * abs(result.objective)
+
+
+def test_a_proof_by_counted_work_is_the_same_on_any_number_of_threads():
+    problem = columns_problem(n=12, counts=(4, 4))
+    one, two = (ob.solve(problem, gap_tol=1e-5, max_work=0.2, n_threads=k, seed=3) for k in (1, 2))
+    assert np.array_equal(one.x, two.x)
+    assert (one.lower_bound, one.status, one.work) == (two.lower_bound, two.status, two.work)
+    assert np.array_equal(one.features_excluded, two.features_excluded)
+
+
+def test_features_left_out_are_in_no_point_as_good():
+    """A strong block and weak rows: what uses one of those is below the best on the block."""
+    left_out = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        C = 0.3 * rng.standard_normal((9, 9))
+        C = C + C.T
+        C[:5, :5] += 1.0
+        problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([3, 2]), 2)
+        result = ob.solve(problem, max_work=0.01)
+        found = ob.certify(problem, result.x, bound=True, gap_tol=1e-9).bound
+        value = -2.0 * result.objective
+        for row in found.features_excluded:
+            left_out += 1
+            assert not result.x[row].any()
+            for t, other in ((0, 1), (1, 0)):
+                sizes = problem.penalty.count
+                for support in itertools.combinations(range(9), sizes[t]):
+                    if row not in support:
+                        continue
+                    rest = [i for i in range(9) if i not in support]
+                    best = np.linalg.eigvalsh(C[np.ix_(support, support)])[-1]
+                    best += sparse_maximum(C[np.ix_(rest, rest)], sizes[other])
+                    assert best < value
+    assert left_out > 0
+
+
 def test_the_certificate_of_a_stranger():
     problem = columns_problem(n=7, counts=(3, 3))
     C = -problem.smooth.C
@@ -251,6 +340,13 @@ def test_bounds_at_the_door():
     mixed = ob.JOrthogonalProblem(smooth, [1, 1, -1])
     with pytest.raises(ValueError, match="bound must be False"):
         ob.certify(mixed, np.eye(3), bound=True)
+    for other in (linear, ob.StiefelProblem(free, ob.NoPenalty(), 2), mixed):
+        with pytest.raises((TypeError, ValueError), match="gap_tol must be None"):
+            ob.solve(other, gap_tol=0.1)
+    with pytest.raises(TypeError, match="gap_tol must be None for a OBCD"):
+        ob.solve(ob.StiefelProblem(smooth, ob.L0(1.0), 2), gap_tol=0.1, solver=ob.OBCD())
+    with pytest.raises(ValueError, match="gap_tol"):
+        ob.solve(ob.StiefelProblem(smooth, ob.L0(1.0), 2), gap_tol=-0.1)
     for wrong in ({"bound": 1}, {"gap_tol": -1.0}, {"max_time": -1.0}):
         with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
             ob.certify(ob.StiefelProblem(smooth, ob.L0(1.0), 2), x, **wrong)

@@ -20,6 +20,7 @@ class Run:
     max_sweeps: int | None = None
     tol: float | None = None
     target: float | None = None
+    gap_tol: float | None = None
     seed: int = 0
     n_threads: int | None = None
     max_work: int | None = None
@@ -32,6 +33,7 @@ class Run:
         max_sweeps: Any = None,
         tol: Any = None,
         target: Any = None,
+        gap_tol: Any = None,
         seed: Any = 0,
         n_threads: Any = None,
         max_work: Any = None,
@@ -43,6 +45,7 @@ class Run:
             max_sweeps=as_optional_int("max_sweeps", max_sweeps, 0),
             tol=as_optional_float("tol", tol, minimum=0.0),
             target=as_optional_float("target", target),
+            gap_tol=as_optional_float("gap_tol", gap_tol, minimum=0.0),
             seed=as_seed(seed),
             n_threads=as_optional_int("n_threads", n_threads, 1),
             max_work=None if work is None else int(min(work * WORK_UNIT, MOST_WORK)),

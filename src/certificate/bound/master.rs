@@ -14,6 +14,7 @@
 use ndarray::Array2;
 
 use super::maximum::Candidate;
+use crate::budget::GoOn;
 use crate::linalg::{positive_inverse, positive_solve};
 
 /// Newton steps at most, and the squared decrement that is small enough.
@@ -43,6 +44,8 @@ pub(super) struct Master {
     /// r_c.
     pub(super) classes: Vec<f64>,
     pub(super) known: Vec<Known>,
+    /// Multiply-adds so far.
+    pub(super) work: f64,
     n: usize,
 }
 
@@ -63,7 +66,12 @@ struct Barrier {
 
 impl Master {
     pub(super) fn new(n: usize, classes: Vec<f64>, known: Vec<Known>) -> Self {
-        Self { classes, known, n }
+        Self {
+            classes,
+            known,
+            work: 0.0,
+            n,
+        }
     }
 
     /// Σ w uᵀCu.
@@ -148,11 +156,16 @@ impl Master {
         })
     }
 
-    /// Moves the weights to the central path at μ; None if even the present ones are outside.
-    pub(super) fn centre(&mut self, mu: f64) -> Option<Centre> {
+    /// Moves the weights to the central path at μ, or as near to it as there is time; None if even the present ones are outside.
+    pub(super) fn centre(&mut self, mu: f64, go_on: GoOn<'_>) -> Option<Centre> {
         let mut w = self.weights();
         let mut at = self.barrier(&w, mu)?;
+        let (rows, vectors) = (self.n as f64, w.len() as f64);
         for _ in 0..NEWTON {
+            if !go_on() {
+                break;
+            }
+            self.work += 2.0 * rows.powi(3) + rows * vectors * vectors + vectors.powi(3) / 3.0;
             let Some((step, decrement)) = self.newton(&w, &at, mu) else {
                 break;
             };
@@ -170,6 +183,7 @@ impl Master {
                     .map(|(w, d)| w * (1.0 + length * d))
                     .collect();
                 match self.barrier(&trial, mu) {
+                    _ if !go_on() => break None,
                     Some(next) if next.value >= at.value + 1e-4 * length * mu * decrement => {
                         break Some((trial, next));
                     }

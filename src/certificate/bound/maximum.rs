@@ -22,7 +22,9 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::relaxation::{Admm, Entries, ky_fan, largest_sum};
+use super::relaxation::{
+    Admm, EIGEN, Entries, STEP, eigen_error, ky_fan, ky_fan_above, largest_above, largest_sum,
+};
 use crate::linalg::symmetric_eigen;
 
 /// The supports that are looked at.
@@ -59,16 +61,18 @@ pub(super) struct Candidate {
     pub(super) rows: Vec<usize>,
     /// The leading unit vector there.
     pub(super) entries: Vec<f64>,
-    /// The sum of the r largest eigenvalues of B there, uᵀBu for r = 1.
+    /// The sum of the r largest eigenvalues of B there, uᵀBu for r = 1; rounded up.
     pub(super) value: f64,
 }
 
 /// What was found.
 pub(super) struct Maximum {
-    /// No allowed u has a larger value, up to the rounding of eigenvalues.
+    /// No allowed u has a larger value.
     pub(super) above: f64,
     /// Nodes that were looked at.
     pub(super) nodes: usize,
+    /// Multiply-adds.
+    pub(super) work: f64,
     /// Vectors on different supports, best first.
     pub(super) found: Vec<Candidate>,
 }
@@ -82,6 +86,8 @@ pub(super) struct Effort<'a> {
     pub(super) enough: f64,
     /// Most nodes.
     pub(super) nodes: usize,
+    /// Most multiply-adds.
+    pub(super) work: f64,
     pub(super) go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -146,18 +152,20 @@ pub(super) fn sparse_maximum(
         b,
         r,
         size: allowed.size,
+        effort,
         found: Vec::new(),
         nodes: 0,
+        work: 0.0,
     };
     for rows in warm {
         search.offer(rows);
     }
-    let root = search.root(allowed, effort);
+    let root = search.root(allowed);
     let mut open = BinaryHeap::from_iter(root);
     let mut above = f64::NEG_INFINITY;
     while let Some(node) = open.pop() {
-        let floor = search.floor(effort);
-        if node.bound <= floor || search.nodes >= effort.nodes || !(effort.go_on)() {
+        let floor = search.floor();
+        if node.bound <= floor || search.nodes >= effort.nodes || search.ended() {
             above = node.bound;
             break;
         }
@@ -166,11 +174,12 @@ pub(super) fn sparse_maximum(
     }
     let floor = match allowed.is_single() {
         true => search.found.first().map_or(above, |only| only.value),
-        false => search.floor(effort),
+        false => search.floor(),
     };
     Maximum {
         above: above.max(floor),
         nodes: search.nodes,
+        work: search.work,
         found: search.found,
     }
 }
@@ -179,15 +188,22 @@ struct Branching<'a> {
     b: &'a Array2<f64>,
     r: usize,
     size: usize,
+    effort: &'a Effort<'a>,
     found: Vec<Candidate>,
     nodes: usize,
+    work: f64,
 }
 
 impl Branching<'_> {
     /// What a node has to promise more than.
-    fn floor(&self, effort: &Effort<'_>) -> f64 {
+    fn floor(&self) -> f64 {
         let best = self.found.first().map_or(f64::NEG_INFINITY, |c| c.value);
-        (best + effort.tolerance).max(effort.enough)
+        (best + self.effort.tolerance).max(self.effort.enough)
+    }
+
+    /// Whether the work is done or the time is up.
+    fn ended(&self) -> bool {
+        self.work >= self.effort.work || !(self.effort.go_on)()
     }
 
     fn block(&self, rows: &[usize]) -> Array2<f64> {
@@ -203,9 +219,11 @@ impl Branching<'_> {
         if rows.len() < self.r || self.found.iter().any(|c| c.rows == rows) {
             return;
         }
-        let (values, vectors) = symmetric_eigen(self.block(&rows).view());
+        let block = self.block(&rows);
+        let (_, vectors) = symmetric_eigen(block.view());
         let last = rows.len() - 1;
-        let value = values.iter().rev().take(self.r).sum();
+        let value = ky_fan_above(&block, self.r);
+        self.work += 2.0 * EIGEN * (rows.len() as f64).powi(3);
         let place = self.found.partition_point(|c| c.value >= value);
         if place < RETURNED {
             let entries = vectors.column(last).to_vec();
@@ -252,7 +270,7 @@ impl Branching<'_> {
     }
 
     /// The node of all that is allowed; None if that is one support.
-    fn root(&mut self, allowed: &Allowed, effort: &Effort<'_>) -> Option<Node> {
+    fn root(&mut self, allowed: &Allowed) -> Option<Node> {
         let (required, free) = (&allowed.required, &allowed.free);
         let q = self.size - required.len();
         if q == 0 || free.len() <= q {
@@ -268,7 +286,11 @@ impl Branching<'_> {
         let block = self.block(&rows);
         let radius = self.size as f64 * (self.r as f64).sqrt();
         let admm = Admm::new(&block, self.r, Entries::Within(radius));
-        let steps = if effort.nodes > 1 { ROOT_STEPS } else { STEPS };
+        let steps = if self.effort.nodes > 1 {
+            ROOT_STEPS
+        } else {
+            STEPS
+        };
         let mut node = self.relax(
             required.clone(),
             rows,
@@ -283,8 +305,8 @@ impl Branching<'_> {
         for support in begin {
             self.polish(support, allowed);
         }
-        if effort.nodes > 1 && self.r == 1 {
-            let kept = self.useful(&node, self.floor(effort));
+        if self.effort.nodes > 1 && self.r == 1 && !self.ended() {
+            let kept = self.useful(&node, self.floor());
             if kept.len() < node.free.len() {
                 node = self.on(&node, kept, (STEPS, f64::NEG_INFINITY))?;
             }
@@ -311,6 +333,9 @@ impl Branching<'_> {
                     .map(|&j| row[j] * row[j]),
             );
             let b = largest_sum(&mut squares, self.size - 1);
+            let ulp = 4.0 * f64::EPSILON;
+            let floor = floor - ulp * (floor.abs() + fewer.abs() + row[i].abs());
+            let b = b * (1.0 + ulp * k);
             floor > fewer.max(row[i]) && (floor - row[i]) * (floor - fewer) >= b
         };
         node.free.iter().copied().filter(|&i| !useless(i)).collect()
@@ -324,7 +349,9 @@ impl Branching<'_> {
             self.offer(&[&required[..], &free[..]].concat());
             return None;
         }
-        if self.by_rows(&required, &free) <= floor || self.by_eigen(&required, &free) <= floor {
+        if self.by_rows(&required, &free) <= floor
+            || self.by_eigen(&required, &free, floor) <= floor
+        {
             return None;
         }
         let kept: Vec<usize> = (0..old.rows.len())
@@ -339,10 +366,12 @@ impl Branching<'_> {
         })
     }
 
-    /// Σ λ_l a_l, see above.
-    fn by_eigen(&self, required: &[usize], free: &[usize]) -> f64 {
+    /// Σ λ_l a_l, see above; rounded up where it is at most `floor`.
+    fn by_eigen(&mut self, required: &[usize], free: &[usize], floor: f64) -> f64 {
         let rows = [required, free].concat();
-        let (values, vectors) = symmetric_eigen(self.block(&rows).view());
+        let block = self.block(&rows);
+        let (values, vectors) = symmetric_eigen(block.view());
+        self.work += EIGEN * (rows.len() as f64).powi(3);
         let (s, q) = (required.len(), self.size - required.len());
         let mut weights = vec![0.0; free.len()];
         let (mut left, mut bound) = (self.r as f64, 0.0);
@@ -359,6 +388,10 @@ impl Branching<'_> {
                 break;
             }
         }
+        if bound <= floor {
+            // The weights of a vector have the defect of the decomposition once more.
+            bound += 2.0 * self.r as f64 * eigen_error(&block, &values, &vectors);
+        }
         bound
     }
 
@@ -373,20 +406,34 @@ impl Branching<'_> {
     ) -> Option<Node> {
         self.nodes += 1;
         let fixed: Vec<bool> = rows.iter().map(|row| required.contains(row)).collect();
-        let (mut bound, mut largest) = (f64::INFINITY, f64::INFINITY);
-        for step in 0..=steps {
-            if step % LOOK == 0 {
-                largest = ky_fan(&(&block - admm.multiplier()), self.r);
+        let cube = (rows.len() as f64).powi(3);
+        let ulp = f64::EPSILON;
+        let mut step = 0;
+        let (bound, largest) = loop {
+            let last = step == steps || self.ended();
+            if last || step % LOOK == 0 {
+                let dual = &block - admm.multiplier();
                 let framed = admm.framed(self.size, &fixed) * (self.r as f64).sqrt();
-                bound = largest + admm.conjugate().min(framed);
+                let own =
+                    admm.conjugate().min(framed) * (1.0 + ulp * (self.size * self.size) as f64);
+                let above = |largest: f64| largest + own + 2.0 * ulp * (largest.abs() + own);
+                let mut largest = ky_fan(&dual, self.r);
+                self.work += EIGEN * cube;
+                if last || above(largest) <= floor {
+                    largest = largest_above(&dual, self.r, largest);
+                }
+                let bound = above(largest);
                 if bound <= floor {
                     return None;
                 }
+                if last {
+                    break (bound, largest);
+                }
             }
-            if step < steps {
-                admm.step(&block);
-            }
-        }
+            admm.step(&block);
+            self.work += STEP * cube;
+            step += 1;
+        };
         let solution = admm.solution();
         let mut order: Vec<(f64, usize)> = (rows.iter().enumerate())
             .filter(|(_, row)| !required.contains(row))
@@ -436,6 +483,7 @@ impl Branching<'_> {
     fn by_rows(&self, required: &[usize], free: &[usize]) -> f64 {
         let q = self.size - required.len();
         let mut sizes = Vec::with_capacity(free.len());
+        let rounding = f64::EPSILON * (self.size + self.r + 2) as f64;
         let mut radius = |i: usize, others: usize| {
             let row = self.b.row(i);
             sizes.clear();
@@ -445,7 +493,8 @@ impl Branching<'_> {
                 .filter(|&&j| j != i)
                 .map(|&j| row[j].abs())
                 .sum();
-            row[i] + fixed + largest_sum(&mut sizes, others)
+            let around = fixed + largest_sum(&mut sizes, others);
+            row[i] + around + rounding * (row[i].abs() + around)
         };
         let ends = required.iter().map(|&i| radius(i, q));
         let mut ends: Vec<f64> = ends.collect();

@@ -16,16 +16,19 @@
 //! Of a number of nonzero rows, or a price for each, F is least on the leading eigenvectors of a block of C: after the
 //! relaxation [`maximum`] looks for the block.
 //!
-//! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition in the first
-//! method, by a multiple of the unit roundoff times n and the norms of C and Λ in the others. It holds
-//! for C as the objective forms it.
+//! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition, single ones also by a
+//! factorization of what lies above them ([`relaxation::largest_above`]), sums and differences of matrices by an ulp of their norms. It
+//! holds for C as the objective forms it.
+//!
+//! Features that no point as good as the known one uses are left out of the tree and reported, see [`tree`].
 
 mod master;
 mod maximum;
+mod node;
 mod relaxation;
+mod search;
 mod tree;
 
-use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use ndarray::Array2;
@@ -35,33 +38,10 @@ use crate::cardinality::Cardinality;
 use crate::error::{Error, Result};
 use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
-use crate::pool;
 use crate::solver::Monitor;
 use crate::threads::Threads;
-use maximum::{Allowed, Effort, sparse_maximum};
-use relaxation::{Admm, Entries, ROUNDING, ky_fan, ky_fan_above};
-use tree::Tree;
-
-/// Up to this n the matrix C is formed.
-const FORMED_ROWS: usize = 2048;
-
-/// Steps of the relaxation between two evaluations of its bound, and at most.
-const EVALUATED: usize = 10;
-const STEPS: usize = 1000;
-
-/// The relaxation ends when both residuals, relative to Y and C, are below this.
-const AT_REST: f64 = 1e-6;
-
-/// Up to this n, and this many ways to share the nonzeros among the columns, supports are branched on.
-const BRANCHED_ROWS: usize = 512;
-const SHARES: usize = 64;
-
-/// Nodes of the tree, at most; without a time limit the last number over n³, but the first of these.
-const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
-
-/// Nodes of the search for a block of rows, as those of the tree, and what the first one of a search costs more.
-const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
-const FIRST_NODE: usize = 8;
+use relaxation::Entries;
+pub(super) use search::{Search, Slice};
 
 /// What h asks of the entries of X.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,6 +162,9 @@ pub struct Bound {
     pub multiplier: Option<Array2<f64>>,
     /// Nodes of the branch and bound.
     pub nodes: usize,
+    /// Rows that are zero in every feasible X whose F is no larger than the objective that was given; ascending. Those that are
+    /// proved so: none where no branch and bound over a number of nonzeros was needed, or none came that far.
+    pub excluded: Vec<usize>,
     /// Seconds and bound, whenever it rose.
     pub history: Vec<(f64, f64)>,
 }
@@ -208,7 +191,7 @@ impl BoundOptions {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if !self.objective.is_finite() {
             return Err(Error::invalid("objective", "must be finite"));
         }
@@ -221,9 +204,11 @@ impl BoundOptions {
         Ok(())
     }
 
-    /// Where the search may end.
-    fn goal(&self) -> f64 {
-        self.objective - self.gap_tol * self.objective.abs().max(1.0)
+    /// Where the search may end: so near that a gap that is computed is at most `gap_tol`.
+    pub(super) fn goal(&self) -> f64 {
+        let size = self.objective.abs().max(1.0);
+        let rounding = 4.0 * f64::EPSILON;
+        self.objective - (self.gap_tol - rounding).max(0.0) * size
     }
 }
 
@@ -254,31 +239,16 @@ pub fn lower_bound(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Bound> {
-    let n = form.order();
-    if !form.is_trace_form() {
-        return Err(Error::invalid(
-            "smooth",
-            "must have no linear term and no column metric to be bounded",
-        ));
-    }
-    if r == 0 || r > n {
-        return Err(Error::invalid(
-            "n_components",
-            format!("must be between 1 and n = {n}, got {r}"),
-        ));
-    }
-    restriction.check(n, r)?;
+    let mut search = Search::new(form, r, restriction)?;
     options.check()?;
     let clock = Clock::new(Instant::now(), options.max_time);
-    let found = pool::run(
-        1,
-        1,
-        &clock,
-        |_| Search::new(form, r, restriction, options, (&clock, threads)).run(),
-        |_| monitor.poll(),
-    );
-    let found = found.into_iter().flatten().next();
-    Ok(found.unwrap_or_else(|| of_eigenvalues(form, r, restriction)))
+    let slice = Slice {
+        clock: &clock,
+        threads,
+        work: f64::INFINITY,
+    };
+    search.advance_watched(options, &slice, monitor);
+    Ok(search.best)
 }
 
 /// The bound that needs no matrix: all r eigenvalues at most the largest, by Lanczos' method.
@@ -289,217 +259,8 @@ fn of_eigenvalues(form: &dyn QuadraticForm, r: usize, restriction: &Restriction)
         method: Method::Eigenvalues,
         multiplier: None,
         nodes: 0,
+        excluded: Vec::new(),
         history: Vec::new(),
-    }
-}
-
-/// One search for a bound.
-struct Search<'a> {
-    form: &'a dyn QuadraticForm,
-    r: usize,
-    restriction: &'a Restriction,
-    goal: f64,
-    clock: &'a Clock,
-    threads: &'a Threads,
-    best: Bound,
-}
-
-impl<'a> Search<'a> {
-    fn new(
-        form: &'a dyn QuadraticForm,
-        r: usize,
-        restriction: &'a Restriction,
-        options: &BoundOptions,
-        (clock, threads): (&'a Clock, &'a Threads),
-    ) -> Self {
-        let mut best = of_eigenvalues(form, r, restriction);
-        best.history.push((clock.seconds(), best.value));
-        Self {
-            form,
-            r,
-            restriction,
-            goal: options.goal(),
-            clock,
-            threads,
-            best,
-        }
-    }
-
-    fn run(mut self) -> Bound {
-        let n = self.form.order();
-        if n <= FORMED_ROWS
-            && let Some(m) = self.matrix()
-        {
-            let c = m.mapv(|v| -v);
-            self.relax(&c);
-            self.branch(&c);
-        }
-        self.best
-    }
-
-    /// M.
-    fn matrix(&self) -> Option<Array2<f64>> {
-        let rows: Vec<usize> = (0..self.form.order()).collect();
-        match self.form.dense() {
-            Some(m) => Some(m.to_owned()),
-            None => self.form.principal(&rows, &|| !self.clock.expired()),
-        }
-    }
-
-    /// Whether the search is over.
-    fn ended(&self) -> bool {
-        self.best.value >= self.goal || self.clock.expired()
-    }
-
-    /// Takes over a bound if it is better.
-    fn improve(&mut self, value: f64, method: Method, multiplier: Option<Array2<f64>>) {
-        if value > self.best.value {
-            self.best.value = value;
-            self.best.method = method;
-            self.best.multiplier = multiplier.or(self.best.multiplier.take());
-            self.best.history.push((self.clock.seconds(), value));
-        }
-    }
-
-    /// The relaxation to the Fantope.
-    fn relax(&mut self, c: &Array2<f64>) {
-        let (entries, constant) = self.restriction.relaxed(c.nrows(), self.r);
-        let own = |twice: f64| 0.5 * (constant - twice);
-        let mut admm = Admm::new(c, self.r, entries);
-        self.evaluate(c, &admm, constant);
-        let mut best = self.best.value;
-        for step in 1..=STEPS {
-            if self.ended() || entries == Entries::Free {
-                return;
-            }
-            admm.step(c);
-            let rests = admm.rests(c, AT_REST);
-            if step % EVALUATED == 0 || rests {
-                let value = own(admm.bound(c));
-                if value > best {
-                    best = value;
-                    self.evaluate(c, &admm, constant);
-                }
-            }
-            if rests {
-                return;
-            }
-        }
-    }
-
-    /// Branch and bound, where n is small.
-    fn branch(&mut self, c: &Array2<f64>) {
-        let n = c.nrows();
-        if n > BRANCHED_ROWS || self.ended() {
-            return;
-        }
-        match *self.restriction {
-            Restriction::Rows(count) => self.branch_rows(c, count.min(n)..=count.min(n), 0.0),
-            Restriction::RowPrice(lambda) => self.branch_rows(c, self.r..=n, 2.0 * lambda),
-            _ => self.branch_columns(c),
-        }
-    }
-
-    /// The largest sums of r eigenvalues of a block of so many rows, less a price for each row.
-    ///
-    /// A block with more rows has no smaller sum, so a number of rows whose price takes what all rows gain over the goal is
-    /// not looked at.
-    fn branch_rows(&mut self, c: &Array2<f64>, counts: RangeInclusive<usize>, price: f64) {
-        let (n, r) = (c.nrows(), self.r);
-        let size = crate::linalg::square(c).sqrt();
-        let rounding = ROUNDING * (n * r) as f64 * f64::EPSILON * size;
-        let most = ky_fan(c, r) + rounding;
-        let goal = -2.0 * self.goal;
-        let clock = self.clock;
-        let go_on = move || !clock.expired();
-        let mut largest = goal;
-        let (fewest, most_nodes, work) = ROW_NODES;
-        let mut left = match clock.limit() {
-            Some(_) => most_nodes,
-            None => (work / (n as f64).powi(3)).clamp(fewest, most_nodes),
-        } as usize;
-        for count in counts {
-            let paid = price * count as f64;
-            if most - paid <= goal || left == 0 || clock.expired() {
-                // All larger numbers pay more.
-                largest = largest.max(most - paid);
-                break;
-            }
-            let allowed = Allowed {
-                size: count,
-                required: Vec::new(),
-                free: (0..n).collect(),
-            };
-            let effort = Effort {
-                tolerance: 0.0,
-                enough: goal + paid - rounding,
-                nodes: left,
-                go_on: &go_on,
-            };
-            let found = sparse_maximum((c, r), &allowed, &[], &effort);
-            left = left.saturating_sub(found.nodes + FIRST_NODE);
-            self.best.nodes += found.nodes;
-            largest = largest.max(found.above + rounding - paid);
-        }
-        self.improve(-0.5 * largest, Method::BranchAndBound, None);
-    }
-
-    /// The tree, where the ways to share the nonzeros among the columns are few.
-    fn branch_columns(&mut self, c: &Array2<f64>) {
-        let (n, r) = (c.nrows(), self.r);
-        let shares = match self.restriction {
-            Restriction::Cardinality(Cardinality::Total(count)) => {
-                tree::shares((*count).min(n * r), r, n, SHARES)
-            }
-            Restriction::Cardinality(Cardinality::Columns(counts)) => {
-                let mut counts = counts.clone();
-                counts.sort_unstable_by(|a, b| b.cmp(a));
-                Some(vec![counts])
-            }
-            _ => None,
-        };
-        let Some(shares) = shares else {
-            return;
-        };
-        let (clock, threads) = (self.clock, self.threads);
-        let go_on = move || !clock.expired();
-        let tree = Tree::new(c, r, -2.0 * self.goal, threads, &go_on);
-        let (fewest, most, work) = NODES;
-        let counted = (work / (n as f64).powi(3)).clamp(fewest, most);
-        let nodes = if clock.limit().is_some() {
-            most
-        } else {
-            counted
-        } as usize;
-        tree.run(&shares, -2.0 * self.best.value, nodes, |news| {
-            self.best.nodes = news.nodes;
-            let method = match news.multiplier {
-                Some(_) => Method::Lagrangian,
-                None => Method::BranchAndBound,
-            };
-            self.improve(-0.5 * news.above, method, news.multiplier);
-            !self.ended()
-        });
-    }
-
-    /// The bound of U, rounded outwards.
-    fn evaluate(&mut self, c: &Array2<f64>, admm: &Admm, constant: f64) {
-        let lambda = c - admm.multiplier();
-        let u = c - &lambda;
-        // The subtractions are exact to an ulp of either matrix.
-        let ulp = 2.0
-            * f64::EPSILON
-            * lambda
-                .iter()
-                .chain(&u)
-                .fold(0.0, |m: f64, v| m.max(v.abs()));
-        let own = self
-            .restriction
-            .relaxed(c.nrows(), self.r)
-            .0
-            .conjugate_above(&u, self.r, ulp);
-        let value = 0.5 * (constant - (ky_fan_above(&lambda, self.r) + own));
-        self.improve(value, Method::Fantope, Some(lambda));
     }
 }
 

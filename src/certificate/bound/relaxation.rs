@@ -17,10 +17,11 @@
 
 use ndarray::{Array1, Array2, Axis, Zip};
 
-use crate::linalg::{symmetric_eigen, symmetric_eigenvalues};
+use crate::linalg::{positive_definite, symmetric_eigen, symmetric_eigenvalues};
 
-/// Rounding of eigenvalues: so many ulp of the norm for each row.
-pub(super) const ROUNDING: f64 = 32.0;
+/// Multiply-adds over n³ of a decomposition, and of a step of the relaxation.
+pub(super) const EIGEN: f64 = 4.0;
+pub(super) const STEP: f64 = 8.0;
 
 /// g.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,21 +110,48 @@ pub(super) fn ky_fan(a: &Array2<f64>, r: usize) -> f64 {
     values.iter().rev().take(r).sum()
 }
 
-/// The same, not below the exact sum: by the residuals of the computed decomposition and what rounding can add to
-/// these.
+/// The same, not below the exact sum: by the residuals of the computed decomposition.
+pub(super) fn ky_fan_above(a: &Array2<f64>, r: usize) -> f64 {
+    let (values, vectors) = symmetric_eigen(a.view());
+    let off = eigen_error(a, &values, &vectors);
+    values.iter().rev().take(r).sum::<f64>() + r as f64 * off
+}
+
+/// By how much an eigenvalue of A can exceed that of its computed decomposition.
 ///
 /// With A = V E Vᵀ + R the eigenvalues of A exceed those of V E Vᵀ by at most ‖R‖, and these exceed E by
 /// at most ‖VᵀV − I‖·max|E| (Weyl, Ostrowski). The products that make R are themselves off by a few n ulp of ‖V‖_F‖E‖_F.
-pub(super) fn ky_fan_above(a: &Array2<f64>, r: usize) -> f64 {
+pub(super) fn eigen_error(a: &Array2<f64>, values: &Array1<f64>, vectors: &Array2<f64>) -> f64 {
     let n = a.nrows();
-    let (values, vectors) = symmetric_eigen(a.view());
-    let residual = a - &(&vectors * &values).dot(&vectors.t());
-    let defect = vectors.t().dot(&vectors) - Array2::<f64>::eye(n);
+    let residual = a - &(vectors * values).dot(&vectors.t());
+    let defect = vectors.t().dot(vectors) - Array2::<f64>::eye(n);
     let size = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let rounding = 4.0 * n as f64 * f64::EPSILON;
-    let off =
-        norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size);
-    values.iter().rev().take(r).sum::<f64>() + r as f64 * off
+    norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size)
+}
+
+/// Σ of the r largest eigenvalues of a difference of two matrices, not below the exact one, from what was `computed`.
+///
+/// For r = 1 by a factorization: if that of θI − A runs to its end then λ(A) ≤ θ + γ tr(θI − A)/(1 − γ), γ being n + 2 units
+/// of roundoff (Rump 2006, Verification of positive definiteness).
+pub(super) fn largest_above(a: &Array2<f64>, r: usize, computed: f64) -> f64 {
+    let n = a.nrows() as f64;
+    let difference = f64::EPSILON * norm(a);
+    if r > 1 {
+        return ky_fan_above(a, r) + r as f64 * difference;
+    }
+    let gamma = (n + 2.0) * f64::EPSILON;
+    let most = n * (computed.abs() + norm(a));
+    for widened in [1.0, 4.0, 16.0] {
+        let theta = computed + widened * gamma * most;
+        let mut shifted = a.mapv(|v| -v);
+        shifted.diag_mut().mapv_inplace(|v| theta + v);
+        if positive_definite(shifted.view()) {
+            let trace: f64 = shifted.diag().iter().map(|v| v.abs()).sum();
+            return theta + 2.0 * gamma * trace + difference;
+        }
+    }
+    ky_fan_above(a, r) + difference
 }
 
 /// The nearest matrix with 0 ⪯ P ⪯ I and tr P = r.
@@ -194,6 +222,11 @@ impl Admm {
     /// Y, which has g.
     pub(super) fn solution(&self) -> &Array2<f64> {
         &self.y
+    }
+
+    /// How many steps were made.
+    pub(super) fn steps(&self) -> usize {
+        self.steps
     }
 
     /// g*(U).

@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::master::{Known, Master, quadratic};
 use super::maximum::{Allowed, Effort, sparse_maximum};
-use super::relaxation::{Admm, Entries, ky_fan, ky_fan_above};
+use super::relaxation::{Admm, EIGEN, Entries, ky_fan, ky_fan_above, largest_above};
 use super::tree::shares;
 use super::{BoundOptions, Method, Restriction, lower_bound};
 use crate::cardinality::Cardinality;
@@ -62,6 +62,7 @@ fn sparse_maxima_are_those_of_enumeration() {
                 tolerance,
                 enough: f64::NEG_INFINITY,
                 nodes,
+                work: f64::INFINITY,
                 go_on: &|| true,
             };
             let found = sparse_maximum((&b, r), &allowed, &[], &effort);
@@ -123,6 +124,93 @@ fn the_relaxation_is_above_every_projection() {
 }
 
 #[test]
+fn largest_eigenvalues_are_bounded_closely() {
+    for seed in 0..40 {
+        let n = 1 + (seed % 9) as usize;
+        let mut a = indefinite(n, seed);
+        if seed % 3 == 0 {
+            // A multiple eigenvalue.
+            a = Array2::eye(n) * (seed as f64 - 20.0);
+        }
+        for r in 1..=n.min(3) {
+            let exact = ky_fan(&a, r);
+            let size = crate::linalg::square(&a).sqrt();
+            let above = largest_above(&a, r, exact);
+            assert!(
+                above >= exact && above <= exact + 1e-12 * size,
+                "{seed} {r}"
+            );
+            // Whatever was computed.
+            assert!(largest_above(&a, r, exact - size) >= exact - 1e-14 * size);
+        }
+    }
+}
+
+#[test]
+fn a_maximum_out_of_time_or_work_ends_at_once() {
+    let n = 40;
+    let b = indefinite(n, 3);
+    let allowed = Allowed {
+        size: 6,
+        required: Vec::new(),
+        free: (0..n).collect(),
+    };
+    let best = |work: f64, go_on: &(dyn Fn() -> bool + Sync)| {
+        let effort = Effort {
+            tolerance: 0.0,
+            enough: f64::NEG_INFINITY,
+            nodes: 1000,
+            work,
+            go_on,
+        };
+        sparse_maximum((&b, 1), &allowed, &[], &effort)
+    };
+    let whole = best(f64::INFINITY, &|| true);
+    for short in [best(f64::INFINITY, &|| false), best(0.0, &|| true)] {
+        assert!(short.work <= 3.0 * EIGEN * (n as f64).powi(3));
+        assert!(short.work < 0.1 * whole.work);
+        assert!(short.above >= whole.above);
+    }
+}
+
+/// Rows that are left out are in no support whose value is that of the best one.
+#[test]
+fn rows_left_out_are_useless() {
+    let mut left_out = 0;
+    for seed in 0..24 {
+        let (n, k) = (8, 2 + (seed % 3) as usize);
+        let c = indefinite(n, 100 + seed);
+        let with = |required: Vec<usize>| {
+            let free = (0..n).filter(|i| !required.contains(i)).collect();
+            let allowed = Allowed {
+                size: k,
+                required,
+                free,
+            };
+            enumerated(&c, 1, &allowed)
+        };
+        let best = with(Vec::new());
+        // A point that is not the best one leaves fewer out.
+        for worse in [0.0, 0.02] {
+            let value = best - worse * best.abs();
+            let smooth = Quadratic::new(-&c, None, None).unwrap();
+            let count = Restriction::Cardinality(Cardinality::Total(k));
+            let options = BoundOptions {
+                gap_tol: 0.0,
+                ..BoundOptions::new(-0.5 * value)
+            };
+            let threads = Threads::serial();
+            let bound = lower_bound(&smooth, 1, &count, &options, &threads, &mut Unwatched);
+            for row in bound.unwrap().excluded {
+                left_out += 1;
+                assert!(with(vec![row]) < value, "{seed} {row}");
+            }
+        }
+    }
+    assert!(left_out > 20, "{left_out}");
+}
+
+#[test]
 fn the_centre_prices_all_known_vectors() {
     let (n, c) = (6, indefinite(6, 9) + Array2::<f64>::eye(6) * 20.0);
     let unit = |class: usize, row: usize| Known {
@@ -135,7 +223,7 @@ fn the_centre_prices_all_known_vectors() {
     let known = (0..2).flat_map(|class| (0..n).map(move |row| (class, row)));
     let known = known.map(|(class, row)| unit(class, row)).collect();
     let mut master = Master::new(n, vec![1.0, 2.0], known);
-    let centre = master.centre(1e-3).unwrap();
+    let centre = master.centre(1e-3, &|| true).unwrap();
     assert!(symmetric_eigen(centre.lambda.view()).0[0] > 0.0);
     for u in &master.known {
         let own = u.value - quadratic(&centre.lambda, &u.rows, &u.entries);

@@ -1,0 +1,362 @@
+//! A search for a bound that can be left off and taken up again: the relaxation first, then branch and bound.
+
+use std::ops::RangeInclusive;
+use std::time::Instant;
+
+use ndarray::Array2;
+
+use super::maximum::{Allowed, Effort, sparse_maximum};
+use super::node::Reach;
+use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
+use super::tree::{self, Tree};
+use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
+use crate::budget::{Clock, RATE};
+use crate::cardinality::Cardinality;
+use crate::error::{Error, Result};
+use crate::objective::QuadraticForm;
+use crate::pool;
+use crate::solver::Monitor;
+use crate::threads::Threads;
+
+/// Up to this n the matrix C is formed.
+const FORMED_ROWS: usize = 2048;
+
+/// Steps of the relaxation between two evaluations of its bound, and at most.
+const EVALUATED: usize = 10;
+const STEPS: usize = 1000;
+
+/// The relaxation ends when both residuals, relative to Y and C, are below this.
+const AT_REST: f64 = 1e-6;
+
+/// Up to this n, and this many ways to share the nonzeros among the columns, supports are branched on.
+const BRANCHED_ROWS: usize = 512;
+const SHARES: usize = 64;
+
+/// Nodes of the tree, at most; without a limit the last number over n³, but the first of these.
+const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
+
+/// Nodes of the search for a block of rows, as those of the tree, and what the first one of a search costs more.
+const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
+const FIRST_NODE: usize = 8;
+
+/// How long a search may go on: until the clock has expired, or it has done so much work.
+pub(in crate::certificate) struct Slice<'a> {
+    pub(in crate::certificate) clock: &'a Clock,
+    pub(in crate::certificate) threads: &'a Threads,
+    /// Multiply-adds since the search began.
+    pub(in crate::certificate) work: f64,
+}
+
+impl Slice<'_> {
+    /// Whether there is a limit.
+    fn is_limited(&self) -> bool {
+        self.clock.limit().is_some() || self.work.is_finite()
+    }
+}
+
+/// One search for a bound.
+pub(in crate::certificate) struct Search<'a> {
+    form: &'a dyn QuadraticForm,
+    r: usize,
+    restriction: &'a Restriction,
+    started: Instant,
+    /// C, once it is formed.
+    c: Option<Array2<f64>>,
+    relaxation: Option<Admm>,
+    tree: Option<Tree>,
+    /// Whether the relaxation, and all, has come to its end.
+    relaxed: bool,
+    pub(in crate::certificate) over: bool,
+    /// Multiply-adds.
+    pub(in crate::certificate) work: f64,
+    /// Seconds that a step of the relaxation takes, where one was made.
+    pace: Option<f64>,
+    objective: f64,
+    goal: f64,
+    pub(in crate::certificate) best: Bound,
+}
+
+impl<'a> Search<'a> {
+    pub(in crate::certificate) fn new(
+        form: &'a dyn QuadraticForm,
+        r: usize,
+        restriction: &'a Restriction,
+    ) -> Result<Self> {
+        let n = form.order();
+        if !form.is_trace_form() {
+            return Err(Error::invalid(
+                "smooth",
+                "must have no linear term and no column metric to be bounded",
+            ));
+        }
+        if r == 0 || r > n {
+            return Err(Error::invalid(
+                "n_components",
+                format!("must be between 1 and n = {n}, got {r}"),
+            ));
+        }
+        restriction.check(n, r)?;
+        let started = Instant::now();
+        let mut best = of_eigenvalues(form, r, restriction);
+        best.history
+            .push((started.elapsed().as_secs_f64(), best.value));
+        Ok(Self {
+            form,
+            r,
+            restriction,
+            started,
+            c: None,
+            relaxation: None,
+            tree: None,
+            relaxed: false,
+            over: n > FORMED_ROWS,
+            work: 0.0,
+            pace: None,
+            objective: f64::INFINITY,
+            goal: f64::INFINITY,
+            best,
+        })
+    }
+
+    /// Goes on for a slice, while the monitor is polled.
+    pub(in crate::certificate) fn advance_watched(
+        &mut self,
+        options: &BoundOptions,
+        slice: &Slice<'_>,
+        monitor: &mut dyn Monitor,
+    ) {
+        (self.objective, self.goal) = (options.objective, options.goal());
+        let this = std::sync::Mutex::new(self);
+        pool::run(
+            1,
+            1,
+            slice.clock,
+            |_| {
+                let mut this = this
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                this.advance(slice);
+            },
+            |_| monitor.poll(),
+        );
+    }
+
+    fn advance(&mut self, slice: &Slice<'_>) {
+        if self.over {
+            return;
+        }
+        let formed = self.c.take().or_else(|| self.matrix(slice).map(|m| -m));
+        let Some(c) = formed else { return };
+        if !self.relaxed {
+            self.relax(&c, slice);
+        }
+        if self.relaxed && !self.ended(slice) {
+            self.branch(&c, slice);
+        }
+        self.c = Some(c);
+    }
+
+    /// M.
+    fn matrix(&self, slice: &Slice<'_>) -> Option<Array2<f64>> {
+        let rows: Vec<usize> = (0..self.form.order()).collect();
+        match self.form.dense() {
+            Some(m) => Some(m.to_owned()),
+            None => self.form.principal(&rows, &|| !slice.clock.expired()),
+        }
+    }
+
+    /// Whether the slice is over.
+    fn ended(&self, slice: &Slice<'_>) -> bool {
+        self.best.value >= self.goal || slice.clock.expired() || self.work >= slice.work
+    }
+
+    /// Takes over a bound if it is better.
+    fn improve(&mut self, value: f64, method: Method, multiplier: Option<Array2<f64>>) {
+        if value > self.best.value {
+            self.best.value = value;
+            self.best.method = method;
+            self.best.multiplier = multiplier.or(self.best.multiplier.take());
+            let seconds = self.started.elapsed().as_secs_f64();
+            self.best.history.push((seconds, value));
+        }
+    }
+
+    /// The relaxation to the Fantope.
+    fn relax(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
+        let (entries, constant) = self.restriction.relaxed(c.nrows(), self.r);
+        let own = |twice: f64| 0.5 * (constant - twice);
+        let cube = (c.nrows() as f64).powi(3);
+        // A step is not begun that the time left is not likely to suffice for.
+        let late = |pace: Option<f64>| {
+            let seconds = pace.unwrap_or(STEP * cube / RATE);
+            slice.clock.left().is_some_and(|left| left < seconds)
+        };
+        let mut admm = match self.relaxation.take() {
+            Some(admm) => admm,
+            None if late(None) => return,
+            None => {
+                let admm = Admm::new(c, self.r, entries);
+                self.evaluate(c, &admm, constant);
+                admm
+            }
+        };
+        let mut best = self.best.value;
+        self.relaxed = entries == Entries::Free;
+        while !self.relaxed && !self.ended(slice) && !late(self.pace) {
+            let before = Instant::now();
+            admm.step(c);
+            self.work += STEP * cube;
+            let rests = admm.rests(c, AT_REST);
+            if admm.steps().is_multiple_of(EVALUATED) || rests {
+                let value = own(admm.bound(c));
+                self.work += EIGEN * cube;
+                if value > best {
+                    best = value;
+                    self.evaluate(c, &admm, constant);
+                }
+            }
+            self.relaxed = rests || admm.steps() >= STEPS;
+            self.pace = Some(before.elapsed().as_secs_f64());
+        }
+        self.relaxation = Some(admm);
+    }
+
+    /// Branch and bound, where n is small.
+    fn branch(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
+        let n = c.nrows();
+        if n > BRANCHED_ROWS {
+            self.over = true;
+            return;
+        }
+        match *self.restriction {
+            Restriction::Rows(count) => {
+                self.branch_rows(c, count.min(n)..=count.min(n), 0.0, slice);
+            }
+            Restriction::RowPrice(lambda) => {
+                self.branch_rows(c, self.r..=n, 2.0 * lambda, slice);
+            }
+            _ => self.branch_columns(c, slice),
+        }
+    }
+
+    /// The largest sums of r eigenvalues of a block of so many rows, less a price for each row.
+    ///
+    /// A block with more rows has no smaller sum, so a number of rows whose price takes what all rows gain over the goal is
+    /// not looked at.
+    fn branch_rows(
+        &mut self,
+        c: &Array2<f64>,
+        counts: RangeInclusive<usize>,
+        price: f64,
+        slice: &Slice<'_>,
+    ) {
+        let (n, r) = (c.nrows(), self.r);
+        let most = ky_fan_above(c, r);
+        let goal = -2.0 * self.goal;
+        let go_on = || !slice.clock.expired();
+        let mut largest = goal;
+        let mut left = nodes(ROW_NODES, n, slice);
+        for count in counts {
+            let paid = price * count as f64;
+            if most - paid <= goal || left == 0 || !go_on() || self.work >= slice.work {
+                // All larger numbers pay more.
+                largest = largest.max(most - paid);
+                break;
+            }
+            let allowed = Allowed {
+                size: count,
+                required: Vec::new(),
+                free: (0..n).collect(),
+            };
+            let effort = Effort {
+                tolerance: 0.0,
+                enough: goal + paid,
+                nodes: left,
+                work: slice.work - self.work,
+                go_on: &go_on,
+            };
+            let found = sparse_maximum((c, r), &allowed, &[], &effort);
+            left = left.saturating_sub(found.nodes + FIRST_NODE);
+            self.best.nodes += found.nodes;
+            self.work += found.work;
+            largest = largest.max(found.above - paid);
+        }
+        self.over = go_on() && self.work < slice.work;
+        self.improve(-0.5 * largest, Method::BranchAndBound, None);
+    }
+
+    /// The tree, where the ways to share the nonzeros among the columns are few.
+    fn branch_columns(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
+        let (n, r) = (c.nrows(), self.r);
+        let planted = self.tree.take().or_else(|| {
+            let shares = match self.restriction {
+                Restriction::Cardinality(Cardinality::Total(count)) => {
+                    tree::shares((*count).min(n * r), r, n, SHARES)
+                }
+                Restriction::Cardinality(Cardinality::Columns(counts)) => {
+                    let mut counts = counts.clone();
+                    counts.sort_unstable_by(|a, b| b.cmp(a));
+                    Some(vec![counts])
+                }
+                _ => None,
+            };
+            Some(Tree::new(c, r, &shares?, -2.0 * self.best.value))
+        });
+        let Some(mut tree) = planted else {
+            self.over = true;
+            return;
+        };
+        let go_on = || !slice.clock.expired();
+        let reach = Reach {
+            value: -2.0 * self.objective,
+            closed: -2.0 * self.goal,
+            nodes: nodes(NODES, n, slice),
+            work: slice.work - self.work,
+            threads: slice.threads,
+            go_on: &go_on,
+        };
+        let work = tree.run(&reach, |news| {
+            self.best.nodes = news.nodes;
+            let method = match news.multiplier {
+                Some(_) => Method::Lagrangian,
+                None => Method::BranchAndBound,
+            };
+            self.improve(-0.5 * news.above, method, news.multiplier);
+            !self.ended(slice)
+        });
+        self.work += work;
+        self.best.excluded = tree.excluded();
+        // Where no work was done though there was time, there are nodes enough.
+        self.over = tree.is_over() || (work == 0.0 && !self.ended(slice));
+        self.tree = Some(tree);
+    }
+
+    /// The bound of U, rounded outwards.
+    fn evaluate(&mut self, c: &Array2<f64>, admm: &Admm, constant: f64) {
+        let lambda = c - admm.multiplier();
+        let u = c - &lambda;
+        // The subtractions are exact to an ulp of either matrix.
+        let ulp = 2.0
+            * f64::EPSILON
+            * lambda
+                .iter()
+                .chain(&u)
+                .fold(0.0, |m: f64, v| m.max(v.abs()));
+        let own = self
+            .restriction
+            .relaxed(c.nrows(), self.r)
+            .0
+            .conjugate_above(&u, self.r, ulp);
+        self.work += EIGEN * (c.nrows() as f64).powi(3);
+        let value = 0.5 * (constant - (ky_fan_above(&lambda, self.r) + own));
+        self.improve(value, Method::Fantope, Some(lambda));
+    }
+}
+
+/// How many nodes a search over n rows may look at.
+fn nodes((fewest, most, work): (f64, f64, f64), n: usize, slice: &Slice<'_>) -> usize {
+    match slice.is_limited() {
+        true => most as usize,
+        false => (work / (n as f64).powi(3)).clamp(fewest, most) as usize,
+    }
+}

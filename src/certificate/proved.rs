@@ -1,0 +1,301 @@
+//! A search for a point and one for a bound in turn, until they meet.
+
+use std::time::Instant;
+
+use ndarray::{Array2, ArrayView2};
+
+use super::bound::{Bound, BoundOptions, Restriction, Search, Slice};
+use crate::budget::Clock;
+use crate::error::Result;
+use crate::objective::QuadraticForm;
+use crate::pool;
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
+use crate::threads::Threads;
+
+/// Part of the limits that the first slice of either search may take; every later one twice as much as the last.
+const FIRST: f64 = 1.0 / 32.0;
+
+/// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol · max(1, |F|)`.
+///
+/// `search` is called with a point to begin at, none at first, and options: those given, but with a part of the limits on time and work, another seed,
+/// and as target the F that would be proved. In between as much is spent on the bound, as [`lower_bound`](super::lower_bound) finds it, which is
+/// continued and not begun anew. Without limits either search is run once, to its end. What comes back is the
+/// best point with the history of all slices, and the bound. The status is [`Status::Proved`], or why the search ended
+/// without. With no limit on time the result depends on the arguments alone, as far as that is so for `search`.
+///
+/// # Errors
+/// If the problem is not one that is bounded, `gap_tol` is negative or not a number, or `search` fails.
+///
+/// ```
+/// use ndarray::array;
+/// use orthobcd::certificate::{Restriction, minimize_proved};
+/// use orthobcd::penalty::NoPenalty;
+/// use orthobcd::{
+///     Cardinality, Options, Problem, Quadratic, Signature, Sparsity, Status, Threads, Unwatched, minimize_at_cardinality,
+/// };
+///
+/// let smooth = Quadratic::new(array![[-3.0, 0.5, 0.1], [0.5, -2.0, 0.0], [0.1, 0.0, -1.0]], None, None)?;
+/// let signature = Signature::stiefel(3);
+/// let problem = Problem::new(&smooth, &NoPenalty, &signature, 1)?;
+/// let count = Cardinality::Total(2);
+/// let (sparsity, restriction) = (Sparsity::new(count.clone()), Restriction::Cardinality(count));
+/// let (options, threads) = (Options::default().with_max_work(10_000_000_000), Threads::serial());
+/// let (found, bound) = minimize_proved((&smooth, 1), &restriction, 1e-3, &options, &threads, &mut Unwatched, |x0, options, monitor| {
+///     minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)
+/// })?;
+/// assert_eq!(found.status, Status::Proved);
+/// assert!(found.objective - bound.value <= 1e-3 * found.objective.abs().max(1.0));
+/// # Ok::<(), orthobcd::Error>(())
+/// ```
+pub fn minimize_proved(
+    (form, r): (&dyn QuadraticForm, usize),
+    restriction: &Restriction,
+    gap_tol: f64,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+    mut search: impl FnMut(Option<Array2<f64>>, &Options, &mut dyn Monitor) -> Result<Solution>,
+) -> Result<(Solution, Bound)> {
+    let goal = BoundOptions {
+        gap_tol,
+        ..BoundOptions::new(0.0)
+    };
+    goal.check()?;
+    let mut proof = Proof {
+        options,
+        goal,
+        started: Instant::now(),
+        bound: Search::new(form, r, restriction)?,
+        threads,
+        monitor,
+    };
+    let limited = options.max_time.is_some() || options.max_work.is_some();
+    let (mut share, mut round) = (FIRST, 0);
+    let mut best = proof.seek(None, (share, round), &mut search)?;
+    while !proof.is_over(&best) {
+        proof.prove(&mut best, share);
+        if proof.is_over(&best) || !limited || share >= 1.0 {
+            break;
+        }
+        (share, round) = (2.0 * share, round + 1);
+        best = proof.seek(Some(best), (share, round), &mut search)?;
+    }
+    Ok(proof.finish(best))
+}
+
+/// Both searches, and what they have come to.
+struct Proof<'a> {
+    options: &'a Options,
+    /// That of the bound, at the best F.
+    goal: BoundOptions,
+    started: Instant,
+    bound: Search<'a>,
+    threads: &'a Threads,
+    monitor: &'a mut dyn Monitor,
+}
+
+impl Proof<'_> {
+    /// A slice of the search, from the best point.
+    fn seek(
+        &mut self,
+        best: Option<Solution>,
+        (share, round): (f64, u64),
+        search: &mut impl FnMut(Option<Array2<f64>>, &Options, &mut dyn Monitor) -> Result<Solution>,
+    ) -> Result<Solution> {
+        let (max_time, max_work) = self.left(best.as_ref(), share, 0.5);
+        let options = Options {
+            max_time,
+            max_work,
+            target: Some(self.target()),
+            seed: match round {
+                0 => self.options.seed,
+                _ => pool::decorrelated(self.options.seed, round),
+            },
+            ..self.options.clone()
+        };
+        let seconds = self.started.elapsed().as_secs_f64();
+        let mut relay = Relay {
+            monitor: &mut *self.monitor,
+            seconds,
+            best: best.as_ref().map(|best| (best.objective, best.iterations)),
+            stopped: false,
+        };
+        let from = best.as_ref().map(|best| best.x.clone());
+        let found = search(from, &options, &mut relay)?;
+        let best = match best {
+            Some(best) => joined(best, found, seconds),
+            None => found,
+        };
+        self.goal.objective = best.objective;
+        Ok(best)
+    }
+
+    /// A slice of the search for a bound.
+    fn prove(&mut self, best: &mut Solution, share: f64) {
+        let (max_time, max_work) = self.left(Some(best), share, 1.0);
+        let clock = Clock::new(Instant::now(), max_time);
+        let slice = Slice {
+            clock: &clock,
+            threads: self.threads,
+            work: max_work.map_or(f64::INFINITY, |work| self.bound.work + work as f64),
+        };
+        let mut relay = Relay {
+            monitor: &mut *self.monitor,
+            seconds: 0.0,
+            best: None,
+            stopped: false,
+        };
+        self.bound.advance_watched(&self.goal, &slice, &mut relay);
+        if relay.stopped {
+            best.status = Status::Interrupted;
+        }
+    }
+
+    /// Seconds and work for a slice: a share of the limits, but no more than `most` of what is left.
+    fn left(&self, best: Option<&Solution>, share: f64, most: f64) -> (Option<f64>, Option<u64>) {
+        let part = |limit: f64, spent: f64| (share * limit).min(most * (limit - spent)).max(0.0);
+        let work = self.bound.work + best.map_or(0.0, |best| best.work);
+        let seconds = self.started.elapsed().as_secs_f64();
+        let (time, most_work) = (self.options.max_time, self.options.max_work);
+        (
+            time.map(|limit| part(limit, seconds)),
+            most_work.map(|limit| part(limit as f64, work) as u64),
+        )
+    }
+
+    /// Whether nothing more is wanted, or nothing more can come.
+    fn is_over(&self, best: &Solution) -> bool {
+        let ended = matches!(best.status, Status::Interrupted | Status::Unbounded);
+        let settled = self.bound.over && best.status == Status::Converged;
+        ended || settled || self.is_proved() || self.is_aimed()
+    }
+
+    /// The F at which a search may end: that of the options, or the largest that is proved.
+    fn target(&self) -> f64 {
+        let (tol, lower) = (self.goal.gap_tol, self.bound.best.value);
+        let near = lower + tol;
+        let proved = match near {
+            near if near < -1.0 => lower / (1.0 + tol),
+            near if near <= 1.0 => near,
+            _ if tol < 1.0 => lower / (1.0 - tol),
+            _ => f64::INFINITY,
+        };
+        self.options
+            .target
+            .map_or(proved, |target| target.max(proved))
+    }
+
+    fn is_proved(&self) -> bool {
+        self.bound.best.value >= self.goal.goal()
+    }
+
+    fn is_aimed(&self) -> bool {
+        (self.options.target).is_some_and(|target| self.goal.objective <= target)
+    }
+
+    /// Why the solve ended, and the bound.
+    fn finish(self, mut best: Solution) -> (Solution, Bound) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        best.status = match best.status {
+            Status::Interrupted | Status::Unbounded => best.status,
+            _ if self.is_aimed() => Status::Target,
+            _ if self.is_proved() => Status::Proved,
+            _ if self.options.max_time.is_some_and(|limit| seconds >= limit) => Status::MaxTime,
+            Status::MaxTime | Status::Target => Status::MaxSweeps,
+            status => status,
+        };
+        best.work += self.bound.work;
+        best.seconds = seconds;
+        if let Some(&last) = best.history.last() {
+            best.history.push(Record { seconds, ..last });
+        }
+        (best, self.bound.best)
+    }
+}
+
+/// The better one of two, with the history and the effort of both; `found` began at `seconds`.
+fn joined(best: Solution, found: Solution, seconds: f64) -> Solution {
+    let mut history = best.history;
+    for row in &found.history {
+        if history
+            .last()
+            .is_none_or(|last| row.objective < last.objective)
+        {
+            history.push(Record {
+                seconds: row.seconds + seconds,
+                iterations: row.iterations + best.iterations,
+                ..*row
+            });
+        }
+    }
+    let (status, recession) = (found.status, found.recession);
+    let (iterations, sweeps) = (
+        best.iterations + found.iterations,
+        best.sweeps + found.sweeps,
+    );
+    let (updates, work) = (best.updates + found.updates, best.work + found.work);
+    let better = if found.objective < best.objective {
+        found
+    } else {
+        Solution {
+            history: Vec::new(),
+            ..best
+        }
+    };
+    Solution {
+        status,
+        recession,
+        iterations,
+        sweeps,
+        updates,
+        work,
+        history,
+        ..better
+    }
+}
+
+/// The caller's monitor, told of a slice as a part of the whole.
+struct Relay<'m> {
+    monitor: &'m mut dyn Monitor,
+    /// When the slice began.
+    seconds: f64,
+    /// F and pairs visited before.
+    best: Option<(f64, u64)>,
+    stopped: bool,
+}
+
+impl Relay<'_> {
+    fn heard(&mut self, control: Control) -> Control {
+        self.stopped |= control == Control::Stop;
+        control
+    }
+}
+
+impl Monitor for Relay<'_> {
+    fn poll(&mut self) -> Control {
+        let control = self.monitor.poll();
+        self.heard(control)
+    }
+
+    fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
+        let (objective, iterations) = self.best.unwrap_or((f64::INFINITY, 0));
+        if record.objective > objective {
+            return self.poll();
+        }
+        let record = Record {
+            seconds: record.seconds + self.seconds,
+            iterations: record.iterations + iterations,
+            ..*record
+        };
+        let control = self.monitor.record(&record, x);
+        self.heard(control)
+    }
+
+    fn stage(&mut self, done: usize, total: Option<usize>) {
+        self.monitor.stage(done, total);
+    }
+
+    fn working(&mut self, heuristics: &str) {
+        self.monitor.working(heuristics);
+    }
+}

@@ -1,0 +1,150 @@
+//! Lower bounds, and solves that end when their point is proved.
+
+use ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::Instance;
+use super::input::{AnyPenalty, AnyProblem, Count, RowBudget, Run};
+use super::watch::Watch;
+use crate::certificate::{BoundOptions, Restriction, lower_bound, minimize_proved};
+use crate::penalty::{L0, L1, Penalty, Weights};
+use crate::search::{Auto, AutoSolution, minimize_auto};
+use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
+
+/// What a penalty asks of the entries of X.
+pub(super) fn restriction(penalty: &AnyPenalty) -> PyResult<Restriction> {
+    Ok(match penalty {
+        AnyPenalty::L1(L1 {
+            weights: Weights::Entrywise(weights),
+        }) => Restriction::Absolute(weights.iter().copied().fold(f64::INFINITY, f64::min)),
+        AnyPenalty::L1(L1 {
+            weights: Weights::Scalar(lambda),
+        }) => Restriction::Absolute(*lambda),
+        AnyPenalty::L0(L0 { lambda }) => Restriction::Count(*lambda),
+        AnyPenalty::NonNegative(_) => Restriction::Nonnegative,
+        AnyPenalty::None(_) => Restriction::Free,
+        AnyPenalty::Pieces(_) => {
+            let message = "bound must be False for this penalty";
+            return Err(PyTypeError::new_err(message));
+        }
+    })
+}
+
+impl From<&RowBudget> for Restriction {
+    fn from(rows: &RowBudget) -> Self {
+        match (rows.count, rows.lam) {
+            (Some(count), _) => Self::Rows(count),
+            (_, lam) => Self::RowPrice(lam.unwrap_or(0.0)),
+        }
+    }
+}
+
+/// The quadratic form that f is.
+pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
+    let none = || Error::invalid("problem", "must have a quadratic objective to be bounded");
+    smooth.quadratic().ok_or_else(none)
+}
+
+/// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
+/// `rows` of its smooth part with so many nonzero rows or a price for each.
+#[pyfunction]
+#[pyo3(name = "lower_bound")]
+pub(super) fn certified_bound<'py>(
+    py: Python<'py>,
+    problem: AnyProblem<'py>,
+    count: Option<Count>,
+    rows: Option<RowBudget>,
+    objective: f64,
+    gap_tol: f64,
+    run: Run,
+) -> PyResult<(Bound<'py, PyDict>, Option<PyErr>)> {
+    let instance = Instance::new(&problem, &run)?;
+    let form = quadratic(&*instance.smooth)?;
+    let restriction = match (count, rows) {
+        (Some(count), _) => Restriction::Cardinality(count.into()),
+        (_, Some(rows)) => Restriction::from(&rows),
+        _ => restriction(&problem.penalty)?,
+    };
+    let mut options = BoundOptions::new(objective);
+    (options.gap_tol, options.max_time) = (gap_tol, run.time());
+    let mut watch = Watch::new(None, run.door());
+    let (r, threads) = (instance.components, &instance.threads);
+    let found = py.detach(|| lower_bound(form, r, &restriction, &options, threads, &mut watch))?;
+    Ok((bound_dict(py, found)?, watch.into_error()))
+}
+
+/// What `orthobcd.Bound` is made of.
+fn bound_dict(py: Python<'_>, found: crate::certificate::Bound) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("value", found.value)?;
+    out.set_item("method", found.method.name())?;
+    out.set_item("n_nodes", found.nodes)?;
+    out.set_item("multiplier", found.multiplier.map(|m| m.into_pyarray(py)))?;
+    let excluded = found.excluded.into_iter().map(|i| i as i64);
+    out.set_item("features_excluded", PyArray1::from_iter(py, excluded))?;
+    let history = PyDict::new(py);
+    let (seconds, bounds): (Vec<f64>, Vec<f64>) = found.history.into_iter().unzip();
+    history.set_item("seconds", PyArray1::from_vec(py, seconds))?;
+    history.set_item("bound", PyArray1::from_vec(py, bounds))?;
+    out.set_item("history", history)?;
+    Ok(out)
+}
+
+/// Adds a bound to what a solve returns, where there is one.
+pub(super) fn set_bound(
+    out: &Bound<'_, PyDict>,
+    bound: Option<crate::certificate::Bound>,
+) -> PyResult<()> {
+    match bound {
+        Some(bound) => out.set_item("bound", bound_dict(out.py(), bound)?),
+        None => Ok(()),
+    }
+}
+
+/// What [`Auto`] finds, and with a tolerance for the gap the bound that it was proved by.
+pub(super) fn auto_and_bound<P: Penalty>(
+    problem: &Problem<'_, P>,
+    proof: Option<(Restriction, f64)>,
+    x0: Option<Array2<f64>>,
+    auto: &Auto,
+    threads: &Threads,
+    watch: &mut dyn Monitor,
+) -> Result<(AutoSolution, Option<crate::certificate::Bound>)> {
+    let Some((restriction, gap_tol)) = proof else {
+        return Ok((minimize_auto(problem, x0, auto, threads, watch)?, None));
+    };
+    let form = (quadratic(problem.smooth)?, problem.components);
+    let mut whole: Option<(f64, AutoSolution)> = None;
+    let (solution, bound) = minimize_proved(
+        form,
+        &restriction,
+        gap_tol,
+        &auto.options,
+        threads,
+        watch,
+        |from, options, watch| {
+            let auto = auto.clone().with_options(options.clone());
+            let mut found =
+                minimize_auto(problem, from.or_else(|| x0.clone()), &auto, threads, watch)?;
+            let solution = found.solution.clone();
+            if let Some((seconds, before)) = whole.take() {
+                for run in &mut found.runs {
+                    run.seconds += seconds;
+                }
+                found.runs.splice(0..0, before.runs);
+                if solution.objective >= before.solution.objective {
+                    (found.strategy, found.solution) = (before.strategy, before.solution);
+                }
+            }
+            let seconds = found.runs.last().map_or(0.0, |run| run.seconds);
+            whole = Some((seconds, found));
+            Ok(solution)
+        },
+    )?;
+    let none = || Error::invalid("max_time", "must leave time for a start");
+    let (_, found) = whole.ok_or_else(none)?;
+    Ok((AutoSolution { solution, ..found }, Some(bound)))
+}
