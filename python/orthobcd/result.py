@@ -173,8 +173,8 @@ class Search:
     Attributes
     ----------
     profile : dict
-        How the problem looked: its size, whether f is ``quadratic`` and, as far as was seen, keeps
-        its value when columns are rotated, the kind of penalty, whether a solution is likely to be
+        How the problem looked: its size, whether f is ``quadratic``, the kind of penalty, whether a
+        solution is likely to be
         dense (``price`` below 1: the penalty over F less h at the rotated spectral solution), how
         alike the leading curvatures are (``flatness``), the work of a step, and on how many rows
         the search began (``n_rows_chosen``, None for all). Empty if the time was up before.

@@ -107,7 +107,6 @@ fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
         rotations: problem.rotations,
         quadratic: form.is_some(),
         trace_form,
-        invariant: trace_form,
         columns: false,
         whole: false,
         price: f64::INFINITY,
@@ -248,8 +247,7 @@ impl<'a> Known<'a> {
         let (spectral, lowest) = (descent.x, descent.objective);
         let mut rotated = varimax_while(spectral.view(), &go_on);
         let (turned, _) = smooth.value_and_gradient(&rotated);
-        profile.invariant = (turned - lowest).abs() <= INVARIANT * (value - lowest).abs();
-        if !profile.invariant {
+        if !((turned - lowest).abs() <= INVARIANT * (value - lowest).abs()) {
             rotated = spectral.clone();
         }
         if profile.kind == Kind::Nonnegative {

@@ -38,8 +38,6 @@ pub struct Profile {
     pub quadratic: bool,
     /// Whether f = ½ tr(XᵀCX).
     pub trace_form: bool,
-    /// Whether f keeps its value, as far as was seen, when the columns are rotated.
-    pub invariant: bool,
     /// Whether columns of C can be asked for.
     pub columns: bool,
     /// Whether all of C is at hand.

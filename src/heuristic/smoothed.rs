@@ -397,20 +397,15 @@ impl Smoothed {
         }
     }
 
-    /// Descents from `first`, if there is one, and from random rotations of the spectral solution; where these are
-    /// worth no more than others, from random points in turn with them.
+    /// Descents from `first`, if there is one, and from random rotations of the spectral solution.
     fn race<P: Penalty>(
         task: &Task<'_, P>,
         schedule: Schedule,
         first: Option<&Array2<f64>>,
     ) -> (Array2<f64>, f64) {
-        let (n, r) = (task.oracle.rows(), task.oracle.columns());
-        let anywhere = !task.profile.quadratic && !task.profile.invariant;
+        let r = task.oracle.columns();
         let start = |k: usize| match first {
             Some(first) if k == 0 => first.clone(),
-            _ if anywhere && k.is_multiple_of(2) => {
-                start::random(n, r, task.seed.wrapping_add(k as u64))
-            }
             _ => {
                 let rotation = start::random(r, r, task.seed.wrapping_add(k as u64));
                 task.known.basis.spectral.dot(&rotation)

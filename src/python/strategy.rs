@@ -142,7 +142,6 @@ fn search_dict<'py>(
         look.set_item("n_components", profile.components)?;
         look.set_item("mixed", profile.mixed)?;
         look.set_item("quadratic", profile.quadratic)?;
-        look.set_item("rotation_invariant", profile.invariant)?;
         look.set_item("penalty", format!("{:?}", profile.kind).to_lowercase())?;
         look.set_item("dense", profile.is_dense())?;
         look.set_item("price", profile.price)?;
