@@ -30,7 +30,7 @@ pub enum RelationUpdate {
         /// Disjoint matchings per gradient, one after the other.
         matchings: usize,
     },
-    /// J-JOBCD, every pair with a curvature of its own, from the slopes along it.
+    /// J-JOBCD, every pair with a curvature of its own, from the slopes along its rotation or boost.
     PairJobcd {
         /// First angle or rapidity of a pair.
         step: f64,
