@@ -76,8 +76,8 @@ class UltraE(Model):
         Factor of the learning rate from epoch to epoch, in (0, 1].
     relations : str, default "jobcd"
         What moves the relation matrices: "jobcd", J-JOBCD; "jobcd-pairs", J-JOBCD with a curvature
-        of its own for every pair of rows, from the slopes along its rotation or boost, which
-        learns the relations of a large graph in fewer epochs; "vr-jobcd", J-JOBCD along
+        of its own for every pair of rows, from the slopes along its rotation or boost; "vr-jobcd",
+        J-JOBCD along
         ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, both gradients of the same batch, at twice
         the cost; "frozen", nothing: they stay at I; "csdm", gradient steps on the factors of their
         hyperbolic CS decomposition, scaled as by Adagrad; "csdm-givens", the same with the Givens
