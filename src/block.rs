@@ -10,6 +10,7 @@ mod boost;
 mod columns;
 mod matching;
 mod proposal;
+mod slope;
 mod whole;
 
 use ndarray::ArrayView2;
@@ -23,6 +24,7 @@ pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
 pub use matching::{Majoriser, Matchings};
 use proposal::{Proposal, distance};
+pub(crate) use slope::SlopePairs;
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -187,6 +187,7 @@ fn embeddings() {
             negatives: 5,
             loss: Loss::Softmax,
             learning_rate: 0.05,
+            rate_decay: 1.0,
             update,
             seed: 3,
         };

@@ -219,6 +219,7 @@ fn model(update: RelationUpdate, loss: Loss) -> (UltraE, Signature) {
         negatives: 7,
         loss,
         learning_rate: 0.05,
+        rate_decay: 0.9,
         update,
         seed: 3,
     };
@@ -249,6 +250,10 @@ fn ultra_e_learns_with_every_update_and_any_number_of_threads() {
         RelationUpdate::Jobcd {
             curvature: 0.5,
             matchings: 5,
+        },
+        RelationUpdate::PairJobcd {
+            step: 0.1,
+            matchings: 2,
         },
         RelationUpdate::VrJobcd {
             curvature: 0.14,

@@ -162,6 +162,7 @@ def stored(args: argparse.Namespace) -> str:
 
 NAMES = {
     "jobcd": "J-JOBCD",
+    "jobcd-pairs": "J-JOBCD, a curvature per pair",
     "vr-jobcd": "VR-J-JOBCD",
     "csdm": "CSDM, full rotations",
     "csdm-givens": "CSDM, Givens rotations",
@@ -204,6 +205,9 @@ STEPS = (0.01, 0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
 CHOICES: dict[str, list[dict[str, float]]] = {
     "jobcd": [{"relation_curvature": c} for c in CURVATURES]
     + [{"relation_curvature": c, "relation_matchings": 2} for c in (0.14, 0.2)],
+    "jobcd-pairs": [
+        {"relation_step": s, "relation_matchings": m} for m in (1, 6) for s in STEPS[2:]
+    ],
     "vr-jobcd": [{"relation_curvature": c} for c in CURVATURES],
     "csdm": [{"relation_step": s} for s in STEPS],
     "csdm-givens": [{"relation_step": s} for s in STEPS],
@@ -262,8 +266,10 @@ def run_whole(args: argparse.Namespace) -> None:
         relations=args.relations[0],
         relation_curvature=args.curvature,
         relation_matchings=args.matchings,
+        relation_step=args.step,
         init_scale=args.scale,
         learning_rate=args.rate,
+        rate_decay=args.decay,
         max_epochs=10**6,
         valid_every=10**6,
     )
@@ -305,6 +311,7 @@ def main() -> None:
     parser.add_argument("--step", type=float, default=0.1)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--decay", type=float, default=1.0)
     parser.add_argument("--out")
     args = parser.parse_args()
     if args.what == "curves" and not args.out:

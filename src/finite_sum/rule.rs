@@ -1,13 +1,10 @@
 //! Which curvature the pair models of a Jacobi round take.
 
-use ndarray::{Array2, ArrayView2, Zip, s};
+use ndarray::{Array2, ArrayView2};
 
 use super::{FiniteSum, FiniteSumOptions, Page};
-use crate::Curvature;
-use crate::block::{Block, Outcome, PairOptions, Pairs, Sweep};
+use crate::block::{Outcome, SlopePairs};
 use crate::error::{Error, Result};
-use crate::pair::Scratch;
-use crate::penalty::NoPenalty;
 use crate::signature::Signature;
 use crate::solver::Side;
 use crate::threads::Threads;
@@ -49,24 +46,17 @@ struct AccumulatedMoves {
     /// Their weights 1 − MOMENTS^t after t observations.
     weights: [f64; 2],
     signature: Signature,
-    /// Rows e₁ and e₂ of the pair at hand: ⟨EX, G⟩ = ⟨E, GXᵀ⟩ is a problem with two columns.
-    unit: Array2<f64>,
-    block: Block,
-    scratch: Scratch,
+    pairs: SlopePairs,
 }
 
 impl AccumulatedMoves {
     fn new(signature: &Signature, rapidity_bound: f64) -> Self {
         let n = signature.len();
-        let mut block = Block::new(2);
-        block.set_signature(signature, Some(rapidity_bound));
         Self {
             moments: [Array2::zeros((n, n)), Array2::zeros((n, n))],
             weights: [0.0; 2],
             signature: signature.clone(),
-            unit: Array2::zeros((n, 2)),
-            block,
-            scratch: Scratch::new(2),
+            pairs: SlopePairs::new(signature, rapidity_bound),
         }
     }
 
@@ -114,7 +104,6 @@ impl AccumulatedMoves {
         let n = order.len();
         let rounds = most.min(rounds(n));
         let angle = step / (rounds as f64).sqrt();
-        let arch = crate::simd::arch();
         for round in 0..rounds {
             for [i, j] in matching(order, round) {
                 let sign = self.signature.sign(i) * self.signature.sign(j);
@@ -127,45 +116,13 @@ impl AccumulatedMoves {
                 if slope == 0.0 || size == 0.0 {
                     continue;
                 }
-                self.unit[[i, 0]] = 1.0;
-                self.unit[[j, 1]] = 1.0;
-                self.block.load(self.unit.view(), &[i], &[j]);
-                self.unit[[i, 0]] = 0.0;
-                self.unit[[j, 1]] = 0.0;
-                self.block.curvature_mut().fill(0.0);
-                self.block.gradient_row_mut(0)[..2].copy_from_slice(&[0.0, 0.5 * slope]);
-                self.block.gradient_row_mut(1)[..2].copy_from_slice(&[-0.5 * sign * slope, 0.0]);
-                let outcome = arch.dispatch(Sweep {
-                    block: &mut self.block,
-                    pairs: Pairs::Cross,
-                    penalty: &NoPenalty,
-                    options: PairOptions {
-                        curvature: Curvature::Exact,
-                        proximal: size * (theta + 1.0 / (2.0 * angle)),
-                        metric: None,
-                    },
-                    scratch: &mut self.scratch,
-                });
-                if outcome.updates == 0 {
-                    continue;
-                }
+                let weight = size * (theta + 1.0 / (2.0 * angle));
+                let outcome = self.pairs.turn(x, [i, j], slope, weight);
                 total.updates += outcome.updates;
-                let v = [self.block.row(0), self.block.row(1)];
-                turn_rows(x, i, j, [[v[0][0], v[0][1]], [v[1][0], v[1][1]]]);
             }
         }
         total
     }
-}
-
-/// Rows i and j of `a` become V times them.
-fn turn_rows(a: &mut Array2<f64>, i: usize, j: usize, v: [[f64; 2]; 2]) {
-    let (mut upper, mut lower) = a.multi_slice_mut((s![i, ..], s![j, ..]));
-    Zip::from(&mut upper).and(&mut lower).for_each(|x, y| {
-        let (old_x, old_y) = (*x, *y);
-        *x = v[0][0] * old_x + v[0][1] * old_y;
-        *y = v[1][0] * old_x + v[1][1] * old_y;
-    });
 }
 
 /// Size, relative to the largest entry of GXᵀ, up to which a slope is rounding.

@@ -191,6 +191,7 @@ pub(super) struct ModelOptions {
     n_negatives: usize,
     loss: String,
     learning_rate: f64,
+    rate_decay: f64,
     relations: String,
     relation_curvature: f64,
     relation_matchings: usize,
@@ -206,6 +207,10 @@ impl ModelOptions {
             curvature: self.relation_curvature,
             matchings: self.relation_matchings,
         };
+        let pairs = RelationUpdate::PairJobcd {
+            step: self.relation_step,
+            matchings: self.relation_matchings,
+        };
         let reduced = RelationUpdate::VrJobcd {
             curvature: self.relation_curvature,
             matchings: self.relation_matchings,
@@ -218,6 +223,7 @@ impl ModelOptions {
         let choices = [
             ("frozen", RelationUpdate::Frozen),
             ("jobcd", jobcd),
+            ("jobcd-pairs", pairs),
             ("vr-jobcd", reduced),
             ("csdm", csdm(false)),
             ("csdm-givens", csdm(true)),
@@ -233,6 +239,7 @@ impl ModelOptions {
             negatives: self.n_negatives,
             loss: choice("loss", &self.loss, &losses)?,
             learning_rate: self.learning_rate,
+            rate_decay: self.rate_decay,
             update: self.update()?,
             seed: self.seed,
         };

@@ -66,8 +66,10 @@ pub struct TrainOptions {
     pub negatives: usize,
     /// What is made of the scores.
     pub loss: Loss,
-    /// Adam's step length.
+    /// Adam's step length in epoch 0.
     pub learning_rate: f64,
+    /// Factor of it from epoch to epoch, in (0, 1].
+    pub rate_decay: f64,
     /// How relation matrices move.
     pub update: RelationUpdate,
     /// Seed of all random choices; an epoch depends on it, its number and the state before it alone.
@@ -139,12 +141,16 @@ impl UltraE {
         for (name, value) in [
             ("margin", options.margin.abs() + 1.0),
             ("learning_rate", options.learning_rate),
+            ("rate_decay", options.rate_decay),
             ("batch_size", options.batch_size as f64),
             ("n_negatives", options.negatives as f64),
         ] {
             if !(value.is_finite() && value > 0.0) {
                 return Err(Error::invalid(name, "must be positive and finite"));
             }
+        }
+        if options.rate_decay > 1.0 {
+            return Err(Error::invalid("rate_decay", "must be at most 1"));
         }
         check_update(options.update)?;
         Ok(Self {

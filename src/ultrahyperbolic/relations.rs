@@ -2,7 +2,9 @@
 //!
 //! J-JOBCD moves the rows of R by one random perfect matching per gradient, every pair to the global
 //! minimum of `⟨E, G_B Zᵀ⟩ + L/2‖E Z‖²` with the accumulated curvature `L = κ√Σ_t‖G_t‖²` (a constant L is no better than
-//! not moving at all, see the documentation). VR-J-JOBCD puts
+//! not moving at all, see the documentation). Or every pair has a curvature of its own, from the slopes along its
+//! rotation or boost (Adagrad, in the coordinates of the Lie algebra): a pair costs O(n), and one that is steep
+//! does not slow down the rest. VR-J-JOBCD puts
 //! `D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))` in place of G, both gradients of the same batch (STORM, Cutkosky and
 //! Orabona, NeurIPS 2019): a recursion as that of PAGE, but without restarts from a full gradient, which would be
 //! out of date as soon as the entities move. Two controls: R stays at I, or the factors of the hyperbolic
@@ -10,7 +12,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-use crate::block::{Majoriser, Matchings, PairOptions};
+use crate::block::{Majoriser, Matchings, PairOptions, SlopePairs};
 use crate::linalg::cayley;
 use crate::penalty::NoPenalty;
 use crate::start::HyperbolicCs;
@@ -26,6 +28,13 @@ pub enum RelationUpdate {
         /// κ of the curvature κ√Σ‖G‖².
         curvature: f64,
         /// Disjoint matchings per gradient, one after the other.
+        matchings: usize,
+    },
+    /// J-JOBCD, every pair with a curvature of its own, from the slopes along its rotation or boost.
+    PairJobcd {
+        /// First angle or rapidity of a pair.
+        step: f64,
+        /// Disjoint matchings per gradient.
         matchings: usize,
     },
     /// J-JOBCD with the gradient of a batch in a variance-reduced recursion.
@@ -55,7 +64,8 @@ const RAPIDITY_BOUND: f64 = 1.0;
 pub struct Relation {
     /// R, J-orthogonal.
     pub matrix: Array2<f64>,
-    /// J-JOBCD: Σ‖G‖², one number; with variance reduction the last point and the last D follow. CSDM: U₁, U₂, V₁, V₂, the rapidities, and the sums of squares of
+    /// J-JOBCD: Σ‖G‖², one number; with variance reduction the last point and the last D follow; with
+    /// a curvature per pair the sum of squares of the slopes along it, n² numbers. CSDM: U₁, U₂, V₁, V₂, the rapidities, and the sums of squares of
     /// the gradients of each, one after the other.
     pub memory: Array1<f64>,
 }
@@ -67,7 +77,9 @@ impl Relation {
         let (p, q) = signature.counts();
         let memory = match update {
             RelationUpdate::Frozen => Array1::zeros(0),
-            RelationUpdate::Jobcd { .. } => Array1::zeros(1),
+            RelationUpdate::Jobcd { .. } | RelationUpdate::PairJobcd { .. } => {
+                Array1::zeros(Self::memory_length(signature, update))
+            }
             RelationUpdate::VrJobcd { .. } => {
                 let mut memory = Array1::zeros(1 + 2 * n * n);
                 for k in 0..n {
@@ -93,6 +105,7 @@ impl Relation {
         match update {
             RelationUpdate::Frozen => 0,
             RelationUpdate::Jobcd { .. } => 1,
+            RelationUpdate::PairJobcd { .. } => (p + q) * (p + q),
             RelationUpdate::VrJobcd { .. } => 1 + 2 * (p + q) * (p + q),
             RelationUpdate::Csdm { .. } => memory_length(p, q),
         }
@@ -121,6 +134,9 @@ impl Relation {
                 curvature,
                 matchings,
             } => self.turn(gradient, signature, curvature, (order, matchings)),
+            RelationUpdate::PairJobcd { step, matchings } => {
+                self.turn_pairs(gradient, signature, step, (order, matchings));
+            }
             RelationUpdate::VrJobcd {
                 curvature,
                 matchings,
@@ -174,6 +190,33 @@ impl Relation {
             for (row, new) in work.moved() {
                 let target = self.matrix.row_mut(row);
                 target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
+            }
+        }
+    }
+
+    /// Matchings of a tournament on the slopes K_ij where it begins: the pair (i, j) minimises
+    /// `K_ij t + √(Σ K_ij²)/(4·step) ‖V − I‖²`, t the angle or rapidity, the sum over its own visits so far.
+    fn turn_pairs(
+        &mut self,
+        gradient: &Array2<f64>,
+        signature: &Signature,
+        step: f64,
+        (order, matchings): (&[usize], usize),
+    ) {
+        let n = order.len();
+        let start = self.matrix.clone();
+        let mut moves = SlopePairs::new(signature, RAPIDITY_BOUND);
+        for round in 0..matchings.min(tournament::rounds(n)) {
+            for [i, j] in tournament::matching(order, round) {
+                let sign = signature.sign(i) * signature.sign(j);
+                let slope =
+                    gradient.row(i).dot(&start.row(j)) - sign * gradient.row(j).dot(&start.row(i));
+                let sum = &mut self.memory[i * n + j];
+                *sum += slope * slope;
+                if *sum > 0.0 {
+                    let weight = sum.sqrt() / (2.0 * step);
+                    moves.turn(&mut self.matrix, [i, j], slope, weight);
+                }
             }
         }
     }
@@ -352,7 +395,9 @@ pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
             ));
         }
         RelationUpdate::VrJobcd { curvature, .. } => ("relation_curvature", curvature),
-        RelationUpdate::Csdm { step, .. } => ("relation_step", step),
+        RelationUpdate::PairJobcd { step, .. } | RelationUpdate::Csdm { step, .. } => {
+            ("relation_step", step)
+        }
     };
     if value.is_finite() && value > 0.0 {
         return Ok(());
@@ -361,4 +406,59 @@ pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
         name,
         format!("must be positive, got {value}"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    /// R after steps along these gradients, all pairs each time.
+    fn moved(gradients: &[Array2<f64>], step: f64) -> Relation {
+        let signature = Signature::new(&[1, -1, 1]).unwrap();
+        let update = RelationUpdate::PairJobcd { step, matchings: 9 };
+        let mut relation = Relation::identity(&signature, update);
+        for gradient in gradients {
+            relation.step(gradient, None, &signature, update, &[2, 0, 1]);
+        }
+        relation
+    }
+
+    #[test]
+    fn a_first_angle_is_the_step_and_the_scale_of_the_gradient_does_not_matter() {
+        let mut rotation = Array2::zeros((3, 3));
+        rotation[[0, 2]] = -3.0;
+        let r = moved(&[rotation], 0.25).matrix;
+        // The slope is that of a rotation by θ, and tan θ is the minimiser.
+        assert!((r[[0, 2]] / r[[0, 0]] - 0.25).abs() < 1e-12, "{r}");
+        let mut boost = Array2::zeros((3, 3));
+        boost[[1, 2]] = 5.0;
+        let r = moved(&[boost], 0.01).matrix;
+        assert!((r[[1, 2]] / r[[1, 1]] + 0.01).abs() < 1e-4, "{r}");
+
+        let gradients = [
+            array![[1.0, 2.0, -1.0], [0.5, 0.0, 4.0], [-2.0, 1.0, 3.0]],
+            array![[0.0, -1.0, 1.0], [2.5, 1.0, 0.0], [1.0, 0.0, -3.0]],
+        ];
+        let once = moved(&gradients, 0.1);
+        let scaled = moved(&gradients.map(|g| g * 1024.0), 0.1);
+        assert_eq!(once.matrix, scaled.matrix);
+        let j = Array2::from_diag(&array![1.0, -1.0, 1.0]);
+        let gap = once.matrix.t().dot(&j).dot(&once.matrix) - &j;
+        assert!(gap.iter().all(|v| v.abs() < 1e-14), "{gap}");
+    }
+
+    #[test]
+    fn the_curvature_of_a_pair_is_that_of_its_own_slopes() {
+        let entry = |at: [usize; 2], value: f64| {
+            let mut gradient = Array2::zeros((3, 3));
+            gradient[at] = value;
+            gradient
+        };
+        // A steep pair does not slow another one down.
+        let alone = moved(&[entry([0, 1], 1.0)], 0.1).memory;
+        let both = moved(&[entry([0, 2], 100.0), entry([0, 1], 1.0)], 0.1).memory;
+        assert_eq!(alone[1], 1.0);
+        assert!(both[2] >= 1e4 && both[1] < 2.0, "{both}");
+    }
 }

@@ -301,6 +301,8 @@ impl UltraE {
         order.shuffle(&mut rng);
         let mut rows: Vec<usize> = (0..n).collect();
         let mut points = self.points(state);
+        let decay = self.options.rate_decay.powf(epoch as f64);
+        let rate = self.options.learning_rate * decay;
         let mut total = 0.0;
         for chosen in order.chunks(self.options.batch_size) {
             if monitor.poll() == Control::Stop {
@@ -312,7 +314,7 @@ impl UltraE {
             let pass = self.pass(state, &batch.matrices(state), &batch, threads);
             total += pass.loss * batch.len() as f64;
             self.move_relations(state, &batch, &pass, (&mut rows, &mut rng), threads);
-            self.move_entities(state, &mut points, &batch, &pass, threads);
+            self.move_entities((state, &mut points), &batch, &pass, rate, threads);
         }
         for relation in &mut state.relations {
             relation.repair(&self.signature);
@@ -364,13 +366,13 @@ impl UltraE {
         }
     }
 
-    /// Adam for the entities of a batch.
+    /// Adam with this step length for the entities of a batch.
     fn move_entities(
         &self,
-        state: &mut Embedding,
-        points: &mut Rows,
+        (state, points): (&mut Embedding, &mut Rows),
         batch: &Batch,
         pass: &Pass,
+        rate: f64,
         threads: &Threads,
     ) {
         let n = self.space.dim();
@@ -389,7 +391,7 @@ impl UltraE {
             for row in rows.chunks_mut(width + n + 2) {
                 let (row, gradient) = row.split_at_mut(width);
                 self.pull_back(&row[..n], &mut gradient[..n]);
-                adam(row, gradient, self.options.learning_rate);
+                adam(row, gradient, rate);
                 self.space.project(&row[..n], &mut gradient[..n]);
             }
         });

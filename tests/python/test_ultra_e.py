@@ -54,7 +54,9 @@ def j_of(estimator):
     return estimator._signs().astype(float)
 
 
-@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "frozen", "csdm", "csdm-givens"])
+@pytest.mark.parametrize(
+    "rule", ["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
+)
 def test_training_learns_and_stays_on_the_manifold(rule):
     estimator = model(relations=rule, max_epochs=25).fit(TRAIN)
     loss = estimator.history_["loss"]
@@ -77,6 +79,18 @@ def test_the_defaults_learn():
         assert np.linalg.norm(R.T @ (j[:, None] * R) - np.diag(j)) <= 1e-12 * np.vdot(R, R)
     # A rank drawn at random has the mean reciprocal log(40)/40 ≈ 0.1.
     assert estimator.rank(TRAIN, TRAIN).mrr > 0.5
+
+
+def test_the_learning_rate_decays():
+    def entities(rate_decay, max_epochs):
+        options = {"relations": "frozen", "rate_decay": rate_decay, "max_epochs": max_epochs}
+        return model(**options).fit(TRAIN).entities_
+
+    first, constant = entities(1.0, 1), entities(1.0, 2)
+    # The rate is that of the first epoch in the first epoch, and a step is as long as the rate.
+    np.testing.assert_array_equal(entities(1e-12, 1), first)
+    np.testing.assert_allclose(entities(1e-12, 2), first, atol=1e-9)
+    assert np.abs(constant - first).max() > 1e-3
 
 
 def test_without_memory_variance_reduction_changes_nothing():
@@ -431,6 +445,8 @@ def test_bad_input_raises_at_the_door():
         ("n_negatives", 0),
         ("batch_size", 0),
         ("learning_rate", 0.0),
+        ("rate_decay", 0.0),
+        ("rate_decay", 1.1),
         ("loss", "hinge"),
         ("relations", "free"),
         ("relation_curvature", -1.0),

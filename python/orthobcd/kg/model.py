@@ -28,7 +28,7 @@ from .training import Embedding, Training
 from .triples import as_triples
 
 Loss = Literal["logistic", "softmax"]
-RelationUpdate = Literal["jobcd", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
+RelationUpdate = Literal["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
 
 
 class Model:
@@ -42,6 +42,7 @@ class Model:
     radius: float
     init_scale: float
     relation_share: float
+    rate_decay: float
     patience: int | None
     max_epochs: int
     loss: Loss
@@ -218,8 +219,9 @@ class Model:
             as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
         for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
             as_int(name, getattr(self, name), 1)
-        if as_float("relation_share", self.relation_share, minimum=0.0, exclusive=True) > 1.0:
-            raise ValueError(f"relation_share must be at most 1, got {self.relation_share}")
+        for name in ("relation_share", "rate_decay"):
+            if as_float(name, getattr(self, name), minimum=0.0, exclusive=True) > 1.0:
+                raise ValueError(f"{name} must be at most 1, got {getattr(self, name)}")
         as_int("max_epochs", self.max_epochs, 0)
         for name in ("patience", "n_threads"):
             as_optional_int(name, getattr(self, name), 1)

@@ -72,20 +72,25 @@ class UltraE(Model):
         both places and averaged over the triples.
     learning_rate : float, default 0.02
         Adam's, for points and biases.
-    relations : {"jobcd", "vr-jobcd", "frozen", "csdm", "csdm-givens"}, default "jobcd"
-        What moves the relation matrices. "vr-jobcd" is J-JOBCD along
+    rate_decay : float, default 1.0
+        Factor of the learning rate from epoch to epoch, in (0, 1].
+    relations : str, default "jobcd"
+        What moves the relation matrices: "jobcd", J-JOBCD; "jobcd-pairs", J-JOBCD with a curvature
+        of its own for every pair of rows, from the slopes along its rotation or boost; "vr-jobcd",
+        J-JOBCD along
         ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, both gradients of the same batch, at twice
-        the cost. "frozen" leaves them at I. "csdm" takes gradient steps on the factors of their
-        hyperbolic CS decomposition, scaled as by Adagrad, "csdm-givens" with the Givens rotations
-        of UltraE in place of all rotations: the controls.
+        the cost; "frozen", nothing: they stay at I; "csdm", gradient steps on the factors of their
+        hyperbolic CS decomposition, scaled as by Adagrad; "csdm-givens", the same with the Givens
+        rotations of UltraE in place of all rotations. The last three are controls.
     relation_curvature : float, default 0.3
         κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
     relation_matchings : int, default 1
-        Disjoint matchings of both per batch, one after the other on the batch's gradient.
+        Disjoint matchings of "jobcd", "jobcd-pairs" and "vr-jobcd" per batch, one after the other
+        on the batch's gradient.
     relation_share : float, default 0.3
         α of "vr-jobcd", in (0, 1].
     relation_step : float, default 0.1
-        First angle or rapidity of "csdm" and "csdm-givens".
+        First angle or rapidity of "jobcd-pairs", "csdm" and "csdm-givens".
     init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
     max_epochs : int, default 120
@@ -157,6 +162,7 @@ class UltraE(Model):
         batch_size: int = 64,
         loss: Loss = "softmax",
         learning_rate: float = 0.02,
+        rate_decay: float = 1.0,
         relations: RelationUpdate = "jobcd",
         relation_curvature: float = 0.3,
         relation_matchings: int = 1,
@@ -182,6 +188,7 @@ class UltraE(Model):
         self.batch_size = batch_size
         self.loss = loss
         self.learning_rate = learning_rate
+        self.rate_decay = rate_decay
         self.relations = relations
         self.relation_curvature = relation_curvature
         self.relation_matchings = relation_matchings
