@@ -463,7 +463,8 @@ impl<P: Penalty> Heuristic<P> for Reheated {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let hope = match (profile.kind, improve) {
-            (Kind::Sparse, _) if profile.is_dense() => 0.9,
+            (Kind::Sparse, true) if profile.is_dense() => 0.9,
+            (Kind::Sparse, false) if profile.is_dense() => 0.5,
             (Kind::Sparse, true) => 0.4,
             _ => 0.0,
         };

