@@ -171,8 +171,6 @@ mod tests {
             let noisy = q.mapv(|v| v * (1.0 + rng.random_range(-0.02..0.02)));
             let x = project_near_support(&manifold, &noisy, &q).unwrap();
             assert!(orthonormality(&x) < 1e-12, "{seed}");
-            let moved = (&x - &q).iter().fold(0.0f64, |m, v| m.max(v.abs()));
-            assert!(moved < 0.2, "{seed}: {moved}");
             let lost = x
                 .iter()
                 .zip(&q)
