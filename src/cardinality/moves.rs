@@ -5,7 +5,7 @@
 
 use super::candidates::{Candidate, Column, Move, Mover, State, TRANSFERS};
 use super::model::Point;
-use super::rules::Cardinality;
+use super::rules::{Cardinality, Rules};
 use super::search::Rested;
 
 /// Moves that are tried one by one before a point is at rest.
@@ -159,13 +159,14 @@ impl Mover<'_> {
             if rested.holds(&places, value + LEAST * self.model.scale) {
                 return true;
             }
+            let counts = state.point.counts();
             let mut columns = self.columns(state);
             let moves = self.moves(&mut columns, state);
             let goal = value - LEAST * self.model.scale;
             let lower = |next: Option<Point>| next.filter(|next| next.value() < goal);
             let mut found = None;
             while width > 1 && found.is_none() && !self.is_late() {
-                let batch = compatible(&moves, width);
+                let batch = compatible(&moves, width, &self.model.rules, &counts);
                 if batch.drops.len() > 1 {
                     found = lower(self.trial(&columns, &state.point, &batch, Some(goal)));
                 }
@@ -193,13 +194,31 @@ impl Mover<'_> {
     }
 }
 
-/// The best moves of no common row that promise a decrease, at most so many, as one.
-fn compatible(moves: &[Candidate], width: usize) -> Move {
+/// The best moves of no common row that promise a decrease and keep the budget together, at most so many, as one.
+fn compatible(moves: &[Candidate], width: usize, rules: &Rules, counts: &[usize]) -> Move {
     let mut batch = Move::default();
-    let hopeful = moves.iter().take_while(|change| change.estimate > 0.0);
-    let _ = hopeful
-        .filter(|change| change.join(&mut batch))
-        .take(width)
-        .count();
+    let mut joined = 0;
+    for change in moves.iter().take_while(|change| change.estimate > 0.0) {
+        if joined == width {
+            break;
+        }
+        let mut next = batch.clone();
+        if change.join(&mut next) && keeps(&next, rules, counts) {
+            (batch, joined) = (next, joined + 1);
+        }
+    }
     batch
+}
+
+/// Whether columns of so many entries have room for a move.
+fn keeps(change: &Move, rules: &Rules, counts: &[usize]) -> bool {
+    let (mut more, mut fewer) = (vec![0; counts.len()], vec![0; counts.len()]);
+    change.adds.iter().for_each(|add| more[add.1] += 1);
+    change.drops.iter().for_each(|drop| fewer[drop.1] += 1);
+    match rules.cardinality {
+        Cardinality::Total(_) => change.adds.len() <= change.drops.len() + rules.room(counts, 0),
+        Cardinality::Columns(_) => {
+            (0..counts.len()).all(|t| more[t] <= fewer[t] + rules.room(counts, t))
+        }
+    }
 }

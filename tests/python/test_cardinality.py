@@ -42,6 +42,18 @@ def test_within_the_budget(count, nonnegative):
         assert used.sum() == np.sum(count)
 
 
+@pytest.mark.parametrize("count", [[20, 20, 20], 60])
+def test_moves_made_together_keep_the_budget(count):
+    """Of correlated features: two rows at a time join where there is room for two."""
+    for seed in (5, 9, 11):
+        rng = np.random.default_rng(seed)
+        factors = rng.standard_normal((200, 6)) @ rng.standard_normal((6, 34))
+        S = np.corrcoef((factors + rng.standard_normal((200, 34))).T)
+        problem = ob.StiefelProblem(ob.Quadratic(-S), ob.Cardinality(count), 3)
+        used = np.count_nonzero(ob.solve(problem, max_work=0.4, n_threads=1).x, axis=0)
+        assert np.all(used <= count) if isinstance(count, list) else used.sum() <= count
+
+
 def test_of_all_entries_the_optimum_is_that_of_pca():
     result = ob.solve(problem(ob.Cardinality(60)))
     assert result.converged
