@@ -20,6 +20,7 @@ import itertools
 import os
 import pathlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import bounds_cases as cases
@@ -192,21 +193,27 @@ def pitprops(seconds: float, threads: int | None) -> None:
         row(f"pitprops, {r}", count, *certified(C, best, count, seconds, threads))
 
 
-def correlations(seconds: float, only: str, threads: int | None) -> None:
-    heading()
-    gaps: dict[bool, list[float]] = {True: [], False: []}
+def budgets(only: str) -> Iterator[tuple[str, Matrix, int, int, ob.StiefelProblem]]:
+    """The problems on correlation matrices: label, C, r, k and the problem."""
     for name, ranks in MATRICES.items():
         if only not in name:
             continue
         C = correlation(name)
         for r, k in itertools.product(ranks, (5, 10, 20)):
             problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([k] * r), r)
-            points = [exchanges(C, [k] * r, starts=60 if len(C) <= 60 else 10)]
-            points.append(ob.solve(problem, max_time=SEARCHED * seconds, n_threads=threads).x)
-            x = max(points, key=lambda x: float(np.sum(x * (C @ x))))
-            certificate, spent = certified(C, x, [k] * r, seconds, threads)
-            row(f"{name} ({len(C)}), {r}", k, certificate, spent)
-            gaps[len(C) <= 60].append(100 * certificate.gap)
+            yield f"{name} ({len(C)}), {r}", C, r, k, problem
+
+
+def correlations(seconds: float, only: str, threads: int | None) -> None:
+    heading()
+    gaps: dict[bool, list[float]] = {True: [], False: []}
+    for label, C, r, k, problem in budgets(only):
+        points = [exchanges(C, [k] * r, starts=60 if len(C) <= 60 else 10)]
+        points.append(ob.solve(problem, max_time=SEARCHED * seconds, n_threads=threads).x)
+        x = max(points, key=lambda x: float(np.sum(x * (C @ x))))
+        certificate, spent = certified(C, x, [k] * r, seconds, threads)
+        row(label, k, certificate, spent)
+        gaps[len(C) <= 60].append(100 * certificate.gap)
     if gaps[True]:
         print(f"\naverage gap, n <= 60: {np.mean(gaps[True]):.2f} %")
     print(f"average gap: {np.mean(gaps[True] + gaps[False]):.2f} %")
@@ -216,19 +223,14 @@ def proved(seconds: float, only: str, threads: int | None) -> None:
     """Solves that end when their point is proved to 2 %."""
     print("| matrix, r | count | status | value | gap, % | left out | seconds |")
     print("|---|---|---|---|---|---|---|")
-    for name, ranks in MATRICES.items():
-        if only not in name:
-            continue
-        C = correlation(name)
-        for r, k in itertools.product(ranks, (5, 10, 20)):
-            problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([k] * r), r)
-            found = ob.solve(problem, gap_tol=0.02, max_time=seconds, n_threads=threads)
-            print(
-                f"| {name} ({len(C)}), {r} | {k} | {found.status.value} | "
-                f"{-2 * found.objective:.4f} | {100 * (found.gap or 0.0):.3f} | "
-                f"{np.size(found.features_excluded)} | {found.seconds:.1f} |",
-                flush=True,
-            )
+    for label, _, _, k, problem in budgets(only):
+        found = ob.solve(problem, gap_tol=0.02, max_time=seconds, n_threads=threads)
+        print(
+            f"| {label} | {k} | {found.status.value} | "
+            f"{-2 * found.objective:.4f} | {100 * (found.gap or 0.0):.3f} | "
+            f"{np.size(found.features_excluded)} | {found.seconds:.1f} |",
+            flush=True,
+        )
 
 
 def penalised(seconds: float, threads: int | None) -> None:
