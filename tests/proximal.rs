@@ -101,3 +101,51 @@ fn smoothings_are_below_smooth_and_close() {
         }
     }
 }
+
+#[test]
+fn squared_distances_from_the_domain_are_the_least_ones() {
+    let outside = [f64::INFINITY, 0.0, 0.0];
+    let islands = PiecewiseQuadratic::new(
+        vec![-0.9, -0.3, 0.1, 0.2, 0.8],
+        vec![
+            outside,
+            [0.0; 3],
+            outside,
+            outside,
+            [1.0, 2.0, 0.0],
+            outside,
+        ],
+    );
+    let bounded = PiecewiseQuadratic::interval(-0.4, f64::INFINITY).unwrap();
+    let above = PiecewiseQuadratic::from(&NonNegative);
+    let penalties = [
+        PiecewiseQuadratic::interval(-0.4, 0.9).unwrap(),
+        bounded
+            .plus(&PiecewiseQuadratic::from(&L0 { lambda: 0.3 }))
+            .unwrap(),
+        above
+            .plus(&PiecewiseQuadratic::from(&L1::new(0.1)))
+            .unwrap(),
+        islands.unwrap(),
+    ];
+    for penalty in &penalties {
+        let distance = penalty.squared_distance().unwrap();
+        for k in -200..=200 {
+            let x = 0.01 * f64::from(k) + 1e-3;
+            let x = Array2::from_elem((1, 1), x);
+            let expected = penalty.infeasibility(x.view()).powi(2);
+            let value = distance.entry(0, 0, x[[0, 0]]);
+            assert!(
+                (value - expected).abs() <= 1e-14,
+                "{x}: {value:e} {expected:e}"
+            );
+        }
+    }
+    assert!(penalties[3].infeasibility(Array2::from_elem((1, 1), -0.05).view()) > 0.24);
+    assert_eq!(
+        PiecewiseQuadratic::scad(0.3, 3.7)
+            .unwrap()
+            .squared_distance(),
+        None
+    );
+}

@@ -265,7 +265,8 @@ class Box(Separable):
 
     Notes
     -----
-    A solve needs a feasible ``x0``, unless the constraint allows the unit vectors or is X ≥ 0.
+    Without ``x0`` a solve begins at a point that descents of the squared distance from the box
+    find; where they find none, as there need not be one, it asks for a feasible ``x0``.
 
     Examples
     --------

@@ -143,6 +143,12 @@ pub trait Penalty: Clone + Send + Sync {
         0.0
     }
 
+    /// The squared distance from the penalty's domain, as a penalty, by which a start is moved into it; `None` (the
+    /// default) where that is never needed.
+    fn squared_distance(&self) -> Option<PiecewiseQuadratic> {
+        None
+    }
+
     /// Checks that the penalty fits an n×r matrix.
     ///
     /// # Errors

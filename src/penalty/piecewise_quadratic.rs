@@ -464,6 +464,33 @@ impl Penalty for PiecewiseQuadratic {
         squares.sum::<f64>().sqrt()
     }
 
+    fn squared_distance(&self) -> Option<Self> {
+        let is_allowed =
+            |v: f64| self.prices.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
+        let mut levels = self.breakpoints.clone();
+        levels.retain(|&level| is_allowed(level));
+        let middles = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
+        let gaps: Vec<f64> = middles.filter(|&middle| !is_allowed(middle)).collect();
+        levels.extend(gaps);
+        levels.sort_by(f64::total_cmp);
+        let within = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
+        let (first, last) = (*levels.first()?, *levels.last()?);
+        let places = std::iter::once(first - 1.0)
+            .chain(within)
+            .chain([last + 1.0]);
+        let piece = |place: f64| match is_allowed(place) {
+            true => [0.0; 3],
+            false => {
+                let nearest = self.nearest(place);
+                [nearest * nearest, -2.0 * nearest, 2.0]
+            }
+        };
+        let pieces = places.map(piece).collect();
+        self.constrains()
+            .then(|| Self::new(levels, pieces).ok())
+            .flatten()
+    }
+
     fn pair_work(&self) -> f64 {
         match &self.form {
             Form::Even(even) => even.pair_work(),

@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use super::{Exact, Penalty, exact};
+use super::{Exact, Penalty, PiecewiseQuadratic, exact};
 use crate::pair::Piece;
 
 /// h₁(X) + h₂(X): pieces add up between the levels of both.
@@ -69,6 +69,16 @@ impl<A: Penalty, B: Penalty> Penalty for Sum<A, B> {
         self.first
             .infeasibility(x)
             .hypot(self.second.infeasibility(x))
+    }
+
+    fn squared_distance(&self) -> Option<PiecewiseQuadratic> {
+        match (
+            self.first.squared_distance(),
+            self.second.squared_distance(),
+        ) {
+            (Some(first), Some(second)) => first.plus(&second).ok(),
+            (first, second) => first.or(second),
+        }
     }
 
     fn pair_work(&self) -> f64 {

@@ -21,7 +21,7 @@ use pyo3::types::PyDict;
 
 use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use crate::problem::Problem;
-use crate::solver::Solution;
+use crate::solver::{Solution, into_domain};
 use crate::{Error, Objective, Signature, Threads, minimize, start};
 
 use hyperbolic::{set_recession, signature_or_stiefel};
@@ -105,7 +105,9 @@ impl<'a> Instance<'a> {
                 }
                 _ => point,
             };
-            Ok(self.problem(penalty)?.oriented(point, &self.threads))
+            let problem = self.problem(penalty)?;
+            let point = into_domain(&problem, point, &self.threads);
+            Ok(problem.oriented(point, &self.threads))
         })
     }
 

@@ -266,14 +266,37 @@ def test_sums():
         ob.Sum(ob.L1(0.1), "l0")
 
 
+GAP = ob.PiecewiseQuadratic(
+    [-0.9, -0.1, 0.2, 0.8], [(INF, 0, 0), (0, 0, 0), (INF, 0, 0), (0, 1, 0), (INF, 0, 0)]
+)
+"""-0.9 to -0.1, or 0.2 to 0.8 at the price of x: no entry is 0."""
+
+
+@pytest.mark.parametrize("solver", [None, ob.OBCD(), ob.OBCD(update="jacobi")])
+@pytest.mark.parametrize(
+    ("h", "allowed"),
+    [
+        (ob.Box(-0.4, 0.9), lambda x: (x >= -0.4) & (x <= 0.9)),
+        (ob.L0(0.01) + ob.Box(-0.25, 0.3), lambda x: (x >= -0.25) & (x <= 0.3)),
+        (GAP, lambda x: ((x >= -0.9) & (x <= -0.1)) | ((x >= 0.2) & (x <= 0.8))),
+    ],
+)
+def test_a_start_is_moved_into_the_domain(h, allowed, solver):
+    """Neither random points nor unit vectors lie in these."""
+    problem = ob.StiefelProblem(quadratic(24), h, 3)
+    for seed in range(5):
+        limits = {"max_work": 1e-3} if solver is None else {"max_sweeps": 2}
+        result = ob.solve(problem, solver=solver, seed=seed, **limits)
+        assert allowed(result.x).all()
+        assert result.feasibility < 1e-13
+        assert np.isfinite(result.history["objective"]).all()
+
+
 def test_starts():
     bounded = ob.Box(-0.5, 0.5)
     C = quadratic(8).C
     for penalty in (bounded, bounded + ob.L1(0.1)):
         problem = ob.StiefelProblem(ob.Quadratic(C), penalty, 2)
-        for solver in (None, ob.OBCD()):
-            with pytest.raises(ValueError, match=r"x0 must be feasible .* pass a start"):
-                ob.solve(problem, solver=solver)
         x0 = np.ones((8, 2)) / np.sqrt(8)
         x0[4:, 1] *= -1.0
         for solver in (None, ob.OBCD()):
@@ -284,6 +307,11 @@ def test_starts():
             assert result.objective < result.history["objective"][0]
         with pytest.raises(ValueError, match="x0 must be feasible for the penalty"):
             ob.solve(problem, np.eye(8, 2))
+    C = np.diag(np.arange(8.0))
+    impossible = ob.StiefelProblem(ob.Quadratic(C), ob.Box(-0.3, 0.3), 2)
+    for solver in (None, ob.OBCD()):
+        with pytest.raises(ValueError, match=r"x0 must be feasible .* pass a start"):
+            ob.solve(impossible, solver=solver)
     h = ob.L1(0.1) + ob.NonNegative()
     for problem in (
         ob.StiefelProblem(quadratic(), h, R),
