@@ -88,7 +88,7 @@ pub use block::Curvature;
 pub use cardinality::{
     Cardinality, NEGLIGIBLE, RowSparsity, Sparsity, minimize_at_cardinality, minimize_row_sparse,
 };
-pub use certificate::{Certificate, certify};
+pub use certificate::{Certificate, certify, certify_values};
 pub use error::{Error, Result};
 pub use manifold::{
     Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift,

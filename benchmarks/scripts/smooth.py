@@ -191,7 +191,7 @@ def main() -> None:
                 if method in ("gradient", "newton"):
                     goal = RELATIVE * float(np.linalg.norm(gradient))
                 print(
-                    f"{name} {seed} {method} | {taken:.2f} | {counts[0]} {counts[1]} | "
+                    f"{name} {seed} {method} | {taken:.3f} | {counts[0]} {counts[1]} | "
                     f"{slope(x, gradient):.1e} | {value:.10g}",
                     flush=True,
                 )

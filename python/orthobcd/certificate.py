@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,7 +123,7 @@ class Certificate:
         a mixed signature with r < n.
     n_pairs : int
         All pairs, n(n−1)/2: each solved, or proved at rest; with a mixed signature those of
-        columns too.
+        columns too. 0 with a `Cardinality` or `RowSparse`, where none is looked at.
     n_pairs_proved : int
         Pairs of two zero rows among them; they cannot move and are not visited.
     optimum : float or None
@@ -258,9 +257,9 @@ def certify(
     if few is not None:
         signs = NonNegative() if isinstance(few, Cardinality) and few.nonnegative else NoPenalty()
         plain = StiefelProblem(plain.smooth, signs, point.shape[1])
-    found = _core.certify(plain, point, run.n_threads)
+    found = _core.certify(plain, point, few is None, run.n_threads)
     if few is not None:
-        found |= NOT_SEPARABLE | {"penalty_value": _counted(few, point)}
+        found |= {"criticality": float("nan"), "penalty_value": _counted(few, point)}
         found["objective"] = found["smooth_value"] + found["penalty_value"]
     if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
@@ -281,17 +280,6 @@ def certify(
     if error is not None:
         raise error
     return replace(certificate, bound=Bound(**bounded))
-
-
-NOT_SEPARABLE: dict[str, Any] = {
-    "block2_gap": float("nan"),
-    "block2_pair": None,
-    "block2_kind": None,
-    "block2_measure": float("nan"),
-    "criticality": float("nan"),
-    "optimum": None,
-}
-"""What a certificate says of pairs where h is not a sum over entries."""
 
 
 def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:

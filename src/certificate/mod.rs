@@ -111,6 +111,49 @@ pub fn certify<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
+    let (mut certificate, gradient) = evaluated(problem, x, threads)?;
+    let x = x.as_standard_layout();
+    let Some(form) = problem.smooth.quadratic() else {
+        let found = majorised_gap(problem, x.view(), gradient.view());
+        (certificate.block2_gap, certificate.block2_pair) = (found.decrease, found.pair);
+        certificate.pairs = found.pairs;
+        return Ok(certificate);
+    };
+    let rows = survey((problem, form), x.view(), threads);
+    (certificate.block2_gap, certificate.block2_pair) = (rows.gap, rows.pair);
+    (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.resting);
+    if problem.signature.is_definite() {
+        certificate.block2_measure = rows.distance / rows.pairs as f64;
+        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, &|| true);
+    } else if let Some(columns) = column_gap(problem, &x.to_owned(), threads) {
+        certificate.pairs += columns.pairs;
+        certificate.block2_columns = columns.decrease > rows.gap;
+        if certificate.block2_columns {
+            (certificate.block2_gap, certificate.block2_pair) = (columns.decrease, columns.pair);
+        }
+    }
+    Ok(certificate)
+}
+
+/// The part of a [`Certificate`] that one value and gradient give: no pair is looked at, so its gap and measure are NaN,
+/// and no optimum.
+///
+/// # Errors
+/// As [`certify`].
+pub fn certify_values<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> Result<Certificate> {
+    evaluated(problem, x, threads).map(|(certificate, _)| certificate)
+}
+
+/// [`certify_values`] and ∇f(X).
+fn evaluated<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> Result<(Certificate, Array2<f64>)> {
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
         return Err(Error::invalid(
@@ -140,13 +183,13 @@ pub fn certify<P: Penalty>(
         start_constraint(x.view(), signature)
     };
     let constant = problem.constant(k.view());
-    let mut certificate = Certificate {
+    let certificate = Certificate {
         objective: smooth_value + penalty_value,
         smooth_value,
         penalty_value,
         magnitude: problem.magnitude(smooth_value, penalty_value, constant),
         feasibility: drift(x.view(), signature, k.view()) + problem.penalty.infeasibility(x.view()),
-        block2_gap: 0.0,
+        block2_gap: f64::NAN,
         block2_pair: None,
         block2_columns: false,
         block2_measure: f64::NAN,
@@ -157,26 +200,7 @@ pub fn certify<P: Penalty>(
         proved_pairs: 0,
         optimum: None,
     };
-    let Some(form) = problem.smooth.quadratic() else {
-        let found = majorised_gap(problem, x.view(), gradient.view());
-        (certificate.block2_gap, certificate.block2_pair) = (found.decrease, found.pair);
-        certificate.pairs = found.pairs;
-        return Ok(certificate);
-    };
-    let rows = survey((problem, form), x.view(), threads);
-    (certificate.block2_gap, certificate.block2_pair) = (rows.gap, rows.pair);
-    (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.resting);
-    if signature.is_definite() {
-        certificate.block2_measure = rows.distance / rows.pairs as f64;
-        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, &|| true);
-    } else if let Some(columns) = column_gap(problem, &x.to_owned(), threads) {
-        certificate.pairs += columns.pairs;
-        certificate.block2_columns = columns.decrease > rows.gap;
-        if certificate.block2_columns {
-            (certificate.block2_gap, certificate.block2_pair) = (columns.decrease, columns.pair);
-        }
-    }
-    Ok(certificate)
+    Ok((certificate, gradient))
 }
 
 #[cfg(test)]

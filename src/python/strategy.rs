@@ -235,18 +235,20 @@ pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     Ok(work / crate::WORK_UNIT)
 }
 
-/// What is proved about a point.
+/// What is proved about a point, by all pairs or by its values alone.
 #[pyfunction]
 pub(super) fn certify<'py>(
     py: Python<'py>,
     problem: AnyProblem<'py>,
     x: PyReadonlyArray2<'py, f64>,
+    pairs: bool,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
     let x = x.as_array().to_owned();
-    let certificate = instance.answer(detached!(py, instance, problem => {
-        crate::certify(&problem, x.view(), &instance.threads)
+    let certificate = instance.answer(detached!(py, instance, problem => match pairs {
+        true => crate::certify(&problem, x.view(), &instance.threads),
+        false => crate::certify_values(&problem, x.view(), &instance.threads),
     }))?;
     if instance.smooth.has_failed() {
         let error = instance.trouble.take();

@@ -39,8 +39,9 @@ const BEFORE_POLISH: f64 = 0.75;
 const FIRST_SLICE: f64 = 0.2;
 const GROWTH: f64 = 1.5;
 
-/// By how much the longest run of the best heuristic is exceeded if it begins again, at least and at most, and the part
-/// of what its last prolongation gained that the next one is expected to gain.
+/// By how much the longest run of the best heuristic is exceeded if it begins again, at least and at most (a phase that
+/// repeats heuristics is left out below the first), and the part of what its last prolongation gained that the next one
+/// is expected to gain.
 const DEEPER: (f64, f64) = (1.3, 2.0);
 const DIMINISHED: f64 = 0.5;
 
@@ -71,8 +72,9 @@ pub(super) struct Search<'s, 'a, P: Penalty> {
     /// Work of the whole, if it is counted.
     work: f64,
     lanes: usize,
-    /// The arms of the phase before, best first.
+    /// The arms of the phase before, best first, and the slice that each had.
     ranked: Vec<Arm>,
+    before: f64,
     /// The lowest objective of every arm from scratch.
     reached: Vec<(Arm, f64)>,
     /// The best arm from scratch, if it was prolonged.
@@ -101,6 +103,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 false => rounds.threads.count(),
             },
             ranked: Vec::new(),
+            before: 0.0,
             reached: Vec::new(),
             deepest: None,
             first: board.best.x.clone(),
@@ -277,9 +280,13 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         };
         let slice = self.slice(before * units, jobs.len());
         let slice = slice.max(least.min(STRETCH * slice));
+        if again && slice < DEEPER.0 * self.before {
+            return;
+        }
         let from = given.unwrap_or_else(|| self.board.best.x.clone());
         let froms = vec![&from; jobs.len()];
         let found = self.rounds.run(self.board, &jobs, &froms, slice);
+        self.before = slice;
         let offset = jobs.len() - arms.len();
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
         let objective = |found: &Found| found.candidate.objective;
