@@ -16,7 +16,9 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{Control, Monitor, Options, Record, Solution, Status, minimize};
+use crate::solver::{
+    Control, Monitor, Options, Quiet, Record, Solution, Status, into_domain, minimize,
+};
 use crate::start;
 use crate::threads::Threads;
 
@@ -157,15 +159,6 @@ fn default_stages(lambda: f64, ratio: f64, top: f64) -> Vec<f64> {
     stages
 }
 
-/// Passes on no records.
-struct Quiet<'a>(&'a mut dyn Monitor);
-
-impl Monitor for Quiet<'_> {
-    fn poll(&mut self) -> Control {
-        self.0.poll()
-    }
-}
-
 /// Passes on the records of the last stage.
 struct Last<'a> {
     monitor: &'a mut dyn Monitor,
@@ -226,7 +219,9 @@ pub fn follow_path<P: Penalty>(
         None => unprepared(problem, x0, options.seed, threads),
     };
     if given.is_none() {
-        prepared.start = problem.oriented(prepared.start, threads);
+        let plain = Options::default().with_seed(options.seed);
+        let inside = into_domain(problem, prepared.start, &plain, threads, monitor).0;
+        prepared.start = problem.oriented(inside, threads);
     }
     let lams = match stages.lams {
         None => default_stages(lambda, stages.ratio, prepared.top),

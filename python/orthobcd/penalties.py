@@ -265,8 +265,9 @@ class Box(Separable):
 
     Notes
     -----
-    Without ``x0`` a solve begins at a point that descents of the squared distance from the box
-    find; where they find none, as there need not be one, it asks for a feasible ``x0``.
+    Without ``x0`` a solve on the Stiefel manifold begins at a point that descents of the squared
+    distance from the box find; where they find none, as there need not be one, it asks for a
+    feasible ``x0``. With a mixed signature the identity has to be in the box, or ``x0`` given.
 
     Examples
     --------

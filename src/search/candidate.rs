@@ -8,7 +8,7 @@ use crate::linalg::square;
 use crate::manifold::{drift, project_onto_pattern};
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::solver::{Options, Solution, Status, minimize};
+use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
 use crate::threads::Threads;
 
@@ -132,6 +132,20 @@ fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array
             }
         }
     };
+    let (x, drifted) =
+        match definite && !nonnegative && problem.penalty.infeasibility(x.view()) > 0.0 {
+            true => {
+                let (options, watch) = (
+                    oracle.limited(&Options::default()),
+                    &mut Watch(oracle.meter.clock),
+                );
+                let (x, work) = into_domain(problem, x, &options, &oracle.serial, watch);
+                oracle.meter.spend(work);
+                let drifted = gap(&x);
+                (x, drifted)
+            }
+            false => (x, drifted),
+        };
     let feasibility = drifted + problem.penalty.infeasibility(x.view());
     (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
 }

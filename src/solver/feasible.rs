@@ -1,57 +1,75 @@
-//! Starts for a constraint on entries that the usual ones do not keep.
+//! Points for a constraint on entries that they do not keep.
 
 use ndarray::{Array2, ArrayView2};
 
-use super::{Options, Unwatched, minimize};
+use super::{Monitor, Options, Quiet, Solution, minimize};
+use crate::error::Result;
 use crate::objective::{DenseColumns, GramQuadratic};
 use crate::penalty::{Penalty, PiecewiseQuadratic};
 use crate::problem::Problem;
 use crate::threads::Threads;
 
-/// Passes over all pairs that a start is worth.
+/// Passes over all pairs that a point is worth.
 const SWEEPS: u64 = 200;
 
+/// Distance from the domain that is rounding: so far entries are moved without correcting XᵀJX.
+const ROUNDING: f64 = 16.0 * f64::EPSILON;
+
 /// X moved into the domain of h, along the constraint: pairs of rows lower the squared distance from it, to zero but for
-/// rounding. X itself where h allows it, or where the distance comes to rest above zero.
+/// rounding. X itself where h allows it, or where the distance comes to rest above zero. And the work of that; of
+/// `options` the limits and the seed count.
 pub(crate) fn into_domain<P: Penalty>(
     problem: &Problem<'_, P>,
-    x: Array2<f64>,
+    mut x: Array2<f64>,
+    options: &Options,
     threads: &Threads,
-) -> Array2<f64> {
-    if problem.penalty.infeasibility(x.view()) == 0.0 {
-        return x;
+    monitor: &mut dyn Monitor,
+) -> (Array2<f64>, f64) {
+    let mut work = 0.0;
+    if problem.penalty.infeasibility(x.view()) > ROUNDING
+        && let Some(distance) = problem.penalty.squared_distance()
+        && let Ok(end) = nearest(problem, &distance, x.view(), options, threads, monitor)
+    {
+        work = end.work;
+        if problem.penalty.infeasibility(end.x.view()) <= ROUNDING {
+            x = end.x;
+        }
     }
-    let inside = (problem.penalty.squared_distance())
-        .and_then(|distance| nearest(problem, &distance, x.view(), threads));
-    inside.unwrap_or(x)
+    if problem.penalty.infeasibility(x.view()) <= ROUNDING {
+        for mut row in x.outer_iter_mut() {
+            problem
+                .penalty
+                .tidy(row.as_slice_mut().expect("rows have no gaps"));
+        }
+    }
+    (x, work)
 }
 
+/// The descent of the squared distance.
 fn nearest<P: Penalty>(
     problem: &Problem<'_, P>,
     distance: &PiecewiseQuadratic,
     x: ArrayView2<'_, f64>,
+    options: &Options,
     threads: &Threads,
-) -> Option<Array2<f64>> {
+    monitor: &mut dyn Monitor,
+) -> Result<Solution> {
     let nothing = Array2::zeros((1, x.nrows()));
-    let nothing = GramQuadratic::new(DenseColumns::new(nothing.view()).ok()?, 1.0, None).ok()?;
-    let problem_of_distance =
-        Problem::new(&nothing, distance, problem.signature, problem.components).ok()?;
-    let rounding = f64::EPSILON * f64::EPSILON;
-    let options = Options::default()
-        .with_target(rounding)
-        .with_max_sweeps(SWEEPS);
-    let start = x.to_owned();
-    let end = minimize(
-        &problem_of_distance,
-        start,
+    let nothing = GramQuadratic::new(DenseColumns::new(nothing.view())?, 1.0, None)?;
+    let problem = Problem::new(&nothing, distance, problem.signature, problem.components)?;
+    let options = Options {
+        max_time: options.max_time,
+        max_work: options.max_work,
+        seed: options.seed,
+        target: Some(f64::EPSILON * f64::EPSILON),
+        max_sweeps: Some(SWEEPS),
+        ..Options::default()
+    };
+    minimize(
+        &problem,
+        x.to_owned(),
         &options,
         threads,
-        &mut Unwatched,
+        &mut Quiet(monitor),
     )
-    .ok()?;
-    let mut x = end.x;
-    for mut row in x.outer_iter_mut() {
-        problem.penalty.tidy(row.as_slice_mut()?);
-    }
-    (end.objective <= rounding).then_some(x)
 }

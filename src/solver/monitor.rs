@@ -55,6 +55,15 @@ pub struct Unwatched;
 
 impl Monitor for Unwatched {}
 
+/// Passes on no records.
+pub(crate) struct Quiet<'m>(pub(crate) &'m mut dyn Monitor);
+
+impl Monitor for Quiet<'_> {
+    fn poll(&mut self) -> Control {
+        self.0.poll()
+    }
+}
+
 /// The monitor of a solve and its clocks.
 pub(crate) struct Watch<'m> {
     monitor: &'m mut dyn Monitor,

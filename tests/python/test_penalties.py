@@ -292,6 +292,19 @@ def test_a_start_is_moved_into_the_domain(h, allowed, solver):
         assert np.isfinite(result.history["objective"]).all()
 
 
+@pytest.mark.parametrize("h", [ob.L1(0.05) + ob.Box(-0.4, 0.9), ob.L0(0.01) + ob.Box(-0.3, 0.3)])
+def test_a_search_within_a_box_has_more_than_its_start(h):
+    """What heuristics return is moved into the box."""
+    problem = ob.StiefelProblem(ob.Quadratic(quadratic(24).C), h, 4)
+    found = ob.solve(problem, max_work=0.05)
+    assert len(found.search.runs) > 3
+    assert found.x.min() >= h.terms[1].lower
+    assert found.x.max() <= h.terms[1].upper
+    path = ob.solve(problem, solver=ob.Continuation(), max_sweeps=20)
+    assert path.x.min() >= h.terms[1].lower
+    assert path.feasibility < 1e-12
+
+
 def test_starts():
     bounded = ob.Box(-0.5, 0.5)
     C = quadratic(8).C
