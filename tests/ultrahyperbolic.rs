@@ -308,16 +308,17 @@ fn gradients_are_those_of(loss: Loss, update: RelationUpdate) {
     for (k, relation) in state.relations.iter_mut().enumerate() {
         relation.matrix = random_j_orthogonal(&signature, 0.4, k as u64).unwrap();
     }
-    let batch = &cycle(12)[..9];
+    let training = cycle(12);
+    let batch = &training[..9];
     let drawn = [10, 3, 11, 7];
     let loss = |state: &Embedding| {
         model
-            .gradient(state, batch, &drawn, &Threads::serial())
+            .gradient(state, batch, &drawn, &training, &Threads::serial())
             .unwrap()
             .loss
     };
     let gradient = model
-        .gradient(&state, batch, &drawn, &Threads::serial())
+        .gradient(&state, batch, &drawn, &training, &Threads::serial())
         .unwrap();
     let h = 1e-6;
     let slope = |change: &dyn Fn(&mut Embedding, f64)| {

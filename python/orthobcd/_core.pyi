@@ -205,7 +205,8 @@ def ultra_e_epoch(
 def ultra_e_gradient(
     state: _State,
     triples: _Triples,
-    negatives: list[int],
+    drawn: list[int],
+    training: _Triples,
     signature: _Signs,
     options: Model,
 ) -> tuple[float, _Matrix, _Matrix, NDArray[np.float64]]: ...

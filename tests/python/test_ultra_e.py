@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from math import comb
 
 import numpy as np
 import pytest
@@ -155,7 +156,18 @@ def batch(loss):
 
 
 def loss_and_gradient(estimator, state, triples, drawn):
-    return _core.ultra_e_gradient(state, triples, drawn, estimator._signs(), estimator)
+    return _core.ultra_e_gradient(state, triples, drawn, TRAIN, estimator._signs(), estimator)
+
+
+def sampled(triples, drawn):
+    """With which probability every entity is a candidate of a batch as large, if not its own."""
+    held = np.zeros(N_ENTITIES, dtype=int)
+    for head, _, tail in TRAIN:
+        held[list({head, tail})] += 1
+    # Which of the other triples of the batch hold it: none, in a draw without replacement.
+    others, batch = len(TRAIN) - 1, len(triples) - 1
+    none = np.array([comb(others - m, batch) / comb(others, batch) for m in held])
+    return 1.0 - none * (1.0 - len(drawn) / N_ENTITIES)
 
 
 LOSSES = pytest.mark.parametrize("loss", ["logistic", "softmax"])
@@ -167,19 +179,21 @@ def test_the_loss_is_that_of_the_scores(loss):
     value = loss_and_gradient(estimator, state, triples, drawn)[0]
     estimator._training.best = state
     candidates = np.union1d(triples[:, [0, 2]], drawn)
+    probability = sampled(triples, drawn)[candidates]
     total = 0.0
     for triple in triples:
+        weights = np.where(np.isin(candidates, triple[[0, 2]]), 1.0, 1.0 / probability)
         for place in (0, 2):
             others = np.repeat([triple], len(candidates), axis=0)
             others[:, place] = candidates
             scores = estimator.score_triples(others)
             true = candidates == triple[place]
             if loss == "softmax":
-                total += np.logaddexp.reduce(scores) - scores[true][0]
+                total += np.log(weights @ np.exp(scores)) - scores[true][0]
             else:
-                share = estimator.n_negatives / (2 * len(candidates))
+                share = estimator.n_negatives / (2 * N_ENTITIES)
                 total += 0.5 * np.logaddexp(0.0, -scores[true][0])
-                total += share * np.logaddexp(0.0, scores[~true]).sum()
+                total += share * weights[~true] @ np.logaddexp(0.0, scores[~true])
     assert value == pytest.approx(total / len(triples), rel=1e-12)
 
 
@@ -224,8 +238,11 @@ def test_gradients_against_automatic_differentiation(loss):
     radius = torch.sqrt(rho**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
     E = torch.cat([s, t * radius[:, None]], 1)  # the signature is sorted
     candidates = torch.tensor(np.union1d(triples[:, [0, 2]], drawn))
+    probability = torch.tensor(sampled(triples, drawn))[candidates]
     total = 0.0
     for triple in triples:
+        own = torch.isin(candidates, torch.tensor(triple[[0, 2]]))
+        weights = torch.where(own, 1.0, 1.0 / probability)
         for place in (0, 2):
             rows = torch.tensor(triple).repeat(len(candidates), 1)
             rows[:, place] = candidates
@@ -240,11 +257,12 @@ def test_gradients_against_automatic_differentiation(loss):
             x = -(rho**2) * square + b[h, 0] + b[tail, 1] + 1.0
             true = candidates == int(triple[place])
             if loss == "softmax":
-                total = total + torch.logsumexp(x, 0) - x[true][0]
+                total = total + torch.logsumexp(x + weights.log(), 0) - x[true][0]
             else:
                 softplus = torch.nn.functional.softplus
-                share = estimator.n_negatives / (2 * len(candidates))
-                total = total + 0.5 * softplus(-x[true][0]) + share * softplus(x[~true]).sum()
+                share = estimator.n_negatives / (2 * N_ENTITIES)
+                wrong = weights[~true] @ softplus(x[~true])
+                total = total + 0.5 * softplus(-x[true][0]) + share * wrong
     total = total / len(triples)
     total.backward()
     assert value == pytest.approx(total.item(), rel=1e-12)
