@@ -205,7 +205,7 @@ impl Relation {
     ) {
         let n = order.len();
         let start = self.matrix.clone();
-        let mut moves = SlopePairs::new(signature, RAPIDITY_BOUND);
+        let moves = SlopePairs::new(signature, RAPIDITY_BOUND);
         for round in 0..matchings.min(tournament::rounds(n)) {
             for [i, j] in tournament::matching(order, round) {
                 let sign = signature.sign(i) * signature.sign(j);
