@@ -41,7 +41,7 @@ class UltraE(Model):
 
     The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``, with the
     distance d of `orthobcd.hyperbolic.distance`, points ``E = φ(Z)`` of all entities, their
-    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. A batch has m
+    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. A batch has
     candidates, its own entities and some drawn ones, for the tail and for the head of each of its
     triples; all their scores are two matrix products. Z and the biases follow Adam (steps for the
     candidates), the relation matrices J-JOBCD: one random matching of rows per batch, every pair
@@ -67,9 +67,12 @@ class UltraE(Model):
         Triples N per batch.
     loss : {"softmax", "logistic"}, default "softmax"
         Of the scores x of the candidates for a place, x₊ that of the true one: "softmax" is
-        ``log Σ exp x − x₊``, "logistic" ``½ softplus(−x₊) + (k/2m) Σ softplus(x)`` over the other
-        ones, whose expectation is UltraE's loss of k negatives per triple. Both are added up over
-        both places and averaged over the triples.
+        ``log Σ w exp x − x₊``, "logistic" ``½ softplus(−x₊) + (k/2N) Σ w softplus(x)`` over the
+        other ones, N = ``n_entities``. A candidate that is one with the probability p stands for
+        w = 1/p entities (the two of the triple itself for one), so that the sums estimate those
+        over all entities without bias; "logistic" has the expectation of UltraE's loss of k
+        uniform negatives per triple. Both are added up over both places and averaged over the
+        triples.
     learning_rate : float, default 0.02
         Adam's, for points and biases.
     rate_decay : float, default 1.0
@@ -138,6 +141,8 @@ class UltraE(Model):
     ----------
     Xiong, Zhu, Nayyeri, Xu, Pan, Zhou, Staab, Ultrahyperbolic knowledge graph embeddings, KDD 2022.
     Cutkosky, Orabona, Momentum-based variance reduction in non-convex SGD, NeurIPS 2019.
+    Bengio, Senécal, Adaptive importance sampling to accelerate training of a neural probabilistic
+    language model, IEEE Transactions on Neural Networks 2008.
 
     Examples
     --------
