@@ -295,7 +295,7 @@ def run_whole(args: argparse.Namespace) -> None:
     train, valid, test = splits(args.graph)
     known = np.concatenate([train, valid, test])
     entities, relations = int(known[:, [0, 2]].max()) + 1, int(known[:, 1].max()) + 1
-    options = {"valid_every": 10, **WHOLE[args.graph], **given(args)}
+    options = {"valid_every": 5, **WHOLE[args.graph], **given(args)}
     if args.epochs is not None:
         options["max_epochs"] = args.epochs
     figures = []

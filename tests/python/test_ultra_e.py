@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -195,6 +196,33 @@ def test_the_loss_is_that_of_the_scores(loss):
                 total += 0.5 * np.logaddexp(0.0, -scores[true][0])
                 total += share * weights[~true] @ np.logaddexp(0.0, scores[~true])
     assert value == pytest.approx(total / len(triples), rel=1e-12)
+
+
+def test_batches_estimate_the_loss_over_all_entities_without_bias():
+    estimator, state, _, _ = batch("logistic")
+    # Entities in one, two, three and no triple, and a loop.
+    triples = np.array([[0, 0, 1], [0, 1, 2], [3, 0, 0], [2, 2, 4], [5, 1, 5], [4, 0, 6]])
+    mean = np.mean(
+        [
+            _core.ultra_e_gradient(
+                state, triples[list(chosen)], [drawn], triples, estimator._signs(), estimator
+            )[0]
+            for chosen in combinations(range(len(triples)), 3)
+            for drawn in range(N_ENTITIES)
+        ]
+    )
+    estimator._training.best = state
+    total = 0.0
+    for triple in triples:
+        for place in (0, 2):
+            candidates = np.repeat([triple], N_ENTITIES, axis=0)
+            candidates[:, place] = np.arange(N_ENTITIES)
+            scores = estimator.score_triples(candidates)
+            wrong = np.delete(scores, triple[place])
+            share = estimator.n_negatives / (2 * N_ENTITIES)
+            total += 0.5 * np.logaddexp(0.0, -scores[triple[place]])
+            total += share * np.logaddexp(0.0, wrong).sum()
+    assert mean == pytest.approx(total / len(triples), rel=1e-12)
 
 
 @LOSSES
