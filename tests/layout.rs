@@ -208,7 +208,7 @@ fn embeddings() {
             numbers.extend(state.entities);
             numbers
         };
-        let given = Embedding::random(10, 2, &signature, 0.5, update, 1);
+        let given = Embedding::random(10, 2, &signature, 0.5, (1.0, update), 1);
         let expected = run(given.clone());
         for entities in layouts(&given.entities) {
             let relations = given.relations.clone();

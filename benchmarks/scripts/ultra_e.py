@@ -97,6 +97,7 @@ OPTIONS: dict[str, type] = {
     "relation_curvature": float,
     "relation_matchings": int,
     "relation_step": float,
+    "relation_angle": float,
 }
 """Options of the model that the command line takes, by their names."""
 
@@ -275,8 +276,11 @@ WHOLE: dict[str, dict[str, Any]] = {
         "relations": "jobcd-pairs",
         "relation_matchings": 35,
         "relation_step": 0.05,
-        "learning_rate": 0.005,
-        "max_epochs": 80,
+        "relation_angle": 1.0,
+        "learning_rate": 0.02,
+        "rate_decay": 0.97,
+        "max_epochs": 50,
+        "valid_every": 10,
     },
     "fb15k237": {
         "batch_size": 512,
@@ -284,8 +288,10 @@ WHOLE: dict[str, dict[str, Any]] = {
         "relations": "jobcd-pairs",
         "relation_matchings": 35,
         "relation_step": 0.05,
-        "learning_rate": 0.005,
-        "max_epochs": 60,
+        "learning_rate": 0.01,
+        "rate_decay": 0.9,
+        "max_epochs": 25,
+        "valid_every": 5,
     },
 }
 """The settings of ``whole``, chosen on validation."""
@@ -295,7 +301,7 @@ def run_whole(args: argparse.Namespace) -> None:
     train, valid, test = splits(args.graph)
     known = np.concatenate([train, valid, test])
     entities, relations = int(known[:, [0, 2]].max()) + 1, int(known[:, 1].max()) + 1
-    options = {"valid_every": 5, **WHOLE[args.graph], **given(args)}
+    options = {**WHOLE[args.graph], **given(args)}
     if args.epochs is not None:
         options["max_epochs"] = args.epochs
     figures = []

@@ -192,7 +192,12 @@ class StructuralProbe:
     def with_scale(self, scale: float) -> StructuralProbe: ...
 
 def ultra_e_init(
-    n_entities: int, n_relations: int, signature: _Signs, options: Model, scale: float
+    n_entities: int,
+    n_relations: int,
+    signature: _Signs,
+    options: Model,
+    scale: float,
+    angle: float,
 ) -> _State: ...
 def ultra_e_epoch(
     state: _State,

@@ -315,6 +315,7 @@ pub(super) fn ultra_e_init<'py>(
     signature: PyReadonlyArray1<'py, i8>,
     options: ModelOptions,
     scale: f64,
+    angle: f64,
 ) -> PyResult<StateOut<'py>> {
     let signature = signature_of(&signature)?;
     options.model(&signature)?;
@@ -323,7 +324,7 @@ pub(super) fn ultra_e_init<'py>(
         n_relations,
         &signature,
         scale,
-        options.update()?,
+        (angle, options.update()?),
         options.seed,
     );
     Ok(write_state(py, state, signature.len()))

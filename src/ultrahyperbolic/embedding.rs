@@ -106,13 +106,14 @@ impl KnownTriples {
 }
 
 impl Embedding {
-    /// Random points: every coordinate of z normal with standard deviation `scale`; biases zero, R = I.
+    /// Random points: every coordinate of z normal with standard deviation `scale`; biases zero; every R a random rotation of the
+    /// rows of either sign by angles of about `angle`, the identity if it is zero.
     pub fn random(
         entities: usize,
         relations: usize,
         signature: &Signature,
         scale: f64,
-        update: RelationUpdate,
+        (angle, update): (f64, RelationUpdate),
         seed: u64,
     ) -> Self {
         let n = signature.len();
@@ -122,9 +123,15 @@ impl Embedding {
             let normal: f64 = StandardNormal.sample(&mut rng);
             *z = scale * normal;
         }
+        let mut relation = |_| {
+            if angle == 0.0 {
+                return Relation::identity(signature, update);
+            }
+            Relation::random(signature, update, angle, &mut rng)
+        };
         Self {
             entities: rows,
-            relations: vec![Relation::identity(signature, update); relations],
+            relations: (0..relations).map(&mut relation).collect(),
         }
     }
 }

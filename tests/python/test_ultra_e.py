@@ -83,6 +83,24 @@ def test_the_defaults_learn():
     assert estimator.rank(TRAIN, TRAIN).mrr > 0.5
 
 
+def test_relations_start_where_they_are_told_to():
+    def start(**options):
+        return model(max_epochs=0, **options).fit(TRAIN)
+
+    assert (start().relations_ == np.eye(DIM)).all()
+    random = start(relation_angle=1.0)
+    j = j_of(random)
+    for R in random.relations_:
+        # Orthogonal and J-orthogonal: a rotation of the coordinates of either sign.
+        np.testing.assert_allclose(R.T @ R, np.eye(DIM), atol=1e-14)
+        np.testing.assert_allclose(R.T @ (j[:, None] * R), np.diag(j), atol=1e-14)
+    assert len(np.unique(random.relations_.round(9), axis=0)) == N_RELATIONS
+    other = start(relation_angle=1.0, seed=1).relations_
+    assert np.abs(other - random.relations_).max() > 0.1
+    frozen = model(relation_angle=1.0, relations="frozen").fit(TRAIN)
+    np.testing.assert_allclose(frozen.relations_, random.relations_, atol=1e-13)
+
+
 def test_the_learning_rate_decays():
     def entities(rate_decay, max_epochs):
         options = {"relations": "frozen", "rate_decay": rate_decay, "max_epochs": max_epochs}
@@ -495,6 +513,7 @@ def test_bad_input_raises_at_the_door():
         ("rate_decay", 1.1),
         ("loss", "hinge"),
         ("relations", "free"),
+        ("relation_angle", -1.0),
         ("relation_curvature", -1.0),
         ("relation_matchings", 0),
         ("relation_step", 0.0),

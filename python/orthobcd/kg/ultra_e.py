@@ -94,6 +94,10 @@ class UltraE(Model):
         α of "vr-jobcd", in (0, 1].
     relation_step : float, default 0.1
         First angle or rapidity of "jobcd-pairs", "csdm" and "csdm-givens".
+    relation_angle : float, default 0.0
+        Every relation matrix starts at a random rotation of its own among the coordinates of
+        either sign, the Cayley transform of a skew matrix of normal entries whose eigenvalues have
+        this root mean square (radians, nearly); with 0 at I.
     init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
     max_epochs : int, default 120
@@ -173,6 +177,7 @@ class UltraE(Model):
         relation_matchings: int = 1,
         relation_share: float = 0.3,
         relation_step: float = 0.1,
+        relation_angle: float = 0.0,
         init_scale: float = 0.1,
         max_epochs: int = 120,
         valid_every: int = 5,
@@ -199,6 +204,7 @@ class UltraE(Model):
         self.relation_matchings = relation_matchings
         self.relation_share = relation_share
         self.relation_step = relation_step
+        self.relation_angle = relation_angle
         self.init_scale = init_scale
         self.max_epochs = max_epochs
         self.valid_every = valid_every
