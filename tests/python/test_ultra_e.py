@@ -167,7 +167,7 @@ def test_equal_scores_count_half():
 
 
 def batch(loss):
-    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=4, loss=loss).fit(TRAIN[:1])
+    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=5, loss=loss).fit(TRAIN[:1])
     state = tuple(a.copy() for a in estimator._training.state)
     for k in range(N_RELATIONS):
         state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
