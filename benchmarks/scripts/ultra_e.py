@@ -3,7 +3,7 @@
     python scripts/ultra_e.py core [--graph wn18rr] [--epochs 120] [--seeds 3] [--out DIR]
     python scripts/ultra_e.py curves [--graph wn18rr] [--epochs 120] [--seeds 3] --out DIR
     python scripts/ultra_e.py select [--graph wn18rr] [--epochs 120]
-    python scripts/ultra_e.py whole --graph fb15k237 --minutes 120 [--checkpoint FILE]
+    python scripts/ultra_e.py whole [--graph wn18rr] [--seeds 3] [--minutes 120] [--checkpoint FILE]
 
 ``core`` prints test MRR and Hits for every seed and rule, with seconds per epoch; ``--out`` adds
 the runs as JSON. The core of WN18RR: the entity of least degree (ties: the larger number) leaves
@@ -21,8 +21,9 @@ folder is ORTHOBCD_DATA.
 fifth of the training triples validates models of the rest, seeds 100, 101, 102. Then it prints the
 test MRR of models of all training triples, seeds 10, 11, 12.
 
-``whole`` trains on a whole graph until the processor minutes are spent, with a line of validation
-MRR now and then, and ends with the test triples.
+``whole`` trains on a whole graph with the settings ``WHOLE``, at most so many processor minutes a
+seed, keeps the model of the best validation MRR and ranks the test triples with it. Options of the
+model given on the command line come before ``WHOLE`` and, in ``core``, before the defaults.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,8 +87,27 @@ def fb15k237_core(sizes: tuple[int, int, int, int] = (719, 308, 135, 22)) -> Cor
 
 
 CORES: dict[str, Callable[[], Core]] = {"wn18rr": wn18rr_core, "fb15k237": fb15k237_core}
+OPTIONS: dict[str, type] = {
+    "dim": int,
+    "batch_size": int,
+    "n_negatives": int,
+    "learning_rate": float,
+    "rate_decay": float,
+    "init_scale": float,
+    "relation_curvature": float,
+    "relation_matchings": int,
+    "relation_step": float,
+    "relation_angle": float,
+}
+"""Options of the model that the command line takes, by their names."""
+
 RULES = ["jobcd", "vr-jobcd", "csdm", "csdm-givens", "frozen"]
 PAPER = {"signature": [1] * 18 + [-1] * 18, "radius": 1.0, "loss": "logistic"}
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of the model that the command line has."""
+    return {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
 
 
 def run_core(args: argparse.Namespace) -> None:
@@ -99,16 +120,11 @@ def run_core(args: argparse.Namespace) -> None:
             model = ob.UltraE(
                 entities,
                 relations,
-                36,
                 relations=rule,
-                max_epochs=args.epochs,
                 seed=seed,
-                relation_curvature=args.curvature,
-                relation_matchings=args.matchings,
-                relation_step=args.step,
-                init_scale=args.scale,
-                learning_rate=args.rate,
+                max_epochs=args.epochs,
                 **(PAPER if args.paper else {}),
+                **given(args),
             )
             points: dict[int, ob.Ranking] = {}
 
@@ -253,44 +269,72 @@ def run_select(args: argparse.Namespace) -> None:
         )
 
 
+WHOLE: dict[str, dict[str, Any]] = {
+    "wn18rr": {
+        "batch_size": 256,
+        "n_negatives": 256,
+        "relations": "jobcd-pairs",
+        "relation_matchings": 35,
+        "relation_step": 0.05,
+        "relation_angle": 1.0,
+        "learning_rate": 0.02,
+        "rate_decay": 0.97,
+        "max_epochs": 50,
+        "valid_every": 10,
+    },
+    "fb15k237": {
+        "batch_size": 512,
+        "n_negatives": 256,
+        "relations": "jobcd-pairs",
+        "relation_matchings": 35,
+        "relation_step": 0.05,
+        "learning_rate": 0.01,
+        "rate_decay": 0.9,
+        "max_epochs": 25,
+        "valid_every": 5,
+    },
+}
+"""The settings of ``whole``, chosen on validation."""
+
+
 def run_whole(args: argparse.Namespace) -> None:
     train, valid, test = splits(args.graph)
     known = np.concatenate([train, valid, test])
     entities, relations = int(known[:, [0, 2]].max()) + 1, int(known[:, 1].max()) + 1
-    model = ob.UltraE(
-        entities,
-        relations,
-        36,
-        batch_size=args.batch,
-        n_negatives=args.negatives,
-        relations=args.relations[0],
-        relation_curvature=args.curvature,
-        relation_matchings=args.matchings,
-        relation_step=args.step,
-        init_scale=args.scale,
-        learning_rate=args.rate,
-        rate_decay=args.decay,
-        max_epochs=10**6,
-        valid_every=10**6,
-    )
-    few = valid[np.random.default_rng(0).permutation(len(valid))[:1000]]
-    shown = 0.0
+    options = {**WHOLE[args.graph], **given(args)}
+    if args.epochs is not None:
+        options["max_epochs"] = args.epochs
+    figures = []
+    for seed in range(args.first, args.first + args.seeds):
+        model = ob.UltraE(entities, relations, **options, seed=seed)
+        start = time.process_time()
 
-    def look(event: dict[str, float]) -> bool:
-        nonlocal shown
-        spent = time.process_time() / 60
-        if spent > shown + args.minutes / 20 or spent > args.minutes:
-            shown = spent
-            print(
-                f"epoch {event['epoch']:.0f}, {60 * spent:.0f} processor seconds, "
-                f"loss {event['loss']:.4f}, validation {model.rank(few, known)!r}",
-                flush=True,
-            )
-        return spent > args.minutes
+        def look(event: dict[str, float], seed=seed, start=start) -> bool:
+            spent = time.process_time() - start
+            if "valid_mrr" in event:
+                print(
+                    f"seed {seed}, epoch {event['epoch']:.0f}, {spent:.0f} processor seconds, "
+                    f"loss {event['loss']:.4f}, validation MRR {event['valid_mrr']:.4f}",
+                    flush=True,
+                )
+            return spent > 60 * args.minutes
 
-    model.fit(train, callback=look, checkpoint=args.checkpoint, checkpoint_every=5)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{model.n_epochs_} epochs, test {model.rank(test, known)!r}, peak {peak:.2f} GiB")
+        path = args.checkpoint and f"{args.checkpoint}.{seed}.npz"
+        model.fit(train, valid, known=test, callback=look, checkpoint=path, checkpoint_every=5)
+        spent = time.process_time() - start
+        ranking = model.rank(test, known)
+        best = np.nanmax(model.history_["valid_mrr"], initial=0.0)
+        figures.append([best, ranking.mrr, *(ranking.hits(k) for k in (1, 3, 10))])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"seed {seed}, {model.n_epochs_} epochs (best {model.best_epoch_}), "
+            f"{model.history_['seconds'].mean():.2f} s an epoch, {spent:.0f} processor seconds, "
+            f"validation MRR {best:.4f}, test {ranking!r}, peak {peak:.2f} GiB",
+            flush=True,
+        )
+    names = ("validation MRR", "test MRR", "Hits@1", "Hits@3", "Hits@10")
+    for name, values in zip(names, np.transpose(figures), strict=True):
+        print(f"{name}: mean {values.mean():.4f}, {values.min():.4f} to {values.max():.4f}")
 
 
 def main() -> None:
@@ -298,22 +342,19 @@ def main() -> None:
     parser.add_argument("what", choices=["core", "curves", "select", "whole"])
     parser.add_argument("--graph", choices=list(CORES), default="wn18rr")
     parser.add_argument("--paper", action="store_true")
-    parser.add_argument("--epochs", type=int, default=120)
+    parser.add_argument("--epochs", type=int, help="by default 120, or that of WHOLE")
     parser.add_argument("--minutes", type=float, default=120.0)
     parser.add_argument("--checkpoint")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--relations", nargs="+", default=RULES)
     parser.add_argument("--every", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--negatives", type=int, default=256)
-    parser.add_argument("--curvature", type=float, default=0.3)
-    parser.add_argument("--matchings", type=int, default=1)
-    parser.add_argument("--step", type=float, default=0.1)
-    parser.add_argument("--scale", type=float, default=0.1)
-    parser.add_argument("--rate", type=float, default=0.02)
-    parser.add_argument("--decay", type=float, default=1.0)
+    parser.add_argument("--first", type=int, default=0, help="first seed of whole")
+    for name, kind in OPTIONS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind)
     parser.add_argument("--out")
     args = parser.parse_args()
+    if args.what != "whole" and args.epochs is None:
+        args.epochs = 120
     if args.what == "curves" and not args.out:
         parser.error("--out must be given for curves")
     runs = {"core": run_core, "curves": run_curves, "select": run_select, "whole": run_whole}

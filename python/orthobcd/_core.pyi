@@ -192,7 +192,12 @@ class StructuralProbe:
     def with_scale(self, scale: float) -> StructuralProbe: ...
 
 def ultra_e_init(
-    n_entities: int, n_relations: int, signature: _Signs, options: Model, scale: float
+    n_entities: int,
+    n_relations: int,
+    signature: _Signs,
+    options: Model,
+    scale: float,
+    angle: float,
 ) -> _State: ...
 def ultra_e_epoch(
     state: _State,
@@ -205,7 +210,8 @@ def ultra_e_epoch(
 def ultra_e_gradient(
     state: _State,
     triples: _Triples,
-    negatives: list[int],
+    drawn: list[int],
+    training: _Triples,
     signature: _Signs,
     options: Model,
 ) -> tuple[float, _Matrix, _Matrix, NDArray[np.float64]]: ...

@@ -117,8 +117,8 @@ impl AccumulatedMoves {
                     continue;
                 }
                 let weight = size * (theta + 1.0 / (2.0 * angle));
-                let outcome = self.pairs.turn(x, [i, j], slope, weight);
-                total.updates += outcome.updates;
+                let moved = self.pairs.turn(x, [i, j], slope, weight);
+                total.updates += u64::from(moved);
             }
         }
         total

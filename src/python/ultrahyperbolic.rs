@@ -315,6 +315,7 @@ pub(super) fn ultra_e_init<'py>(
     signature: PyReadonlyArray1<'py, i8>,
     options: ModelOptions,
     scale: f64,
+    angle: f64,
 ) -> PyResult<StateOut<'py>> {
     let signature = signature_of(&signature)?;
     options.model(&signature)?;
@@ -323,7 +324,7 @@ pub(super) fn ultra_e_init<'py>(
         n_relations,
         &signature,
         scale,
-        options.update()?,
+        (angle, options.update()?),
         options.seed,
     );
     Ok(write_state(py, state, signature.len()))
@@ -366,21 +367,22 @@ type Gradient<'py> = (
     Bound<'py, PyArray3<f64>>,
 );
 
-/// The loss of a batch with given negatives, and its gradient.
+/// The loss of a batch with the given drawn entities, and its gradient.
 #[pyfunction]
 pub(super) fn ultra_e_gradient<'py>(
     py: Python<'py>,
     state: StateIn<'py>,
     triples: PyReadonlyArray2<'py, i64>,
-    negatives: Vec<usize>,
+    drawn: Vec<usize>,
+    training: PyReadonlyArray2<'py, i64>,
     signature: PyReadonlyArray1<'py, i8>,
     options: ModelOptions,
 ) -> PyResult<Gradient<'py>> {
     let signature = signature_of(&signature)?;
     let model = options.model(&signature)?;
-    let triples = read_triples(&triples)?;
+    let (triples, training) = (read_triples(&triples)?, read_triples(&training)?);
     let state = read_state(&state);
-    let gradient = model.gradient(&state, &triples, &negatives, &Threads::serial())?;
+    let gradient = model.gradient(&state, &triples, &drawn, &training, &Threads::serial())?;
     let n = signature.len();
     let mut relations = Array3::zeros((gradient.relations.len(), n, n));
     for (k, g) in gradient.relations.iter().enumerate() {

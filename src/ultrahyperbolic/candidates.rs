@@ -20,14 +20,17 @@ const CHUNK_CANDIDATES: usize = 128;
 pub(super) struct Queries<'a> {
     /// q, a row each.
     pub(super) vectors: &'a Rows,
-    /// The true candidate of each.
+    /// The true candidate of each, and the given entity.
     pub(super) targets: &'a [usize],
+    pub(super) given: &'a [usize],
     /// Bias of the given entity plus δ.
     pub(super) offsets: Vec<f64>,
     /// Points of the candidates, a row each.
     pub(super) points: ArrayView2<'a, f64>,
     /// Their biases.
     pub(super) biases: Vec<f64>,
+    /// Of how many entities each is a sample.
+    pub(super) weights: &'a [f64],
     pub(super) radius: f64,
     pub(super) measure: Measure,
     /// Multiplies the loss.
@@ -70,8 +73,10 @@ impl Queries<'_> {
                 scores: scores.row_slice_mut(i),
                 factors: factors.row_slice_mut(i),
                 biases: &self.biases,
+                weights: self.weights,
                 offset: self.offsets[from + i],
                 target: self.targets[from + i],
+                given: self.given[from + i],
                 radius: self.radius,
                 measure: self.measure,
                 weight: self.weight,

@@ -172,9 +172,9 @@ impl WithSimd for Scores<'_> {
 /// What is made of the scores x of one query: the true candidate has the score x₊.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Measure {
-    /// ½ softplus(−x₊) + c Σ softplus(x).
+    /// ½ softplus(−x₊) + c Σ w softplus(x).
     Logistic(f64),
-    /// log Σ eˣ − x₊, with the true one in the sum.
+    /// log Σ w eˣ − x₊, with the true one in the sum.
     Softmax,
 }
 
@@ -185,10 +185,14 @@ pub(super) struct Query<'a> {
     /// ∂L/∂⟨·,·⟩.
     pub(super) factors: &'a mut [f64],
     pub(super) biases: &'a [f64],
+    /// w: of how many entities a candidate is a sample.
+    pub(super) weights: &'a [f64],
     /// Added to every score.
     pub(super) offset: f64,
     /// The true candidate.
     pub(super) target: usize,
+    /// The given entity. Both are candidates for certain and have the weight 1.
+    pub(super) given: usize,
     pub(super) radius: f64,
     pub(super) measure: Measure,
     /// L is this times the measure.
@@ -201,7 +205,8 @@ impl WithSimd for Query<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
-        let (scores, target, weight) = (self.scores, self.target, self.weight);
+        let (scores, target, given) = (self.scores, self.target, self.given);
+        let (weights, weight) = (self.weights, self.weight);
         let square = self.radius * self.radius;
         let inverse = 1.0 / square;
         let parts = scores.iter_mut().zip(&mut *self.factors).zip(self.biases);
@@ -210,22 +215,31 @@ impl WithSimd for Query<'_> {
             *x = self.offset + bias - square * value;
             *factor = slope;
         }
-        let own = scores[target];
+        let (own, other) = (scores[target], scores[given]);
         let loss = match self.measure {
             Measure::Logistic(share) => {
-                // Left out here, it has a term of its own.
+                // Left out here, they have terms of their own.
                 scores[target] = f64::NEG_INFINITY;
-                let wrong = sigmoids(scores, weight * share);
-                let right = &mut [-own];
-                let loss = wrong + sigmoids(right, 0.5 * weight);
-                scores[target] = -right[0];
+                scores[given] = f64::NEG_INFINITY;
+                let mut loss = sigmoids(scores, weights, weight * share);
+                let mut single = |slot: usize, x: f64, sign: f64, c: f64| {
+                    let x = &mut [sign * x];
+                    loss += sigmoids(x, &[1.0], c);
+                    scores[slot] = sign * x[0];
+                };
+                if given != target {
+                    single(given, other, 1.0, weight * share);
+                }
+                single(target, own, -1.0, 0.5 * weight);
                 loss
             }
             Measure::Softmax => {
                 let top = lanes(scores, f64::NEG_INFINITY, |a, b| if b > a { b } else { a });
-                for x in scores.iter_mut() {
-                    *x = exponential(*x - top);
+                for (x, &w) in scores.iter_mut().zip(weights) {
+                    *x = w * exponential(*x - top);
                 }
+                scores[given] = exponential(other - top);
+                scores[target] = exponential(own - top);
                 let sum = lanes(scores, 0.0, |a, b| a + b);
                 let scale = weight / sum;
                 scores.iter_mut().for_each(|x| *x *= scale);
@@ -240,16 +254,16 @@ impl WithSimd for Query<'_> {
     }
 }
 
-/// Scores become c·σ(x); c·Σ softplus(x) comes back.
+/// Scores become c·w·σ(x); c·Σ w softplus(x) comes back.
 #[inline(always)]
-fn sigmoids(scores: &mut [f64], c: f64) -> f64 {
+fn sigmoids(scores: &mut [f64], weights: &[f64], c: f64) -> f64 {
     let mut sums = [0.0; LANES];
-    for piece in scores.chunks_mut(LANES) {
-        for (x, sum) in piece.iter_mut().zip(&mut sums) {
+    for (piece, weights) in scores.chunks_mut(LANES).zip(weights.chunks(LANES)) {
+        for ((x, &w), sum) in piece.iter_mut().zip(weights).zip(&mut sums) {
             let e = exponential(-x.abs());
             let positive = *x > 0.0;
-            *sum += (if positive { *x } else { 0.0 }) + logarithm_1p(e);
-            *x = (if positive { c } else { c * e }) / (1.0 + e);
+            *sum += w * ((if positive { *x } else { 0.0 }) + logarithm_1p(e));
+            *x = c * w * (if positive { 1.0 } else { e }) / (1.0 + e);
         }
     }
     c * sums.iter().sum::<f64>()

@@ -3,7 +3,9 @@
 //! A triple (h, r, t) has the score `x = −d(R_r E_h, E_t)² + b_h + c_t + δ` with points E = φ(Z), Z free, a bias of
 //! every entity as head and another as tail, and a margin δ. A batch of N triples has m candidates: its own
 //! entities and k drawn ones. All of them are scored as the tail and as the head of every triple, and the loss
-//! is the mean over the triples of the [`Loss`] of both places.
+//! is the mean over the triples of the [`Loss`] of both places. A candidate that is one with the probability p stands for w = 1/p
+//! entities (those of the triple itself for one), so that sums over the candidates estimate those over all N entities without bias
+//! (Horvitz and Thompson, JASA 1952; for a softmax Bengio and Senécal, IEEE Trans. Neural Netw. 2008).
 //!
 //! Entities and biases follow Adam (of the entities that the batch touches, each with its own step
 //! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` all scores are those of two
@@ -48,9 +50,9 @@ pub struct Embedding {
 /// The loss of a triple of score x₊ and its negatives of scores x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// softplus(−x₊) + (k/2m) Σ softplus(x) over the m candidates for each place but the true one.
+    /// softplus(−x₊) + (k/2N) Σ w softplus(x) over the candidates for each place but the true one.
     Logistic,
-    /// log Σ eˣ − x₊ over the candidates, of the tail plus of the head.
+    /// log Σ w eˣ − x₊ over the candidates, of the tail plus of the head.
     Softmax,
 }
 
@@ -104,13 +106,14 @@ impl KnownTriples {
 }
 
 impl Embedding {
-    /// Random points: every coordinate of z normal with standard deviation `scale`; biases zero, R = I.
+    /// Random points: every coordinate of z normal with standard deviation `scale`; biases zero; every R a random rotation of the
+    /// rows of either sign by angles of about `angle`, the identity if it is zero.
     pub fn random(
         entities: usize,
         relations: usize,
         signature: &Signature,
         scale: f64,
-        update: RelationUpdate,
+        (angle, update): (f64, RelationUpdate),
         seed: u64,
     ) -> Self {
         let n = signature.len();
@@ -120,9 +123,15 @@ impl Embedding {
             let normal: f64 = StandardNormal.sample(&mut rng);
             *z = scale * normal;
         }
+        let mut relation = |_| {
+            if angle == 0.0 {
+                return Relation::identity(signature, update);
+            }
+            Relation::random(signature, update, angle, &mut rng)
+        };
         Self {
             entities: rows,
-            relations: vec![Relation::identity(signature, update); relations],
+            relations: (0..relations).map(&mut relation).collect(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod embedding;
 mod geometry;
 mod probe;
 mod relations;
+mod sampling;
 mod training;
 
 pub use embedding::{Embedding, KnownTriples, Loss, TrainOptions, Triple, UltraE};

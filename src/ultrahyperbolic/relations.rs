@@ -11,6 +11,8 @@
 //! CS decomposition (CSDM) move instead, with all rotations, or with Givens rotations of fixed pairs as UltraE has it (Xiong et al., KDD 2022).
 
 use ndarray::{Array1, Array2, ArrayView2, s};
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::{Majoriser, Matchings, PairOptions, SlopePairs};
 use crate::linalg::cayley;
@@ -97,6 +99,43 @@ impl Relation {
             matrix: Array2::eye(n),
             memory,
         }
+    }
+
+    /// R a random rotation of the rows of either sign: the Cayley transforms of skew matrices of normal
+    /// entries, whose eigenvalues have the root mean square `angle`.
+    pub(super) fn random(
+        signature: &Signature,
+        update: RelationUpdate,
+        angle: f64,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Self {
+        let (p, q) = signature.counts();
+        let mut rotation = |n: usize| {
+            let scale = angle / ((n - 1).max(1) as f64).sqrt();
+            let mut skew = Array2::zeros((n, n));
+            for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+                let normal: f64 = StandardNormal.sample(rng);
+                skew[[i, j]] = scale * normal;
+                skew[[j, i]] = -scale * normal;
+            }
+            cayley(skew.view())
+        };
+        let mut factors = Factors::identity(p, q);
+        (factors.u1, factors.u2) = (rotation(p), rotation(q));
+        let (order, joined) = (signature.order(), diagonal(&factors.u1, &factors.u2));
+        let mut relation = Self::identity(signature, update);
+        for ((i, j), &entry) in joined.indexed_iter() {
+            relation.matrix[[order[i], order[j]]] = entry;
+        }
+        match update {
+            RelationUpdate::VrJobcd { .. } => {
+                let mut last = relation.memory.slice_mut(s![1..=joined.len()]);
+                last.assign(&relation.matrix.flatten());
+            }
+            RelationUpdate::Csdm { .. } => factors.write(&mut relation.memory),
+            _ => {}
+        }
+        relation
     }
 
     /// Length of the memory that an update needs.
@@ -205,7 +244,7 @@ impl Relation {
     ) {
         let n = order.len();
         let start = self.matrix.clone();
-        let mut moves = SlopePairs::new(signature, RAPIDITY_BOUND);
+        let moves = SlopePairs::new(signature, RAPIDITY_BOUND);
         for round in 0..matchings.min(tournament::rounds(n)) {
             for [i, j] in tournament::matching(order, round) {
                 let sign = signature.sign(i) * signature.sign(j);
@@ -412,6 +451,7 @@ pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
 mod tests {
     use super::*;
     use ndarray::array;
+    use rand::SeedableRng;
 
     /// R after steps along these gradients, all pairs each time.
     fn moved(gradients: &[Array2<f64>], step: f64) -> Relation {
@@ -446,6 +486,48 @@ mod tests {
         let j = Array2::from_diag(&array![1.0, -1.0, 1.0]);
         let gap = once.matrix.t().dot(&j).dot(&once.matrix) - &j;
         assert!(gap.iter().all(|v| v.abs() < 1e-14), "{gap}");
+    }
+
+    #[test]
+    fn a_random_start_is_a_rotation_that_every_update_goes_on_from() {
+        let signature = Signature::new(&[1, -1, 1, -1, 1]).unwrap();
+        let j = signature.matrix();
+        for update in [
+            RelationUpdate::PairJobcd {
+                step: 0.1,
+                matchings: 9,
+            },
+            RelationUpdate::VrJobcd {
+                curvature: 0.3,
+                matchings: 9,
+                share: 0.3,
+            },
+            RelationUpdate::Csdm {
+                step: 0.1,
+                givens: false,
+            },
+        ] {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+            let start = Relation::random(&signature, update, 1.0, &mut rng);
+            let (r, close) = (&start.matrix, |a: Array2<f64>, b: &Array2<f64>| {
+                (a - b).iter().all(|v| v.abs() < 1e-14)
+            });
+            assert!(close(r.t().dot(r), &Array2::eye(5)));
+            assert!(close(r.t().dot(&j).dot(r), &j));
+            assert_ne!(
+                *r,
+                Relation::random(&signature, update, 1.0, &mut rng).matrix
+            );
+            let still = Relation::random(&signature, update, 0.0, &mut rng);
+            assert_eq!(still, Relation::identity(&signature, update));
+            let mut moved = start.clone();
+            let flat = Array2::zeros((5, 5));
+            moved.step(&flat, Some(&flat), &signature, update, &[2, 0, 1, 4, 3]);
+            assert!(close(moved.matrix, r), "{update:?}");
+            if let RelationUpdate::VrJobcd { .. } = update {
+                assert_eq!(start.previous(), *r);
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::candidates::{Derivatives, Queries};
 use super::distances::Measure;
 use super::embedding::{Embedding, Loss, Triple, UltraE, width};
 use super::relations::RelationUpdate;
+use super::sampling::Counts;
 use crate::rows::{Rows, slice_of};
 use crate::{Control, Error, Monitor, Result, Threads};
 
@@ -44,6 +45,8 @@ struct Batch {
     candidates: Vec<usize>,
     /// Their points.
     points: Rows,
+    /// Of how many entities each is a sample.
+    weights: Vec<f64>,
     /// The candidates that are heads and tails.
     ends: [Vec<usize>; 2],
     /// The points of the heads and of the tails.
@@ -71,7 +74,8 @@ fn gathered(points: &Rows, places: &[usize]) -> Rows {
 }
 
 impl Batch {
-    fn new(mut triples: Vec<Triple>, drawn: &[usize], points: &Rows) -> Self {
+    /// `weights` are those of all entities.
+    fn new(mut triples: Vec<Triple>, drawn: &[usize], weights: &[f64], points: &Rows) -> Self {
         // Stable: triples of a relation stay in the order that they were drawn in.
         triples.sort_by_key(|triple| triple[1]);
         let mut relations: Vec<(usize, Range<usize>)> = Vec::new();
@@ -91,6 +95,7 @@ impl Batch {
         Self {
             relations,
             rows: ends.each_ref().map(|ends| gathered(&points, ends)),
+            weights: candidates.iter().map(|&e| weights[e]).collect(),
             candidates,
             points,
             ends,
@@ -167,7 +172,7 @@ impl UltraE {
                 .map(|&e| column[e])
                 .collect::<Vec<_>>()
         });
-        let share = self.options.negatives as f64 / (2 * batch.candidates.len()) as f64;
+        let share = self.options.negatives as f64 / (2 * state.entities.nrows()) as f64;
         let [heads, tails] = batch.rows.each_ref();
         let vectors = self.images_of_batch(matrices, batch, [heads, tails]);
         // The vectors of place 0 have the head given, those of place 1 the tail.
@@ -177,9 +182,11 @@ impl UltraE {
             let queries = Queries {
                 vectors: &vectors[given],
                 targets: &batch.ends[open],
+                given: ends,
                 offsets: offsets.collect(),
                 points: batch.points.view(),
                 biases: biases[open].clone(),
+                weights: &batch.weights,
                 radius: self.space.radius(),
                 measure: match self.options.loss {
                     Loss::Logistic => Measure::Logistic(share),
@@ -233,7 +240,7 @@ impl UltraE {
         self.space.pull_back(z, &point, radii, gradient);
     }
 
-    /// The loss of a batch with the given drawn entities and its gradient.
+    /// The loss of a batch of the `training` triples with the given drawn entities, and its gradient.
     ///
     /// # Errors
     /// If the state, the triples or the drawn entities do not fit the model.
@@ -242,18 +249,21 @@ impl UltraE {
         state: &Embedding,
         triples: &[Triple],
         drawn: &[usize],
+        training: &[Triple],
         threads: &Threads,
     ) -> Result<BatchGradient> {
         self.check(state, triples)?;
+        self.check(state, training)?;
         if triples.is_empty() {
             return Err(Error::invalid("triples", "must not be empty"));
         }
         let entities = state.entities.nrows();
-        if drawn.iter().any(|&e| e >= entities) {
-            return Err(Error::invalid("drawn", "must be entities"));
+        if drawn.is_empty() || drawn.iter().any(|&e| e >= entities) {
+            return Err(Error::invalid("drawn", "must be entities, one at least"));
         }
         let n = self.space.dim();
-        let batch = Batch::new(triples.to_vec(), drawn, &self.points(state));
+        let weights = Counts::new(training, entities).weights(triples.len(), drawn.len());
+        let batch = Batch::new(triples.to_vec(), drawn, &weights, &self.points(state));
         let mut pass = self.pass(state, &batch.matrices(state), &batch, threads);
         let mut out = BatchGradient {
             loss: pass.loss,
@@ -303,6 +313,8 @@ impl UltraE {
         let mut points = self.points(state);
         let decay = self.options.rate_decay.powf(epoch as f64);
         let rate = self.options.learning_rate * decay;
+        let counts = Counts::new(triples, points.nrows());
+        let mut weights = (0, Vec::new());
         let mut total = 0.0;
         for chosen in order.chunks(self.options.batch_size) {
             if monitor.poll() == Control::Stop {
@@ -310,7 +322,10 @@ impl UltraE {
             }
             let triples: Vec<Triple> = chosen.iter().map(|&i| triples[i]).collect();
             let drawn = self.draw(points.nrows(), &mut rng);
-            let batch = Batch::new(triples, &drawn, &points);
+            if weights.0 != triples.len() {
+                weights = (triples.len(), counts.weights(triples.len(), drawn.len()));
+            }
+            let batch = Batch::new(triples, &drawn, &weights.1, &points);
             let pass = self.pass(state, &batch.matrices(state), &batch, threads);
             total += pass.loss * batch.len() as f64;
             self.move_relations(state, &batch, &pass, (&mut rows, &mut rng), threads);

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -81,6 +83,24 @@ def test_the_defaults_learn():
     assert estimator.rank(TRAIN, TRAIN).mrr > 0.5
 
 
+def test_relations_start_where_they_are_told_to():
+    def start(**options):
+        return model(max_epochs=0, **options).fit(TRAIN)
+
+    assert (start().relations_ == np.eye(DIM)).all()
+    random = start(relation_angle=1.0)
+    j = j_of(random)
+    for R in random.relations_:
+        # Orthogonal and J-orthogonal: a rotation of the coordinates of either sign.
+        np.testing.assert_allclose(R.T @ R, np.eye(DIM), atol=1e-14)
+        np.testing.assert_allclose(R.T @ (j[:, None] * R), np.diag(j), atol=1e-14)
+    assert len(np.unique(random.relations_.round(9), axis=0)) == N_RELATIONS
+    other = start(relation_angle=1.0, seed=1).relations_
+    assert np.abs(other - random.relations_).max() > 0.1
+    frozen = model(relation_angle=1.0, relations="frozen").fit(TRAIN)
+    np.testing.assert_allclose(frozen.relations_, random.relations_, atol=1e-13)
+
+
 def test_the_learning_rate_decays():
     def entities(rate_decay, max_epochs):
         options = {"relations": "frozen", "rate_decay": rate_decay, "max_epochs": max_epochs}
@@ -147,7 +167,7 @@ def test_equal_scores_count_half():
 
 
 def batch(loss):
-    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=4, loss=loss).fit(TRAIN[:1])
+    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=5, loss=loss).fit(TRAIN[:1])
     state = tuple(a.copy() for a in estimator._training.state)
     for k in range(N_RELATIONS):
         state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
@@ -155,7 +175,18 @@ def batch(loss):
 
 
 def loss_and_gradient(estimator, state, triples, drawn):
-    return _core.ultra_e_gradient(state, triples, drawn, estimator._signs(), estimator)
+    return _core.ultra_e_gradient(state, triples, drawn, TRAIN, estimator._signs(), estimator)
+
+
+def sampled(triples, drawn):
+    """With which probability every entity is a candidate of a batch as large, if not its own."""
+    held = np.zeros(N_ENTITIES, dtype=int)
+    for head, _, tail in TRAIN:
+        held[list({head, tail})] += 1
+    # Which of the other triples of the batch hold it: none, in a draw without replacement.
+    others, batch = len(TRAIN) - 1, len(triples) - 1
+    none = np.array([comb(others - m, batch) / comb(others, batch) for m in held])
+    return 1.0 - none * (1.0 - len(drawn) / N_ENTITIES)
 
 
 LOSSES = pytest.mark.parametrize("loss", ["logistic", "softmax"])
@@ -167,20 +198,49 @@ def test_the_loss_is_that_of_the_scores(loss):
     value = loss_and_gradient(estimator, state, triples, drawn)[0]
     estimator._training.best = state
     candidates = np.union1d(triples[:, [0, 2]], drawn)
+    probability = sampled(triples, drawn)[candidates]
     total = 0.0
     for triple in triples:
+        weights = np.where(np.isin(candidates, triple[[0, 2]]), 1.0, 1.0 / probability)
         for place in (0, 2):
             others = np.repeat([triple], len(candidates), axis=0)
             others[:, place] = candidates
             scores = estimator.score_triples(others)
             true = candidates == triple[place]
             if loss == "softmax":
-                total += np.logaddexp.reduce(scores) - scores[true][0]
+                total += np.log(weights @ np.exp(scores)) - scores[true][0]
             else:
-                share = estimator.n_negatives / (2 * len(candidates))
+                share = estimator.n_negatives / (2 * N_ENTITIES)
                 total += 0.5 * np.logaddexp(0.0, -scores[true][0])
-                total += share * np.logaddexp(0.0, scores[~true]).sum()
+                total += share * weights[~true] @ np.logaddexp(0.0, scores[~true])
     assert value == pytest.approx(total / len(triples), rel=1e-12)
+
+
+def test_batches_estimate_the_loss_over_all_entities_without_bias():
+    estimator, state, _, _ = batch("logistic")
+    # Entities in one, two, three and no triple, and a loop.
+    triples = np.array([[0, 0, 1], [0, 1, 2], [3, 0, 0], [2, 2, 4], [5, 1, 5], [4, 0, 6]])
+    mean = np.mean(
+        [
+            _core.ultra_e_gradient(
+                state, triples[list(chosen)], [drawn], triples, estimator._signs(), estimator
+            )[0]
+            for chosen in combinations(range(len(triples)), 3)
+            for drawn in range(N_ENTITIES)
+        ]
+    )
+    estimator._training.best = state
+    total = 0.0
+    for triple in triples:
+        for place in (0, 2):
+            candidates = np.repeat([triple], N_ENTITIES, axis=0)
+            candidates[:, place] = np.arange(N_ENTITIES)
+            scores = estimator.score_triples(candidates)
+            wrong = np.delete(scores, triple[place])
+            share = estimator.n_negatives / (2 * N_ENTITIES)
+            total += 0.5 * np.logaddexp(0.0, -scores[triple[place]])
+            total += share * np.logaddexp(0.0, wrong).sum()
+    assert mean == pytest.approx(total / len(triples), rel=1e-12)
 
 
 @LOSSES
@@ -224,8 +284,11 @@ def test_gradients_against_automatic_differentiation(loss):
     radius = torch.sqrt(rho**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
     E = torch.cat([s, t * radius[:, None]], 1)  # the signature is sorted
     candidates = torch.tensor(np.union1d(triples[:, [0, 2]], drawn))
+    probability = torch.tensor(sampled(triples, drawn))[candidates]
     total = 0.0
     for triple in triples:
+        own = torch.isin(candidates, torch.tensor(triple[[0, 2]]))
+        weights = torch.where(own, 1.0, 1.0 / probability)
         for place in (0, 2):
             rows = torch.tensor(triple).repeat(len(candidates), 1)
             rows[:, place] = candidates
@@ -240,11 +303,12 @@ def test_gradients_against_automatic_differentiation(loss):
             x = -(rho**2) * square + b[h, 0] + b[tail, 1] + 1.0
             true = candidates == int(triple[place])
             if loss == "softmax":
-                total = total + torch.logsumexp(x, 0) - x[true][0]
+                total = total + torch.logsumexp(x + weights.log(), 0) - x[true][0]
             else:
                 softplus = torch.nn.functional.softplus
-                share = estimator.n_negatives / (2 * len(candidates))
-                total = total + 0.5 * softplus(-x[true][0]) + share * softplus(x[~true]).sum()
+                share = estimator.n_negatives / (2 * N_ENTITIES)
+                wrong = weights[~true] @ softplus(x[~true])
+                total = total + 0.5 * softplus(-x[true][0]) + share * wrong
     total = total / len(triples)
     total.backward()
     assert value == pytest.approx(total.item(), rel=1e-12)
@@ -449,6 +513,7 @@ def test_bad_input_raises_at_the_door():
         ("rate_decay", 1.1),
         ("loss", "hinge"),
         ("relations", "free"),
+        ("relation_angle", -1.0),
         ("relation_curvature", -1.0),
         ("relation_matchings", 0),
         ("relation_step", 0.0),

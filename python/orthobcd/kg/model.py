@@ -47,6 +47,7 @@ class Model:
     max_epochs: int
     loss: Loss
     relations: RelationUpdate
+    relation_angle: float
     entity_names: Sequence[str] | None
     relation_names: Sequence[str] | None
     seed: int
@@ -217,6 +218,7 @@ class Model:
             "init_scale",
         ):
             as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
+        as_float("relation_angle", self.relation_angle, minimum=0.0)
         for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
             as_int(name, getattr(self, name), 1)
         for name in ("relation_share", "rate_decay"):
@@ -258,8 +260,8 @@ class Model:
         return number
 
     def _random(self, n_entities: int, n_relations: int) -> Embedding:
-        scale = float(self.init_scale)
-        return _core.ultra_e_init(n_entities, n_relations, self._signs(), self, scale)
+        start = (float(self.init_scale), float(self.relation_angle))
+        return _core.ultra_e_init(n_entities, n_relations, self._signs(), self, *start)
 
     def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the arrays of a model."""

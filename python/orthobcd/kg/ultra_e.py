@@ -41,7 +41,7 @@ class UltraE(Model):
 
     The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``, with the
     distance d of `orthobcd.hyperbolic.distance`, points ``E = φ(Z)`` of all entities, their
-    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. A batch has m
+    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. A batch has
     candidates, its own entities and some drawn ones, for the tail and for the head of each of its
     triples; all their scores are two matrix products. Z and the biases follow Adam (steps for the
     candidates), the relation matrices J-JOBCD: one random matching of rows per batch, every pair
@@ -67,9 +67,12 @@ class UltraE(Model):
         Triples N per batch.
     loss : {"softmax", "logistic"}, default "softmax"
         Of the scores x of the candidates for a place, x₊ that of the true one: "softmax" is
-        ``log Σ exp x − x₊``, "logistic" ``½ softplus(−x₊) + (k/2m) Σ softplus(x)`` over the other
-        ones, whose expectation is UltraE's loss of k negatives per triple. Both are added up over
-        both places and averaged over the triples.
+        ``log Σ w exp x − x₊``, "logistic" ``½ softplus(−x₊) + (k/2N) Σ w softplus(x)`` over the
+        other ones, N = ``n_entities``. A candidate that is one with the probability p stands for
+        w = 1/p entities (the two of the triple itself for one), so that the sums estimate those
+        over all entities without bias; "logistic" has the expectation of UltraE's loss of k
+        uniform negatives per triple. Both are added up over both places and averaged over the
+        triples.
     learning_rate : float, default 0.02
         Adam's, for points and biases.
     rate_decay : float, default 1.0
@@ -91,6 +94,10 @@ class UltraE(Model):
         α of "vr-jobcd", in (0, 1].
     relation_step : float, default 0.1
         First angle or rapidity of "jobcd-pairs", "csdm" and "csdm-givens".
+    relation_angle : float, default 0.0
+        Every relation matrix starts at a random rotation of its own among the coordinates of
+        either sign, the Cayley transform of a skew matrix of normal entries whose eigenvalues have
+        this root mean square (radians, nearly); with 0 at I.
     init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
     max_epochs : int, default 120
@@ -138,6 +145,8 @@ class UltraE(Model):
     ----------
     Xiong, Zhu, Nayyeri, Xu, Pan, Zhou, Staab, Ultrahyperbolic knowledge graph embeddings, KDD 2022.
     Cutkosky, Orabona, Momentum-based variance reduction in non-convex SGD, NeurIPS 2019.
+    Bengio, Senécal, Adaptive importance sampling to accelerate training of a neural probabilistic
+    language model, IEEE Transactions on Neural Networks 2008.
 
     Examples
     --------
@@ -168,6 +177,7 @@ class UltraE(Model):
         relation_matchings: int = 1,
         relation_share: float = 0.3,
         relation_step: float = 0.1,
+        relation_angle: float = 0.0,
         init_scale: float = 0.1,
         max_epochs: int = 120,
         valid_every: int = 5,
@@ -194,6 +204,7 @@ class UltraE(Model):
         self.relation_matchings = relation_matchings
         self.relation_share = relation_share
         self.relation_step = relation_step
+        self.relation_angle = relation_angle
         self.init_scale = init_scale
         self.max_epochs = max_epochs
         self.valid_every = valid_every
