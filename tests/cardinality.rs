@@ -1,12 +1,13 @@
 //! A budget of nonzeros, or of rows: feasible, monotone, no worse than what is known, the optimum where it can be
 //! enumerated.
 
-use ndarray::{Array2, s};
+use ndarray::{Array1, Array2, s};
+use orthobcd::certificate::{Restriction, minimize_proved};
 use orthobcd::penalty::NoPenalty;
 use orthobcd::{
     Cardinality, Control, DenseColumns, Error, GramQuadratic, Monitor, NEGLIGIBLE, Objective,
-    Options, Problem, Quadratic, Record, RowSparsity, Signature, Solution, Sparsity, Status,
-    Threads, Unwatched, linalg, minimize_at_cardinality, minimize_row_sparse, start,
+    Options, Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature, Solution, Sparsity,
+    Status, Threads, Unwatched, linalg, minimize_at_cardinality, minimize_row_sparse, start,
 };
 
 const QUICK: u64 = 100_000_000;
@@ -499,4 +500,50 @@ fn rows_with_more_work_are_never_worse() {
             minimize_row_sparse(&problem, sparsity, None, &options, &threads, &mut Unwatched);
         assert!(refused.is_err());
     }
+}
+
+/// Of rows that a proof has ruled out the search is told, and they are zero in what comes out.
+#[test]
+fn a_search_within_a_proof_leaves_useless_rows_out() {
+    let (n, r) = (12, 2);
+    let sizes = Array1::from_shape_fn(n, |i| 0.8f64.powi(i as i32));
+    let smooth = Quadratic::from_data((data(2 * n, n, 3) * &sizes).view()).unwrap();
+    let (signature, threads) = (Signature::stiefel(n), Threads::serial());
+    let problem = Problem::new(&smooth, &NoPenalty, &signature, r).unwrap();
+    let count = Cardinality::Columns(vec![3, 3]);
+    let sparsity = Sparsity::new(count.clone());
+    let restriction = Restriction::Cardinality(count);
+    let mut most = 0;
+    for work in [10_000_000, 100_000_000, 1_000_000_000] {
+        let mut told: Vec<Vec<usize>> = Vec::new();
+        let options = Options::default().with_max_work(work);
+        let search = |x0, zero: &[usize], options: &Options, monitor: &mut dyn Monitor| {
+            told.push(zero.to_vec());
+            let sparsity = sparsity.clone().without_rows(zero, r);
+            minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)
+        };
+        let form = (&smooth as &dyn QuadraticForm, r);
+        let (found, bound) = minimize_proved(
+            form,
+            &restriction,
+            0.0,
+            &options,
+            &threads,
+            &mut Unwatched,
+            search,
+        )
+        .unwrap();
+        assert!(found.objective >= bound.value - 1e-12);
+        assert!(told[0].is_empty());
+        for &i in told.iter().flatten() {
+            assert!(found.x.row(i).iter().all(|&v| v == 0.0), "{work} {i}");
+        }
+        most = told.iter().map(Vec::len).fold(most, usize::max);
+    }
+    assert!(most > 0);
+    let kept = Sparsity::new(Cardinality::Total(3)).with_include(vec![(1, 0)]);
+    assert_eq!(
+        kept.without_rows(&[0, 1], 2).exclude,
+        [(0, 0), (0, 1), (1, 1)]
+    );
 }

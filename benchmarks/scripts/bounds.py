@@ -233,7 +233,7 @@ def proved(seconds: float, only: str, threads: int | None) -> None:
         )
 
 
-def penalised(seconds: float, threads: int | None) -> None:
+def penalised(seconds: float, only: str, threads: int | None) -> None:
     import scipy.sparse
 
     print("| data | λ | r | F | bound | gap, % | seconds |\n|---|---|---|---|---|---|---|")
@@ -241,7 +241,8 @@ def penalised(seconds: float, threads: int | None) -> None:
         "w1a": scipy.sparse.load_npz(DATA / "w1a.csr.npz").astype(float).toarray(),
         "randn": np.random.default_rng(0).standard_normal((500, 1000)),
     }
-    for (name, A), lam, r in itertools.product(data.items(), (10.0, 100.0), (1, 5, 20)):
+    wanted = [(name, A) for name, A in data.items() if only in name]
+    for (name, A), lam, r in itertools.product(wanted, (10.0, 100.0), (1, 5, 20)):
         problem = ob.SparsePCAProblem(A, r, ob.L0(lam))
         x = ob.solve(problem, max_time=SEARCHED * seconds, n_threads=threads).x
         begin = time.perf_counter()
@@ -311,7 +312,7 @@ def main() -> None:
     elif given.what == "correlations":
         correlations(given.seconds, given.only, given.threads)
     elif given.what == "penalised":
-        penalised(given.seconds, given.threads)
+        penalised(given.seconds, given.only, given.threads)
     elif given.what == "proved":
         proved(given.seconds, given.only, given.threads)
     else:

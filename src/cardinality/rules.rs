@@ -60,6 +60,15 @@ impl Sparsity {
         self
     }
 
+    /// With rows of so many entries that are zero too, but for entries that belong to the support.
+    #[must_use]
+    pub fn without_rows(mut self, rows: &[usize], columns: usize) -> Self {
+        let entries = rows.iter().flat_map(|&i| (0..columns).map(move |t| (i, t)));
+        self.exclude
+            .extend(entries.filter(|entry| !self.include.contains(entry)));
+        self
+    }
+
     /// With entries (i, t) that belong to the support.
     #[must_use]
     pub fn with_include(mut self, include: Vec<(usize, usize)>) -> Self {

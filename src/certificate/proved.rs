@@ -17,7 +17,8 @@ const FIRST: f64 = 1.0 / 32.0;
 
 /// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol · max(1, |F|)`.
 ///
-/// `search` is called with a point to begin at, none at first, and options: those given, but with a part of the limits on time and work, another seed,
+/// `search` is called with a point to begin at, none at first, the rows that are [proved](Bound::excluded) to be zero in every point as good, and
+/// options: those given, but with a part of the limits on time and work, another seed,
 /// and as target the F that would be proved. In between as much is spent on the bound, as [`lower_bound`](super::lower_bound) finds it, which is
 /// continued and not begun anew. Without limits either search is run once, to its end. What comes back is the
 /// best point with the history of all slices, and the bound. The status is [`Status::Proved`], or why the search ended
@@ -40,7 +41,8 @@ const FIRST: f64 = 1.0 / 32.0;
 /// let count = Cardinality::Total(2);
 /// let (sparsity, restriction) = (Sparsity::new(count.clone()), Restriction::Cardinality(count));
 /// let (options, threads) = (Options::default().with_max_work(10_000_000_000), Threads::serial());
-/// let (found, bound) = minimize_proved((&smooth, 1), &restriction, 1e-3, &options, &threads, &mut Unwatched, |x0, options, monitor| {
+/// let (found, bound) = minimize_proved((&smooth, 1), &restriction, 1e-3, &options, &threads, &mut Unwatched, |x0, zero, options, monitor| {
+///     let sparsity = sparsity.clone().without_rows(zero, 1);
 ///     minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)
 /// })?;
 /// assert_eq!(found.status, Status::Proved);
@@ -54,7 +56,12 @@ pub fn minimize_proved(
     options: &Options,
     threads: &Threads,
     monitor: &mut dyn Monitor,
-    mut search: impl FnMut(Option<Array2<f64>>, &Options, &mut dyn Monitor) -> Result<Solution>,
+    mut search: impl FnMut(
+        Option<Array2<f64>>,
+        &[usize],
+        &Options,
+        &mut dyn Monitor,
+    ) -> Result<Solution>,
 ) -> Result<(Solution, Bound)> {
     let goal = BoundOptions {
         gap_tol,
@@ -100,7 +107,12 @@ impl Proof<'_> {
         &mut self,
         best: Option<Solution>,
         (share, round): (f64, u64),
-        search: &mut impl FnMut(Option<Array2<f64>>, &Options, &mut dyn Monitor) -> Result<Solution>,
+        search: &mut impl FnMut(
+            Option<Array2<f64>>,
+            &[usize],
+            &Options,
+            &mut dyn Monitor,
+        ) -> Result<Solution>,
     ) -> Result<Solution> {
         let (max_time, max_work) = self.left(best.as_ref(), share, 0.5);
         let options = Options {
@@ -121,7 +133,7 @@ impl Proof<'_> {
             stopped: false,
         };
         let from = best.as_ref().map(|best| best.x.clone());
-        let found = search(from, &options, &mut relay)?;
+        let found = search(from, &self.bound.best.excluded, &options, &mut relay)?;
         let best = match best {
             Some(best) => joined(best, found, seconds),
             None => found,

@@ -125,7 +125,7 @@ pub(super) fn auto_and_bound<P: Penalty>(
         &auto.options,
         threads,
         watch,
-        |from, options, watch| {
+        |from, _, options, watch| {
             let auto = auto.clone().with_options(options.clone());
             let mut found =
                 minimize_auto(problem, from.or_else(|| x0.clone()), &auto, threads, watch)?;

@@ -82,7 +82,8 @@ pub(super) fn solve_cardinality<'py>(
         start,
         &run,
         callback,
-        |problem, x0, options, threads, watch| {
+        |problem, x0, zero, options, threads, watch| {
+            let sparsity = sparsity.clone().without_rows(zero, r);
             minimize_at_cardinality(problem, &sparsity, x0, options, threads, watch)
         },
     )
@@ -98,6 +99,7 @@ fn solved<'py>(
     search: impl Fn(
         &Problem<'_, NoPenalty>,
         Option<Array2<f64>>,
+        &[usize],
         &Options,
         &Threads,
         &mut dyn Monitor,
@@ -115,7 +117,7 @@ fn solved<'py>(
     let (solution, bound) = py.detach(|| {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
         let Some(gap_tol) = gap_tol else {
-            let found = search(&problem, x0, &options, &threads, &mut watch)?;
+            let found = search(&problem, x0, &[], &options, &threads, &mut watch)?;
             return Ok((found, None));
         };
         let (found, bound) = minimize_proved(
@@ -125,9 +127,9 @@ fn solved<'py>(
             &options,
             &threads,
             &mut watch,
-            |from, options, watch| {
+            |from, zero, options, watch| {
                 let from = from.or_else(|| x0.clone());
-                search(&problem, from, options, &threads, watch)
+                search(&problem, from, zero, options, &threads, watch)
             },
         )?;
         Ok::<_, Error>((found, Some(bound)))
@@ -174,7 +176,7 @@ pub(super) fn solve_row_sparse<'py>(
         start,
         &run,
         callback,
-        |problem, x0, options, threads, watch| {
+        |problem, x0, _, options, threads, watch| {
             minimize_row_sparse(problem, sparsity, x0, options, threads, watch)
         },
     )
