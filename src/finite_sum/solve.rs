@@ -339,7 +339,8 @@ impl<'a, P: Penalty> Run<'a, P> {
     /// Moves X.
     fn step(&mut self) {
         let options = self.options;
-        let share = 1.0 - self.limits.spent(&self.ledger);
+        // The last iteration may begin beyond the budget.
+        let share = (1.0 - self.limits.spent(&self.ledger)).max(0.0);
         let (moved, outcome) = match &mut self.model {
             Model::Accumulated(moves) => moves.turn(
                 self.x.view(),
