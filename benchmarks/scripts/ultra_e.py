@@ -212,7 +212,8 @@ def draw(args: argparse.Namespace) -> None:
     for row, unit in zip(axes, ("epoch", "seconds of training"), strict=True):
         for ax, name in zip(row, ("loss", "MRR", "Hits@1", "Hits@10"), strict=True):
             ax.set(xlabel=unit, title=name)
-    axes[0, 1].legend(frameon=False, fontsize="small")
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False)
     figure.savefig(Path(args.out) / stored(args).replace(".json", ".png"), dpi=90)
 
 
