@@ -17,7 +17,7 @@ use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
 use crate::solver::{
-    Control, Monitor, Options, Quiet, Record, Solution, Status, into_domain, minimize,
+    Control, Monitor, Options, Quiet, Record, Solution, Status, minimize, start_within,
 };
 use crate::start;
 use crate::threads::Threads;
@@ -219,9 +219,7 @@ pub fn follow_path<P: Penalty>(
         None => unprepared(problem, x0, options.seed, threads),
     };
     if given.is_none() {
-        let plain = Options::default().with_seed(options.seed);
-        let inside = into_domain(problem, prepared.start, &plain, threads, monitor).0;
-        prepared.start = problem.oriented(inside, threads);
+        prepared.start = start_within(problem, prepared.start, options.seed, threads, monitor);
     }
     let lams = match stages.lams {
         None => default_stages(lambda, stages.ratio, prepared.top),

@@ -1,6 +1,7 @@
 //! Dense factorizations, from `faer`, in `ndarray` terms; and the few matrix products we need.
 
-use faer::{Mat, MatMut, MatRef};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::rows::Rows;
@@ -51,6 +52,19 @@ pub(crate) fn inner(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
 /// ‖A‖².
 pub(crate) fn square(a: &Array2<f64>) -> f64 {
     inner(a, a)
+}
+
+/// A B. For tall, thin factors several times as fast as `ndarray`'s product.
+pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<f64> {
+    let mut out = Rows::zeros((a.nrows(), b.ncols()));
+    let (rows, columns) = (a.nrows(), b.ncols());
+    in_faer(a, |a| {
+        in_faer(b, |b| {
+            let out = MatMut::from_row_major_slice_mut(out.entries_mut(), rows, columns);
+            matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
+        });
+    });
+    out.into_array()
 }
 
 /// (A + Aᵀ)/2.

@@ -22,7 +22,7 @@ use ndarray::{Array2, Axis, Zip};
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
-use crate::linalg::{conjugate_gradients, inner, square, symmetric};
+use crate::linalg::{conjugate_gradients, inner, product, square, symmetric};
 use crate::manifold::{PatternProducts, normals};
 use crate::penalty::Penalty;
 
@@ -78,7 +78,7 @@ fn tangent_step<P: Penalty>(
     let mut weight = Array2::ones(x.dim());
     let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {
         // X − t(G − JXΛ)
-        let mut target = normals.dot(lambda);
+        let mut target = product(normals.view(), lambda.view());
         Zip::from(&mut target)
             .and(gradient)
             .and(x)
@@ -89,7 +89,7 @@ fn tangent_step<P: Penalty>(
             .and(x)
             .for_each(|(i, k), v, w, &x| (*v, *w) = penalty.proximal_near(i, k, x, *v, t));
         target -= x;
-        let mut error = symmetric(&normals.t().dot(&target));
+        let mut error = symmetric(&product(normals.t(), target.view()));
         error.mapv_inplace(|v| -v);
         (target, error)
     };
@@ -264,7 +264,8 @@ pub(crate) fn descend<P: Penalty>(
         let turned = {
             let of = |x| normals(x, oracle.manifold.signature);
             let (here, there) = (of(&x), of(&next));
-            (&next_gradient - &there.dot(&lambda)) - (&gradient - &here.dot(&lambda))
+            let normal = |normals: &Array2<f64>| product(normals.view(), lambda.view());
+            (&next_gradient - &normal(&there)) - (&gradient - &normal(&here))
         };
         let product = inner(&moved, &turned).abs();
         let proposal = if steps % 2 == 0 {

@@ -5,7 +5,7 @@ use ndarray::{Array2, Axis};
 use super::constraint::{drift, normals};
 use super::repair::{newton, pattern_step, project_dense};
 use crate::budget::Meter;
-use crate::linalg::{conjugate_gradients, square, symmetric};
+use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::signature::Signature;
 
 /// Drift up to which a projected point counts as feasible.
@@ -83,7 +83,7 @@ impl<'a> Manifold<'a> {
 
     /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
     pub(crate) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
-        let lambda = symmetric(&normals(x, self.signature).t().dot(gradient));
+        let lambda = symmetric(&product(normals(x, self.signature).t(), gradient.view()));
         if self.signature.is_definite() {
             return lambda;
         }

@@ -16,5 +16,5 @@ pub(crate) use geometry::Manifold;
 pub(crate) use pattern::PatternProducts;
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
-pub(crate) use stiefel::{kicked, polar, polar_near, tangent, varimax_while};
+pub(crate) use stiefel::{kicked, polar, tangent, varimax_while};
 pub(crate) use support::{project_near_support, project_on_support};

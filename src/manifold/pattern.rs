@@ -2,6 +2,8 @@
 
 use ndarray::{Array2, Axis};
 
+use crate::linalg::product;
+
 /// What a multiply-add over single entries costs, in multiply-adds of a product of whole matrices.
 const SCATTERED: usize = 8;
 
@@ -69,9 +71,9 @@ impl<'x> PatternProducts<'x> {
     /// NᵀD or its transpose, r×r, for a symmetric Λ.
     pub(crate) fn apply(&self, lambda: &Array2<f64>) -> Array2<f64> {
         let Some((normals, weights)) = &self.rows else {
-            let mut lifted = self.normals.dot(lambda);
+            let mut lifted = product(self.normals.view(), lambda.view());
             lifted *= self.weights;
-            return self.normals.t().dot(&lifted);
+            return product(self.normals.t(), lifted.view());
         };
         let r = lambda.ncols();
         let mut image = Array2::zeros((r, r));

@@ -10,7 +10,7 @@ use ndarray::{Array2, ArrayView2, Zip};
 
 use super::constraint::{normals, signs_of};
 use super::pattern::PatternProducts;
-use crate::linalg::{conjugate_gradients, square};
+use crate::linalg::{conjugate_gradients, product, square};
 use crate::signature::Signature;
 
 /// Newton steps of a repair, at most.
@@ -34,7 +34,7 @@ pub(super) fn newton(
     correction: impl Fn(&Array2<f64>, &Array2<f64>, &Array2<f64>) -> Option<Array2<f64>>,
 ) -> (Array2<f64>, f64) {
     let mut x = x.clone();
-    let gap_of = |x: &Array2<f64>| &k - &normals(x, signature).t().dot(x);
+    let gap_of = |x: &Array2<f64>| &k - &product(normals(x, signature).t(), x.view());
     let mut gap = gap_of(&x);
     let mut drift = square(&gap).sqrt();
     let mut best = (x.clone(), drift);

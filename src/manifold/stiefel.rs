@@ -6,7 +6,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::budget::GoOn;
-use crate::linalg::{self, square, symmetric};
+use crate::linalg::{self, product, square, symmetric};
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
@@ -15,27 +15,32 @@ const WELL_CONDITIONED: f64 = 1e-7;
 const NEAR: f64 = 0.3;
 const NEWTON_SCHULZ: usize = 8;
 
-/// The polar factor from the eigenvalues of XᵀX, one Newton–Schulz step for the rounding; O(nr²).
+/// The polar factor. Near {XᵀX = I} it is XM, M = (XᵀX)^(−1/2) by the coupled Newton–Schulz iteration (Higham,
+/// Functions of Matrices, 2008, eq. 6.35), two products of n×r with r×r; elsewhere M is taken from the eigenvalues of XᵀX,
+/// with one Newton–Schulz step for the rounding.
 pub(crate) fn polar(x: &Array2<f64>) -> Array2<f64> {
-    let (values, vectors) = linalg::symmetric_eigen(x.t().dot(x).view());
+    let gram = product(x.t(), x.view());
+    if let Some(root) = inverse_root_near(&gram) {
+        return product(x.view(), root.view());
+    }
+    let (values, vectors) = linalg::symmetric_eigen(gram.view());
     let last = values.len() - 1;
     if !(values[0] > WELL_CONDITIONED * values[last]) {
         return linalg::polar_factor(x.view());
     }
     let scaled = &vectors / &values.mapv(f64::sqrt);
-    let q = x.dot(&scaled.dot(&vectors.t()));
-    let mut correction = q.t().dot(&q) * -0.5;
+    let q = product(x.view(), scaled.dot(&vectors.t()).view());
+    let mut correction = product(q.t(), q.view()) * -0.5;
     correction.diag_mut().mapv_inplace(|v| v + 1.5);
-    q.dot(&correction)
+    product(q.view(), correction.view())
 }
 
-/// The polar factor of an X near {XᵀX = I}: XM, M = (XᵀX)^(−1/2) by the coupled Newton–Schulz iteration (Higham,
-/// Functions of Matrices, 2008, eq. 6.35); elsewhere [`polar`]. Two products of n×r with r×r, the others are r×r.
-pub(crate) fn polar_near(x: &Array2<f64>) -> Array2<f64> {
-    let mut y = x.t().dot(x);
+/// Y^(−1/2) of a Y near I.
+fn inverse_root_near(gram: &Array2<f64>) -> Option<Array2<f64>> {
+    let mut y = gram.clone();
     let mut z = Array2::eye(y.nrows());
     if !(square(&(&y - &z)) <= NEAR * NEAR) {
-        return polar(x);
+        return None;
     }
     for _ in 0..NEWTON_SCHULZ {
         // ½(3I − ZY), whose distance from I squares itself.
@@ -49,12 +54,13 @@ pub(crate) fn polar_near(x: &Array2<f64>) -> Array2<f64> {
         }
         y = y.dot(&turn);
     }
-    x.dot(&z)
+    Some(z)
 }
 
 /// Projection of a direction onto the tangent space at x.
 pub(crate) fn tangent(x: &Array2<f64>, direction: &Array2<f64>) -> Array2<f64> {
-    direction - &x.dot(&symmetric(&x.t().dot(direction)))
+    let lambda = symmetric(&product(x.t(), direction.view()));
+    direction - &product(x.view(), lambda.view())
 }
 
 /// The columns of `loadings` rotated towards simple structure: the fixed point of the varimax
@@ -114,7 +120,7 @@ mod tests {
             let gap_of = |x: &Array2<f64>| square(&(x.t().dot(x) - Array2::<f64>::eye(r))).sqrt();
             for size in [0.0, 1e-9, 1e-4, 0.02, 0.05, 0.1, 2.0] {
                 let x = &q + &(&away * size);
-                let found = polar_near(&x);
+                let found = polar(&x);
                 let expected = linalg::polar_factor(x.view());
                 assert!(gap_of(&found) < 1e-14 * r as f64, "{n} {r} {size}");
                 let off = square(&(&found - &expected)).sqrt();

@@ -6,6 +6,7 @@ use super::constraint::drift;
 use super::geometry::Manifold;
 use super::repair::masked;
 use super::stiefel::polar;
+use crate::linalg::product;
 
 fn has_empty_column(x: &Array2<f64>) -> bool {
     x.axis_iter(Axis(1))
@@ -82,7 +83,7 @@ pub(crate) fn project_near_support(
         if has_empty_column(&current) || current.iter().any(|v| !v.is_finite()) {
             return None;
         }
-        let gram = current.t().dot(&current);
+        let gram = product(current.t(), current.view());
         let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
         let worst = pairs().fold(0.0f64, |m, pair| m.max(gram[pair].abs()));
         // In the end no columns overlap.

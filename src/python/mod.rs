@@ -21,8 +21,8 @@ use pyo3::types::PyDict;
 
 use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use crate::problem::Problem;
-use crate::solver::{Solution, into_domain};
-use crate::{Error, Objective, Options, Signature, Threads, Unwatched, minimize, start};
+use crate::solver::{Solution, start_within};
+use crate::{Error, Objective, Signature, Threads, Unwatched, minimize, start};
 
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
@@ -106,10 +106,7 @@ impl<'a> Instance<'a> {
                 _ => point,
             };
             let problem = self.problem(penalty)?;
-            let options = Options::default().with_seed(seed);
-            let watch = &mut Unwatched;
-            let (point, _) = into_domain(&problem, point, &options, &self.threads, watch);
-            Ok(problem.oriented(point, &self.threads))
+            Ok(start_within(&problem, point, seed, &self.threads, &mut Unwatched))
         })
     }
 

@@ -16,7 +16,7 @@ use crate::heuristic::{Heuristic, Known, registry};
 use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{Monitor, Options, Status, into_domain};
+use crate::solver::{Monitor, Status, start_within};
 use crate::start;
 use crate::threads::Threads;
 
@@ -69,11 +69,7 @@ pub fn minimize_with<P: Penalty>(
     });
     let first = match x0 {
         Some(_) => first,
-        None => {
-            let options = Options::default().with_seed(auto.options.seed);
-            let inside = into_domain(problem, first, &options, threads, monitor).0;
-            problem.oriented(inside, threads)
-        }
+        None => start_within(problem, first, auto.options.seed, threads, monitor),
     };
     problem.check_start(first.view())?;
     let mut board = Incumbent::new(problem, auto, &clock, first.clone(), monitor);

@@ -249,28 +249,14 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             (&phase.entries, &self.ranked),
             slice,
         );
-        // A phase that repeats heuristics gives them the same start and more time.
         let again = matches!(phase.entries, Entries::Best(_));
-        if again {
-            arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
-        }
-        let each = phase.polish == Polish::Each;
-        let mut jobs: Vec<Job> = Vec::new();
         let given = self.rounds.whole.known.given.clone();
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
         let other = !self.rounds.whole.profile.quadratic;
-        if given.is_some() && (self.board.runs.is_empty() || again && other || asked("given")) {
-            jobs.push(Job::taken("given", each || other, false));
-        }
-        for &arm in &arms {
-            let job = self.job(arm, false, each);
-            jobs.push(job);
-        }
-        if jobs.is_empty() {
-            return;
-        }
-        let sweeps = self.auto.options.max_sweeps;
-        self.rounds.sweeps = sweeps.map(|limit| (limit / (jobs.len() as u64 + 2)).max(1));
+        let taken =
+            given.is_some() && (self.board.runs.is_empty() || again && other || asked("given"));
+        let offset = usize::from(taken);
+        let count = offset + arms.len();
         let least = match phase.entries {
             Entries::Fitting => arms
                 .iter()
@@ -278,16 +264,25 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 .fold(0.0, f64::max),
             _ => 0.0,
         };
-        let slice = self.slice(before * units, jobs.len());
+        let slice = self.slice(before * units, count);
         let slice = slice.max(least.min(STRETCH * slice));
-        if again && slice < DEEPER.0 * self.before {
+        if count == 0 || again && slice < DEEPER.0 * self.before {
             return;
         }
+        // A phase that repeats heuristics gives them the same start and more time.
+        if again {
+            arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
+        }
+        let each = phase.polish == Polish::Each;
+        let taken = taken.then(|| Job::taken("given", each || other, false));
+        let mut jobs: Vec<Job> = taken.into_iter().collect();
+        jobs.extend(arms.iter().map(|&arm| self.job(arm, false, each)));
+        let sweeps = self.auto.options.max_sweeps;
+        self.rounds.sweeps = sweeps.map(|limit| (limit / (count as u64 + 2)).max(1));
         let from = given.unwrap_or_else(|| self.board.best.x.clone());
         let froms = vec![&from; jobs.len()];
         let found = self.rounds.run(self.board, &jobs, &froms, slice);
         self.before = slice;
-        let offset = jobs.len() - arms.len();
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
         let objective = |found: &Found| found.candidate.objective;
         let value = |k: &usize| found[*k].as_ref().map_or(f64::INFINITY, objective);

@@ -45,6 +45,19 @@ pub(crate) fn into_domain<P: Penalty>(
     (x, work)
 }
 
+/// A start that nobody gave: moved into the domain of h, with the determinant that is asked for.
+pub(crate) fn start_within<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: Array2<f64>,
+    seed: u64,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Array2<f64> {
+    let options = Options::default().with_seed(seed);
+    let (inside, _) = into_domain(problem, x, &options, threads, monitor);
+    problem.oriented(inside, threads)
+}
+
 /// The descent of the squared distance.
 fn nearest<P: Penalty>(
     problem: &Problem<'_, P>,

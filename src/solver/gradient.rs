@@ -14,7 +14,7 @@ use super::measure::{
 use super::mover::Step;
 use super::point::Point;
 use crate::linalg::{inner, square};
-use crate::manifold::{polar_near, signs_of};
+use crate::manifold::{polar, signs_of};
 use crate::penalty::Penalty;
 
 /// Weight of earlier values in the reference of the line search, the decrease it asks for, and within which
@@ -67,7 +67,7 @@ pub(super) fn evaluated<P: Penalty>(
     trial: &Array2<f64>,
 ) -> Option<(Array2<f64>, f64, Array2<f64>)> {
     let x = if point.problem.signature.is_definite() {
-        polar_near(trial)
+        polar(trial)
     } else {
         manifold(point).restore_dense(trial)?
     };

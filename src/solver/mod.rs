@@ -50,7 +50,7 @@ pub(crate) use column_jacobi::SKIP;
 pub(crate) use column_pairs::PairSweep;
 pub(crate) use columns::{ColumnMethod, column_method, trace_matrix};
 pub(crate) use domain::Domain;
-pub(crate) use feasible::into_domain;
+pub(crate) use feasible::{into_domain, start_within};
 pub(crate) use jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 pub use ledger::Ledger;
 pub(crate) use limits::Limits;
