@@ -220,6 +220,8 @@ fn model(update: RelationUpdate, loss: Loss) -> (UltraE, Signature) {
         loss,
         learning_rate: 0.05,
         rate_decay: 0.9,
+        moment_decay: 0.999,
+        weight_decay: 0.0,
         update,
         seed: 3,
     };
