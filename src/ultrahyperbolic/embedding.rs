@@ -74,7 +74,8 @@ pub struct TrainOptions {
     pub rate_decay: f64,
     /// Adam's decay β₂ of the second moments, in (0, 1).
     pub moment_decay: f64,
-    /// After a step of length η the coordinates of positive sign of z shrink by the factor 1 − η·this, which must be positive.
+    /// After a step of length η the biases and the coordinates of positive sign of z shrink by the factor 1 − η·this, which must
+    /// be positive.
     pub weight_decay: f64,
     /// How relation matrices move.
     pub update: RelationUpdate,

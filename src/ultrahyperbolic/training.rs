@@ -414,6 +414,7 @@ impl UltraE {
                 self.pull_back(&row[..n], &mut gradient[..n]);
                 adam(row, gradient, rate, self.options.moment_decay);
                 row[..n].iter_mut().zip(&kept).for_each(|(z, k)| *z *= k);
+                row[3 * n..3 * n + 2].iter_mut().for_each(|b| *b *= keep);
                 self.space.project(&row[..n], &mut gradient[..n]);
             }
         });

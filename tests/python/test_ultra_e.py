@@ -286,7 +286,8 @@ def test_steps_are_those_of_adam_with_decoupled_decay():
         mean, square = first / (1 - 0.9 ** (epoch + 1)), second / (1 - 0.6 ** (epoch + 1))
         rate = 0.03 * 0.5**epoch
         rows[:, columns] -= rate * mean / (np.sqrt(square) + 1e-8)
-        rows[:, :DIM][:, j_of(estimator) > 0] *= 1 - 4.0 * rate
+        rows[:, np.r_[:DIM][j_of(estimator) > 0]] *= 1 - 4.0 * rate
+        rows[:, 3 * DIM : 3 * DIM + 2] *= 1 - 4.0 * rate
     learned = model(max_epochs=3, **options).fit(TRAIN)._training.state[0]
     np.testing.assert_allclose(learned[:, columns], rows[:, columns], rtol=1e-9, atol=1e-9)
 

@@ -82,9 +82,9 @@ class UltraE(Model):
         it is a candidate of, a few per epoch: with 0.999 the moments remember hundreds of epochs,
         and steps are short for long after the first, steep ones.
     weight_decay : float, default 0.0
-        After a step of length η an entity's coordinates of Z of positive sign shrink by the factor
-        1 − η · weight_decay, which must be positive; those of negative sign matter by their
-        direction alone.
+        After a step of length η an entity's biases and its coordinates of Z of positive sign shrink
+        by the factor 1 − η · weight_decay, which must be positive; the coordinates of negative
+        sign matter by their direction alone.
     relations : str, default "jobcd"
         What moves the relation matrices: "jobcd", J-JOBCD; "jobcd-pairs", J-JOBCD with a curvature
         of its own for every pair of rows, from the slopes along its rotation or boost; "vr-jobcd",
