@@ -188,6 +188,8 @@ fn embeddings() {
             loss: Loss::Softmax,
             learning_rate: 0.05,
             rate_decay: 1.0,
+            moment_decay: 0.999,
+            weight_decay: 0.0,
             update,
             seed: 3,
         };

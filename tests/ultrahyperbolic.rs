@@ -211,19 +211,50 @@ fn what_a_rule_cannot_do_is_refused() {
     assert!(penalised.is_err());
 }
 
-fn model(update: RelationUpdate, loss: Loss) -> (UltraE, Signature) {
-    let signature = signature(6);
-    let options = TrainOptions {
+fn options_of(update: RelationUpdate, loss: Loss) -> TrainOptions {
+    TrainOptions {
         margin: 1.0,
         batch_size: 16,
         negatives: 7,
         loss,
         learning_rate: 0.05,
         rate_decay: 0.9,
+        moment_decay: 0.999,
+        weight_decay: 0.0,
         update,
         seed: 3,
-    };
+    }
+}
+
+fn model(update: RelationUpdate, loss: Loss) -> (UltraE, Signature) {
+    let signature = signature(6);
+    let options = options_of(update, loss);
     (UltraE::new(&signature, 0.9, options).unwrap(), signature)
+}
+
+#[test]
+fn ultra_e_refuses_decays_that_turn_points_round() {
+    let signature = signature(6);
+    let made = |moment_decay: f64, weight_decay: f64| {
+        let options = TrainOptions {
+            moment_decay,
+            weight_decay,
+            ..options_of(RelationUpdate::Frozen, Loss::Softmax)
+        };
+        UltraE::new(&signature, 0.9, options)
+    };
+    assert!(made(1e-9, 0.0).is_ok() && made(0.999, 19.9).is_ok());
+    for (moments, weights, name) in [
+        (0.0, 0.0, "moment_decay"),
+        (1.0, 0.0, "moment_decay"),
+        (f64::NAN, 0.0, "moment_decay"),
+        (0.9, -1.0, "weight_decay"),
+        (0.9, 20.0, "weight_decay"),
+        (0.9, f64::NAN, "weight_decay"),
+    ] {
+        let error = made(moments, weights).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
 }
 
 /// i → i + 1 and i → −i in a cycle.

@@ -93,6 +93,8 @@ OPTIONS: dict[str, type] = {
     "n_negatives": int,
     "learning_rate": float,
     "rate_decay": float,
+    "moment_decay": float,
+    "weight_decay": float,
     "init_scale": float,
     "relation_curvature": float,
     "relation_matchings": int,
@@ -272,15 +274,18 @@ def run_select(args: argparse.Namespace) -> None:
 
 WHOLE: dict[str, dict[str, Any]] = {
     "wn18rr": {
-        "batch_size": 256,
-        "n_negatives": 256,
+        "dim": 64,
+        "batch_size": 128,
+        "n_negatives": 128,
         "relations": "jobcd-pairs",
-        "relation_matchings": 35,
+        "relation_matchings": 20,
         "relation_step": 0.05,
-        "relation_angle": 1.0,
+        "relation_angle": 2.0,
         "learning_rate": 0.02,
-        "rate_decay": 0.97,
-        "max_epochs": 50,
+        "rate_decay": 0.98,
+        "moment_decay": 0.97,
+        "weight_decay": 1.2,
+        "max_epochs": 100,
         "valid_every": 10,
     },
     "fb15k237": {

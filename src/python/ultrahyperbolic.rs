@@ -192,6 +192,8 @@ pub(super) struct ModelOptions {
     loss: String,
     learning_rate: f64,
     rate_decay: f64,
+    moment_decay: f64,
+    weight_decay: f64,
     relations: String,
     relation_curvature: f64,
     relation_matchings: usize,
@@ -240,6 +242,8 @@ impl ModelOptions {
             loss: choice("loss", &self.loss, &losses)?,
             learning_rate: self.learning_rate,
             rate_decay: self.rate_decay,
+            moment_decay: self.moment_decay,
+            weight_decay: self.weight_decay,
             update: self.update()?,
             seed: self.seed,
         };

@@ -72,6 +72,11 @@ pub struct TrainOptions {
     pub learning_rate: f64,
     /// Factor of it from epoch to epoch, in (0, 1].
     pub rate_decay: f64,
+    /// Adam's decay β₂ of the second moments, in (0, 1).
+    pub moment_decay: f64,
+    /// After a step of length η the biases and the coordinates of positive sign of z shrink by the factor 1 − η·this, which must
+    /// be positive.
+    pub weight_decay: f64,
     /// How relation matrices move.
     pub update: RelationUpdate,
     /// Seed of all random choices; an epoch depends on it, its number and the state before it alone.
@@ -160,6 +165,16 @@ impl UltraE {
         }
         if options.rate_decay > 1.0 {
             return Err(Error::invalid("rate_decay", "must be at most 1"));
+        }
+        if !(options.moment_decay > 0.0 && options.moment_decay < 1.0) {
+            return Err(Error::invalid("moment_decay", "must be between 0 and 1"));
+        }
+        let shrunk = options.learning_rate * options.weight_decay;
+        if !(options.weight_decay >= 0.0 && shrunk < 1.0) {
+            return Err(Error::invalid(
+                "weight_decay",
+                "must be at least 0 and below 1/learning_rate",
+            ));
         }
         check_update(options.update)?;
         Ok(Self {

@@ -15,8 +15,8 @@ use super::sampling::Counts;
 use crate::rows::{Rows, slice_of};
 use crate::{Control, Error, Monitor, Result, Threads};
 
-/// Adam's decay of the first and second moment, and its ε (Kingma and Ba, ICLR 2015).
-const ADAM: (f64, f64, f64) = (0.9, 0.999, 1e-8);
+/// Adam's decay of the first moment, and its ε (Kingma and Ba, ICLR 2015).
+const ADAM: (f64, f64) = (0.9, 1e-8);
 
 /// Entities per parallel piece.
 const CHUNK_ENTITIES: usize = 64;
@@ -381,7 +381,8 @@ impl UltraE {
         }
     }
 
-    /// Adam with this step length for the entities of a batch.
+    /// Adam with this step length for the entities of a batch, with decoupled weight decay (Loshchilov and Hutter, ICLR
+    /// 2019): of the coordinates of negative sign only the direction matters.
     fn move_entities(
         &self,
         (state, points): (&mut Embedding, &mut Rows),
@@ -402,11 +403,18 @@ impl UltraE {
         }
         let chunk = CHUNK_ENTITIES * (width + n + 2);
         let work = batch.candidates.len() * n * STEP_WORK;
+        let keep = 1.0 - rate * self.options.weight_decay;
+        let kept = self
+            .space
+            .signs()
+            .mapv(|s| if s > 0.0 { keep } else { 1.0 });
         threads.for_chunks(moved.entries_mut(), chunk, work, |_, rows| {
             for row in rows.chunks_mut(width + n + 2) {
                 let (row, gradient) = row.split_at_mut(width);
                 self.pull_back(&row[..n], &mut gradient[..n]);
-                adam(row, gradient, rate);
+                adam(row, gradient, rate, self.options.moment_decay);
+                row[..n].iter_mut().zip(&kept).for_each(|(z, k)| *z *= k);
+                row[3 * n..3 * n + 2].iter_mut().for_each(|b| *b *= keep);
                 self.space.project(&row[..n], &mut gradient[..n]);
             }
         });
@@ -420,9 +428,9 @@ impl UltraE {
 }
 
 /// One step of the row of an entity, from ∂L/∂z, ∂L/∂b and ∂L/∂c.
-fn adam(row: &mut [f64], gradient: &[f64], rate: f64) {
+fn adam(row: &mut [f64], gradient: &[f64], rate: f64, beta2: f64) {
     let n = gradient.len() - 2;
-    let (beta1, beta2, epsilon) = ADAM;
+    let (beta1, epsilon) = ADAM;
     let (steps, row) = row.split_last_mut().expect("a row of an entity");
     *steps += 1.0;
     let correction = (1.0 - beta2.powf(*steps)).sqrt();

@@ -268,6 +268,30 @@ def test_gradients_against_differences(loss):
     assert slope(1, direction) == pytest.approx(np.vdot(relations, direction), rel=1e-6)
 
 
+def test_steps_are_those_of_adam_with_decoupled_decay():
+    # One batch of all triples and all entities an epoch: nothing is drawn.
+    options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
+    options |= {"learning_rate": 0.03, "rate_decay": 0.5, "moment_decay": 0.6, "weight_decay": 4.0}
+    estimator = model(max_epochs=0, **options).fit(TRAIN)
+    state = estimator._training.state
+    rows = state[0].copy()
+    columns = np.r_[:DIM, 3 * DIM : 3 * DIM + 2]
+    first = second = np.zeros((N_ENTITIES, DIM + 2))
+    for epoch in range(3):
+        moved = (rows, *state[1:])
+        _, *parts, _ = loss_and_gradient(estimator, moved, TRAIN, list(range(N_ENTITIES)))
+        gradient = np.hstack(parts)
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.6 * second + 0.4 * gradient**2
+        mean, square = first / (1 - 0.9 ** (epoch + 1)), second / (1 - 0.6 ** (epoch + 1))
+        rate = 0.03 * 0.5**epoch
+        rows[:, columns] -= rate * mean / (np.sqrt(square) + 1e-8)
+        rows[:, np.r_[:DIM][j_of(estimator) > 0]] *= 1 - 4.0 * rate
+        rows[:, 3 * DIM : 3 * DIM + 2] *= 1 - 4.0 * rate
+    learned = model(max_epochs=3, **options).fit(TRAIN)._training.state[0]
+    np.testing.assert_allclose(learned[:, columns], rows[:, columns], rtol=1e-9, atol=1e-9)
+
+
 @LOSSES
 def test_gradients_against_automatic_differentiation(loss):
     with warnings.catch_warnings():
@@ -511,6 +535,10 @@ def test_bad_input_raises_at_the_door():
         ("learning_rate", 0.0),
         ("rate_decay", 0.0),
         ("rate_decay", 1.1),
+        ("moment_decay", 0.0),
+        ("moment_decay", 1.0),
+        ("weight_decay", -0.1),
+        ("weight_decay", 50.0),
         ("loss", "hinge"),
         ("relations", "free"),
         ("relation_angle", -1.0),

@@ -42,7 +42,10 @@ class Model:
     radius: float
     init_scale: float
     relation_share: float
+    learning_rate: float
     rate_decay: float
+    moment_decay: float
+    weight_decay: float
     patience: int | None
     max_epochs: int
     loss: Loss
@@ -224,6 +227,11 @@ class Model:
         for name in ("relation_share", "rate_decay"):
             if as_float(name, getattr(self, name), minimum=0.0, exclusive=True) > 1.0:
                 raise ValueError(f"{name} must be at most 1, got {getattr(self, name)}")
+        if as_float("moment_decay", self.moment_decay, minimum=0.0, exclusive=True) >= 1.0:
+            raise ValueError(f"moment_decay must be below 1, got {self.moment_decay}")
+        decay = as_float("weight_decay", self.weight_decay, minimum=0.0)
+        if decay * self.learning_rate >= 1.0:
+            raise ValueError(f"weight_decay must be below 1/learning_rate, got {decay}")
         as_int("max_epochs", self.max_epochs, 0)
         for name in ("patience", "n_threads"):
             as_optional_int(name, getattr(self, name), 1)

@@ -77,6 +77,14 @@ class UltraE(Model):
         Adam's, for points and biases.
     rate_decay : float, default 1.0
         Factor of the learning rate from epoch to epoch, in (0, 1].
+    moment_decay : float, default 0.999
+        Adam's decay β₂ of the second moments, in (0, 1). An entity has a step for every batch that
+        it is a candidate of, a few per epoch: with 0.999 the moments remember hundreds of epochs,
+        and steps are short for long after the first, steep ones.
+    weight_decay : float, default 0.0
+        After a step of length η an entity's biases and its coordinates of Z of positive sign shrink
+        by the factor 1 − η · weight_decay, which must be positive; the coordinates of negative
+        sign matter by their direction alone.
     relations : str, default "jobcd"
         What moves the relation matrices: "jobcd", J-JOBCD; "jobcd-pairs", J-JOBCD with a curvature
         of its own for every pair of rows, from the slopes along its rotation or boost; "vr-jobcd",
@@ -144,6 +152,7 @@ class UltraE(Model):
     References
     ----------
     Xiong, Zhu, Nayyeri, Xu, Pan, Zhou, Staab, Ultrahyperbolic knowledge graph embeddings, KDD 2022.
+    Loshchilov, Hutter, Decoupled weight decay regularization, ICLR 2019.
     Cutkosky, Orabona, Momentum-based variance reduction in non-convex SGD, NeurIPS 2019.
     Bengio, Senécal, Adaptive importance sampling to accelerate training of a neural probabilistic
     language model, IEEE Transactions on Neural Networks 2008.
@@ -172,6 +181,8 @@ class UltraE(Model):
         loss: Loss = "softmax",
         learning_rate: float = 0.02,
         rate_decay: float = 1.0,
+        moment_decay: float = 0.999,
+        weight_decay: float = 0.0,
         relations: RelationUpdate = "jobcd",
         relation_curvature: float = 0.3,
         relation_matchings: int = 1,
@@ -199,6 +210,8 @@ class UltraE(Model):
         self.loss = loss
         self.learning_rate = learning_rate
         self.rate_decay = rate_decay
+        self.moment_decay = moment_decay
+        self.weight_decay = weight_decay
         self.relations = relations
         self.relation_curvature = relation_curvature
         self.relation_matchings = relation_matchings
