@@ -67,7 +67,9 @@ loss = ob.Quadratic(A.T @ A, linear=-A.T @ B)
 dense = ob.solve(ob.StiefelProblem(loss, ob.NoPenalty(), 5), max_work=0.3)
 sparse = ob.solve(ob.StiefelProblem(loss, ob.MCP(1.0, 0.3), 5), max_work=0.3)
 errors = [np.linalg.norm(result.x - truth) for result in (dense, sparse)]
-print(f"error of X: {errors[0]:.2f} dense, {errors[1]:.2f} sparse, from 30 equations for 40 rows")
+# Many dense X fit 30 equations for 40 rows; which one comes out is chance.
+assert errors[0] > 0.5
+print(f"30 equations for 40 rows: error of X {errors[1]:.2f} sparse, above 0.5 dense")
 # --8<-- [end:procrustes]
 
 assert errors[1] < 0.5 * errors[0]
