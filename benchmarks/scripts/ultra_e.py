@@ -274,17 +274,17 @@ def run_select(args: argparse.Namespace) -> None:
 
 WHOLE: dict[str, dict[str, Any]] = {
     "wn18rr": {
-        "dim": 64,
+        "dim": 128,
         "batch_size": 128,
         "n_negatives": 128,
         "relations": "jobcd-pairs",
-        "relation_matchings": 20,
+        "relation_matchings": 40,
         "relation_step": 0.05,
         "relation_angle": 2.0,
         "learning_rate": 0.02,
         "rate_decay": 0.98,
         "moment_decay": 0.97,
-        "weight_decay": 1.2,
+        "weight_decay": 1.8,
         "max_epochs": 100,
         "valid_every": 10,
     },
