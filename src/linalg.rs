@@ -56,8 +56,8 @@ pub(crate) fn square(a: &Array2<f64>) -> f64 {
 
 /// A B. For tall, thin factors several times as fast as `ndarray`'s product.
 pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<f64> {
-    let mut out = Rows::zeros((a.nrows(), b.ncols()));
     let (rows, columns) = (a.nrows(), b.ncols());
+    let mut out = Rows::zeros((rows, columns));
     in_faer(a, |a| {
         in_faer(b, |b| {
             let out = MatMut::from_row_major_slice_mut(out.entries_mut(), rows, columns);

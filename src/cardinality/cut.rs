@@ -10,10 +10,11 @@
 
 use ndarray::Array2;
 
-use super::model::{Model, Part, Point, SCALAR};
+use super::model::{Model, Part, Point};
 use crate::budget::Meter;
 use crate::linalg::{symmetric, symmetric_eigen};
 use crate::manifold::{Manifold, polar, project_near_support};
+use crate::objective::gradient_work;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
@@ -28,8 +29,18 @@ const LEVEL: f64 = 1e-4;
 
 /// Steps, at most and at least, and the work that they may be.
 const STEPS: f64 = 300.0;
-const LEAST_STEPS: f64 = 40.0;
+const LEAST_STEPS: f64 = 100.0;
 const WORK: f64 = 4e8;
+
+/// What an entry of X costs in a step: in the polar factor, for each column, and in passes over X; an r×r decomposition in
+/// units of r³; and what an entry costs in a choice of the largest ones.
+const POLAR: f64 = 4.0;
+const PASSES: f64 = 160.0;
+const DECOMPOSITION: f64 = 60.0;
+const LARGEST: f64 = 200.0;
+
+/// Entries that are sorted first, in budgets.
+const SORTED: usize = 4;
 
 /// Cuts for a model, paid by a meter.
 pub(super) struct Cut<'a> {
@@ -41,7 +52,7 @@ impl Cut<'_> {
     /// The largest entries of a matrix, within the budget and the rules.
     pub(super) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
-        self.meter.spend(SCALAR * (20 * n * r) as f64);
+        self.meter.spend(LARGEST * (n * r) as f64);
         let sign: Vec<f64> = (x.columns().into_iter())
             .map(|column| column.iter().map(|v| v * v.abs()).sum::<f64>())
             .map(f64::signum)
@@ -89,11 +100,24 @@ impl Cut<'_> {
             .flat_map(|i| (0..r).map(move |t| (i, t)))
             .filter(|&(i, t)| size(i, t) > 0.0 && rules.admits(i, t))
             .collect();
-        order.sort_by(|&a, &b| size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(&b)));
-        for (i, t) in order {
-            if rules.room(&counts, t) > 0 {
-                take(i, t, value(i, t), &mut counts);
+        let larger = |a: &(usize, usize), b: &(usize, usize)| {
+            size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(b))
+        };
+        // Few of many are taken, so only the largest ones are sorted, and then more.
+        let (mut rest, mut some) = (order.as_mut_slice(), SORTED * rules.cardinality.total());
+        while !rest.is_empty() && (0..r).any(|t| rules.room(&counts, t) > 0) {
+            some = some.min(rest.len());
+            if some < rest.len() {
+                rest.select_nth_unstable_by(some, larger);
             }
+            let (largest, others) = rest.split_at_mut(some);
+            largest.sort_unstable_by(larger);
+            for &mut (i, t) in largest {
+                if rules.room(&counts, t) > 0 {
+                    take(i, t, value(i, t), &mut counts);
+                }
+            }
+            (rest, some) = (others, 2 * some);
         }
         parts
     }
@@ -144,8 +168,9 @@ impl Cut<'_> {
     pub(super) fn split(&self, x: &Array2<f64>, raise: f64) -> Option<Point> {
         let (model, (n, r)) = (self.model, x.dim());
         let serial = Threads::serial();
-        let each = model.form.product_work() * r as f64
-            + SCALAR * (n * r * (r + 20) + 60 * r * r * r) as f64;
+        let each = gradient_work(model.form, r)
+            + (n * r) as f64 * (POLAR * r as f64 + PASSES)
+            + DECOMPOSITION * (r * r * r) as f64;
         let steps = (WORK / each).clamp(LEAST_STEPS, STEPS) as usize;
         let gradient = |x: &Array2<f64>| {
             self.meter.spend(each);

@@ -102,7 +102,7 @@ pub fn minimize_at_cardinality(
     };
     let search = Search {
         bound: bound(&model, &material),
-        patience: LEAST_PATIENCE.max(PATIENCE * budget(&model.rules.cardinality)),
+        patience: LEAST_PATIENCE.max(PATIENCE * model.rules.cardinality.total()),
         walk: Entries { model, material },
         options,
         threads,
@@ -175,18 +175,10 @@ fn prepared<'a>(
     let (n, r) = (form.order(), selection.len());
     let (basis, spectrum) = start::rough_spectral(form, r, threads, &|| !meter.expired())?;
     meter.spend(4.0 * form.product_work() * (r + 10) as f64);
-    let most = (4 * budget(&rules.cardinality) + 20).min(n);
+    let most = (4 * rules.cardinality.total() + 20).min(n);
     let model = Model::new(form, rules, weights, spectrum, meter)?;
     let basis = basis.slice(s![.., ..r]).to_owned();
     Some((model, Material::new(selection, basis, given, most)))
-}
-
-/// The nonzeros in all.
-fn budget(cardinality: &Cardinality) -> usize {
-    match cardinality {
-        Cardinality::Total(total) => *total,
-        Cardinality::Columns(counts) => counts.iter().sum(),
-    }
 }
 
 /// A lower bound of f, where one is at hand: with `b_k` the largest sum of the k largest magnitudes of a row of C (its

@@ -13,6 +13,16 @@ pub enum Cardinality {
     Columns(Vec<usize>),
 }
 
+impl Cardinality {
+    /// The nonzeros in all.
+    pub(super) fn total(&self) -> usize {
+        match self {
+            Self::Total(total) => *total,
+            Self::Columns(counts) => counts.iter().sum(),
+        }
+    }
+}
+
 /// A [`Cardinality`], with entries that are zero, entries that belong to the support, and a sign.
 ///
 /// ```

@@ -160,10 +160,7 @@ impl<'a> Maker<'a> {
     /// A given start, cut to the budget.
     fn given(&mut self, x: &Array2<f64>) -> Option<State> {
         let rules = &self.mover.model.rules;
-        let budget = match &rules.cardinality {
-            Cardinality::Total(total) => *total,
-            Cardinality::Columns(counts) => counts.iter().sum(),
-        };
+        let budget = rules.cardinality.total();
         let mut cut = x.clone();
         cut.indexed_iter_mut()
             .filter(|((i, t), _)| !rules.admits(*i, *t))

@@ -306,7 +306,7 @@ fn race<P: Penalty>(
         if entries.len() == 1 {
             most = schedule.entries(cost);
         }
-        if pace.progress() + (1.0 + schedule.late) * cost > 1.0 {
+        if !(pace.progress() + (1.0 + schedule.late) * cost < 1.0) {
             break;
         }
     }

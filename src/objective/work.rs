@@ -7,12 +7,12 @@ use crate::budget::RATE;
 /// product with r columns takes as long as r of them and these more.
 const STORED: f64 = 0.4;
 const FACTORED: f64 = 0.6;
-const SCATTERED: f64 = 2.0;
+const SCATTERED: f64 = 3.0;
 const COLUMNS: f64 = 8.0;
 
 /// What the passes over an entry of X, and over one for each of its columns, cost in a step of a full-gradient
 /// method; and an r×r decomposition in units of r³.
-const PASSES: f64 = 60.0;
+const PASSES: f64 = 40.0;
 const PASS: f64 = 1.0;
 const DECOMPOSITION: f64 = 60.0;
 
@@ -20,7 +20,7 @@ const DECOMPOSITION: f64 = 60.0;
 const STEPS: f64 = 30_000.0;
 const WORK: f64 = 2.0 * RATE;
 const WORK_ROWS: f64 = 1000.0;
-const MOST_WORK: f64 = 6.0 * RATE;
+const MOST_WORK: f64 = 9.0 * RATE;
 
 /// What one value and gradient counts for, where nothing is known of f: a product with a dense n×n matrix.
 pub(crate) fn evaluation_work(n: usize, r: usize) -> f64 {

@@ -16,6 +16,10 @@ pub(super) const HOPELESS: f64 = 0.05;
 /// How much longer than planned a phase may be so that more heuristics have the least that they need.
 pub(super) const STRETCH: f64 = 2.5;
 
+/// Steps on all rows for which a longer run has room before it leaves the chosen rows, if these are not all that matter: which
+/// ones they should be is what such a run finds out.
+const WHOLE_STEPS: f64 = 200.0;
+
 /// A heuristic on all rows or on some.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Arm {
@@ -72,7 +76,26 @@ pub(super) fn from_scratch<P: Penalty>(
     slice: impl Fn(usize) -> f64,
 ) -> Vec<Arm> {
     match entries {
-        Entries::Best(count) => ranked.iter().take(*count).copied().collect(),
+        Entries::Best(count) => {
+            let outgrown = |arm: &Arm| {
+                ranked.contains(arm)
+                    && !rounds.is_complete()
+                    && WHOLE_STEPS * rounds.profile(false).step
+                        <= slice((*count).min(ranked.len())) * rounds.clock.rate()
+            };
+            let mut arms: Vec<Arm> = Vec::new();
+            for &arm in ranked.iter().take(*count) {
+                let whole = Arm {
+                    restricted: false,
+                    ..arm
+                };
+                let arm = if outgrown(&whole) { whole } else { arm };
+                if !arms.contains(&arm) {
+                    arms.push(arm);
+                }
+            }
+            arms
+        }
         Entries::Hopeful(count) => {
             let mut arms = fitting(rounds, false, HOPELESS);
             arms.truncate(auto.starts.unwrap_or(*count));

@@ -327,7 +327,11 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
     /// Begins again with the arm whose longest run gained most over a shorter one, for longer, if that promises more
     /// for its work than changes of the best point have brought; returns whether it did.
     fn deepen(&mut self, gained: f64, spent: f64, left: f64) -> bool {
-        let jobs = self.lanes.min(2);
+        // Where the clock decides another lane has nothing better to do; counted work is for one run.
+        let jobs = match self.rounds.clock.counts() {
+            true => 1,
+            false => self.lanes.min(2),
+        };
         let Some(deepest) = self.deepest else {
             return false;
         };
