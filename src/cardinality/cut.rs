@@ -211,3 +211,39 @@ impl Cut<'_> {
         self.feasible(parts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Clock;
+    use crate::cardinality::rules::{Cardinality, Rules, Sparsity};
+    use crate::objective::Quadratic;
+    use crate::start;
+    use std::time::Instant;
+
+    #[test]
+    fn the_largest_entries_are_those_of_a_whole_sort() {
+        let (n, counts) = (300, [1, 2, 20]);
+        let smooth = Quadratic::new(Array2::eye(n), None, None).unwrap();
+        let clock = Clock::new(Instant::now(), None);
+        let meter = Meter::new(&clock, f64::INFINITY);
+        let sparsity = Sparsity::new(Cardinality::Columns(counts.to_vec()));
+        let (rules, _) = Rules::checked(&sparsity, &Array2::ones((3, n))).unwrap();
+        let model = Model::new(&smooth, rules, vec![1.0; 3], (1.0, 1.0), &meter).unwrap();
+        let cut = Cut {
+            model: &model,
+            meter: &meter,
+        };
+        // The entries of the last column come after all others.
+        let mut x = start::random(n, 3, 0);
+        x.column_mut(2).mapv_inplace(|v| 1e-6 * v);
+        let parts = cut.largest(&x);
+        for (t, count) in counts.into_iter().enumerate() {
+            let mut rows: Vec<usize> = (0..n).collect();
+            rows.sort_by(|&i, &j| x[[j, t]].abs().total_cmp(&x[[i, t]].abs()));
+            rows.truncate(count);
+            rows.sort_unstable();
+            assert_eq!(parts[t].rows, rows, "column {t}");
+        }
+    }
+}

@@ -53,6 +53,17 @@ def test_only_a_search_has_a_report(tmp_path):
     assert ob.Result.load(tmp_path / "result.npz").search == result.search
 
 
+@pytest.mark.parametrize(("n", "m", "r"), [(3000, 40, 10), (2000, 300, 20), (1000, 100, 20)])
+def test_little_work_is_not_exceeded_where_one_step_is_a_slice(n, m, r):
+    """A slice that a first descent uses up leaves no room for others; before, 64 of them began."""
+    random = np.random.default_rng(0)
+    data = random.standard_normal((m, n)) * np.exp(-np.arange(m) / 10)[:, None]
+    penalty = ob.L1(0.01 * np.max(np.sum(data**2, axis=0)))
+    result = ob.solve(ob.SparsePCAProblem(data, r, penalty), max_work=0.1)
+    assert result.work is not None
+    assert result.work <= 2.0 * 0.1
+
+
 def test_the_names_are_those_of_the_core():
     names = set(_core.heuristics())
     assert names == NAMES
