@@ -115,11 +115,13 @@ pub(crate) fn project_near_support(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{Clock, Meter};
     use crate::signature::Signature;
     use crate::start;
     use ndarray::array;
     use rand::{RngExt, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
+    use std::time::Instant;
 
     fn orthonormality(x: &Array2<f64>) -> f64 {
         let signature = Signature::stiefel(x.nrows());
@@ -183,6 +185,25 @@ mod tests {
             kept += usize::from(x.iter().zip(&q).all(|(x, q)| (*x == 0.0) == (*q == 0.0)));
         }
         assert!(kept >= 5, "{kept}");
+    }
+
+    /// One row in common: on it an entry has to go, and projections come no closer than that slowly.
+    #[test]
+    fn a_pattern_without_points_is_given_up_soon() {
+        let (n, r) = (90, 6);
+        let signature = Signature::stiefel(n);
+        let clock = Clock::new(Instant::now(), None);
+        let meter = Meter::new(&clock, f64::INFINITY);
+        let manifold = Manifold::new(&signature, Array2::eye(r), Some(&meter));
+        // Column k has the rows 15k to 15k + 15, the last of which the next one has, too.
+        let y = Array2::from_shape_fn((n, r), |(i, k)| {
+            let place = i as f64 - 15.0 * k as f64;
+            f64::from(u8::from((0.0..=15.0).contains(&place))) * 0.25
+        });
+        assert!(project_on_support(&manifold, &y, &y).is_none());
+        // With a try at every step where the gap is small: 1074 products with an r×r matrix.
+        let products = meter.spent() / (n * r * r) as f64;
+        assert!(products < 900.0, "{products}");
     }
 
     #[test]
