@@ -62,9 +62,14 @@ pub(super) fn fitting<P: Penalty>(
     arms
 }
 
+/// Units of the clock that so many steps take, on all rows or on some.
+fn units<P: Penalty>(rounds: &Rounds<'_, P>, steps: f64, restricted: bool) -> f64 {
+    steps * rounds.profile(restricted).step / rounds.clock.rate()
+}
+
 /// The least units of the clock that an arm is worth.
 pub(super) fn need<P: Penalty>(rounds: &Rounds<'_, P>, arm: &Arm) -> f64 {
-    arm.prior.least * rounds.profile(arm.restricted).step / rounds.clock.rate()
+    units(rounds, arm.prior.least, arm.restricted)
 }
 
 /// The arms of a phase from scratch, given those of the phase before, best first: as many as have the least work that
@@ -77,19 +82,16 @@ pub(super) fn from_scratch<P: Penalty>(
 ) -> Vec<Arm> {
     match entries {
         Entries::Best(count) => {
-            let outgrown = |arm: &Arm| {
-                ranked.contains(arm)
-                    && !rounds.is_complete()
-                    && WHOLE_STEPS * rounds.profile(false).step
-                        <= slice((*count).min(ranked.len())) * rounds.clock.rate()
-            };
+            let roomy = !rounds.is_complete()
+                && units(rounds, WHOLE_STEPS, false) <= slice((*count).min(ranked.len()));
             let mut arms: Vec<Arm> = Vec::new();
             for &arm in ranked.iter().take(*count) {
                 let whole = Arm {
                     restricted: false,
                     ..arm
                 };
-                let arm = if outgrown(&whole) { whole } else { arm };
+                let outgrown = roomy && ranked.contains(&whole);
+                let arm = if outgrown { whole } else { arm };
                 if !arms.contains(&arm) {
                     arms.push(arm);
                 }
