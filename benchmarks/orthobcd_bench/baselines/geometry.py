@@ -7,6 +7,10 @@ import numpy as np
 from orthobcd._internal.checks import FloatArray
 
 
+FIRST_RESIDUAL, LAST_RESIDUAL = 1e-2, 1e-6
+"""Relative residuals of the Gauss–Newton steps onto a support: the error itself, between these."""
+
+
 def symmetric_part(matrix: FloatArray) -> FloatArray:
     """``(M + Mᵀ)/2``."""
     return 0.5 * (matrix + matrix.T)
@@ -102,6 +106,16 @@ def project_on_support(
     """
     if (np.sum(mask, axis=0) == 0.0).any():
         return None
+    used = np.any(mask != 0.0, axis=1)
+    if not used.all():
+        point = np.zeros_like(x)
+        inner = project_on_support(
+            x[used], mask[used], max_iterations=max_iterations, tolerance=tolerance
+        )
+        if inner is None:
+            return None
+        point[used] = inner
+        return point
     current = mask * x
     identity = np.eye(x.shape[1])
     best_error = np.inf
@@ -121,7 +135,8 @@ def project_on_support(
         if iteration < alternating or error > 0.7:
             current = mask * polar(current)
         else:
-            multiplier = multiplier_on_support(current, mask, gap, tolerance=1e-6)
+            inexact = min(FIRST_RESIDUAL, max(error, LAST_RESIDUAL))
+            multiplier = multiplier_on_support(current, mask, gap, tolerance=inexact)
             current = current + mask * (current @ multiplier)
     return current if orthonormality_error(current) <= 1e-11 else None
 

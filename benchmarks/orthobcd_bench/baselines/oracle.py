@@ -302,6 +302,15 @@ class Oracle:
                 self._diagonal = self.smooth.scale * squares
         return self._diagonal
 
+    @property
+    def smooth_floor(self) -> float:
+        """A value that f does not go below on the manifold: half of the trace of C where f is −½‖AX‖²."""
+        smooth = self.smooth
+        purely = isinstance(smooth, GramQuadratic) or (
+            isinstance(smooth, Quadratic) and smooth.linear is None
+        )
+        return 0.5 * float(np.sum(self.diagonal)) if purely and self.is_concave else -np.inf
+
     def lowest_eigenvectors(self) -> FloatArray:
         """The r eigenvectors of C with the smallest eigenvalues (n × r): the spectral start."""
         if isinstance(self.smooth, Quadratic) and (self.n <= 400 or self.r > self.n // 8):

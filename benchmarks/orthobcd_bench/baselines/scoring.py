@@ -92,6 +92,11 @@ def best_feasible(
     if objective < best.objective:
         best = FeasiblePoint(single, objective)
     for mask in _supports(oracle, closest, sparse, thorough):
+        if isinstance(oracle.penalty, L0):
+            # all that f can gain is less than what the entries cost
+            least = oracle.smooth_floor + float(np.sum(oracle.penalty.lam * mask))
+            if least >= best.objective:
+                continue
         point = project_on_support(closest, mask)
         if point is None:
             continue
