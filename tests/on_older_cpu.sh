@@ -18,7 +18,7 @@ export ORTHOBCD_SIMD=$1
 shift
 
 mkdir -p "$(dirname "$library")"
-if cc -shared -fPIC -O1 -o "$library" "$here/hide_cpu.c" -ldl && HIDE_CPU=$hide LD_PRELOAD=$library true; then
+if cc -shared -fPIC -O1 -o "$library" "$here/hide_cpu.c" -ldl && HIDE_CPU=$hide LD_PRELOAD=$library env true; then
     export HIDE_CPU=$hide LD_PRELOAD=$library GLIBC_TUNABLES=glibc.cpu.hwcaps=$tunables
 else
     echo "$0: cpuid cannot be hidden here: only our own kernels are capped" >&2

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,18 @@ def test_another_value_is_refused_at_import(level):
     assert last == (
         f'ValueError: ORTHOBCD_SIMD must be unset or one of scalar, avx2, avx512; got "{level}"'
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="made for Linux")
+@pytest.mark.parametrize("cpu", ["avx2", "scalar"])
+def test_a_command_runs_capped_on_any_processor(cpu, tmp_path):
+    # where instructions cannot be hidden it runs all the same, with our kernels capped
+    script = Path(__file__).parents[1] / "on_older_cpu.sh"
+    capped = subprocess.run(
+        [script, cpu, "sh", "-c", "echo $ORTHOBCD_SIMD; exit 3"],
+        env={**os.environ, "CARGO_TARGET_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (capped.stdout, capped.returncode) == (f"{cpu}\n", 3)

@@ -6,7 +6,6 @@ import numpy as np
 
 from orthobcd._internal.checks import FloatArray
 
-
 FIRST_RESIDUAL, LAST_RESIDUAL = 1e-2, 1e-6
 """Relative residuals of the Gauss–Newton steps onto a support: the error itself, between these."""
 

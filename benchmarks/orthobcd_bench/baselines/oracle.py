@@ -304,7 +304,7 @@ class Oracle:
 
     @property
     def smooth_floor(self) -> float:
-        """A value that f does not go below on the manifold: half of the trace of C where f is −½‖AX‖²."""
+        """A bound below f on the manifold: half of the trace of C for a concave quadratic f."""
         smooth = self.smooth
         purely = isinstance(smooth, GramQuadratic) or (
             isinstance(smooth, Quadratic) and smooth.linear is None
