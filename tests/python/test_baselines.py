@@ -259,6 +259,13 @@ def test_support_projection() -> None:
     mask[0, :2] = 1.0
     mask[1, 2], mask[2, 3] = 1.0, 1.0
     assert project_on_support(x, mask) is None
+    # rows without support have no part in it
+    mask = (rng.random((N, R)) < 0.6).astype(float)
+    mask[::3] = 0.0
+    point = project_on_support(x, mask)
+    assert point is not None
+    assert orthonormality_error(point) < 1e-12
+    assert np.all(point[mask == 0.0] == 0.0)
 
 
 def test_scoring_finds_a_hidden_sparse_point() -> None:
@@ -275,6 +282,24 @@ def test_scoring_finds_a_hidden_sparse_point() -> None:
     assert np.count_nonzero(point.x) <= np.count_nonzero(hidden)
     assert point.objective <= oracle.objective(hidden) + 1e-2
     assert orthonormality_error(point.x) < 1e-12
+
+
+def test_supports_that_are_left_out_hold_nothing_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """f never goes below its floor, and scoring finds the same with and without it."""
+    indefinite = StiefelProblem(Quadratic(np.diag([1.0, -1.0] * (N // 2))), L0(1.0), R)
+    assert oracle_of(indefinite).smooth_floor == -np.inf
+    rng = np.random.default_rng(0)
+    for lam in (0.1, 3.0, 100.0):
+        oracle = oracle_of(SparsePCAProblem(_data(), R, L0(lam)))
+        starts = [_start(seed) for seed in range(5)]
+        assert all(oracle.smooth_value(x) >= oracle.smooth_floor for x in starts)
+        points = [x + 0.1 * rng.standard_normal(x.shape) for x in starts]
+        found = [best_feasible(oracle, x, sparse=np.where(abs(x) > 0.2, x, 0.0)) for x in points]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(oracle), "smooth_floor", -np.inf)
+            for x, point in zip(points, found, strict=True):
+                all_tried = best_feasible(oracle, x, sparse=np.where(abs(x) > 0.2, x, 0.0))
+                assert all_tried.objective == point.objective
 
 
 def test_rounding_fills_empty_columns() -> None:
