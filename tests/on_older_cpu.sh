@@ -18,6 +18,7 @@ export ORTHOBCD_SIMD=$1
 shift
 
 mkdir -p "$(dirname "$library")"
+# The shell's own `true` would load no library.
 if cc -shared -fPIC -O1 -o "$library" "$here/hide_cpu.c" -ldl && HIDE_CPU=$hide LD_PRELOAD=$library env true; then
     export HIDE_CPU=$hide LD_PRELOAD=$library GLIBC_TUNABLES=glibc.cpu.hwcaps=$tunables
 else

@@ -288,6 +288,9 @@ def test_supports_that_are_left_out_hold_nothing_better(monkeypatch: pytest.Monk
     """f never goes below its floor, and scoring finds the same with and without it."""
     indefinite = StiefelProblem(Quadratic(np.diag([1.0, -1.0] * (N // 2))), L0(1.0), R)
     assert oracle_of(indefinite).smooth_floor == -np.inf
+    # eigenvalues that pass for rounding raise the trace, and not the floor
+    almost = np.diag([-1.0] * R + [9e-7] * (N - R))
+    assert oracle_of(StiefelProblem(Quadratic(almost), L0(1.0), R)).smooth_floor <= -0.5 * R
     rng = np.random.default_rng(0)
     for lam in (0.1, 3.0, 100.0):
         oracle = oracle_of(SparsePCAProblem(_data(), R, L0(lam)))

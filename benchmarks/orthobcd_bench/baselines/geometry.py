@@ -134,7 +134,7 @@ def project_on_support(
         if iteration < alternating or error > 0.7:
             current = mask * polar(current)
         else:
-            inexact = min(FIRST_RESIDUAL, max(error, LAST_RESIDUAL))
+            inexact = float(np.clip(error, LAST_RESIDUAL, FIRST_RESIDUAL))
             multiplier = multiplier_on_support(current, mask, gap, tolerance=inexact)
             current = current + mask * (current @ multiplier)
     return current if orthonormality_error(current) <= 1e-11 else None

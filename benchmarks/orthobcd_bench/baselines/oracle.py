@@ -30,6 +30,9 @@ COUNT_TOLERANCE = 1e-6
 """The papers count an entry as nonzero when its magnitude is above this; we do so only for the
 score "at the projection", never for a point that is called feasible."""
 
+CONCAVE = 1e-6
+"""Eigenvalues of C up to this part of ‖C‖ above zero are rounding, and f is concave."""
+
 __all__ = ["COUNT_TOLERANCE", "Oracle", "Problem", "oracle_of"]
 
 
@@ -261,7 +264,7 @@ class Oracle:
 
     @property
     def is_concave(self) -> bool:
-        """Whether f is concave, to rounding: C has no eigenvalue above 1e-6 ‖C‖."""
+        """Whether f is concave, to rounding: C has no eigenvalue above `CONCAVE` ‖C‖."""
         if self._concave is None:
             smooth = self.smooth
             if isinstance(smooth, SmoothFunction):
@@ -271,11 +274,12 @@ class Oracle:
             elif smooth.D is not None:
                 self._concave = False
             elif self.n < 40:
-                self._concave = float(np.linalg.eigvalsh(smooth.C)[-1]) <= 1e-6 * self.lipschitz
+                largest = float(np.linalg.eigvalsh(smooth.C)[-1])
+                self._concave = largest <= CONCAVE * self.lipschitz
             else:
-                # a Cholesky factor of −C + 1e-6‖C‖ I exists exactly then
+                # a Cholesky factor of −C + CONCAVE ‖C‖ I exists exactly then
                 shifted = -smooth.C
-                shifted[np.diag_indices(self.n)] += 1e-6 * self.lipschitz
+                shifted[np.diag_indices(self.n)] += CONCAVE * self.lipschitz
                 self._concave = scipy.linalg.lapack.dpotrf(shifted, overwrite_a=1)[1] == 0
         return self._concave
 
@@ -304,12 +308,17 @@ class Oracle:
 
     @property
     def smooth_floor(self) -> float:
-        """A bound below f on the manifold: half of the trace of C for a concave quadratic f."""
+        """A bound below f on the manifold: for a concave quadratic f half of the trace of C.
+
+        Less what eigenvalues up to `CONCAVE` ‖C‖ may add to the trace; −∞ for any other f.
+        """
         smooth = self.smooth
-        purely = isinstance(smooth, GramQuadratic) or (
-            isinstance(smooth, Quadratic) and smooth.linear is None
-        )
-        return 0.5 * float(np.sum(self.diagonal)) if purely and self.is_concave else -np.inf
+        if isinstance(smooth, SmoothFunction) or not self.is_concave:
+            return -np.inf
+        if isinstance(smooth, Quadratic) and smooth.linear is not None:
+            return -np.inf
+        above = self.n * CONCAVE * self.lipschitz
+        return 0.5 * (float(np.sum(self.diagonal)) - above)
 
     def lowest_eigenvectors(self) -> FloatArray:
         """The r eigenvectors of C with the smallest eigenvalues (n × r): the spectral start."""
