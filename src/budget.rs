@@ -6,6 +6,9 @@ use std::time::Instant;
 /// Multiply-adds of a matrix product that one core does in about a second.
 pub(crate) const RATE: f64 = 1e10;
 
+/// A task that has taken so many times its part is overdue.
+const OVERDUE: f64 = 2.0;
+
 /// Asked on the way, from any thread, whether to go on.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
@@ -85,6 +88,7 @@ pub(crate) struct Meter<'a> {
     pub(crate) clock: &'a Clock,
     spent: AtomicU64,
     until: f64,
+    overdue: f64,
 }
 
 impl<'a> Meter<'a> {
@@ -95,6 +99,7 @@ impl<'a> Meter<'a> {
             clock,
             spent: AtomicU64::new(0),
             until: now + units,
+            overdue: now + OVERDUE * units,
         }
     }
 
@@ -121,6 +126,11 @@ impl<'a> Meter<'a> {
     /// Whether nothing that is still to come can be used.
     pub(crate) fn expired(&self) -> bool {
         self.clock.expired()
+    }
+
+    /// Whether the task has taken so much more than its part that it is to come to an end in the cheapest way.
+    pub(crate) fn overdue(&self) -> bool {
+        self.expired() || self.now() >= self.overdue
     }
 
     /// From now until `share` of what is left.

@@ -166,6 +166,45 @@ fn what_gains_from_more_work_gets_more() {
     );
 }
 
+/// Takes all the time there is, and comes to nothing.
+struct Endless;
+
+/// Seconds of a search beside it.
+const SHORT: f64 = 0.5;
+
+impl<P: Penalty> Heuristic<P> for Endless {
+    fn name(&self) -> &'static str {
+        "endless"
+    }
+
+    fn fits(&self, _: &Profile, improve: bool) -> Option<Prior> {
+        (!improve).then(|| Prior::new(1.0, 1.0))
+    }
+
+    fn run(&self, _: &Task<'_, P>) -> Option<Array2<f64>> {
+        std::thread::sleep(std::time::Duration::from_secs_f64(2.0 * SHORT));
+        None
+    }
+}
+
+#[test]
+fn a_point_that_needs_no_steps_is_found_before_anything_else() {
+    let smooth = Quadratic::from_data(data(20, 24, 2).view()).unwrap();
+    let signature = Signature::stiefel(24);
+    let penalty = L0 { lambda: 1e-9 };
+    let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
+    let varimax = registry().into_iter().filter(|h| h.name() == "varimax");
+    let mut heuristics: Vec<Box<dyn Heuristic<L0>>> = vec![Box::new(Endless)];
+    heuristics.extend(varimax);
+    let auto = Auto::default().with_options(Options::default().with_max_time(SHORT));
+    let threads = Threads::serial();
+    let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
+    let answer = answer.unwrap();
+    assert_eq!(answer.runs.len(), 1);
+    assert_eq!(answer.strategy, "varimax");
+    assert!(answer.solution.objective < answer.solution.history[0].objective);
+}
+
 #[test]
 fn a_plan_is_carried_out() {
     let smooth = Quadratic::from_data(data(20, 24, 2).view()).unwrap();

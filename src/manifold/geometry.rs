@@ -81,6 +81,11 @@ impl<'a> Manifold<'a> {
         meter.expired()
     }
 
+    /// Whether whoever pays has taken far too much already.
+    pub(super) fn overdue(&self) -> bool {
+        self.meter.is_some_and(Meter::overdue)
+    }
+
     /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
     pub(crate) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
         let lambda = symmetric(&product(normals(x, self.signature).t(), gradient.view()));
@@ -111,13 +116,24 @@ impl<'a> Manifold<'a> {
     /// conjugate gradients each (unlike [`project_onto_pattern`](super::project_onto_pattern), which may take long on a
     /// degenerate pattern); none if that does not reach it.
     pub(crate) fn restore(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
+        self.restore_unless(x, &|| false)
+    }
+
+    /// The same; none if that is `refused` on the way.
+    pub(super) fn restore_unless(
+        &self,
+        x: &Array2<f64>,
+        refused: &dyn Fn() -> bool,
+    ) -> Option<Array2<f64>> {
         const NEWTON: usize = 7;
         const GRADIENTS: usize = 40;
         const FAR: f64 = 0.7;
         if self.refuses(x, 2) {
             return None;
         }
-        if let Some(found) = self.on_few_rows(x, [x], |small, [x]| small.restore(&x)) {
+        if let Some(found) =
+            self.on_few_rows(x, [x], |small, [x]| small.restore_unless(&x, refused))
+        {
             return found;
         }
         let r = x.ncols() as f64;
@@ -127,9 +143,10 @@ impl<'a> Manifold<'a> {
         } else {
             ((square(x) / r).max(1.0), MIXED_FEASIBLE)
         };
+        let late = |work| self.late(work) || refused();
         let step = |x: &Array2<f64>, normals: &Array2<f64>, gap: &Array2<f64>| {
-            (square(gap) <= FAR * FAR && !self.refuses(x, 2))
-                .then(|| pattern_step(x, normals, gap, GRADIENTS, |work| self.late(work)))
+            (square(gap) <= FAR * FAR && !self.refuses(x, 2) && !refused())
+                .then(|| pattern_step(x, normals, gap, GRADIENTS, late))
         };
         let rest = 2e-16 * r * scale;
         let (x, gap) = newton(x, self.signature, self.k.view(), NEWTON, rest, step);

@@ -13,6 +13,10 @@ use super::pattern::PatternProducts;
 use crate::linalg::{conjugate_gradients, product, square};
 use crate::signature::Signature;
 
+/// The systems are solved to a relative residual as small as the drift, but no smaller or larger than this: Newton's method
+/// stays quadratic (Dembo, Eisenstat and Steihaug, SIAM J. Numer. Anal. 19, 1982).
+const FORCING: (f64, f64) = (1e-12, 1e-2);
+
 /// Newton steps of a repair, at most.
 const STEPS: usize = 8;
 
@@ -73,8 +77,8 @@ pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
 }
 
 /// The Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, by conjugate gradients, at most `steps` of them by whole
-/// products, and as many as there are unknowns where products go row by row; they end when it is `late` for so many
-/// multiply-adds.
+/// products; where products go row by row as many as cost the same, and no more than there are unknowns; they end when it
+/// is `late` for so many multiply-adds.
 pub(super) fn pattern_step(
     x: &Array2<f64>,
     normals: &Array2<f64>,
@@ -85,23 +89,22 @@ pub(super) fn pattern_step(
     // Δ(Λ) = P_Ω(J X Λ) and the operator Λ -> XᵀJΔ + (XᵀJΔ)ᵀ, symmetric positive semidefinite.
     let pattern = x.mapv(|v| if v == 0.0 { 0.0 } else { 1.0 });
     let products = PatternProducts::new(normals, &pattern);
+    // Its diagonal: columns that share few rows have small entries there.
+    let shared = product(normals.mapv(|v| v * v).t(), pattern.view());
+    let scale = (&shared + &shared.t()).mapv(|v| if v > 0.0 { v.sqrt().recip() } else { 0.0 });
     let operator = |lambda: &Array2<f64>| {
         // The zero ends the iteration.
         if late(products.work()) {
             return Array2::zeros(lambda.dim());
         }
-        let product = products.apply(lambda);
-        &product + &product.t()
+        let product = products.apply(&(lambda * &scale));
+        (&product + &product.t()) * &scale
     };
     let unknowns = x.ncols() * (x.ncols() + 1) / 2;
-    let steps = match products.is_scattered() {
-        true => steps.max(unknowns),
-        false => steps,
-    };
-    masked(
-        normals.dot(&conjugate_gradients(operator, gap, steps, 1e-12)),
-        x,
-    )
+    let steps = steps.max(products.affordable(steps).min(unknowns));
+    let tolerance = square(gap).sqrt().clamp(FORCING.0, FORCING.1);
+    let lambda = conjugate_gradients(operator, &(gap * &scale), steps, tolerance) * &scale;
+    masked(product(normals.view(), lambda.view()), x)
 }
 
 /// `X ← X + ½XK(K − XᵀJX)` until the drift stops falling: Newton's method for K = diag(±1),

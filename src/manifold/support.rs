@@ -44,7 +44,7 @@ fn alternate(
     let mut failed = f64::INFINITY;
     let mut current = masked(x.clone(), support);
     for step in 0..=TRIES[5] {
-        if has_empty_column(&current) || manifold.refuses(x, 6) {
+        if has_empty_column(&current) || manifold.refuses(x, 6) || manifold.overdue() {
             break;
         }
         let gap = drift(current.view(), manifold.signature, manifold.k.view());
@@ -53,7 +53,7 @@ fn alternate(
         }
         let tried = gap <= NEAR && TRIES.contains(&step) || gap <= CLOSE;
         if tried && gap <= CLOSER * failed {
-            if let Some(projected) = manifold.restore(&current) {
+            if let Some(projected) = manifold.restore_unless(&current, &|| manifold.overdue()) {
                 return Ok(projected);
             }
             failed = gap;
@@ -65,7 +65,8 @@ fn alternate(
 
 /// Like [`project_on_support`], but entries of the support are given up where that has to be: of
 /// two columns that do not become orthogonal on their common rows, the smaller entry in each of
-/// these. None if a column has no entries, or loses them.
+/// these, and in the end, or where the task is overdue, all but the largest entry of every row. None if a column
+/// has no entries, or loses them.
 pub(crate) fn project_near_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
@@ -81,7 +82,7 @@ pub(crate) fn project_near_support(
         return found;
     }
     let mut support = support.clone();
-    for round in 0..=ROUNDS {
+    for round in 1..=ROUNDS {
         let current = match alternate(manifold, x, &support) {
             Ok(projected) => return Some(projected),
             Err(current) => current,
@@ -89,17 +90,14 @@ pub(crate) fn project_near_support(
         if has_empty_column(&current) || current.iter().any(|v| !v.is_finite()) {
             return None;
         }
+        if round == ROUNDS || manifold.overdue() {
+            break;
+        }
         let gram = product(current.t(), current.view());
         let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
         let worst = pairs().fold(0.0f64, |m, pair| m.max(gram[pair].abs()));
-        // In the end no columns overlap.
-        let least = if round + 1 < ROUNDS {
-            CONFLICT * worst
-        } else {
-            -1.0
-        };
-        let conflicts: Vec<(usize, usize)> =
-            pairs().filter(|&pair| gram[pair].abs() > least).collect();
+        let conflict = |&pair: &(usize, usize)| gram[pair].abs() > CONFLICT * worst;
+        let conflicts: Vec<(usize, usize)> = pairs().filter(conflict).collect();
         for (mut kept, x) in support.outer_iter_mut().zip(x.outer_iter()) {
             for &(a, b) in &conflicts {
                 if kept[a] != 0.0 && kept[b] != 0.0 {
@@ -109,7 +107,27 @@ pub(crate) fn project_near_support(
             }
         }
     }
-    None
+    disjoint(masked(x.clone(), &support))
+}
+
+/// The largest entry of every row alone, columns scaled to length one; none if a column is empty.
+fn disjoint(mut x: Array2<f64>) -> Option<Array2<f64>> {
+    for mut row in x.outer_iter_mut() {
+        let largest = row.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        let owner = row.iter().position(|v| v.abs() == largest);
+        let zeros = row.iter_mut().enumerate();
+        zeros
+            .filter(|&(k, _)| Some(k) != owner)
+            .for_each(|(_, v)| *v = 0.0);
+    }
+    for mut column in x.columns_mut() {
+        let length = column.dot(&column).sqrt();
+        if !(length > 0.0) {
+            return None;
+        }
+        column /= length;
+    }
+    Some(x)
 }
 
 #[cfg(test)]
@@ -204,6 +222,22 @@ mod tests {
         // With a try at every step where the gap is small: 1074 products with an r×r matrix.
         let products = meter.spent() / (n * r * r) as f64;
         assert!(products < 900.0, "{products}");
+    }
+
+    #[test]
+    fn a_task_that_is_overdue_ends_with_disjoint_columns() {
+        let signature = Signature::stiefel(40);
+        let clock = Clock::new(Instant::now(), None);
+        let q = start::random(40, 8, 3);
+        let nonzeros = |x: &Array2<f64>| x.iter().filter(|v| **v != 0.0).count();
+        for (units, late) in [(1e-3, true), (1e9, false)] {
+            let meter = Meter::new(&clock, units);
+            meter.spend(1.0);
+            let manifold = Manifold::new(&signature, Array2::eye(8), Some(&meter));
+            let x = project_near_support(&manifold, &q, &q).unwrap();
+            assert!(orthonormality(&x) < 1e-14);
+            assert_eq!(nonzeros(&x), if late { 40 } else { 320 });
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) fn fitting<P: Penalty>(
 }
 
 /// Units of the clock that so many steps take, on all rows or on some.
-fn units<P: Penalty>(rounds: &Rounds<'_, P>, steps: f64, restricted: bool) -> f64 {
+pub(super) fn units<P: Penalty>(rounds: &Rounds<'_, P>, steps: f64, restricted: bool) -> f64 {
     steps * rounds.profile(restricted).step / rounds.clock.rate()
 }
 

@@ -126,6 +126,9 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             }
             _ => Plan::new(&profile),
         };
+        if self.auto.plan.is_none() && self.auto.strategies.is_none() {
+            self.begin();
+        }
         if profile.optimum.is_none() && !profile.mixed {
             let rotated = self.rounds.whole.known.basis.rotated.clone();
             self.rounds.choose(&rotated, f64::MAX, self.board);
@@ -156,6 +159,22 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
             self.compare();
         }
         self.finish(free);
+    }
+
+    /// Points that need no steps come first: then there is one however short the time is.
+    fn begin(&mut self) {
+        let arms = arms::fitting(&self.rounds, false, 0.0);
+        let free = arms.iter().filter(|arm| arm.prior.least == 0.0);
+        let jobs: Vec<Job> = free
+            .map(|arm| Job {
+                heuristic: Some(arm.heuristic),
+                ..Job::taken(self.rounds.heuristics[arm.heuristic].name(), false, false)
+            })
+            .collect();
+        let from = self.first.clone();
+        let froms = vec![&from; jobs.len()];
+        let slice = arms::units(&self.rounds, 1.0, false);
+        self.rounds.run(self.board, &jobs, &froms, slice);
     }
 
     /// Descends by exact pairs alone, so that no search without limits ends above such a descent: from the identity for a
@@ -254,7 +273,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
         let other = !self.rounds.whole.profile.quadratic;
         let taken =
-            given.is_some() && (self.board.runs.is_empty() || again && other || asked("given"));
+            given.is_some() && (self.reached.is_empty() || again && other || asked("given"));
         let offset = usize::from(taken);
         let count = offset + arms.len();
         let least = match phase.entries {
