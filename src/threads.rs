@@ -64,6 +64,14 @@ impl Threads {
         self.count
     }
 
+    /// Calls `body` on a thread of the pool, which products in it need not wake up first.
+    pub(crate) fn install<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
+        match &self.pool {
+            Some(pool) => pool.install(body),
+            None => body(),
+        }
+    }
+
     /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel when
     /// `work` multiply-adds are worth it.
     pub fn for_chunks<T: Send>(

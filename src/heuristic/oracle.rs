@@ -47,6 +47,8 @@ pub(crate) struct Oracle<'a, P: Penalty> {
     /// Largest eigenvalue of the Hessian, at least 0: the inertia that majorises f.
     pub(crate) convexity: f64,
     pub(crate) serial: Threads,
+    /// For products.
+    threads: Threads,
     /// c, by which C is shifted.
     shift: f64,
     /// What that takes from f: ½c⟨K, D⟩.
@@ -111,6 +113,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             // Bounds have slack: a little above zero is zero (concave, as in PCA).
             convexity: if high > 0.1 * lipschitz { high } else { 0.0 },
             serial: Threads::serial(),
+            threads: Threads::serial(),
             shift,
             constant: 0.5 * shift * weight,
         }
@@ -131,6 +134,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             lipschitz,
             convexity: lipschitz,
             serial: Threads::serial(),
+            threads: Threads::serial(),
             shift: 0.0,
             constant: 0.0,
             mean: 0.0,
@@ -138,8 +142,8 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         }
     }
 
-    /// The same with another meter.
-    pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>) -> Oracle<'t, P>
+    /// The same with another meter, and with these threads for products.
+    pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>, threads: &Threads) -> Oracle<'t, P>
     where
         'a: 't,
     {
@@ -155,6 +159,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             lipschitz: self.lipschitz,
             convexity: self.convexity,
             serial: Threads::serial(),
+            threads: threads.clone(),
             shift: self.shift,
             constant: self.constant,
             mean: self.mean,
@@ -207,12 +212,12 @@ impl<'a, P: Penalty> Oracle<'a, P> {
             return self.evaluate(x);
         };
         let image = match plain(form) {
-            Some(Plain::Stored(c)) => symmetric_product(c, x.view(), |v| v, &go_on),
+            Some(Plain::Stored(c)) => symmetric_product(c, x.view(), |v| v, &self.threads, &go_on),
             Some(Plain::Factor(scale, at)) => {
-                let image = factored_product(at, x.view(), |v| v, &go_on);
+                let image = factored_product(at, x.view(), |v| v, &self.threads, &go_on);
                 image.map(|image| image * scale)
             }
-            None => form.apply_while(x.view(), &self.serial, &go_on),
+            None => form.apply_while(x.view(), &self.threads, &go_on),
         };
         let Some(mut gradient) = image.filter(|_| go_on()) else {
             return (f64::NAN, Array2::zeros(x.dim()));
@@ -245,7 +250,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     pub(crate) fn smooth_value(&self, x: &Array2<f64>) -> Option<f64> {
         let go_on = || !self.meter.expired();
         match self.form {
-            Some(form) => value_while(form, x.view(), &self.serial, &go_on),
+            Some(form) => value_while(form, x.view(), &self.threads, &go_on),
             None => Some(self.evaluate(x).0).filter(|_| go_on()),
         }
     }
@@ -259,19 +264,21 @@ impl<'a, P: Penalty> Oracle<'a, P> {
         self.meter
             .spend(SINGLE * self.product_work() + self.step_work());
         let go_on = || !self.meter.expired();
-        let image = match &**single {
-            Single::Stored(c) => symmetric_product(c, x.view(), |v| v as f32, &go_on),
-            Single::Factor(at, sign, shift) => factored_product(at, x.view(), |v| v as f32, &go_on)
-                .map(|mut image| {
-                    image *= *sign;
-                    image.scaled_add(-shift, x);
-                    image
-                }),
+        let (image, sign, shift) = match &**single {
+            Single::Stored(c) => {
+                let image = symmetric_product(c, x.view(), |v| v as f32, &self.threads, &go_on);
+                (image, 1.0, 0.0)
+            }
+            Single::Factor(at, sign, shift) => {
+                let image = factored_product(at, x.view(), |v| v as f32, &self.threads, &go_on);
+                (image, *sign, *shift)
+            }
         };
         let Some(mut gradient) = image.filter(|_| go_on()) else {
             return (f64::NAN, Array2::zeros(x.dim()));
         };
-        gradient *= self.lipschitz;
+        let lipschitz = self.lipschitz;
+        gradient.zip_mut_with(x, |g, &x| *g = lipschitz * (sign * *g - shift * x));
         (0.5 * inner(&gradient, x), gradient)
     }
 

@@ -2,12 +2,15 @@
 //! full-gradient methods, by panels of rows of C or Aᵀ, between which the caller is asked whether to go on. Single
 //! precision halves both the arithmetic and the traffic.
 
+use std::ops::Range;
+
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::{Array2, ArrayView2};
 
 use crate::objective::GoOn;
+use crate::threads::Threads;
 
 /// Rows of C or Aᵀ per panel.
 const PANEL: usize = 512;
@@ -15,83 +18,97 @@ const PANEL: usize = 512;
 /// X of fewer nonzero rows than this part of all is multiplied by these alone.
 const FEW: usize = 4;
 
+/// A X is the sum of so many parts, whatever the number of threads.
+const PARTS: usize = 8;
+
 /// C X for C (n×n) by rows, computed with numbers that `of` makes; None if `go_on` says no on the way.
-pub(super) fn symmetric_product<T: ComplexField + Copy + Into<f64>>(
+pub(super) fn symmetric_product<T: ComplexField + Copy + Into<f64> + Send + Sync>(
     c: &[T],
     x: ArrayView2<'_, f64>,
     of: impl Fn(f64) -> T,
+    threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
     let (n, r) = x.dim();
+    let zero = of(0.0);
+    let one = of(1.0);
     let x: Vec<T> = x.iter().map(|&v| of(v)).collect();
     let x = MatRef::from_row_major_slice(&x, n, r);
-    let mut y = vec![of(0.0); n * r];
-    for (c, y) in c.chunks(PANEL * n).zip(y.chunks_mut(PANEL * r)) {
-        if !go_on() {
-            return None;
+    let mut y = vec![zero; n * r];
+    threads.for_chunks(&mut y, PANEL * r, n * n * r, |panel, y| {
+        if go_on() {
+            let rows = y.len() / r;
+            let c = &c[panel * PANEL * n..][..rows * n];
+            let c = MatRef::from_row_major_slice(c, rows, n);
+            let y = MatMut::from_row_major_slice_mut(y, rows, r);
+            matmul(y, Accum::Replace, c, x, one, Par::Seq);
         }
-        let rows = c.len() / n;
-        let c = MatRef::from_row_major_slice(c, rows, n);
-        let y = MatMut::from_row_major_slice_mut(y, rows, r);
-        matmul(y, Accum::Replace, c, x, of(1.0), Par::Seq);
-    }
-    Array2::from_shape_vec((n, r), y.into_iter().map(Into::into).collect()).ok()
+    });
+    let y = y.into_iter().map(Into::into).collect();
+    Array2::from_shape_vec((n, r), y).ok().filter(|_| go_on())
 }
 
 /// AᵀA X for Aᵀ (n×m) by rows, computed with numbers that `of` makes; None if `go_on` says no on the way.
-pub(super) fn factored_product<T: ComplexField + Copy + Into<f64>>(
+pub(super) fn factored_product<T: ComplexField + Copy + Into<f64> + Send + Sync>(
     at: &[T],
     x: ArrayView2<'_, f64>,
     of: impl Fn(f64) -> T,
+    threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
     let (n, r) = x.dim();
     let m = at.len() / n;
+    let zero = of(0.0);
+    let one = of(1.0);
+    let nonzero = |&i: &usize| x.row(i).iter().any(|&v| v != 0.0);
+    let rows: Vec<usize> = (0..n).filter(nonzero).collect();
+    let few = FEW * rows.len() < n;
     let mut y: Vec<T> = x.iter().map(|&v| of(v)).collect();
-    let mut w = vec![of(0.0); m * r];
-    let mut add = |at: &[T], x: &[T]| {
+    let count = if few { rows.len() } else { n };
+    let (panels, work) = (count.div_ceil(PANEL), n * m * r);
+    let panel = |p: usize| p * PANEL..((p + 1) * PANEL).min(count);
+    // A X, panel by panel.
+    let each = panels.div_ceil(PARTS).max(1);
+    let mut w = vec![zero; panels.div_ceil(each).max(1) * m * r];
+    let add = |at: &[T], x: &[T], w: &mut [T]| {
         let rows = x.len() / r;
         let at = MatRef::from_row_major_slice(at, rows, m);
         let x = MatRef::from_row_major_slice(x, rows, r);
-        let w = MatMut::from_row_major_slice_mut(&mut w, m, r);
-        matmul(w, Accum::Add, at.transpose(), x, of(1.0), Par::Seq);
+        let w = MatMut::from_row_major_slice_mut(w, m, r);
+        matmul(w, Accum::Add, at.transpose(), x, one, Par::Seq);
     };
-    let nonzero = |&i: &usize| x.row(i).iter().any(|&v| v != 0.0);
-    let rows: Vec<usize> = (0..n).filter(nonzero).collect();
-    if FEW * rows.len() < n {
-        for rows in rows.chunks(PANEL) {
-            if !go_on() {
-                return None;
+    threads.for_chunks(&mut w, m * r, work, |part, w| {
+        for p in (part * each..panels.min((part + 1) * each)).take_while(|_| go_on()) {
+            if few {
+                let of = |a: &[T], width: usize| -> Vec<T> {
+                    let rows = rows[panel(p)].iter();
+                    rows.flat_map(|&i| &a[i * width..(i + 1) * width])
+                        .copied()
+                        .collect()
+                };
+                add(&of(at, m), &of(&y, r), w);
+            } else {
+                let Range { start, end } = panel(p);
+                add(&at[start * m..end * m], &y[start * r..end * r], w);
             }
-            let at: Vec<T> = (rows.iter())
-                .flat_map(|&i| &at[i * m..(i + 1) * m])
-                .copied()
-                .collect();
-            let x: Vec<T> = (rows.iter())
-                .flat_map(|&i| &y[i * r..(i + 1) * r])
-                .copied()
-                .collect();
-            add(&at, &x);
         }
-    } else {
-        for (at, x) in at.chunks(PANEL * m).zip(y.chunks(PANEL * r)) {
-            if !go_on() {
-                return None;
-            }
-            add(at, x);
-        }
+    });
+    let (whole, parts) = w.split_at_mut(m * r);
+    for part in parts.chunks(m * r) {
+        (whole.iter_mut().zip(part)).for_each(|(w, part)| *w += *part);
     }
-    let w = MatRef::from_row_major_slice(&w, m, r);
-    for (at, y) in at.chunks(PANEL * m).zip(y.chunks_mut(PANEL * r)) {
-        if !go_on() {
-            return None;
+    let w = MatRef::from_row_major_slice(whole, m, r);
+    threads.for_chunks(&mut y, PANEL * r, work, |panel, y| {
+        if go_on() {
+            let rows = y.len() / r;
+            let at = &at[panel * PANEL * m..][..rows * m];
+            let at = MatRef::from_row_major_slice(at, rows, m);
+            let y = MatMut::from_row_major_slice_mut(y, rows, r);
+            matmul(y, Accum::Replace, at, w, one, Par::Seq);
         }
-        let rows = at.len() / m;
-        let at = MatRef::from_row_major_slice(at, rows, m);
-        let y = MatMut::from_row_major_slice_mut(y, rows, r);
-        matmul(y, Accum::Replace, at, w, of(1.0), Par::Seq);
-    }
-    Array2::from_shape_vec((n, r), y.into_iter().map(Into::into).collect()).ok()
+    });
+    let y = y.into_iter().map(Into::into).collect();
+    Array2::from_shape_vec((n, r), y).ok().filter(|_| go_on())
 }
 
 #[cfg(test)]
@@ -101,24 +118,27 @@ mod tests {
 
     #[test]
     fn agrees_with_the_general_product() {
+        let one = Threads::serial();
         for (n, r) in [(2, 1), (7, 3), (33, 8), (61, 20), (205, 50), (1100, 3)] {
             let q = start::random(n, n, 1);
             let c = &q + &q.t();
             let x = start::random(n, r, 2);
             let exact = c.dot(&x);
             let c = c.as_standard_layout();
-            let fast = symmetric_product(c.as_slice().unwrap(), x.view(), |v| v, &|| true).unwrap();
+            let fast =
+                symmetric_product(c.as_slice().unwrap(), x.view(), |v| v, &one, &|| true).unwrap();
             assert!((&fast - &exact).iter().all(|v| v.abs() < 1e-13), "{n} {r}");
             let single: Vec<f32> = c.iter().map(|&v| v as f32).collect();
-            let rough = symmetric_product(&single, x.view(), |v| v as f32, &|| true).unwrap();
+            let rough = symmetric_product(&single, x.view(), |v| v as f32, &one, &|| true).unwrap();
             let error = (&rough - &exact).iter().fold(0f64, |m, v| m.max(v.abs()));
             assert!(error > 1e-13 && error < 1e-5, "{n} {r} {error:e}");
-            assert!(symmetric_product(&single, x.view(), |v| v as f32, &|| false).is_none());
+            assert!(symmetric_product(&single, x.view(), |v| v as f32, &one, &|| false).is_none());
         }
     }
 
     #[test]
     fn a_factor_gives_the_product_of_its_matrix() {
+        let one = Threads::serial();
         for (n, m, r) in [(1, 1, 1), (7, 3, 3), (205, 61, 50), (1100, 5, 3)] {
             let at = Array2::from_shape_fn((n, m), |(i, j)| ((3 * i + 7 * j) as f64).sin());
             let mut x = start::random(n, r.min(n), 2);
@@ -133,13 +153,40 @@ mod tests {
                 let error =
                     |y: &Array2<f64>| (y - &exact).iter().fold(0f64, |m, v| m.max(v.abs())) / size;
                 let slice = at.as_slice().unwrap();
-                let fast = factored_product(slice, x.view(), |v| v, &|| true).unwrap();
+                let fast = factored_product(slice, x.view(), |v| v, &one, &|| true).unwrap();
                 assert!(error(&fast) < 1e-13, "{n} {m} {r}");
                 let single: Vec<f32> = at.iter().map(|&v| v as f32).collect();
-                let rough = factored_product(&single, x.view(), |v| v as f32, &|| true).unwrap();
+                let rough =
+                    factored_product(&single, x.view(), |v| v as f32, &one, &|| true).unwrap();
                 assert!(error(&rough) < 1e-4, "{n} {m} {r}");
-                assert!(factored_product(&single, x.view(), |v| v as f32, &|| false).is_none());
+                assert!(
+                    factored_product(&single, x.view(), |v| v as f32, &one, &|| false).is_none()
+                );
             }
         }
+    }
+
+    #[test]
+    fn products_are_the_same_on_any_number_of_threads() {
+        let (n, m, r) = (5000, 60, 8);
+        let (one, three) = (Threads::serial(), Threads::new(Some(3)).unwrap());
+        let at: Vec<f64> = (0..n * m).map(|i| (i as f64).sin()).collect();
+        let mut x = start::random(n, r, 1);
+        for zeros in [false, true] {
+            if zeros {
+                (0..n)
+                    .filter(|i| i % 5 > 0)
+                    .for_each(|i| x.row_mut(i).fill(0.0));
+            }
+            let product = |threads| factored_product(&at, x.view(), |v| v, threads, &|| true);
+            assert!(product(&one).is_some());
+            assert_eq!(product(&one), product(&three), "{zeros}");
+        }
+        let n = 1100;
+        let x = start::random(n, r, 1);
+        let c: Vec<f32> = (0..n * n).map(|i| (i as f32).cos()).collect();
+        let product = |threads| symmetric_product(&c, x.view(), |v| v as f32, threads, &|| true);
+        assert!(product(&one).is_some());
+        assert_eq!(product(&one), product(&three));
     }
 }

@@ -9,14 +9,14 @@
 //! β starts where the sparse copy Y is free to change its support, far below the curvature that the
 //! last component sees, and ends where X and Y agree.
 
-use ndarray::Array2;
+use ndarray::{Array2, Zip};
 
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::sharpen::{self, TANGENT_STEPS};
 use super::{Heuristic, Prior, Task, settled_partition, tangent};
 use crate::budget::Pace;
-use crate::linalg::{square, symmetric, symmetric_eigen};
+use crate::linalg::{symmetric, symmetric_eigen};
 use crate::manifold::kicked;
 use crate::penalty::Penalty;
 
@@ -128,7 +128,7 @@ fn anneal<P: Penalty>(
     beta: (f64, f64),
     pace: Pace<'_>,
 ) -> (Array2<f64>, Array2<f64>) {
-    let inertia = oracle.convexity;
+    let (inertia, penalty) = (oracle.convexity, oracle.problem.penalty);
     let (first, last) = beta;
     let mut x = x;
     let mut y = x.clone();
@@ -137,20 +137,23 @@ fn anneal<P: Penalty>(
         let ratio = pace.progress();
         let beta = first * (last / first).powf(ratio);
         let (_, mut target) = oracle.rough_value_and_gradient(&x);
-        target += &multiplier;
-        target.mapv_inplace(|v| -v);
-        target.scaled_add(beta, &y);
-        if inertia > 0.0 {
-            target.scaled_add(inertia, &x);
-        }
+        Zip::from(&mut target)
+            .and(&multiplier)
+            .and(&y)
+            .and(&x)
+            .for_each(|v, w, y, x| *v = beta * y + inertia * x - *v - w);
         x = oracle.polar(&target);
-        let mut shifted = x.clone();
-        shifted.scaled_add(1.0 / beta, &multiplier);
-        y = oracle.proximal(shifted, 1.0 / beta);
-        let gap = &x - &y;
-        multiplier.scaled_add(beta, &gap);
+        let (step, mut gap) = (1.0 / beta, 0.0);
+        Zip::indexed(&mut y)
+            .and(&mut multiplier)
+            .and(&x)
+            .for_each(|(i, k), y, w, &x| {
+                *y = penalty.proximal(i, k, x + step * *w, step);
+                *w += beta * (x - *y);
+                gap += (x - *y) * (x - *y);
+            });
         // Not a number ends it too.
-        if ratio >= 1.0 || !(square(&gap) > AGREE * AGREE * x.ncols() as f64) {
+        if ratio >= 1.0 || !(gap > AGREE * AGREE * x.ncols() as f64) {
             return (x, y);
         }
     }

@@ -3,7 +3,8 @@
 //! The pair solver is globally optimal but its fixed points are not. [`minimize_auto`] runs
 //! [heuristics](crate::heuristic) of very different nature by a [`Plan`]:
 //!
-//! 1. short runs of all that fit the [`Profile`](crate::heuristic::Profile) of the problem, from scratch;
+//! 1. points that need no steps, then short runs of all that fit the [`Profile`](crate::heuristic::Profile) of the
+//!    problem, from scratch;
 //! 2. longer runs of those that came out best;
 //! 3. changes of the best point, in rounds, by the heuristics that gain most for their work.
 //!

@@ -11,6 +11,7 @@ use super::options::Auto;
 use super::plan::{Entries, From, Phase, Plan, Polish};
 use super::rounds::{Found, Job, Rounds};
 use super::select::Select;
+use crate::heuristic::Kind;
 use crate::objective::default_work;
 use crate::penalty::Penalty;
 use crate::pool::decorrelated;
@@ -44,6 +45,13 @@ const GROWTH: f64 = 1.5;
 /// is expected to gain.
 const DEEPER: (f64, f64) = (1.3, 2.0);
 const DIMINISHED: f64 = 0.5;
+
+/// Multiply-adds of a step, for counts, from which one long run with all threads is better than two runs and changes of what
+/// they find; the share of what is left that it and its polish get, and its own share of that. Noise around 30 and 60
+/// factors, 200 × 8000 and 120 × 9000, r = 10, ρ = 1e-3, 1e-2, 5e-2, 10 s, two threads: lower than with two runs by 3e-6,
+/// 2e-6, 3e-5, −3e-5, 9e-5 and 4e-3.
+const COSTLY: f64 = 2e7;
+const ALONE: f64 = 0.9;
 
 /// Without any limit a descent by exact pairs alone is compared, if so many sweeps are at most this share of the work, or of
 /// a unit.
@@ -256,19 +264,29 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
 
     /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
     fn start(&mut self, phase: &Phase) {
-        let units = phase.share * self.left();
+        let again = matches!(phase.entries, Entries::Best(_));
+        let alone = again && self.ranked.first().is_some_and(|&arm| self.is_costly(arm));
+        let share = if alone {
+            phase.share.max(ALONE)
+        } else {
+            phase.share
+        };
+        let units = share * self.left();
         let before = match phase.polish {
+            Polish::Best(_) if alone => ALONE,
             Polish::Best(_) => BEFORE_POLISH,
             _ => 1.0,
         };
         let slice = |jobs| self.slice(before * units, jobs);
-        let arms = arms::from_scratch(
+        let mut arms = arms::from_scratch(
             &self.rounds,
             self.auto,
             (&phase.entries, &self.ranked),
             slice,
         );
-        let again = matches!(phase.entries, Entries::Best(_));
+        if alone {
+            arms.truncate(1);
+        }
         let given = self.rounds.whole.known.given.clone();
         let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
         let other = !self.rounds.whole.profile.quadratic;
@@ -323,6 +341,12 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         }
     }
 
+    /// Whether an arm has so few steps that changes of what it finds bring less than more of them.
+    fn is_costly(&self, arm: Arm) -> bool {
+        let profile = self.rounds.profile(arm.restricted);
+        profile.kind == Kind::Count && profile.step >= COSTLY
+    }
+
     /// Takes note of what an arm has reached from scratch; best arms first.
     fn reach(&mut self, arm: Arm, objective: f64, slice: f64) {
         let before = self.reached.iter_mut().find(|(a, _)| *a == arm);
@@ -346,16 +370,17 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
     /// Begins again with the arm whose longest run gained most over a shorter one, for longer, if that promises more
     /// for its work than changes of the best point have brought; returns whether it did.
     fn deepen(&mut self, gained: f64, spent: f64, left: f64) -> bool {
-        // Where the clock decides another lane has nothing better to do; counted work is for one run.
-        let jobs = match self.rounds.clock.counts() {
-            true => 1,
-            false => self.lanes.min(2),
-        };
         let Some(deepest) = self.deepest else {
             return false;
         };
-        let slice = (DEEPER.1 * deepest.slice).min(left / jobs as f64);
-        let work = slice * jobs as f64;
+        // Counted work is for one run. Where the clock decides another lane makes another one, or helps with the products
+        // if these are long.
+        let counts = self.rounds.clock.counts();
+        let alone = counts || self.is_costly(deepest.arm);
+        let jobs = if alone { 1 } else { self.lanes.min(2) };
+        let taken = if counts { 1 } else { self.lanes.max(jobs) } as f64;
+        let slice = (DEEPER.1 * deepest.slice).min(left / taken);
+        let work = slice * taken;
         let promise = DIMINISHED * deepest.gain;
         if !(slice >= DEEPER.0 * deepest.slice && promise * spent > gained * work) {
             return false;

@@ -152,14 +152,14 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         self.base = value;
         let meter = Meter::new(self.clock, f64::INFINITY);
         let go_on = || !self.clock.expired();
-        let (whole, problem) = (&self.whole, self.problem);
+        let (whole, problem, threads) = (&self.whole, self.problem, self.threads);
         let old = &self.compact;
         let made = pool::run(
             1,
             1,
             self.clock,
             |_| {
-                let oracle = whole.oracle.during(&meter);
+                let oracle = whole.oracle.during(&meter, threads);
                 if old.as_ref().is_some_and(|old| old.serves(&oracle, x)) {
                     return None;
                 }
@@ -228,6 +228,11 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         names.dedup();
         board.monitor.working(&names.join(", "));
         let (this, space, best) = (&*self, &space, &before);
+        // Threads that have no job help with the products of the only one.
+        let threads = match jobs.len() {
+            1 => self.threads.clone(),
+            _ => Threads::serial(),
+        };
         let found = pool::run(
             jobs.len(),
             self.threads.count(),
@@ -235,7 +240,9 @@ impl<'a, P: Penalty> Rounds<'a, P> {
             |k| {
                 let meter = Meter::new(this.clock, slice);
                 let least = best.objective + PROMISING * size;
-                let candidate = this.job(&jobs[k], space.as_ref(), from[k], least, &meter);
+                let spaces = (space.as_ref(), &threads);
+                let candidate =
+                    threads.install(|| this.job(&jobs[k], spaces, from[k], least, &meter));
                 let work = meter.spent();
                 let found = candidate.map(|candidate| Found {
                     candidate,
@@ -274,16 +281,16 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         found
     }
 
-    /// One job: a point, polished if that is asked for, on all rows.
+    /// One job: a point, polished if that is asked for, on all rows; products may be divided among `threads`.
     fn job(
         &self,
         job: &Job,
-        small: Option<&Space<'_, P>>,
+        (small, threads): (Option<&Space<'_, P>>, &Threads),
         from: &Array2<f64>,
         promising: f64,
         meter: &Meter<'_>,
     ) -> Option<Candidate> {
-        let whole = self.whole.oracle.during(meter);
+        let whole = self.whole.oracle.during(meter, threads);
         let restricted = match (job.restricted, &self.compact, small) {
             (true, Some(compact), Some(space)) => Some((compact, space)),
             _ => None,
@@ -291,7 +298,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
         let Some((compact, space)) = restricted else {
             return self.point(job, &self.whole, &whole, from, promising);
         };
-        let oracle = space.oracle.during(meter);
+        let oracle = space.oracle.during(meter, threads);
         let from = compact.restrict(from);
         let candidate = self.point(job, space, &oracle, &from, f64::INFINITY)?;
         let lifted = compact.lift(&whole, &candidate.x);
