@@ -2,8 +2,6 @@
 //! full-gradient methods, by panels of rows of C or Aᵀ, between which the caller is asked whether to go on. Single
 //! precision halves both the arithmetic and the traffic.
 
-use std::ops::Range;
-
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -21,8 +19,34 @@ const FEW: usize = 4;
 /// A X is the sum of so many parts, whatever the number of threads.
 const PARTS: usize = 8;
 
+/// What entries are computed with: f64, or f32 for half the traffic.
+pub(super) trait Entry: ComplexField + Copy + Into<f64> + Send + Sync {}
+
+impl<T: ComplexField + Copy + Into<f64> + Send + Sync> Entry for T {}
+
+/// Y = A X for A (n×m) by rows, X m×r; what `go_on` says no to on the way is not computed.
+fn rows_times<T: Entry>(
+    a: &[T],
+    x: MatRef<'_, T>,
+    y: &mut [T],
+    one: T,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) {
+    let (m, r) = x.shape();
+    threads.for_chunks(y, PANEL * r, a.len() * r, |panel, y| {
+        if go_on() {
+            let rows = y.len() / r;
+            let a = &a[panel * PANEL * m..][..rows * m];
+            let a = MatRef::from_row_major_slice(a, rows, m);
+            let y = MatMut::from_row_major_slice_mut(y, rows, r);
+            matmul(y, Accum::Replace, a, x, one, Par::Seq);
+        }
+    });
+}
+
 /// C X for C (n×n) by rows, computed with numbers that `of` makes; None if `go_on` says no on the way.
-pub(super) fn symmetric_product<T: ComplexField + Copy + Into<f64> + Send + Sync>(
+pub(super) fn symmetric_product<T: Entry>(
     c: &[T],
     x: ArrayView2<'_, f64>,
     of: impl Fn(f64) -> T,
@@ -30,46 +54,33 @@ pub(super) fn symmetric_product<T: ComplexField + Copy + Into<f64> + Send + Sync
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
     let (n, r) = x.dim();
-    let zero = of(0.0);
-    let one = of(1.0);
     let x: Vec<T> = x.iter().map(|&v| of(v)).collect();
     let x = MatRef::from_row_major_slice(&x, n, r);
-    let mut y = vec![zero; n * r];
-    threads.for_chunks(&mut y, PANEL * r, n * n * r, |panel, y| {
-        if go_on() {
-            let rows = y.len() / r;
-            let c = &c[panel * PANEL * n..][..rows * n];
-            let c = MatRef::from_row_major_slice(c, rows, n);
-            let y = MatMut::from_row_major_slice_mut(y, rows, r);
-            matmul(y, Accum::Replace, c, x, one, Par::Seq);
-        }
-    });
+    let mut y = vec![of(0.0); n * r];
+    rows_times(c, x, &mut y, of(1.0), threads, go_on);
     let y = y.into_iter().map(Into::into).collect();
     Array2::from_shape_vec((n, r), y).ok().filter(|_| go_on())
 }
 
 /// AᵀA X for Aᵀ (n×m) by rows, computed with numbers that `of` makes; None if `go_on` says no on the way.
-pub(super) fn factored_product<T: ComplexField + Copy + Into<f64> + Send + Sync>(
+pub(super) fn factored_product<T: Entry>(
     at: &[T],
     x: ArrayView2<'_, f64>,
     of: impl Fn(f64) -> T,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
-    let (n, r) = x.dim();
+    let ((n, r), one) = (x.dim(), of(1.0));
     let m = at.len() / n;
-    let zero = of(0.0);
-    let one = of(1.0);
     let nonzero = |&i: &usize| x.row(i).iter().any(|&v| v != 0.0);
     let rows: Vec<usize> = (0..n).filter(nonzero).collect();
     let few = FEW * rows.len() < n;
     let mut y: Vec<T> = x.iter().map(|&v| of(v)).collect();
-    let count = if few { rows.len() } else { n };
-    let (panels, work) = (count.div_ceil(PANEL), n * m * r);
-    let panel = |p: usize| p * PANEL..((p + 1) * PANEL).min(count);
     // A X, panel by panel.
+    let count = if few { rows.len() } else { n };
+    let panels = count.div_ceil(PANEL);
     let each = panels.div_ceil(PARTS).max(1);
-    let mut w = vec![zero; panels.div_ceil(each).max(1) * m * r];
+    let mut w = vec![of(0.0); panels.div_ceil(each).max(1) * m * r];
     let add = |at: &[T], x: &[T], w: &mut [T]| {
         let rows = x.len() / r;
         let at = MatRef::from_row_major_slice(at, rows, m);
@@ -77,18 +88,18 @@ pub(super) fn factored_product<T: ComplexField + Copy + Into<f64> + Send + Sync>
         let w = MatMut::from_row_major_slice_mut(w, m, r);
         matmul(w, Accum::Add, at.transpose(), x, one, Par::Seq);
     };
-    threads.for_chunks(&mut w, m * r, work, |part, w| {
-        for p in (part * each..panels.min((part + 1) * each)).take_while(|_| go_on()) {
+    let gathered = |a: &[T], width: usize, rows: &[usize]| -> Vec<T> {
+        let entries = rows.iter().flat_map(|&i| &a[i * width..][..width]);
+        entries.copied().collect()
+    };
+    threads.for_chunks(&mut w, m * r, count * m * r, |part, w| {
+        for panel in (part * each..panels.min((part + 1) * each)).take_while(|_| go_on()) {
+            let range = panel * PANEL..((panel + 1) * PANEL).min(count);
             if few {
-                let of = |a: &[T], width: usize| -> Vec<T> {
-                    let rows = rows[panel(p)].iter();
-                    rows.flat_map(|&i| &a[i * width..(i + 1) * width])
-                        .copied()
-                        .collect()
-                };
-                add(&of(at, m), &of(&y, r), w);
+                let rows = &rows[range];
+                add(&gathered(at, m, rows), &gathered(&y, r, rows), w);
             } else {
-                let Range { start, end } = panel(p);
+                let (start, end) = (range.start, range.end);
                 add(&at[start * m..end * m], &y[start * r..end * r], w);
             }
         }
@@ -98,15 +109,7 @@ pub(super) fn factored_product<T: ComplexField + Copy + Into<f64> + Send + Sync>
         (whole.iter_mut().zip(part)).for_each(|(w, part)| *w += *part);
     }
     let w = MatRef::from_row_major_slice(whole, m, r);
-    threads.for_chunks(&mut y, PANEL * r, work, |panel, y| {
-        if go_on() {
-            let rows = y.len() / r;
-            let at = &at[panel * PANEL * m..][..rows * m];
-            let at = MatRef::from_row_major_slice(at, rows, m);
-            let y = MatMut::from_row_major_slice_mut(y, rows, r);
-            matmul(y, Accum::Replace, at, w, one, Par::Seq);
-        }
-    });
+    rows_times(at, w, &mut y, one, threads, go_on);
     let y = y.into_iter().map(Into::into).collect();
     Array2::from_shape_vec((n, r), y).ok().filter(|_| go_on())
 }
