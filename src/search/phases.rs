@@ -179,6 +179,9 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 ..Job::taken(self.rounds.heuristics[arm.heuristic].name(), false, false)
             })
             .collect();
+        if jobs.is_empty() {
+            return;
+        }
         let from = self.first.clone();
         let froms = vec![&from; jobs.len()];
         let slice = arms::units(&self.rounds, 1.0, false);
@@ -378,7 +381,7 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         let counts = self.rounds.clock.counts();
         let alone = counts || self.is_costly(deepest.arm);
         let jobs = if alone { 1 } else { self.lanes.min(2) };
-        let taken = if counts { 1 } else { self.lanes.max(jobs) } as f64;
+        let taken = if counts { 1 } else { self.lanes } as f64;
         let slice = (DEEPER.1 * deepest.slice).min(left / taken);
         let work = slice * taken;
         let promise = DIMINISHED * deepest.gain;
