@@ -166,6 +166,51 @@ fn what_gains_from_more_work_gets_more() {
     );
 }
 
+/// The work of the runs after a race between a slow heuristic, which wins it, and an idle one, and what a step counts for.
+fn after_a_race<P: Penalty>(r: usize, penalty: &P) -> (Vec<(String, f64)>, f64) {
+    let smooth = Quadratic::from_data(data(60, 1000, 3).view()).unwrap();
+    let signature = Signature::stiefel(1000);
+    let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
+    let heuristics: Vec<Box<dyn Heuristic<P>>> = vec![Box::new(Slow), Box::new(Idle)];
+    let phase = |entries, share| Phase {
+        entries,
+        from: From::Scratch,
+        share,
+        rounds: 1,
+        polish: Polish::Never,
+    };
+    let both = [("slow", 1), ("idle", 1)].map(|(name, runs)| (name.to_owned(), runs));
+    let plan = Plan {
+        phases: vec![
+            phase(Entries::Named(both.to_vec()), 0.2),
+            phase(Entries::Best(2), 0.4),
+        ],
+    };
+    let auto = counted(2_000_000_000).with_plan(plan);
+    let threads = Threads::serial();
+    let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
+    let answer = answer.unwrap();
+    let runs = answer.runs.iter().filter(|run| run.heuristic != "polish");
+    let runs: Vec<(String, f64)> = runs.map(|run| (run.heuristic.clone(), run.work)).collect();
+    assert_eq!((&*runs[0].0, &*runs[1].0), ("slow", "idle"));
+    (runs[2..].to_vec(), answer.profile.unwrap().step)
+}
+
+#[test]
+fn where_the_steps_of_a_count_are_costly_the_best_of_a_race_goes_on_alone() {
+    let names = |runs: &[(String, f64)]| runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>();
+    let (cheap, step) = after_a_race(30, &L0 { lambda: 1e-9 });
+    assert!(step < 2e7, "{step:e}");
+    assert_eq!(names(&cheap), ["slow", "idle"]);
+    let (costly, step) = after_a_race(34, &L0 { lambda: 1e-9 });
+    assert!(step >= 2e7, "{step:e}");
+    assert_eq!(names(&costly), ["slow"]);
+    assert!(costly[0].1 > 3.0 * cheap[0].1, "{costly:?} {cheap:?}");
+    // Only for counts.
+    let (other, _) = after_a_race(34, &L1::new(1e-9));
+    assert_eq!(names(&other), ["slow", "idle"]);
+}
+
 /// Takes all the time there is, and comes to nothing.
 struct Endless;
 
@@ -261,6 +306,30 @@ fn a_plan_is_carried_out() {
 }
 
 /// The same bits with one thread and with two, beside threads that keep every core busy.
+#[test]
+fn a_plan_is_carried_out_without_limits_on_many_rows_too() {
+    let smooth = Quadratic::from_data(data(40, 1000, 4).view()).unwrap();
+    let phase = |entries, from| Phase {
+        entries,
+        from,
+        share: 0.3,
+        rounds: usize::MAX,
+        polish: Polish::Never,
+    };
+    let varimax = Entries::Named(vec![("varimax".to_owned(), 1)]);
+    let plan = Plan {
+        phases: vec![
+            phase(varimax, From::Scratch),
+            phase(Entries::Fitting, From::Incumbent),
+        ],
+    };
+    let auto = Auto::default().with_plan(plan);
+    let answer = solve(&smooth, &L0 { lambda: 0.05 }, 5, &auto, 2);
+    let changes = answer.runs.iter().filter(|run| run.improve);
+    let changed: f64 = changes.map(|run| run.work).sum();
+    assert!(changed > 0.1 * answer.solution.work, "{changed:e}");
+}
+
 #[test]
 fn counted_work_gives_the_same_bits_whatever_the_load() {
     let smooth = Quadratic::from_data(data(30, 60, 3).view()).unwrap();

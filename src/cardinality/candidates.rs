@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use super::model::{Model, Point, SCALAR};
 use super::rules::Cardinality;
 use crate::budget::Meter;
+use crate::objective::Column as CovarianceColumn;
 
 /// Rows per column that may come in, and entries per column that may go out for a row of another.
 const ADDITIONS: usize = 16;
@@ -72,6 +73,9 @@ impl Candidate {
         true
     }
 }
+
+/// A row that may go out, and its row of C.
+type Row<'a> = (usize, CovarianceColumn<'a>);
 
 /// A point with the gradients of its columns.
 #[derive(Debug, Clone)]
@@ -151,8 +155,14 @@ impl Mover<'_> {
         state.point = point;
     }
 
-    /// v without row a, and row j in its place: λ', ρ and B_jj.
-    fn exchange(&self, state: &State, columns: &[Column], t: usize, a: usize, j: usize) -> f64 {
+    /// By how much f falls when row j takes the place of row a in column t, given C_aj.
+    fn exchange(
+        &self,
+        state: &State,
+        columns: &[Column],
+        t: usize,
+        (a, j, shared): (usize, usize, f64),
+    ) -> f64 {
         let column = &columns[t];
         let Some(v) = state.point.parts[t].entry(a) else {
             return f64::NEG_INFINITY;
@@ -161,7 +171,7 @@ impl Mover<'_> {
         let left = (1.0 - v * v).max(f64::EPSILON);
         let own = weight * self.model.diagonal[a];
         let lambda = (column.lambda - 2.0 * v * column.image[a] + own * v * v) / left;
-        let rho = (column.image[j] - weight * self.model.entry(a, j) * v) / left.sqrt();
+        let rho = (column.image[j] - weight * shared * v) / left.sqrt();
         let entry = weight * self.model.diagonal[j];
         let gain = joined(lambda, rho, entry, self.model.rules.nonnegative);
         if state.point.parts[t].rows.len() == 1 {
@@ -174,10 +184,12 @@ impl Mover<'_> {
         let (model, point) = (self.model, &state.point);
         let r = point.parts.len();
         let mut owners: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut owned = vec![false; model.order()];
         for (t, part) in point.parts.iter().enumerate() {
-            part.rows
-                .iter()
-                .for_each(|&i| owners.entry(i).or_default().push(t));
+            for &i in &part.rows {
+                owners.entry(i).or_default().push(t);
+                owned[i] = true;
+            }
         }
         let along = |s: usize, t: usize| -> f64 {
             let part = &point.parts[s];
@@ -197,9 +209,10 @@ impl Mover<'_> {
                 }
                 let lambda = along(t, t);
                 let free = |j: usize| {
-                    let apart = owners.get(&j).is_none_or(|all| {
-                        !model.rules.nonnegative && all.iter().all(|&s| meets[s] && s != t)
-                    });
+                    let apart = !owned[j]
+                        || owners.get(&j).is_none_or(|all| {
+                            !model.rules.nonnegative && all.iter().all(|&s| meets[s] && s != t)
+                        });
                     apart && model.rules.admits(j, t)
                 };
                 self.column(point, t, lambda, image, free)
@@ -268,8 +281,9 @@ impl Mover<'_> {
                 .spend(SCALAR * (10 * part.rows.len() * columns[t].adds.len()) as f64);
             for &a in part.rows.iter().filter(|&&a| !self.model.rules.holds(a, t)) {
                 let mut best = None;
+                let row = self.model.column(a);
                 for &(_, j) in &columns[t].adds {
-                    let estimate = self.exchange(state, columns, t, a, j);
+                    let estimate = self.exchange(state, columns, t, (a, j, row[j]));
                     if best.is_none_or(|(other, _)| estimate > other) {
                         best = Some((estimate, j));
                     }
@@ -298,11 +312,12 @@ impl Mover<'_> {
                         1 if !rules.holds(single[0].1, t) => &single[..],
                         _ => &columns[t].drops,
                     };
+                    let row = self.model.column(j);
                     for &(_, a) in out.iter().take(CHEAPEST) {
-                        let here = self.exchange(state, columns, t, a, j);
+                        let here = self.exchange(state, columns, t, (a, j, row[a]));
                         let swap = rules
                             .admits(a, s)
-                            .then(|| (self.exchange(state, columns, s, j, a), a));
+                            .then(|| (self.exchange(state, columns, s, (j, a, row[a])), a));
                         let there = [columns[s].exchanges.get(&j).copied(), swap];
                         moves.extend(there.into_iter().flatten().map(|(gain, b)| Candidate {
                             estimate: here + gain,
@@ -326,14 +341,17 @@ impl Mover<'_> {
         let counts = state.point.counts();
         for (t, column) in columns.iter().enumerate() {
             let room = model.rules.room(&counts, t).min(2);
-            let few = &column.drops[..column.drops.len().min(CHEAPEST)];
-            let mut outs: Vec<[Option<usize>; 2]> = Vec::new();
+            let few: Vec<Row<'_>> = (column.drops.iter().take(CHEAPEST))
+                .map(|&(_, a)| (a, model.column(a)))
+                .collect();
+            let few = few.as_slice();
+            let mut outs: Vec<[Option<&Row<'_>>; 2]> = Vec::new();
             match 2 - room {
                 0 => outs.push([None; 2]),
-                1 => outs.extend(few.iter().map(|&(_, a)| [Some(a), None])),
+                1 => outs.extend(few.iter().map(|a| [Some(a), None])),
                 _ => outs.extend(
                     (0..few.len())
-                        .flat_map(|b| (0..b).map(move |a| [Some(few[a].1), Some(few[b].1)])),
+                        .flat_map(|b| (0..b).map(move |a| [Some(&few[a]), Some(&few[b])])),
                 ),
             }
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
@@ -346,9 +364,11 @@ impl Mover<'_> {
                 self.meter
                     .spend(SCALAR * (30 * outs.len() * rows.len() * rows.len()) as f64);
                 for (k, &(_, j)) in rows.iter().enumerate() {
+                    let row = model.column(j);
                     for &(_, i) in &rows[..k] {
                         for out in &outs {
-                            moves.extend(self.pull(state, column, (s, t), [i, j], *out));
+                            let pair = (i, j, row[i]);
+                            moves.extend(self.pull(state, column, (s, t), pair, *out));
                         }
                     }
                 }
@@ -361,32 +381,28 @@ impl Mover<'_> {
         state: &State,
         column: &Column,
         (s, t): (usize, usize),
-        [i, j]: [usize; 2],
-        out: [Option<usize>; 2],
+        (i, j, shared): (usize, usize, f64),
+        out: [Option<&Row<'_>>; 2],
     ) -> Option<Candidate> {
         let (model, parts) = (self.model, &state.point.parts);
         let weight = model.weights[t];
         let (p, q) = (parts[s].entry(j)?, -parts[s].entry(i)?);
         let norm = p.hypot(q);
         let (p, q) = (p / norm, q / norm);
-        let entry = |a: usize, b: usize| weight * model.entry(a, b);
-        let own = p * p * entry(i, i) + 2.0 * p * q * entry(i, j) + q * q * entry(j, j);
+        let square = |i: usize| model.diagonal[i];
+        let own = weight * (p * p * square(i) + 2.0 * p * q * shared + q * q * square(j));
         let (mut lambda, mut rho, mut left) = (
             column.lambda,
             p * column.image[i] + q * column.image[j],
             1.0,
         );
-        for (k, a) in out
-            .iter()
-            .enumerate()
-            .filter_map(|(k, a)| a.map(|a| (k, a)))
-        {
-            let v = parts[t].entry(a)?;
-            lambda += entry(a, a) * v * v - 2.0 * v * column.image[a];
-            if let (1, Some(b)) = (k, out[0]) {
-                lambda += 2.0 * entry(a, b) * v * parts[t].entry(b)?;
+        for (k, (a, row)) in out.iter().enumerate().filter_map(|(k, a)| Some((k, (*a)?))) {
+            let v = parts[t].entry(*a)?;
+            lambda += weight * square(*a) * v * v - 2.0 * v * column.image[*a];
+            if let (1, Some((b, _))) = (k, out[0]) {
+                lambda += 2.0 * weight * row[*b] * v * parts[t].entry(*b)?;
             }
-            rho -= v * (p * entry(a, i) + q * entry(a, j));
+            rho -= v * weight * (p * row[i] + q * row[j]);
             left -= v * v;
         }
         let (estimate, first) =
@@ -403,7 +419,7 @@ impl Mover<'_> {
             };
         Some(Candidate {
             estimate,
-            drops: out.map(|a| a.map(|a| (a, t))),
+            drops: out.map(|a| a.map(|&(a, _)| (a, t))),
             adds: [Some((i, t)), Some((j, t))],
             firsts: [Some(first * p), Some(first * q)],
         })

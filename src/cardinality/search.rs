@@ -37,8 +37,8 @@ const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
-/// The least work without a limit.
-const WORK: f64 = 1.5e10;
+/// The least work without a limit, and the most: on thousands of features a unit takes longer here than other searches do for it.
+const WORK: (f64, f64) = (1.5e10, 9e10);
 
 /// What a start or a perturbation that came to nothing counts for.
 const NOTHING: f64 = 1e4;
@@ -174,7 +174,7 @@ pub(super) struct Search<'a, W: Walk> {
 /// The work that may be done: without limits that of any search, or some seconds where that is less.
 pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
     match (clock.counts(), options.max_work) {
-        (true, None) => default_work(form, r).max(WORK),
+        (true, None) => default_work(form, r).clamp(WORK.0, WORK.1),
         (true, Some(limit)) => limit as f64,
         (false, _) => f64::INFINITY,
     }

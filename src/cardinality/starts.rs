@@ -138,11 +138,11 @@ impl<'a> Maker<'a> {
             0 => self.selection(),
             1 => self.cut().feasible(self.cut().largest(basis)),
             2 => self.cut().feasible(self.cut().largest(rotated)),
-            3 => self.cut().split(rotated, 0.0),
+            3 => self.cut().split(rotated, 0.0).or_else(|| self.grown()),
             _ if index % 5 == 4 => {
                 let turned = kicked(rotated, KICK, self.random.random());
                 let raise = self.random.random();
-                self.cut().split(&turned, raise)
+                self.cut().split(&turned, raise).or_else(|| self.grown())
             }
             _ if index % 5 == 3 => self.scattered(),
             _ if index % 5 == 1 => {
@@ -425,7 +425,9 @@ impl<'a> Maker<'a> {
                 KICK * self.random.random::<f64>(),
                 self.random.random(),
             );
-            self.cut().split(&turned, 1.0)
+            self.cut()
+                .split(&turned, 1.0)
+                .or_else(|| self.exchanged(state))
         } else if self.random.random_bool(EXCHANGES) {
             self.exchanged(state)
         } else {

@@ -185,6 +185,40 @@ mod tests {
         }
     }
 
+    /// Neighbouring columns share one row, where the entries of both are small, smaller from pair to pair.
+    fn sharing(r: usize, least: f64) -> Array2<f64> {
+        let mut x = Array2::zeros((2 * r, r));
+        for t in 0..r {
+            x[[2 * t, t]] = 1.0;
+            if t + 1 < r {
+                let shared = least.powf(t as f64 / (r - 2) as f64);
+                x[[2 * t + 1, t]] = shared;
+                x[[2 * t + 1, t + 1]] = -0.5 * shared;
+            }
+        }
+        x
+    }
+
+    #[test]
+    fn columns_that_share_rows_of_small_entries_need_few_conjugate_gradients() {
+        let r = 24;
+        let x = sharing(r, 1e-4);
+        let gap = Array2::from_shape_fn((r, r), |(s, t)| match s.abs_diff(t) {
+            0 => 1e-11,
+            1 => 1e-11 * (1.0 + s.min(t) as f64).sin(),
+            _ => 0.0,
+        });
+        let asked = std::cell::Cell::new(0);
+        let step = pattern_step(&x, &x, &gap, r, |_| {
+            asked.set(asked.get() + 1);
+            false
+        });
+        let change = x.t().dot(&step);
+        let left = square(&(&change + &change.t() - &gap)).sqrt() / square(&gap).sqrt();
+        assert!(left < 1e-5, "{left:e}");
+        assert!(asked.get() <= r, "{}", asked.get());
+    }
+
     #[test]
     fn mixed_signs_are_corrected_too() {
         let (c, s) = (0.7f64.cosh(), 0.7f64.sinh());

@@ -20,7 +20,7 @@ const DECOMPOSITION: f64 = 60.0;
 const STEPS: f64 = 30_000.0;
 const WORK: f64 = 2.0 * RATE;
 const WORK_ROWS: f64 = 1000.0;
-const MOST_WORK: f64 = 9.0 * RATE;
+const MOST_WORK: f64 = 10.0 * RATE;
 
 /// What one value and gradient counts for, where nothing is known of f: a product with a dense n×n matrix.
 pub(crate) fn evaluation_work(n: usize, r: usize) -> f64 {

@@ -23,12 +23,14 @@
 mod arms;
 mod auto;
 mod candidate;
+mod changes;
 mod compact;
 mod incumbent;
 mod options;
 mod phases;
 mod plan;
 mod rounds;
+mod scratch;
 mod select;
 
 pub use crate::continuation::{

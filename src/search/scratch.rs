@@ -1,0 +1,138 @@
+//! Phases from scratch: heuristics side by side, the best of them for longer.
+
+use super::arms::{self, Arm, STRETCH};
+use super::candidate::Candidate;
+use super::phases::Search;
+use super::plan::{Entries, Phase, Polish};
+use super::rounds::{Found, Job};
+use crate::heuristic::Kind;
+use crate::penalty::Penalty;
+
+/// Share of a phase for the heuristics where the best points are polished afterwards.
+const BEFORE_POLISH: f64 = 0.75;
+
+/// Runs are made again only where they can be so many times as long.
+pub(super) const LONGER: f64 = 1.3;
+
+/// Multiply-adds of a step, for counts, from which one long run with all threads is better than two runs and changes of what
+/// they find; the share of what is left that it and its polish get, and its own share of that. Noise around 30 and 60
+/// factors, 200 × 8000 and 120 × 9000, r = 10, ρ = 1e-3, 1e-2, 5e-2, 10 s, two threads: lower than with two runs by 3e-6,
+/// 2e-6, 3e-5, −3e-5, 9e-5 and 4e-3.
+const COSTLY: f64 = 2e7;
+const ALONE: f64 = 0.9;
+
+/// The longest run from scratch, and what it gained over a shorter one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deepest {
+    pub(super) arm: Arm,
+    pub(super) objective: f64,
+    pub(super) slice: f64,
+    pub(super) gain: f64,
+}
+
+impl<P: Penalty> Search<'_, '_, P> {
+    /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
+    pub(super) fn start(&mut self, phase: &Phase) {
+        let again = matches!(phase.entries, Entries::Best(_));
+        let alone = again && self.ranked.first().is_some_and(|&arm| self.is_costly(arm));
+        let share = if alone {
+            phase.share.max(ALONE)
+        } else {
+            phase.share
+        };
+        let units = share * self.left();
+        let before = match phase.polish {
+            Polish::Best(_) if alone => ALONE,
+            Polish::Best(_) => BEFORE_POLISH,
+            _ => 1.0,
+        };
+        let slice = |jobs| self.slice(before * units, jobs);
+        let mut arms = arms::from_scratch(
+            &self.rounds,
+            self.auto,
+            (&phase.entries, &self.ranked),
+            slice,
+        );
+        if alone {
+            arms.truncate(1);
+        }
+        let given = self.rounds.whole.known.given.clone();
+        let asked = |name| matches!(&phase.entries, Entries::Named(named) if named.iter().any(|n| n.0 == name));
+        let other = !self.rounds.whole.profile.quadratic;
+        let taken =
+            given.is_some() && (self.reached.is_empty() || again && other || asked("given"));
+        let offset = usize::from(taken);
+        let count = offset + arms.len();
+        let least = match phase.entries {
+            Entries::Fitting => arms
+                .iter()
+                .map(|arm| arms::need(&self.rounds, arm))
+                .fold(0.0, f64::max),
+            _ => 0.0,
+        };
+        let slice = self.slice(before * units, count);
+        let slice = slice.max(least.min(STRETCH * slice));
+        if count == 0 || again && slice < LONGER * self.before {
+            return;
+        }
+        // A phase that repeats heuristics gives them the same start and more time.
+        if again {
+            arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
+        }
+        let each = phase.polish == Polish::Each;
+        let taken = taken.then(|| Job::taken("given", each || other, false));
+        let mut jobs: Vec<Job> = taken.into_iter().collect();
+        jobs.extend(arms.iter().map(|&arm| self.job(arm, false, each)));
+        let sweeps = self.auto.options.max_sweeps;
+        self.rounds.sweeps = sweeps.map(|limit| (limit / (count as u64 + 2)).max(1));
+        let from = given.unwrap_or_else(|| self.board.best.x.clone());
+        let froms = vec![&from; jobs.len()];
+        let found = self.rounds.run(self.board, &jobs, &froms, slice);
+        self.before = slice;
+        let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
+        let objective = |found: &Found| found.candidate.objective;
+        let value = |k: &usize| found[*k].as_ref().map_or(f64::INFINITY, objective);
+        order.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        self.ranked.clear();
+        for &k in order.iter().filter(|&&k| k >= offset) {
+            self.reach(arms[k - offset], value(&k), slice);
+        }
+        if let Polish::Best(count) = phase.polish
+            && self.board.status.is_none()
+        {
+            let count = if sweeps.is_some() { 1 } else { count };
+            let best: Vec<Candidate> = order
+                .iter()
+                .take(count)
+                .filter_map(|&k| found[k].as_ref().map(|f| f.candidate.clone()))
+                .collect();
+            self.polish(&best, (1.0 - before) * units, true);
+        }
+    }
+
+    /// Whether an arm has so few steps that changes of what it finds bring less than more of them.
+    pub(super) fn is_costly(&self, arm: Arm) -> bool {
+        let profile = self.rounds.profile(arm.restricted);
+        profile.kind == Kind::Count && profile.step >= COSTLY
+    }
+
+    /// Takes note of what an arm has reached from scratch; best arms first.
+    fn reach(&mut self, arm: Arm, objective: f64, slice: f64) {
+        let before = self.reached.iter_mut().find(|(a, _)| *a == arm);
+        if self.ranked.is_empty() {
+            self.deepest = before.as_ref().map(|(_, before)| Deepest {
+                arm,
+                objective,
+                slice,
+                gain: *before - objective,
+            });
+        }
+        if !self.ranked.contains(&arm) {
+            self.ranked.push(arm);
+        }
+        match before {
+            Some((_, before)) => *before = before.min(objective),
+            None => self.reached.push((arm, objective)),
+        }
+    }
+}
