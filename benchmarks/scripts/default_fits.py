@@ -1,0 +1,143 @@
+"""Estimators without limits, beside the same fits with much more time.
+
+``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/default_fits.py [--max-time 60] [--jobs 2]
+[--only NAME ...]`` prints the table of docs/quality.md: seconds of the default fit and of the
+longer one, one thread each as by default, and how much higher the objective of the default is than
+the lower of the two, relative. ``--max-time 0`` leaves the longer fits out. Jobs run fits side by
+side, so seconds count what a busy core takes. Data that the folder lacks are said to be absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits
+
+import orthobcd as ob
+
+PER_COMPONENT = 10
+"""Nonzero loadings a component, where these are counted."""
+
+
+class Data(NamedTuple):
+    """A data set: whether features are scaled, and how it is read."""
+
+    scale: bool
+    read: Callable[[Path], Any]
+
+
+def dense(name: str) -> Callable[[Path], Any]:
+    """Read a dense array."""
+    return lambda folder: np.load(folder / f"{name}.npz")["X"].astype(float)
+
+
+def sparse(name: str) -> Callable[[Path], Any]:
+    """Read a sparse matrix."""
+    return lambda folder: sp.load_npz(folder / f"{name}.csr.npz").astype(float).tocsr()
+
+
+DATA = {
+    "digits": Data(False, lambda _: load_digits().data),
+    "breast-cancer": Data(True, lambda _: load_breast_cancer().data),
+    "leukemia": Data(True, dense("leukemia_golub")),
+    "arcene": Data(False, dense("arcene")),
+    "reuters_t10": Data(False, sparse("reuters_t10")),
+    "news_t5": Data(False, sparse("news_t5")),
+    "tdt2": Data(False, sparse("tdt2")),
+}
+
+FITS: dict[str, Callable[..., Any]] = {
+    f"`SparsePCA`, `n_nonzero` = {PER_COMPONENT} a component": lambda r, **options: ob.SparsePCA(
+        r, n_nonzero=PER_COMPONENT * r, **options
+    ),
+    "`SparsePCA`": lambda r, **options: ob.SparsePCA(r, **options),
+    "`NonnegativePCA`": lambda r, **options: ob.NonnegativePCA(r, **options),
+}
+
+
+class Row(NamedTuple):
+    """A fit, without limit and with this one."""
+
+    data: str
+    components: int
+    fit: str
+    max_time: float
+
+
+class Outcome(NamedTuple):
+    """Seconds and objectives of both."""
+
+    seconds: float
+    longer: float
+    objective: float
+    best: float
+
+    @property
+    def behind(self) -> float:
+        """How much higher the default ends than the better of the two."""
+        return (self.objective - min(self.objective, self.best)) / abs(self.best)
+
+
+def run(row: Row) -> Outcome | None:
+    """Fit without limit, then with one; None without data."""
+    data = DATA[row.data]
+    try:
+        matrix = data.read(Path(os.environ.get("ORTHOBCD_DATA", ".")))
+    except FileNotFoundError:
+        return None
+    seconds, objectives = [], []
+    for limit in (None, row.max_time or None):
+        model = FITS[row.fit](row.components, scale=data.scale, max_time=limit, random_state=0)
+        begun = time.perf_counter()
+        model.fit(matrix)
+        seconds.append(time.perf_counter() - begun)
+        objectives.append(model.objective_)
+        if row.max_time == 0.0:
+            return Outcome(seconds[0], 0.0, objectives[0], objectives[0])
+    return Outcome(*seconds, *objectives)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--max-time", type=float, default=60.0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", nargs="*", default=list(DATA), choices=list(DATA))
+    options = parser.parse_args()
+    rows = [
+        Row(name, components, fit, options.max_time)
+        for name in options.only
+        for components in (5, 20)
+        for fit in FITS
+    ]
+    print("| data | components | estimator | default, s | longer, s | objective | behind by |")
+    print("|" + "---|" * 7)
+    behind = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for row, found in zip(rows, pool.map(run, rows), strict=True):
+            what = f"| {row.data} | {row.components} | {row.fit} |"
+            if found is None:
+                print(what, "absent | | | |", flush=True)
+                continue
+            behind.append(found.behind)
+            gap = f"{found.behind:.1e}" if found.behind > 1e-9 else "0"
+            print(
+                what,
+                f"{found.seconds:.1f} | {found.longer:.0f} | {found.objective:.8g} | {gap} |",
+                flush=True,
+            )
+    if behind:
+        print(f"\nmedian {statistics.median(behind):.1e}, largest {max(behind):.1e}")
+
+
+if __name__ == "__main__":
+    main()
