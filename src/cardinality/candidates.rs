@@ -183,14 +183,6 @@ impl Mover<'_> {
     pub(super) fn columns(&self, state: &State) -> Vec<Column> {
         let (model, point) = (self.model, &state.point);
         let r = point.parts.len();
-        let mut owners: HashMap<usize, Vec<usize>> = HashMap::new();
-        let mut owned = vec![false; model.order()];
-        for (t, part) in point.parts.iter().enumerate() {
-            for &i in &part.rows {
-                owners.entry(i).or_default().push(t);
-                owned[i] = true;
-            }
-        }
         let along = |s: usize, t: usize| -> f64 {
             let part = &point.parts[s];
             let entries = part.rows.iter().zip(&part.values);
@@ -208,13 +200,14 @@ impl Mover<'_> {
                     }
                 }
                 let lambda = along(t, t);
-                let free = |j: usize| {
-                    let apart = !owned[j]
-                        || owners.get(&j).is_none_or(|all| {
-                            !model.rules.nonnegative && all.iter().all(|&s| meets[s] && s != t)
-                        });
-                    apart && model.rules.admits(j, t)
-                };
+                // Rows of this column, and of others that it may not share rows with.
+                let mut taken = vec![false; model.order()];
+                for (s, part) in point.parts.iter().enumerate() {
+                    if model.rules.nonnegative || s == t || !meets[s] {
+                        part.rows.iter().for_each(|&i| taken[i] = true);
+                    }
+                }
+                let free = |j: usize| !taken[j] && model.rules.admits(j, t);
                 self.column(point, t, lambda, image, free)
             })
             .collect()

@@ -165,10 +165,11 @@ impl Cut<'_> {
         model.settled(point, &all, None, meter)
     }
 
-    /// The splitting from X, n×r orthonormal, with the first β raised so far, from 0 to 1; none if its steps are too costly
+    /// The splitting from the X of `from`, n×r orthonormal, with the first β raised so far, from 0 to 1; none if its steps are too costly
     /// or the time ran out.
-    pub(super) fn split(&self, x: &Array2<f64>, raise: f64) -> Option<Point> {
-        let (model, (n, r)) = (self.model, x.dim());
+    pub(super) fn split(&self, from: impl FnOnce() -> Array2<f64>, raise: f64) -> Option<Point> {
+        let model = self.model;
+        let (n, r) = (model.order(), model.weights.len());
         let serial = Threads::serial();
         let each = gradient_work(model.form, r)
             + (n * r) as f64 * (POLAR * r as f64 + PASSES)
@@ -188,7 +189,7 @@ impl Cut<'_> {
             }
             Some(gradient)
         };
-        let mut x = x.clone();
+        let mut x = from();
         let mut g = gradient(&x)?;
         let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&g)).mapv(|v| -v).view());
         let most = 2.0 * model.scale;

@@ -138,11 +138,14 @@ impl<'a> Maker<'a> {
             0 => self.selection(),
             1 => self.cut().feasible(self.cut().largest(basis)),
             2 => self.cut().feasible(self.cut().largest(rotated)),
-            3 => self.cut().split(rotated, 0.0).or_else(|| self.grown()),
+            3 => {
+                let splitting = self.cut().split(|| rotated.clone(), 0.0);
+                splitting.or_else(|| self.grown())
+            }
             _ if index % 5 == 4 => {
-                let turned = kicked(rotated, KICK, self.random.random());
-                let raise = self.random.random();
-                self.cut().split(&turned, raise).or_else(|| self.grown())
+                let (seed, raise) = (self.random.random(), self.random.random());
+                let turned = || kicked(rotated, KICK, seed);
+                self.cut().split(turned, raise).or_else(|| self.grown())
             }
             _ if index % 5 == 3 => self.scattered(),
             _ if index % 5 == 1 => {
@@ -419,14 +422,10 @@ impl<'a> Maker<'a> {
     pub(super) fn kicked(&mut self, state: &State) -> Option<State> {
         let r = self.columns();
         let kicked = if self.random.random_bool(SPLITS) {
-            let dense = state.point.dense(self.mover.model.order());
-            let turned = kicked(
-                &dense,
-                KICK * self.random.random::<f64>(),
-                self.random.random(),
-            );
+            let (size, seed) = (KICK * self.random.random::<f64>(), self.random.random());
+            let dense = || state.point.dense(self.mover.model.order());
             self.cut()
-                .split(&turned, 1.0)
+                .split(|| kicked(&dense(), size, seed), 1.0)
                 .or_else(|| self.exchanged(state))
         } else if self.random.random_bool(EXCHANGES) {
             self.exchanged(state)

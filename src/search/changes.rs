@@ -2,10 +2,10 @@
 
 use super::arms::{self, Arm, HOPELESS};
 use super::candidate::GAIN;
-use super::phases::Search;
+use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase};
 use super::rounds::Job;
-use super::scratch::{Deepest, LONGER};
+use super::scratch::LONGER;
 use super::select::Select;
 use crate::penalty::Penalty;
 use crate::solver::Status;

@@ -10,7 +10,6 @@ use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::plan::{From, Plan};
 use super::rounds::{Job, Rounds};
-use super::scratch::Deepest;
 use crate::objective::default_work;
 use crate::penalty::Penalty;
 use crate::pool::decorrelated;
@@ -39,6 +38,15 @@ const DESCENT_UNITS: f64 = 0.1;
 
 /// Relative distance from a known optimum at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
+
+/// The longest run from scratch, and what it gained over a shorter one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deepest {
+    pub(super) arm: Arm,
+    pub(super) objective: f64,
+    pub(super) slice: f64,
+    pub(super) gain: f64,
+}
 
 pub(super) struct Search<'s, 'a, P: Penalty> {
     pub(super) rounds: Rounds<'s, P>,

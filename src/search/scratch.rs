@@ -2,7 +2,7 @@
 
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::Candidate;
-use super::phases::Search;
+use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase, Polish};
 use super::rounds::{Found, Job};
 use crate::heuristic::Kind;
@@ -20,15 +20,6 @@ pub(super) const LONGER: f64 = 1.3;
 /// 2e-6, 3e-5, −3e-5, 9e-5 and 4e-3.
 const COSTLY: f64 = 2e7;
 const ALONE: f64 = 0.9;
-
-/// The longest run from scratch, and what it gained over a shorter one.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Deepest {
-    pub(super) arm: Arm,
-    pub(super) objective: f64,
-    pub(super) slice: f64,
-    pub(super) gain: f64,
-}
 
 impl<P: Penalty> Search<'_, '_, P> {
     /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
