@@ -24,6 +24,7 @@ from orthobcd_bench.baselines import (
     reference_start,
 )
 from orthobcd_bench.baselines.geometry import (
+    multiplier_on_support,
     orthonormality_error,
     polar,
     project_on_support,
@@ -266,6 +267,20 @@ def test_support_projection() -> None:
     assert point is not None
     assert orthonormality_error(point) < 1e-12
     assert np.all(point[mask == 0.0] == 0.0)
+
+
+def test_columns_that_share_rows_of_small_entries_need_few_conjugate_gradients() -> None:
+    r, k = 40, np.arange(40)
+    x, residual = np.zeros((2 * r, r)), np.eye(r)
+    x[k, k] = 1.0
+    # columns k and k + 1 share one row, their entries there from 1e-4 to 1
+    x[r + k, k] = x[r + k, (k + 1) % r] = 10.0 ** np.random.default_rng(0).uniform(-4.0, 0.0, r)
+    residual[k, (k + 1) % r] = residual[(k + 1) % r, k] = 1.0
+    mask = (x != 0.0).astype(float)
+    multiplier = multiplier_on_support(x, mask, residual, tolerance=1e-6, max_iterations=60)
+    change = x.T @ (mask * (x @ multiplier))
+    left = np.linalg.norm(change + change.T - residual)
+    assert left < 1e-5 * np.linalg.norm(residual)
 
 
 def test_scoring_finds_a_hidden_sparse_point() -> None:

@@ -9,6 +9,9 @@ from orthobcd._internal.checks import FloatArray
 FIRST_RESIDUAL, LAST_RESIDUAL = 1e-2, 1e-6
 """Relative residuals of the Gauss–Newton steps onto a support: the error itself, between these."""
 
+LEAST_DIAGONAL = 1e-12
+"""Of the largest entry: what entries of a preconditioner are at least."""
+
 
 def symmetric_part(matrix: FloatArray) -> FloatArray:
     """``(M + Mᵀ)/2``."""
@@ -61,28 +64,36 @@ def multiplier_on_support(
     """The symmetric Λ with ``Xᵀ(M∘XΛ) + (M∘XΛ)ᵀX = residual``, by conjugate gradients.
 
     ``M`` is the 0/1 support mask. The operator is symmetric and positive semidefinite on
-    symmetric matrices (its quadratic form is 2‖M∘XΛ‖²); a singular one gives the least-norm
-    solution of what is solvable. O(n r²) an iteration.
+    symmetric matrices (its quadratic form is 2‖M∘XΛ‖²); its diagonal, which spreads where
+    columns share rows of small entries alone, preconditions it. A singular one gives a solution
+    of what is solvable. O(n r²) an iteration.
     """
     solution = np.zeros_like(residual)
     remaining = symmetric_part(residual)
-    direction = remaining.copy()
     squared = float(np.vdot(remaining, remaining))
     target = tolerance**2 * max(squared, np.finfo(float).tiny)
+    diagonal = (x * x).T @ mask
+    diagonal += diagonal.T
+    diagonal = np.maximum(diagonal, LEAST_DIAGONAL * max(np.max(diagonal), np.finfo(float).tiny))
+    scaled = remaining / diagonal
+    direction = scaled.copy()
+    product = float(np.vdot(remaining, scaled))
     for _ in range(max_iterations):
         if squared <= target:
             break
         image = x.T @ (mask * (x @ direction))
         image = image + image.T
         curvature = float(np.vdot(direction, image))
-        if curvature <= 1e-14 * float(np.vdot(direction, direction)):
+        if curvature <= 1e-14 * float(np.vdot(direction, diagonal * direction)):
             break
-        step = squared / curvature
+        step = product / curvature
         solution += step * direction
         remaining -= step * image
-        updated = float(np.vdot(remaining, remaining))
-        direction = remaining + (updated / squared) * direction
-        squared = updated
+        squared = float(np.vdot(remaining, remaining))
+        scaled = remaining / diagonal
+        updated = float(np.vdot(remaining, scaled))
+        direction = scaled + (updated / product) * direction
+        product = updated
     return solution
 
 
