@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from orthobcd._internal.checks import FloatArray
 
 FIRST_RESIDUAL, LAST_RESIDUAL = 1e-2, 1e-6
 """Relative residuals of the Gauss–Newton steps onto a support: the error itself, between these."""
+
+LEAST_NORM_STEPS, PRECONDITIONED_STEPS = 60, 200
+"""Conjugate gradients of a Gauss–Newton step onto a support, plain and preconditioned."""
 
 LEAST_DIAGONAL = 1e-12
 """Of the largest entry: what entries of a preconditioner are at least."""
@@ -60,20 +66,24 @@ def multiplier_on_support(
     *,
     tolerance: float = 1e-13,
     max_iterations: int = 200,
+    preconditioned: bool = False,
 ) -> FloatArray:
     """The symmetric Λ with ``Xᵀ(M∘XΛ) + (M∘XΛ)ᵀX = residual``, by conjugate gradients.
 
     ``M`` is the 0/1 support mask. The operator is symmetric and positive semidefinite on
-    symmetric matrices (its quadratic form is 2‖M∘XΛ‖²); its diagonal, which spreads where
-    columns share rows of small entries alone, preconditions it. A singular one gives a solution
-    of what is solvable. O(n r²) an iteration.
+    symmetric matrices (its quadratic form is 2‖M∘XΛ‖²); a singular one gives the least-norm
+    solution of what is solvable. Preconditioned by its diagonal, which spreads where columns share
+    rows of small entries alone, it needs fewer iterations there, for a solution of larger norm if
+    it is singular. O(n r²) an iteration.
     """
     solution = np.zeros_like(residual)
     remaining = symmetric_part(residual)
     squared = float(np.vdot(remaining, remaining))
     target = tolerance**2 * max(squared, np.finfo(float).tiny)
-    diagonal = (x * x).T @ mask
-    diagonal += diagonal.T
+    diagonal = np.ones_like(residual)
+    if preconditioned:
+        diagonal = (x * x).T @ mask
+        diagonal += diagonal.T
     diagonal = np.maximum(diagonal, LEAST_DIAGONAL * max(np.max(diagonal), np.finfo(float).tiny))
     scaled = remaining / diagonal
     direction = scaled.copy()
@@ -104,8 +114,9 @@ def project_on_support(
 
     A few alternating projections (polar factor, mask) bring x near; Gauss–Newton steps of
     least norm inside the mask, ``X ← X + M∘XΛ``, then converge quadratically where the
-    constraints are independent on the support. The result is orthonormal to rounding and its
-    zeros are exact.
+    constraints are independent on the support; where they are nearly dependent, a few conjugate
+    gradients a step stay closer to x than exact steps. Where these do not get there, preconditioned
+    ones are tried. The result is orthonormal to rounding and its zeros are exact.
 
     Parameters
     ----------
@@ -126,6 +137,29 @@ def project_on_support(
             return None
         point[used] = inner
         return point
+    for conjugate_gradients, preconditioned in (
+        (LEAST_NORM_STEPS, False),
+        (PRECONDITIONED_STEPS, True),
+    ):
+        solve = partial(
+            multiplier_on_support,
+            max_iterations=conjugate_gradients,
+            preconditioned=preconditioned,
+        )
+        found = _gauss_newton(x, mask, solve, max_iterations, tolerance)
+        if found is not None:
+            return found
+    return None
+
+
+def _gauss_newton(
+    x: FloatArray,
+    mask: FloatArray,
+    solve: Callable[..., FloatArray],
+    max_iterations: int,
+    tolerance: float,
+) -> FloatArray | None:
+    """What ``project_on_support`` says, with the multipliers of ``solve``."""
     current = mask * x
     identity = np.eye(x.shape[1])
     best_error = np.inf
@@ -146,7 +180,7 @@ def project_on_support(
             current = mask * polar(current)
         else:
             inexact = float(np.clip(error, LAST_RESIDUAL, FIRST_RESIDUAL))
-            multiplier = multiplier_on_support(current, mask, gap, tolerance=inexact)
+            multiplier = solve(current, mask, gap, tolerance=inexact)
             current = current + mask * (current @ multiplier)
     return current if orthonormality_error(current) <= 1e-11 else None
 
