@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--full",
         action="store_true",
-        help="all data sets, sizes and methods of the suite, not its selection (paper: 13 hours)",
+        help="all data sets, sizes and methods of the suite, not its selection (paper: 15 hours)",
     )
     options.add_argument(
         "--data",
@@ -49,6 +49,13 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument(
         "--time", type=float, metavar="S", help="seconds per method and row (the suite's own)"
+    )
+    options.add_argument(
+        "--polish",
+        type=float,
+        metavar="S",
+        help="seconds of the second method of a hybrid, after the whole time of the first (10 with "
+        "--suite paper --full, as in the papers; otherwise 0: half of the time each)",
     )
     options.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds (1)")
     options.add_argument(
@@ -98,6 +105,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     chosen = options.parse_args(argv)
     if chosen.time is not None and not chosen.time > 0.0:
         options.error("--time must be positive")
+    if chosen.polish is not None and not chosen.polish >= 0.0:
+        options.error("--polish must be at least 0")
     if chosen.seeds < 1:
         options.error("--seeds must be at least 1")
     for name in ("jobs", "threads"):
@@ -119,10 +128,12 @@ def run(argv: Sequence[str] | None = None) -> int:
             options.error(f"--method {method}: {error}")
     suite = SUITES[chosen.suite]
     seconds = suite.seconds if chosen.time is None else chosen.time
+    usual = suite.polish if chosen.full else 0.0
     settings = {
         "suite": chosen.suite,
         "full": chosen.full,
         "time": seconds,
+        "polish": usual if chosen.polish is None else chosen.polish,
         "seeds": chosen.seeds,
         "jobs": chosen.jobs,
         "threads": chosen.threads,
@@ -184,7 +195,8 @@ def _tasks(bench: Bench, settings: dict[str, Any], folder: Path | None) -> list[
         for seed in range(settings["seeds"]):
             for method in [*bench.methods(row), *_own_methods(row, settings)]:
                 if not settings["methods"] or method.partition("@")[0] in settings["methods"]:
-                    task = Task(row, method, seed, settings["time"], settings.get("threads", 1))
+                    polish = settings["polish"] if "+" in method.partition("@")[0] else 0.0
+                    task = Task(row, method, seed, settings["time"], settings["threads"], polish)
                     tasks.setdefault(task.key, task)
     for name, reason in missing.items():
         _say(f"left out {name}: {reason}")

@@ -63,6 +63,9 @@ CSV_FIELDS = (
     "error",
 )
 
+MARKED = 0.1
+"""A hybrid that is lower than its first method by more of its objective has the mark (+)."""
+
 TIE = 1e-6
 """Objectives share a place when closer than this share of the row's best or, if less, its spread.
 
@@ -93,13 +96,15 @@ exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; 
 of the row's best, or of its spread if that is less, share a place. In brackets, where it differs:
 the objective at the projection (entries up to 1e-6 count as zeros, negative parts are ignored), the
 papers' score, minus the same best. A name like `ladmm@random` says the start where there are
-several; `ladmm+obcd-r` is half of the time each. † never left its start; ‡ stopped there, as it is
-a stationary point of the row. Lines "paper" are the published figures: their own best and the gaps
-above it. Lines "surrogate": f + 1000‖min(0, X)‖_F of the last point of what may leave X ≥ 0, minus
-the same best; thin curves in the figures. It can be below the optimum: an entry ε beside an entry a
-of its row costs an entry of about −aε elsewhere, 1000aε, and gains ε times the slope of f, which is
-up to ‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column
-order and their randn is another draw, so levels compare, digits do not."""
+several; `ladmm+obcd-r` is half of the time each or, with `--polish`, so many seconds of OBCD-R
+after the whole time of LADMM; (+), the papers' mark, where it is lower than `ladmm` by more than a
+tenth of the objective of that. † never left its start; ‡ stopped there, as it is a stationary point
+of the row. Lines "paper" are the published figures: their own best and the gaps above it. Lines
+"surrogate": f + 1000‖min(0, X)‖_F of the last point of what may leave X ≥ 0, minus the same best;
+thin curves in the figures. It can be below the optimum: an entry ε beside an entry a of its row
+costs an entry of about −aε elsewhere, 1000aε, and gains ε times the slope of f, which is up to
+‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column order and
+their randn is another draw, so levels compare, digits do not."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +279,7 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
         held = stuck(line)
         cells = [
             _cell(row, line[label], scores[label], best, place.get(label, 0))
+            + (" (+)" if _improves(label, scores) else "")
             + (" †" if label in held else "")
             if label in line
             else ""
@@ -286,6 +292,16 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
         if paper is not None:
             lines.append(_paper_line(paper, row, columns))
     return lines
+
+
+def _improves(label: str, scores: dict[str, float]) -> bool:
+    """Whether a hybrid has the papers' mark (+)."""
+    name, at, start = label.partition("@")
+    first, plus, _ = name.partition("+")
+    begun = scores.get(f"{first}{at}{start}", math.inf)
+    if not plus or not math.isfinite(begun):
+        return False
+    return scores[label] < begun - MARKED * abs(begun)
 
 
 def _cell(row: Row, found: list[Record], score: float, best: float, place: int) -> str:
@@ -523,6 +539,7 @@ def _command(settings: dict[str, Any]) -> str:
     """The command line of a run."""
     parts = [f"orthobcd-bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
     parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
+    parts += [f"--polish {settings['polish']:g}"] if settings.get("polish") else []
     parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []
     parts += ["--full"] if settings.get("full") else []
     parts += [

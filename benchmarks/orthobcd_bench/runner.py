@@ -91,6 +91,9 @@ class Task:
         Time limit.
     threads : int, default 1
         Threads of our solvers, and of NumPy's matrix products in the others.
+    polish : float, default 0.0
+        Of a hybrid: seconds of the second method, after the first has had the time limit; with 0
+        each has half of the limit.
     """
 
     row: Row
@@ -98,12 +101,14 @@ class Task:
     seed: int
     seconds: float
     threads: int = 1
+    polish: float = 0.0
 
     @property
     def key(self) -> str:
         """Names the task in ``results.jsonl``."""
         threads = f"|{self.threads}t" if self.threads > 1 else ""
-        return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s{threads}"
+        polish = f"+{self.polish:g}s" if self.polish else ""
+        return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s{polish}{threads}"
 
 
 class Store:
@@ -220,7 +225,7 @@ class Bench:
             "normalised": task.row.normalised,
             "method": task.method,
             "seed": task.seed,
-            "time_limit": task.seconds,
+            "time_limit": task.seconds + task.polish,
             "threads": task.threads,
             "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         }
@@ -353,11 +358,11 @@ def custom_method(name: str) -> Callable[..., Result]:
 
 
 def _hybrid(task: Task, problem: Any, x0: FloatArray | None) -> Result:
-    """Half of the time for the competitor, the other half for ours from its feasible point."""
+    """The competitor, then ours from its feasible point."""
     first, second = task.method.partition("@")[0].split("+")
     half = 0.5 * task.seconds
-    begun = _run(first, task, problem, x0, half)
-    ended = _run(second, task, problem, begun.x, half)
+    begun = _run(first, task, problem, x0, task.seconds if task.polish else half)
+    ended = _run(second, task, problem, begun.x, task.polish or half)
     history = {
         name: np.concatenate([begun.history[name], ended.history[name]])
         for name in ("seconds", "objective", "feasibility", "n_iterations")

@@ -421,6 +421,70 @@ def test_hyperbolic_rows(ridge: float) -> None:
     assert hybrid["objective"] == pytest.approx(infimum, rel=1e-5)
 
 
+def test_hybrids_have_half_of_the_time_each_or_a_polish(monkeypatch: pytest.MonkeyPatch) -> None:
+    row, limits = Row("randn-40-30", "l0", 5, 1.0), []
+    original = runner._run
+
+    def noted(name: str, task: Task, problem: object, x0: np.ndarray, seconds: float):  # type: ignore[no-untyped-def]
+        limits.append((name, seconds))
+        return original(name, task, problem, x0, 0.05)
+
+    monkeypatch.setattr(runner, "_run", noted)
+    bench, hybrid = Bench(None), "ladmm+obcd-r@identity"
+    halves, polished = Task(row, hybrid, 0, 0.4), Task(row, hybrid, 0, 0.4, polish=0.3)
+    assert bench.run(halves)["time_limit"] == pytest.approx(0.4)
+    assert bench.run(polished)["time_limit"] == pytest.approx(0.7)
+    assert limits == [("ladmm", 0.2), ("obcd-r", 0.2), ("ladmm", 0.4), ("obcd-r", 0.3)]
+    assert halves.key != polished.key
+
+
+def test_polish_is_that_of_the_papers_in_full_tables_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--suite", "paper", "--time", "10", "--rows", "randn-500-1000-l0-lam1-r20", "--list"]
+
+    def keys(*more: str) -> set[str]:
+        assert run([*options, "--methods", "ladmm", "ladmm+obcd-r", *more]) == 0
+        return {line.split("|", 1)[1] for line in capsys.readouterr().out.split()}
+
+    def expected(hybrid: str) -> set[str]:
+        return {"ladmm@identity|seed0|10s", f"ladmm+obcd-r@identity|seed0|{hybrid}"}
+
+    assert keys() == expected("10s")
+    assert keys("--full") == expected("10s+10s")
+    assert keys("--polish", "3") == expected("10s+3s")
+    assert keys("--full", "--polish", "0") == expected("10s")
+    with pytest.raises(SystemExit):
+        run([*options, "--polish", "-1"])
+    assert "--polish must be at least 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("objective", "marked"), [(-111.0, True), (-109.0, False)])
+def test_hybrids_that_gain_a_tenth_are_marked(
+    objective: float, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without_figures(monkeypatch)
+    row = Row("w1a", "l0", 20, 1.0)
+    records = [
+        {
+            "key": method,
+            "row": row.id,
+            "method": f"{method}@identity",
+            "time_limit": 1.0,
+            "objective": value,
+            "start_objective": 0.0,
+            "status": "MAX_TIME",
+            "feasibility": 0.0,
+            "history": {"seconds": [0.0, 1.0], "objective": [0.0, value]},
+        }
+        for method, value in (("ladmm", -100.0), ("ladmm+obcd-r", objective), ("spm", -90.0))
+    ]
+    settings = {"suite": "paper", "time": 1.0, "seeds": 1, "polish": 10.0}
+    write_all(Run((Table("P1 Table 2", (row,)),), records, settings, {}), tmp_path)
+    text = (tmp_path / "comparison.md").read_text()
+    assert (" (+) |" in text) == marked
+
+
 def test_structural_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody begins at one point, ends below it, and keeps the constraint."""
     _without_figures(monkeypatch)
