@@ -539,7 +539,9 @@ def _command(settings: dict[str, Any]) -> str:
     """The command line of a run."""
     parts = [f"orthobcd-bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
     parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
-    parts += [f"--polish {settings['polish']:g}"] if settings.get("polish") else []
+    # the full tables of a suite may have a polish of their own
+    polish = settings.get("polish", 0.0)
+    parts += [f"--polish {polish:g}"] if polish or settings.get("full") else []
     parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []
     parts += ["--full"] if settings.get("full") else []
     parts += [

@@ -459,6 +459,30 @@ def test_polish_is_that_of_the_papers_in_full_tables_alone(
     assert "--polish must be at least 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("asked", [["--full"], ["--full", "--polish", "0"], ["--polish", "3"]])
+def test_the_printed_command_asks_for_the_same_tasks(
+    asked: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _without_figures(monkeypatch)
+    monkeypatch.setattr("orthobcd_bench.cli.run_tasks", lambda *_: iter(()))
+    monkeypatch.chdir(tmp_path)
+    chosen = ["--methods", "ladmm+obcd-r", "--rows", "randn-500-1000-l0-lam1-r20"]
+    options = ["--suite", "paper", "--data", str(tmp_path), *asked, *chosen]
+    assert run(options) == 0
+    assert run(["--out", "bench-results", "--document", "page.md"]) == 0
+    command = re.search(r"^    orthobcd-bench (.*)$", (tmp_path / "page.md").read_text(), re.M)
+    assert command is not None
+    capsys.readouterr()
+    assert run([*options, "--list"]) == 0
+    tasks = capsys.readouterr().out
+    again = command[1].replace("DIR", str(tmp_path)).split()
+    assert run([*again, "--list"]) == 0
+    assert capsys.readouterr().out == tasks != ""
+
+
 @pytest.mark.parametrize(("objective", "marked"), [(-111.0, True), (-109.0, False)])
 def test_hybrids_that_gain_a_tenth_are_marked(
     objective: float, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from orthobcd._internal.checks import FloatArray
@@ -14,6 +11,12 @@ FIRST_RESIDUAL, LAST_RESIDUAL = 1e-2, 1e-6
 
 LEAST_NORM_STEPS, PRECONDITIONED_STEPS = 60, 200
 """Conjugate gradients of a Gauss–Newton step onto a support, plain and preconditioned."""
+
+GAUSS_NEWTON_STEPS = 60
+"""Steps onto a support, at most."""
+
+ORTHONORMAL = 1e-13
+"""``‖XᵀX − I‖_F`` at which steps onto a support end."""
 
 LEAST_DIAGONAL = 1e-12
 """Of the largest entry: what entries of a preconditioner are at least."""
@@ -84,7 +87,8 @@ def multiplier_on_support(
     if preconditioned:
         diagonal = (x * x).T @ mask
         diagonal += diagonal.T
-    diagonal = np.maximum(diagonal, LEAST_DIAGONAL * max(np.max(diagonal), np.finfo(float).tiny))
+        largest = max(np.max(diagonal), np.finfo(float).tiny)
+        diagonal = np.maximum(diagonal, LEAST_DIAGONAL * largest)
     scaled = remaining / diagonal
     direction = scaled.copy()
     product = float(np.vdot(remaining, scaled))
@@ -107,9 +111,7 @@ def multiplier_on_support(
     return solution
 
 
-def project_on_support(
-    x: FloatArray, mask: FloatArray, *, max_iterations: int = 60, tolerance: float = 1e-13
-) -> FloatArray | None:
+def project_on_support(x: FloatArray, mask: FloatArray) -> FloatArray | None:
     """A point of ``{XᵀX = I, X = 0 outside the mask}`` close to x, or None if none was reached.
 
     A few alternating projections (polar factor, mask) bring x near; Gauss–Newton steps of
@@ -130,45 +132,27 @@ def project_on_support(
     used = np.any(mask != 0.0, axis=1)
     if not used.all():
         point = np.zeros_like(x)
-        inner = project_on_support(
-            x[used], mask[used], max_iterations=max_iterations, tolerance=tolerance
-        )
+        inner = project_on_support(x[used], mask[used])
         if inner is None:
             return None
         point[used] = inner
         return point
-    for conjugate_gradients, preconditioned in (
-        (LEAST_NORM_STEPS, False),
-        (PRECONDITIONED_STEPS, True),
-    ):
-        solve = partial(
-            multiplier_on_support,
-            max_iterations=conjugate_gradients,
-            preconditioned=preconditioned,
-        )
-        found = _gauss_newton(x, mask, solve, max_iterations, tolerance)
-        if found is not None:
-            return found
-    return None
+    found = _gauss_newton(x, mask, preconditioned=False)
+    return _gauss_newton(x, mask, preconditioned=True) if found is None else found
 
 
-def _gauss_newton(
-    x: FloatArray,
-    mask: FloatArray,
-    solve: Callable[..., FloatArray],
-    max_iterations: int,
-    tolerance: float,
-) -> FloatArray | None:
-    """What ``project_on_support`` says, with the multipliers of ``solve``."""
+def _gauss_newton(x: FloatArray, mask: FloatArray, *, preconditioned: bool) -> FloatArray | None:
+    """What ``project_on_support`` says, with one kind of steps, on a support without empty rows."""
+    conjugate_gradients = PRECONDITIONED_STEPS if preconditioned else LEAST_NORM_STEPS
     current = mask * x
     identity = np.eye(x.shape[1])
     best_error = np.inf
     alternating = 3
     stalled = 0
-    for iteration in range(max_iterations):
+    for iteration in range(GAUSS_NEWTON_STEPS):
         gap = identity - current.T @ current
         error = float(np.linalg.norm(gap))
-        if error <= tolerance:
+        if error <= ORTHONORMAL:
             break
         if error < 1e-11 and error > 0.5 * best_error:
             break
@@ -180,7 +164,14 @@ def _gauss_newton(
             current = mask * polar(current)
         else:
             inexact = float(np.clip(error, LAST_RESIDUAL, FIRST_RESIDUAL))
-            multiplier = solve(current, mask, gap, tolerance=inexact)
+            multiplier = multiplier_on_support(
+                current,
+                mask,
+                gap,
+                tolerance=inexact,
+                max_iterations=conjugate_gradients,
+                preconditioned=preconditioned,
+            )
             current = current + mask * (current @ multiplier)
     return current if orthonormality_error(current) <= 1e-11 else None
 
