@@ -2,6 +2,7 @@
 #
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
+#   make test-long                    the whole grids: hours, not in make test
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
@@ -33,7 +34,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-timing test-portable lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
+.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
 
 all: test lint
 
@@ -97,8 +98,12 @@ $(TEST)/.ready: $(WHEELS)/.built $(BENCHMARKS)
 	touch $@
 
 test-python: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m "not timing"
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m "not timing and not long"
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+
+# A part of it: make test-long PYTHON_TESTS="tests/python/test_laws.py -k nonzeros".
+test-long: $(TEST)/.ready
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
 
 # They need the machine for themselves: after all others, never beside them.
 test-timing: $(TEST)/.ready
@@ -109,7 +114,7 @@ test-timing: $(TEST)/.ready
 RUST_TESTS ?=
 PYTHON_TESTS ?=
 OLDER := avx2 scalar
-PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -q -m "not timing" $(PYTHON_TESTS)
+PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -q -m "not timing and not long" $(PYTHON_TESTS)
 PORTABLE_CARGO = $(CARGO) test --release --locked --quiet $(RUST_TESTS)
 
 test-portable: $(TEST)/.ready

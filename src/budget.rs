@@ -89,6 +89,8 @@ pub(crate) struct Meter<'a> {
     spent: AtomicU64,
     until: f64,
     overdue: f64,
+    /// Whether the task expires at the end of its part, not only with the clock.
+    strict: bool,
 }
 
 impl<'a> Meter<'a> {
@@ -100,6 +102,17 @@ impl<'a> Meter<'a> {
             spent: AtomicU64::new(0),
             until: now + units,
             overdue: now + OVERDUE * units,
+            strict: false,
+        }
+    }
+
+    /// The same for a task that expires when it has taken its part.
+    pub(crate) fn strict(clock: &'a Clock, units: f64) -> Self {
+        let meter = Self::new(clock, units);
+        Self {
+            overdue: meter.until,
+            strict: true,
+            ..meter
         }
     }
 
@@ -123,9 +136,9 @@ impl<'a> Meter<'a> {
         self.left() * self.clock.rate()
     }
 
-    /// Whether nothing that is still to come can be used.
+    /// Whether the solve has ended, or a [strict](Self::strict) task has taken its part.
     pub(crate) fn expired(&self) -> bool {
-        self.clock.expired()
+        self.clock.expired() || (self.strict && self.now() >= self.until)
     }
 
     /// Whether the task has taken so much more than its part that it is to come to an end in the cheapest way.

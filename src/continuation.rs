@@ -491,7 +491,11 @@ impl<P: Penalty> Walk<'_, P> {
         }
         let ends = matches!(
             status,
-            Status::MaxTime | Status::MaxSweeps | Status::Interrupted | Status::Target
+            Status::MaxTime
+                | Status::MaxSweeps
+                | Status::MaxWork
+                | Status::Interrupted
+                | Status::Target
         );
         Ok(ends.then_some(status))
     }

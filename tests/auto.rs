@@ -475,7 +475,7 @@ fn work_is_limited_and_counted() {
             &mut Unwatched,
         )
         .unwrap();
-        assert_eq!(end.status, Status::MaxSweeps);
+        assert_eq!(end.status, Status::MaxWork);
         assert!(end.objective < last, "more work, a lower end");
         last = end.objective;
     }

@@ -39,7 +39,8 @@ fn solve_from(
     let signature = Signature::stiefel(smooth.rows());
     let problem = Problem::new(smooth, &NoPenalty, &signature, r)?;
     let threads = Threads::new(Some(threads))?;
-    minimize_at_cardinality(&problem, sparsity, x0, options, &threads, &mut Unwatched)
+    let found = minimize_at_cardinality(&problem, sparsity, x0, options, &threads, &mut Unwatched);
+    Ok(found?.solution)
 }
 
 fn solve(smooth: &dyn Objective, r: usize, sparsity: &Sparsity, work: u64) -> Solution {
@@ -420,7 +421,7 @@ fn limits_targets_and_monitors_end_a_search() {
         &threads,
         &mut Impatient(0),
     );
-    let stopped = stopped.unwrap();
+    let stopped = stopped.unwrap().solution;
     check(&stopped, &sparsity, &smooth);
     assert_eq!(stopped.status, Status::Interrupted);
 }
@@ -438,6 +439,7 @@ fn solve_rows(smooth: &Quadratic, r: usize, sparsity: RowSparsity, work: u64) ->
         &mut Unwatched,
     )
     .unwrap()
+    .solution
 }
 
 fn rows_of(x: &Array2<f64>) -> usize {
@@ -520,7 +522,9 @@ fn a_search_within_a_proof_leaves_useless_rows_out() {
         let search = |x0, zero: &[usize], options: &Options, monitor: &mut dyn Monitor| {
             told.push(zero.to_vec());
             let sparsity = sparsity.clone().without_rows(zero, r);
-            minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)
+            let found =
+                minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)?;
+            Ok(found.solution)
         };
         let form = (&smooth as &dyn QuadraticForm, r);
         let (found, bound) = minimize_proved(

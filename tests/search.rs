@@ -448,7 +448,7 @@ fn thousands_of_rows_are_searched_on_those_that_matter() {
     );
     assert!(matches!(
         answer.solution.status,
-        Status::MaxSweeps | Status::Converged
+        Status::MaxWork | Status::Converged
     ));
     // X ≥ 0 is completed on all rows.
     let answer = solve(&gram, &NonNegative, r, &counted(2_000_000_000), 2);

@@ -37,7 +37,9 @@ class Status(enum.Enum):
     MAX_TIME = "max_time"
     """``max_time`` seconds have passed."""
     MAX_SWEEPS = "max_sweeps"
-    """``max_sweeps`` sweeps, ``max_epochs`` epochs or the counted work are done."""
+    """``max_sweeps`` sweeps or ``max_epochs`` epochs are done."""
+    MAX_WORK = "max_work"
+    """``max_work`` is done, or without any limit the work of a default search."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or the callback returned True."""
     TARGET = "target"
@@ -53,7 +55,8 @@ class Status(enum.Enum):
 MESSAGES = {
     Status.CONVERGED: "converged: no pair lowers the objective by more than the tolerance",
     Status.MAX_TIME: "max_time has passed",
-    Status.MAX_SWEEPS: "max_sweeps, max_epochs or the counted work is done",
+    Status.MAX_SWEEPS: "max_sweeps or max_epochs is done",
+    Status.MAX_WORK: "max_work, or the work of a default search, is done",
     Status.INTERRUPTED: "interrupted by Ctrl-C or the callback",
     Status.TARGET: "the objective reached target",
     Status.PROVED: "the objective is proved to be within gap_tol of the optimum",

@@ -114,18 +114,15 @@ pub(super) struct Mover<'a> {
 
 impl Mover<'_> {
     pub(super) fn state(&self, point: Point) -> State {
-        let parts = point.parts.iter().enumerate();
         State {
-            gradients: parts
-                .map(|(t, part)| self.model.gradient(part, t, self.meter))
-                .collect(),
+            gradients: self.model.gradients(&point, self.meter),
             point,
         }
     }
 
     /// Whether nothing more can be done.
     pub(super) fn is_late(&self) -> bool {
-        self.meter.expired() || self.meter.left() <= 0.0
+        self.meter.expired()
     }
 
     /// The rows where the gradient of column t is largest, a few more than it has.

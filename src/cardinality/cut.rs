@@ -29,9 +29,12 @@ const LEVEL: f64 = 1e-4;
 
 /// Steps, at most and at least, and the work that they may be. Where it is not enough for the least, what comes out is worse
 /// than any other start (72 × 7129, five columns of ten entries: −460 and −1440).
-const STEPS: f64 = 300.0;
-const LEAST_STEPS: f64 = 100.0;
+pub(super) const STEPS: f64 = 300.0;
+pub(super) const LEAST_STEPS: f64 = 100.0;
 const WORK: f64 = 4e8;
+
+/// The same for a [dense](Model::is_dense) problem.
+const DENSE_WORK: f64 = 6e9;
 
 /// What an entry of X costs in a step: in the polar factor, for each column, and in passes over X; an r×r decomposition in
 /// units of r³; and what an entry costs in a choice of the largest ones.
@@ -123,14 +126,26 @@ impl Cut<'_> {
         parts
     }
 
-    /// A feasible point near some entries; the supports lose some where that has to be.
+    /// A feasible point near some entries, the best one on its supports; the supports lose some entries where that has to be.
     pub(super) fn feasible(&self, parts: Vec<Part>) -> Option<Point> {
-        let (model, meter) = (self.model, self.meter);
+        let point = (self.model).point_of(&self.near(parts, self.meter)?, self.meter)?;
+        Some(self.settled(point))
+    }
+
+    /// The best point on the supports of a feasible one, or that one where this takes too long.
+    pub(super) fn settled(&self, point: Point) -> Point {
+        let all: Vec<usize> = (0..point.parts.len()).collect();
+        let settled = self.model.settled(point.clone(), &all, None, self.meter);
+        settled
+            .filter(|settled| settled.value() < point.value())
+            .unwrap_or(point)
+    }
+
+    /// Orthonormal columns near some entries, by projections that `meter` bounds.
+    pub(super) fn near(&self, parts: Vec<Part>, meter: &Meter<'_>) -> Option<Array2<f64>> {
         let r = parts.len();
-        if parts
-            .iter()
-            .any(|part| part.values.iter().all(|&v| v == 0.0))
-        {
+        let empty = |part: &Part| part.values.iter().all(|&v| v == 0.0);
+        if parts.iter().any(empty) {
             return None;
         }
         let mut rows: Vec<usize> = parts
@@ -149,32 +164,30 @@ impl Cut<'_> {
         }
         let signature = Signature::stiefel(rows.len());
         let manifold = Manifold::new(&signature, Array2::eye(r), Some(meter));
-        let near = project_near_support(&manifold, &x, &x)?;
-        let mut point = Point {
-            parts: vec![Part::default(); r],
-        };
-        for ((p, t), &v) in near.indexed_iter() {
-            if v != 0.0 {
-                point.parts[t].insert(rows[p], v);
-            }
+        let small = project_near_support(&manifold, &x, &x)?;
+        let mut near = Array2::zeros((self.model.order(), r));
+        for (&i, row) in rows.iter().zip(small.outer_iter()) {
+            near.row_mut(i).assign(&row);
         }
-        for (part, included) in point.parts.iter_mut().zip(&model.rules.included) {
-            included.iter().for_each(|&i| part.insert(i, 0.0));
-        }
-        let all: Vec<usize> = (0..r).collect();
-        model.settled(point, &all, None, meter)
+        Some(near)
     }
 
-    /// The splitting from the X of `from`, n×r orthonormal, with the first β raised so far, from 0 to 1; none if its steps are too costly
-    /// or the time ran out.
-    pub(super) fn split(&self, from: impl FnOnce() -> Array2<f64>, raise: f64) -> Option<Point> {
+    /// The splitting from the X of `from`, n×r orthonormal, with the first β raised so far, from 0 to 1, in at most `most` steps;
+    /// none if its steps are too costly or the time ran out.
+    pub(super) fn split(
+        &self,
+        from: impl FnOnce() -> Array2<f64>,
+        raise: f64,
+        most: f64,
+    ) -> Option<Point> {
         let model = self.model;
         let (n, r) = (model.order(), model.weights.len());
         let serial = Threads::serial();
         let each = gradient_work(model.form, r)
             + (n * r) as f64 * (POLAR * r as f64 + PASSES)
             + DECOMPOSITION * (r * r * r) as f64;
-        let steps = (WORK / each).min(STEPS);
+        let work = if model.is_dense() { DENSE_WORK } else { WORK };
+        let steps = (work / each).min(most);
         if !(steps >= LEAST_STEPS) {
             return None;
         }
@@ -211,7 +224,7 @@ impl Cut<'_> {
             }
             multiplier.scaled_add(beta, &(&x - &y));
             g = gradient(&x)?;
-            if self.meter.left() <= 0.0 || !g.iter().all(|v| v.is_finite()) {
+            if self.meter.expired() || !g.iter().all(|v| v.is_finite()) {
                 return None;
             }
         }

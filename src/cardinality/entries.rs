@@ -6,6 +6,7 @@ use ndarray::{Array2, s};
 
 use super::candidates::{Mover, State};
 use super::model::Model;
+use super::opening::{self, Opening};
 use super::rules::{Cardinality, Rules, Sparsity};
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use super::starts::{Maker, Material};
@@ -15,8 +16,9 @@ use crate::objective::QuadraticForm;
 use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{Monitor, Options, Solution, Status};
-use crate::start;
+use crate::search::AutoSolution;
+use crate::solver::{Monitor, Options, Status};
+use crate::start::{self, is_spectrum_exact};
 use crate::threads::Threads;
 
 /// Perturbations without gain, per nonzero of the budget and at least, that end a search without limits.
@@ -32,7 +34,7 @@ const SHARED: usize = 400;
 /// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Whatever the limits, a feasible point comes
 /// back, one no worse than `x0` if that keeps the budget; an `x0` that does not is cut to it. Limits on time and work are
 /// used up, unless f reaches a bound. Without limits the search ends when two rounds bring nothing and half of its
-/// chains, each from a start of its own, have the best value, or when many perturbations in a row bring nothing ([`Status::Converged`]), or after some seconds of counted work ([`Status::MaxSweeps`]). Without a limit on time the result depends on the
+/// chains, each from a start of its own, have the best value, or when many perturbations in a row bring nothing ([`Status::Converged`]), or after some seconds of counted work ([`Status::MaxWork`]). Without a limit on time the result depends on the
 /// arguments alone, not on the number of threads; with more work it is never worse.
 ///
 /// ```
@@ -50,8 +52,8 @@ const SHARED: usize = 400;
 /// let options = Options::default().with_max_work(10_000_000);
 /// let threads = Threads::serial();
 /// let found = minimize_at_cardinality(&problem, &sparsity, None, &options, &threads, &mut Unwatched)?;
-/// assert!(found.x.column(1).iter().filter(|&&v| v != 0.0).count() <= 2);
-/// assert!(found.feasibility < 1e-12);
+/// assert!(found.solution.x.column(1).iter().filter(|&&v| v != 0.0).count() <= 2);
+/// assert!(found.solution.feasibility < 1e-12);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
 ///
@@ -65,21 +67,28 @@ pub fn minimize_at_cardinality(
     options: &Options,
     threads: &Threads,
     monitor: &mut dyn Monitor,
-) -> Result<Solution> {
+) -> Result<AutoSolution> {
     let started = Instant::now();
     let form = checked_form(problem, options)?;
     let weights = weights(form, problem.components)?;
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
+    let none = options.max_sweeps == Some(0);
     let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
     let clock = Clock::limited(started, options.max_time, options.max_work);
     let limit = limit(&clock, options, form, problem.components);
     let mut board = Board::new((problem, 0.0), &clock, options, monitor);
     let first = selected(form, &selection, &rules, x0.as_ref());
     board.accept(first, f64::NEG_INFINITY);
-    if board.status.is_some() || clock.expired() || limit == 0.0 {
-        return Ok(board.finish(Status::MaxSweeps, 0.0));
+    if board.status.is_some() || clock.expired() || limit == 0.0 || none {
+        let limit = if none {
+            Status::MaxSweeps
+        } else {
+            Status::MaxWork
+        };
+        return Ok(board.finish(limit, 0.0));
     }
-    let meter = Meter::new(&clock, limit);
+    // A limit on work ends the search, not the points that it begins with.
+    let meter = Meter::new(&clock, f64::INFINITY);
     let prepared = pool::run(
         1,
         1,
@@ -97,11 +106,32 @@ pub fn minimize_at_cardinality(
         },
         |_| board.poll(),
     );
-    let Some((model, material)) = prepared.into_iter().flatten().flatten().next() else {
-        return Ok(board.finish(Status::MaxSweeps, meter.spent()));
+    let Some((model, mut material)) = prepared.into_iter().flatten().flatten().next() else {
+        return Ok(board.finish(Status::MaxWork, meter.spent()));
     };
+    let opening = Opening {
+        model: &model,
+        basis: &material.basis,
+        rotated: &material.rotated,
+        meter: &meter,
+    };
+    let points = pool::run(
+        opening::POINTS,
+        threads.count(),
+        &clock,
+        |k| opening.point(k),
+        |_| board.poll(),
+    );
+    let points: Vec<Array2<f64>> = points.into_iter().flatten().flatten().collect();
+    for point in &points {
+        board.accept(point.clone(), 0.0);
+    }
+    material.points = points;
     let search = Search {
-        bound: bound(&model, &material),
+        bound: match opening::admits_all_rows(form, &model.rules, problem.components) {
+            true => board.value(),
+            false => bound(&model, &material),
+        },
         patience: LEAST_PATIENCE.max(PATIENCE * model.rules.cardinality.total()),
         walk: Entries { model, material },
         options,
@@ -173,7 +203,8 @@ fn prepared<'a>(
     meter: &Meter<'_>,
 ) -> Option<(Model<'a>, Material)> {
     let (n, r) = (form.order(), selection.len());
-    let (basis, spectrum) = start::rough_spectral(form, r, threads, &|| !meter.expired())?;
+    let go_on = || !meter.expired();
+    let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
     meter.spend(4.0 * form.product_work() * (r + 10) as f64);
     let most = (4 * rules.cardinality.total() + 20).min(n);
     let model = Model::new(form, rules, weights, spectrum, meter)?;
@@ -189,8 +220,10 @@ fn bound(model: &Model<'_>, material: &Material) -> f64 {
     if !plain || n > BOUNDED || !model.is_whole() {
         return f64::NEG_INFINITY;
     }
-    let serial = Threads::serial();
-    let spectral = model.form.value(material.basis.view(), &serial);
+    let spectral = match is_spectrum_exact(n) {
+        true => model.form.value(material.basis.view(), &Threads::serial()),
+        false => f64::NEG_INFINITY,
+    };
     let r = material.selection.len();
     let most = match &model.rules.cardinality {
         Cardinality::Total(total) => (total + 1 - r).min(n),
@@ -265,6 +298,10 @@ impl Walk for Entries<'_> {
         meter: &Meter<'_>,
     ) -> bool {
         self.mover(meter).descend(state, rested, spent)
+    }
+
+    fn name(&self, number: usize) -> &'static str {
+        self.material.name(number)
     }
 
     fn value(&self, state: &State) -> f64 {

@@ -5,6 +5,8 @@
 //! {XᵀX = I}. Only pairs of columns that share rows give constraints; per step: a product with every B_t, and the
 //! normal equations of the c constraints, O(c Σ overlaps + c³).
 
+use super::model::SCALAR;
+use crate::budget::Meter;
 use crate::linalg::dot;
 
 /// Riemannian gradient, relative to the scale of f, at which a point is stationary: f is known to its square.
@@ -26,6 +28,9 @@ const FAR: f64 = 0.9;
 /// Violation that is slow to fall further, and above which the manifold is not reached.
 const ROUNDING: f64 = 1e-14;
 const REACHED: f64 = 1e-13;
+
+/// What a multiply-add of an inner product costs, in those of a matrix product.
+const DOT: f64 = 3.0;
 
 /// Damping of the normal equations, relative to their diagonal: they are singular where columns that share rows vanish there.
 const DAMPING: f64 = 1e-13;
@@ -59,11 +64,13 @@ impl Block {
 /// Columns whose supports hang together.
 ///
 /// A constraint is ⟨x_s, x_t⟩ = δ_st for columns that share rows, by the places of these in the vector of all entries: the
-/// pairs `places[from[a]..from[a + 1]]`, those of a column with itself first.
+/// pairs `places[from[a]..from[a + 1]]` of the columns `ends[a]`, those of a column with itself first.
 pub(super) struct Joint<'a> {
     blocks: &'a [Block],
+    meter: &'a Meter<'a>,
     offsets: Vec<usize>,
     from: Vec<usize>,
+    ends: Vec<(usize, usize)>,
     places: Vec<(usize, usize)>,
     /// What the gradient is relative to.
     scale: f64,
@@ -79,12 +86,12 @@ struct Normal {
 }
 
 impl<'a> Joint<'a> {
-    pub(super) fn new(blocks: &'a [Block], scale: f64) -> Self {
+    pub(super) fn new(blocks: &'a [Block], scale: f64, meter: &'a Meter<'a>) -> Self {
         let mut offsets = vec![0];
         for block in blocks {
             offsets.push(offsets[offsets.len() - 1] + block.rows.len());
         }
-        let mut from = vec![0];
+        let (mut from, mut ends) = (vec![0], Vec::new());
         let mut places = Vec::new();
         let r = blocks.len();
         let apart = (0..r).flat_map(|t| (0..t).map(move |s| (s, t)));
@@ -93,23 +100,36 @@ impl<'a> Joint<'a> {
             places.extend(shared.map(|(a, b)| (offsets[s] + a, offsets[t] + b)));
             if places.len() > from[from.len() - 1] {
                 from.push(places.len());
+                ends.push((s, t));
             }
         }
         Self {
             blocks,
+            meter,
             size: offsets[r],
             offsets,
             from,
+            ends,
             places,
             scale,
         }
     }
 
-    /// What a step costs in multiply-adds, about.
-    pub(super) fn step_work(&self) -> f64 {
+    /// Takes note of an assembly and factorization of the normal equations.
+    fn spend_normal(&self) {
+        let (c, r) = (self.constraints(), self.blocks.len());
+        let meeting = self.places.len() * (2 * c).div_ceil(r);
+        self.meter
+            .spend(DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
+    }
+
+    /// Takes note of a product with every B_t and a projection.
+    fn spend_product(&self) {
         let products: usize = self.blocks.iter().map(|b| b.matrix.len()).sum();
-        let (c, places) = (self.constraints(), self.places.len());
-        (10 * products + 3 * c * (c * c / 6 + 2 * places) + 60 * (self.size + places)) as f64
+        let c = self.constraints();
+        let scalar = 4 * self.places.len() + 8 * self.size;
+        self.meter
+            .spend(DOT * (products + c * c) as f64 + SCALAR * scalar as f64);
     }
 
     fn constraints(&self) -> usize {
@@ -164,6 +184,7 @@ impl<'a> Joint<'a> {
     }
 
     fn normal(&self, x: &[f64]) -> Option<Normal> {
+        self.spend_normal();
         let c = self.constraints();
         let mut values = Vec::with_capacity(self.places.len());
         for a in 0..c {
@@ -185,7 +206,12 @@ impl<'a> Joint<'a> {
                 dense[i] += v;
                 dense[j] += w;
             }
-            for b in 0..=a {
+            let meets = |b: &usize| {
+                let (s, t) = self.ends[a];
+                let (u, v) = self.ends[*b];
+                s == u || s == v || t == u || t == v
+            };
+            for b in (0..=a).filter(meets) {
                 let products = pairs(b).map(|(&(i, j), &(v, w))| v * dense[i] + w * dense[j]);
                 factor[a * c + b] = products.sum();
             }
@@ -225,11 +251,11 @@ impl<'a> Joint<'a> {
         let (mut violation, mut after) = (Vec::new(), Vec::new());
         let mut gap = self.violation(&x, &mut violation);
         for _ in 0..RETRACTION {
-            if !(gap <= FAR) {
-                return None;
-            }
             if gap <= FEASIBLE {
                 break;
+            }
+            if !(gap <= FAR) || self.meter.expired() {
+                return None;
             }
             let normal = self.normal(&x)?;
             solve(&normal.factor, &mut violation);
@@ -250,14 +276,18 @@ impl<'a> Joint<'a> {
     }
 
     /// A stationary point of f from `x` (near the manifold) and f there; None if the manifold is not reached, or, with a
-    /// `goal`, if f will not be below it.
+    /// `goal`, if f will not be below it. Where the task expires it is the point that was reached.
     pub(super) fn minimised(&self, x: Vec<f64>, goal: Option<f64>) -> Option<(Vec<f64>, f64)> {
         let mut x = self.retracted(x)?;
         let mut value = self.value(&x);
         let mut radius = 0.5;
         let mut gradient = vec![0.0; self.size];
         for step in 0..STEPS {
+            if self.meter.expired() {
+                break;
+            }
             let mut normal = self.normal(&x)?;
+            self.spend_product();
             self.product(&x, &mut gradient);
             for (t, block) in self.blocks.iter().enumerate() {
                 let part = &mut gradient[self.offsets[t]..self.offsets[t + 1]];
@@ -313,6 +343,10 @@ impl<'a> Joint<'a> {
         // Quadratic convergence in the end.
         let goal = start * (start / self.scale).min(0.1);
         for _ in 0..GRADIENTS.min(self.size + 2) {
+            if self.meter.expired() {
+                break;
+            }
+            self.spend_product();
             self.product(&direction, &mut bent);
             self.subtract(&direction, &multipliers, &mut bent);
             self.project(normal, &mut bent);
@@ -348,13 +382,15 @@ impl<'a> Joint<'a> {
 fn solve(factor: &[f64], target: &mut [f64]) {
     let c = target.len();
     for a in 0..c {
-        let row = &factor[a * c..a * c + a];
-        let known: f64 = row.iter().zip(&*target).map(|(l, t)| l * t).sum();
+        let known = dot(&factor[a * c..a * c + a], &target[..a]);
         target[a] = (target[a] - known) / factor[a * c + a];
     }
     for a in (0..c).rev() {
-        let known: f64 = (a + 1..c).map(|b| factor[b * c + a] * target[b]).sum();
-        target[a] = (target[a] - known) / factor[a * c + a];
+        let (head, tail) = target.split_at_mut(a);
+        let value = tail[0] / factor[a * c + a];
+        tail[0] = value;
+        let row = &factor[a * c..a * c + a];
+        head.iter_mut().zip(row).for_each(|(t, l)| *t -= l * value);
     }
 }
 
@@ -364,7 +400,7 @@ fn cholesky(a: &mut [f64], c: usize) -> Option<()> {
     for i in 0..c {
         for j in 0..=i {
             let (head, tail) = (i * c, j * c);
-            let known: f64 = (0..j).map(|k| a[head + k] * a[tail + k]).sum();
+            let known = dot(&a[head..head + j], &a[tail..tail + j]);
             let value = a[head + j] - known;
             a[head + j] = if i == j {
                 value.max(0.0).max(DAMPING * largest).sqrt()

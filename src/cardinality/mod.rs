@@ -11,6 +11,7 @@ mod entries;
 mod joint;
 mod model;
 mod moves;
+mod opening;
 mod rows;
 mod rules;
 mod search;

@@ -14,6 +14,7 @@ use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
 use crate::objective::{Column, Columns, QuadraticForm, gradient_work};
 use crate::signature::Signature;
+use crate::threads::Threads;
 
 /// Entries below this, relative to the largest of their column, are no nonzeros: what they bring to f, in proportion to
 /// their square, is below its rounding. They leave the support, and others may come in.
@@ -24,6 +25,13 @@ const DECOMPOSED: usize = 40;
 
 /// What an operation outside of matrix products costs, in their multiply-adds.
 pub(super) const SCALAR: f64 = 16.0;
+
+/// What an eigendecomposition of order k costs: in units of k³, and at least.
+const EIGEN: f64 = 10.0;
+const LEAST_EIGEN: f64 = 2e4;
+
+/// Multiply-adds of a Newton step on given supports above which points are taken as they were made: a step takes a tenth of a second.
+const COSTLY: f64 = 1e9;
 
 /// Order up to which a C that is not stored is formed, and bytes for columns of a larger one.
 const FORMED: usize = 1024;
@@ -178,6 +186,11 @@ impl<'a> Model<'a> {
         })
     }
 
+    /// Whether supports must overlap, as there are more nonzeros than rows: then columns cannot be grown one by one.
+    pub(super) fn is_dense(&self) -> bool {
+        self.rules.cardinality.total() > self.order()
+    }
+
     /// Whether all of C is at hand.
     pub(super) fn is_whole(&self) -> bool {
         self.columns.is_whole()
@@ -221,6 +234,81 @@ impl<'a> Model<'a> {
 
     pub(super) fn slope(&self, i: usize, t: usize) -> f64 {
         self.linear.as_ref().map_or(0.0, |l| l[[i, t]])
+    }
+
+    /// The point whose entries are those of X, and those that the rules include; None if the task expired.
+    pub(super) fn point_of(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Point> {
+        let image = self.image(x, meter)?;
+        let parts =
+            (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
+                let linear = |i: usize| self.slope(i, t);
+                let mut part = Part::default();
+                for (i, &v) in x.iter().enumerate() {
+                    if v != 0.0 {
+                        part.rows.push(i);
+                        part.values.push(v);
+                        part.value += v * (0.5 * self.weights[t] * y[i] + linear(i));
+                    }
+                }
+                for &i in &self.rules.included[t] {
+                    part.insert(i, 0.0);
+                }
+                part
+            });
+        Some(Point {
+            parts: parts.collect(),
+        })
+    }
+
+    /// C X; None if the task expired.
+    pub(super) fn image(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Array2<f64>> {
+        meter.spend(gradient_work(self.form, x.ncols()));
+        let go_on = || !meter.expired();
+        self.form.apply_while(x.view(), &Threads::serial(), &go_on)
+    }
+
+    /// The gradients of all columns, all rows: by one product where the supports are large.
+    pub(super) fn gradients(&self, point: &Point, meter: &Meter<'_>) -> Vec<Vec<f64>> {
+        let n = self.order();
+        let count: usize = point.counts().iter().sum();
+        let single = count as f64 * (2.0 * n as f64 + self.column_work());
+        let dense = (single > gradient_work(self.form, point.parts.len()))
+            .then(|| self.image(&point.dense(n), meter))
+            .flatten();
+        match dense {
+            Some(image) => (image.columns().into_iter().enumerate())
+                .map(|(t, y)| {
+                    let rows = y.iter().enumerate();
+                    rows.map(|(i, y)| self.weights[t] * y + self.slope(i, t))
+                        .collect()
+                })
+                .collect(),
+            None => (point.parts.iter().enumerate())
+                .map(|(t, part)| self.gradient(part, t, meter))
+                .collect(),
+        }
+    }
+
+    /// Whether a Newton step on the supports of some columns takes too long for descents.
+    fn is_costly_group(&self, point: &Point, group: &[usize]) -> bool {
+        let squares = |t: &usize| (point.parts[*t].rows.len() as f64).powi(2);
+        let meeting = |t: usize| group.iter().filter(move |s| **s < t && point.meet(**s, t));
+        let pairs: usize = group.iter().map(|&t| meeting(t).count()).sum();
+        let constraints = if pairs > 0 { group.len() + pairs } else { 0 };
+        SCALAR * group.iter().map(squares).sum::<f64>() + (constraints as f64).powi(3) > COSTLY
+    }
+
+    /// Whether that is so for a group of columns of a point.
+    pub(super) fn is_costly(&self, point: &Point) -> bool {
+        let mut known = vec![false; point.parts.len()];
+        (0..point.parts.len()).any(|t| {
+            if known[t] {
+                return false;
+            }
+            let group = point.group(t);
+            group.iter().for_each(|&s| known[s] = true);
+            self.is_costly_group(point, &group)
+        })
     }
 
     /// The gradient of column t, all rows.
@@ -276,6 +364,9 @@ impl<'a> Model<'a> {
                 return None;
             }
             let group = point.group(t);
+            if self.is_costly_group(&point, &group) {
+                return None;
+            }
             waiting.retain(|s| !group.contains(s));
             let goal = goal.filter(|_| waiting.is_empty()).map(|goal| {
                 let others = (0..point.parts.len()).filter(|s| !group.contains(s));
@@ -357,14 +448,13 @@ impl<'a> Model<'a> {
                 return self.nonnegative(&blocks[0], part, meter);
             }
             if k <= DECOMPOSED && self.linear.is_none() {
-                meter.spend(SCALAR * (30 * k * k * k + 500) as f64);
+                meter.spend(eigen_work(k));
                 return leading(&blocks[0], part);
             }
         } else if self.rules.nonnegative {
             return None;
         }
-        let joint = Joint::new(&blocks, self.scale);
-        meter.spend(SCALAR * 10.0 * joint.step_work());
+        let joint = Joint::new(&blocks, self.scale, meter);
         let start = |parts: &[Part]| {
             group
                 .iter()
@@ -422,7 +512,7 @@ impl<'a> Model<'a> {
             .fold(0.0, f64::max);
         let mut starts = vec![part.values.clone()];
         if k <= DECOMPOSED {
-            meter.spend(SCALAR * (30 * k * k * k + 500) as f64);
+            meter.spend(eigen_work(k));
             let mut first = part.clone();
             leading(block, &mut first)?;
             let sign = first.values.iter().map(|v| v * v.abs()).sum::<f64>();
@@ -470,6 +560,11 @@ impl<'a> Model<'a> {
         *part = std::mem::take(&mut point.parts[t]);
         solved
     }
+}
+
+/// Multiply-adds that an eigendecomposition of order k takes as long as.
+pub(super) fn eigen_work(k: usize) -> f64 {
+    EIGEN * (k as f64).powi(3) + LEAST_EIGEN
 }
 
 /// The unit vector of the same direction, without negative entries; None for none.

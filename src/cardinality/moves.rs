@@ -48,10 +48,10 @@ impl Mover<'_> {
         self.model.settled(next, &touched, goal, self.meter)
     }
 
-    /// Adds entries while the budget has room and they lower f.
-    pub(super) fn fill(&self, state: &mut State) {
+    /// Adds entries while the cardinality admits more and they lower f, at most until `spent` of the meter.
+    fn fill(&self, state: &mut State, spent: f64) {
         let rules = &self.model.rules;
-        while !self.is_late() {
+        while !self.is_late() && self.meter.spent() < spent {
             let counts = state.point.counts();
             if (0..counts.len()).all(|t| rules.room(&counts, t) == 0) {
                 return;
@@ -148,10 +148,13 @@ impl Mover<'_> {
 
     /// Moves while that lowers f, at most until `spent` of the meter; whether it has come to rest.
     pub(super) fn descend(&self, state: &mut State, rested: &mut Rested, spent: f64) -> bool {
+        if self.model.is_costly(&state.point) {
+            return true;
+        }
         let count: usize = state.point.counts().iter().sum();
         let mut width = (count / 8).max(1);
         loop {
-            self.fill(state);
+            self.fill(state, spent);
             if self.is_late() || self.meter.spent() >= spent {
                 return false;
             }

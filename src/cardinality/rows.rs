@@ -13,17 +13,18 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::opening::axes;
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
-use crate::linalg::symmetric_eigen;
 use crate::manifold::polar;
-use crate::objective::{Columns, QuadraticForm};
+use crate::objective::{Columns, Quadratic, QuadraticForm};
 use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{Monitor, Options, Solution, Status};
-use crate::start;
+use crate::search::AutoSolution;
+use crate::solver::{Monitor, Options, Status};
+use crate::start::{self, is_spectrum_exact};
 use crate::threads::Threads;
 
 /// Exchanges tried one by one before a set is at rest, among the rows that cost least and those that gain most.
@@ -76,7 +77,7 @@ pub fn minimize_row_sparse(
     options: &Options,
     threads: &Threads,
     monitor: &mut dyn Monitor,
-) -> Result<Solution> {
+) -> Result<AutoSolution> {
     let started = Instant::now();
     let form = checked_form(problem, options)?;
     let (n, r) = (form.order(), problem.components);
@@ -120,10 +121,18 @@ pub fn minimize_row_sparse(
         board.accept((*x0).clone(), 0.0);
     }
     let work = limit(&clock, options, form, r);
-    if board.status.is_some() || clock.expired() || work == 0.0 {
-        return Ok(board.finish(Status::MaxSweeps, 0.0));
+    let none = options.max_sweeps == Some(0);
+    if board.status.is_some() || clock.expired() || work == 0.0 || none {
+        let limit = if none {
+            Status::MaxSweeps
+        } else {
+            Status::MaxWork
+        };
+        return Ok(board.finish(limit, 0.0));
     }
-    let meter = Meter::new(&clock, work);
+    // A limit on work ends the search, not the points that it begins with.
+    let meter = Meter::new(&clock, f64::INFINITY);
+    let whole = matches!(sparsity, RowSparsity::Count(count) if count == n);
     let prepared = pool::run(
         1,
         1,
@@ -132,36 +141,55 @@ pub fn minimize_row_sparse(
             let go_on = || !meter.expired();
             let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
             meter.spend(4.0 * form.product_work() * (r + 10) as f64);
-            Some((
-                basis.slice(s![.., ..r]).to_owned(),
-                spectrum,
-                Columns::new(form, BYTES, &go_on)?,
-            ))
+            let basis = basis.slice(s![.., ..r]).to_owned();
+            Some((basis, spectrum, Columns::new(form, BYTES, &go_on)?))
         },
         |_| board.poll(),
     );
     let Some((basis, (low, high), columns)) = prepared.into_iter().flatten().flatten().next()
     else {
-        return Ok(board.finish(Status::MaxSweeps, meter.spent()));
+        return Ok(board.finish(Status::MaxWork, meter.spent()));
     };
     let about = match sparsity {
         RowSparsity::Count(count) => count,
         RowSparsity::Price(_) => 2 * r,
     };
-    let spectral = form.value(basis.view(), &Threads::serial());
+    let mut walk = RowSets {
+        scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
+        form,
+        columns,
+        diagonal,
+        basis,
+        given: given.map(|(rows, _)| rows),
+        sparsity,
+        price,
+        opening: Vec::new(),
+    };
+    let points = pool::run(
+        2,
+        threads.count(),
+        &clock,
+        |k| walk.opened(k, about.min(n), &meter),
+        |_| board.poll(),
+    );
+    walk.opening = points.into_iter().flatten().flatten().collect();
+    for point in &walk.opening {
+        board.accept(walk.dense(point), 0.0);
+    }
+    let exact = whole || is_spectrum_exact(n);
+    let spectral = if whole {
+        board.value()
+    } else {
+        form.value(walk.basis.view(), &Threads::serial())
+    };
     let search = Search {
-        bound: spectral + price * r as f64,
-        patience: LEAST_PATIENCE.max(PATIENCE * about),
-        walk: RowSets {
-            scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
-            form,
-            columns,
-            diagonal,
-            basis,
-            given: given.map(|(rows, _)| rows),
-            sparsity,
-            price,
+        bound: if exact {
+            spectral + price * r as f64
+        } else {
+            f64::NEG_INFINITY
         },
+        patience: LEAST_PATIENCE.max(PATIENCE * about),
+        walk,
         options,
         threads,
         clock: &clock,
@@ -204,6 +232,8 @@ struct RowSets<'a> {
     sparsity: RowSparsity,
     price: f64,
     scale: f64,
+    /// Points that the first chains begin at.
+    opening: Vec<Rows>,
 }
 
 impl RowSets<'_> {
@@ -211,12 +241,31 @@ impl RowSets<'_> {
         self.basis.ncols()
     }
 
+    /// The points that the search begins with: on the rows of largest leverage, and of largest variance.
+    fn opened(&self, number: usize, count: usize, meter: &Meter<'_>) -> Option<Rows> {
+        let weights = match number {
+            0 => self.basis.clone(),
+            _ => self.variances(),
+        };
+        self.solved(self.largest(&weights, count), meter)
+    }
+
+    /// Roots of the diagonal of −C, less its smallest entry, n×1.
+    fn variances(&self) -> Array2<f64> {
+        let highest = self
+            .diagonal
+            .iter()
+            .fold(f64::NEG_INFINITY, |m, v| m.max(*v));
+        Array2::from_shape_fn((self.diagonal.len(), 1), |(i, _)| {
+            (highest - self.diagonal[i]).sqrt()
+        })
+    }
+
     /// The best point on rows, at least r of them; None if the time ran out.
     fn solved(&self, mut rows: Vec<usize>, meter: &Meter<'_>) -> Option<Rows> {
         rows.sort_unstable();
         rows.dedup();
         let (k, r) = (rows.len(), self.components());
-        meter.spend(SCALAR * (10 * k * k * k + 500) as f64);
         if meter.expired() || k < r {
             return None;
         }
@@ -225,10 +274,9 @@ impl RowSets<'_> {
             let column = self.columns.column(i);
             row.iter_mut().zip(&rows).for_each(|(v, &j)| *v = column[j]);
         }
-        let (values, vectors) = symmetric_eigen(c.view());
-        let eigenvalues: Vec<f64> = values.iter().take(r).copied().collect();
+        meter.spend(SCALAR * (k * k) as f64);
+        let (eigenvalues, vectors) = axes(&Quadratic::new(c, None, None).ok()?, r, meter)?;
         let smooth = 0.5 * eigenvalues.iter().sum::<f64>();
-        let vectors = vectors.slice(s![.., ..r]).to_owned();
         // A row where all vectors vanish is none.
         let live = vectors
             .outer_iter()
@@ -387,6 +435,10 @@ impl Walk for RowSets<'_> {
             (Some(_), number) => number - 1,
             (None, number) => number,
         };
+        if let Some(opened) = self.opening.get(number) {
+            return self.fitted(opened.clone(), meter);
+        }
+        let number = number - self.opening.len();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let count = match self.sparsity {
             RowSparsity::Count(count) => count,
@@ -395,10 +447,7 @@ impl Walk for RowSets<'_> {
         };
         let rows = match number {
             // Forward from the largest variances, backward from more rows than wanted.
-            0 => self.largest(
-                &Array2::from_shape_fn((n, 1), |(i, _)| -self.diagonal[i].min(0.0)),
-                r,
-            ),
+            0 => self.largest(&self.variances(), r),
             1 => self.largest(&self.basis, (2 * count).min(n)),
             _ if number % 2 == 0 => {
                 let mixing: Array2<f64> =
@@ -449,7 +498,7 @@ impl Walk for RowSets<'_> {
         spent: f64,
         meter: &Meter<'_>,
     ) -> bool {
-        let late = || meter.expired() || meter.left() <= 0.0;
+        let late = || meter.expired();
         loop {
             if late() || meter.spent() >= spent {
                 return false;
@@ -478,6 +527,14 @@ impl Walk for RowSets<'_> {
                     return true;
                 }
             }
+        }
+    }
+
+    fn name(&self, number: usize) -> &'static str {
+        match number.checked_sub(usize::from(self.given.is_some())) {
+            None => "given",
+            Some(number) if number < self.opening.len() => "opening",
+            Some(_) => "rows",
         }
     }
 

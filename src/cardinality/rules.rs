@@ -93,7 +93,7 @@ pub(super) struct Rules {
     pub(super) cardinality: Cardinality,
     pub(super) nonnegative: bool,
     /// The entries that are zero, if there are any.
-    excluded: Option<Array2<bool>>,
+    pub(super) excluded: Option<Array2<bool>>,
     /// The rows that belong to each column, ascending.
     pub(super) included: Vec<Vec<usize>>,
 }

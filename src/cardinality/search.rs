@@ -1,14 +1,14 @@
 //! Chains of descents and perturbations, side by side.
 //!
-//! A chain begins at a start, descends, and perturbs its best point again and again. There are always as many
-//! chains, whatever the number of threads; they work in rounds of counted work, after which the worst begin anew, from
-//! scratch or at the best point of all. More work continues the same chains, so it never ends worse: a round that limited work
-//! cuts short is the last, and only what descents have come to counts of it.
-//! Without limits a search ends when two rounds have brought nothing and half of the chains, each from scratch, have the
-//! best value, or after many perturbations without gain.
+//! A chain begins at a start, descends, and perturbs its best point again and again. There are always [`CHAINS`] chains,
+//! whatever the number of threads; they work in rounds of counted work, after which the worst begin anew, at a new start
+//! or at the incumbent. What chains do does not depend on the work limit, which only ends the search.
+//! Without limits a search ends when [`CONFIRMED`] rounds have brought nothing and [`AGREEING`] chains, each from a start of its own,
+//! have the best value, or after many perturbations without gain.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ndarray::{Array2, ArrayView2};
 
@@ -19,6 +19,7 @@ use crate::objective::{QuadraticForm, default_work};
 use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
+use crate::search::{AutoSolution, Run};
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
 use crate::start;
@@ -69,6 +70,9 @@ pub(super) trait Walk: Sync {
         spent: f64,
         meter: &Meter<'_>,
     ) -> bool;
+
+    /// Name of the start of a number.
+    fn name(&self, number: usize) -> &'static str;
 
     /// What is minimised.
     fn value(&self, state: &Self::State) -> f64;
@@ -126,8 +130,9 @@ struct Chain<S> {
     /// The number of its start, and whether it begins at the best point of all instead.
     number: usize,
     from: Option<S>,
-    /// Whether it began from scratch.
+    /// Whether it began at a start of its own, and F of the incumbent then.
     independent: bool,
+    reference: f64,
     best: Option<S>,
     /// Where a descent was when the round ended.
     current: Option<S>,
@@ -135,16 +140,20 @@ struct Chain<S> {
     /// How many seeds it has used.
     seeds: u64,
     fruitless: usize,
+    /// What it has spent in this round and before, and its better points of this round with the work up to them.
     spent: f64,
-    /// Whether it wanted to do more than it may.
-    cut: bool,
+    total: f64,
+    found: Vec<(f64, S)>,
+    /// Descents.
+    descents: u64,
 }
 
 impl<S> Chain<S> {
-    fn new(number: usize, from: Option<S>) -> Self {
+    fn new(number: usize, from: Option<S>, reference: f64) -> Self {
         Self {
             number,
             independent: from.is_none(),
+            reference,
             from,
             best: None,
             current: None,
@@ -152,7 +161,9 @@ impl<S> Chain<S> {
             seeds: 0,
             fruitless: 0,
             spent: 0.0,
-            cut: false,
+            total: 0.0,
+            found: Vec::new(),
+            descents: 0,
         }
     }
 }
@@ -171,7 +182,7 @@ pub(super) struct Search<'a, W: Walk> {
     pub(super) patience: usize,
 }
 
-/// The work that may be done: without limits that of any search, or some seconds where that is less.
+/// The work limit: the one given, or without any limit that of any search, within [`WORK`].
 pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
     match (clock.counts(), options.max_work) {
         (true, None) => default_work(form, r).clamp(WORK.0, WORK.1),
@@ -182,64 +193,132 @@ pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, 
 
 impl<W: Walk> Search<'_, W> {
     /// Searches until a limit, or until nothing comes of it; why it ended, and the work done.
+    ///
+    /// With a work limit, the chains of a round count in their order, each point with the work up to it: a larger limit
+    /// takes all points that a smaller one takes, so it never ends higher.
     pub(super) fn run(&self, board: &mut Board<'_>, mut spent: f64) -> (Status, f64) {
         let chains: Vec<Mutex<Chain<W::State>>> = (0..CHAINS)
-            .map(|number| Mutex::new(Chain::new(number, None)))
+            .map(|number| Mutex::new(Chain::new(number, None, board.value())))
             .collect();
         let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
         let (mut length, mut begun, mut fruitless, mut rounds) = (FIRST_ROUND, CHAINS, 0, 0);
-        let same = SAME * self.walk.scale();
+        let same = self.same();
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
-        // The first chain has a point before the others begin, however little work there is.
-        let mut round = 1;
         loop {
-            let most = (self.limit - spent) / round as f64;
-            if !(most >= 1.0) {
-                return (Status::MaxSweeps, spent);
+            let proved = board.value() <= self.bound + same;
+            let settled = !limited && (rounds >= CONFIRMED || fruitless >= self.patience);
+            let left = self.limit - spent;
+            let ended = if proved || settled {
+                Some(Status::Converged)
+            } else if board.status.is_some() || self.clock.expired() || !(left >= 1.0) {
+                Some(Status::MaxWork)
+            } else if self
+                .options
+                .max_sweeps
+                .is_some_and(|most| board.rounds >= most)
+            {
+                Some(Status::MaxSweeps)
+            } else {
+                None
+            };
+            if let Some(status) = ended {
+                (0..CHAINS).for_each(|k| self.report(&locked(k), board));
+                return (status, spent);
             }
-            pool::run(
-                round,
-                self.threads.count(),
-                self.clock,
-                |k| self.advance(&mut locked(k), length, most),
-                |_| board.poll(),
-            );
-            // What another limit would have come to is only known as far as this one goes.
-            let cut = self.options.max_work.is_some() && (0..round).any(|k| locked(k).cut);
+            board.rounds += 1;
+            self.round(&locked, (length, left), board);
+            let mut best: Option<W::State> = None;
+            for k in 0..CHAINS {
+                let mut chain = locked(k);
+                for (at, state) in std::mem::take(&mut chain.found) {
+                    let lower = best
+                        .as_ref()
+                        .is_none_or(|best| self.walk.value(&state) < self.walk.value(best));
+                    if lower && spent + at <= self.limit {
+                        best = Some(state);
+                    }
+                }
+                spent += chain.spent;
+                chain.total += std::mem::take(&mut chain.spent);
+                fruitless += std::mem::take(&mut chain.fruitless);
+                if spent >= self.limit {
+                    break;
+                }
+            }
+            let gained = best.is_some_and(|x| board.accept(self.walk.dense(&x), same));
+            fruitless = if gained { 0 } else { fruitless };
             let mut order: Vec<usize> = (0..CHAINS).collect();
             let values: Vec<f64> = order.iter().map(|&k| self.value(&locked(k))).collect();
             order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-            for k in 0..CHAINS {
-                let mut chain = locked(k);
-                spent += std::mem::take(&mut chain.spent);
-                fruitless += std::mem::take(&mut chain.fruitless);
-            }
-            let best = locked(order[0]).best.clone();
-            let gained = (best.as_ref()).is_some_and(|x| board.accept(self.walk.dense(x), same));
-            fruitless = if gained { 0 } else { fruitless };
-            if board.status.is_some() || self.clock.expired() || cut {
-                return (Status::MaxSweeps, spent);
-            }
             let lowest = values[order[0]] + same;
             let agreeing = (0..CHAINS).filter(|&k| values[k] <= lowest && locked(k).independent);
             rounds = match lowest.is_finite() && !gained && agreeing.count() >= AGREEING {
                 true => rounds + 1,
                 false => 0,
             };
-            let proved = board.value() <= self.bound + same;
-            if proved || (!limited && (rounds >= CONFIRMED || fruitless >= self.patience)) {
-                return (Status::Converged, spent);
-            }
-            if round < CHAINS {
-                round = CHAINS;
-                continue;
-            }
+            let leader = locked(order[0]).best.clone();
             for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
-                let from = if place % 2 == 0 { best.clone() } else { None };
-                *locked(k) = Chain::new(begun, from);
+                let from = if place % 2 == 0 { leader.clone() } else { None };
+                let mut chain = locked(k);
+                self.report(&chain, board);
+                *chain = Chain::new(begun, from, board.value());
                 begun += 1;
             }
             length = (length * GROWTH).min(LONGEST_ROUND);
+        }
+    }
+
+    /// Continues every chain for about `length` of work, at most for all that is `left`. A chain is left out if those before it
+    /// have used up the limit: none of its points would count.
+    fn round<'c>(
+        &self,
+        locked: &(impl Fn(usize) -> MutexGuard<'c, Chain<W::State>> + Sync),
+        (length, left): (f64, f64),
+        board: &mut Board<'_>,
+    ) where
+        W::State: 'c,
+    {
+        let done: Vec<AtomicU64> = (0..CHAINS).map(|_| AtomicU64::new(0)).collect();
+        let before = |k: usize| {
+            let works = done[..k]
+                .iter()
+                .map(|work| work.load(Ordering::Relaxed) as f64);
+            works.sum::<f64>()
+        };
+        pool::run(
+            CHAINS,
+            self.threads.count(),
+            self.clock,
+            |k| {
+                if before(k) < left {
+                    let mut chain = locked(k);
+                    self.advance(&mut chain, length, left);
+                    done[k].store(chain.spent as u64, Ordering::Relaxed);
+                }
+            },
+            |_| board.poll(),
+        );
+    }
+
+    /// The difference of two values that is none.
+    fn same(&self) -> f64 {
+        self.options.tol.max(SAME) * self.walk.scale()
+    }
+
+    /// Takes note of what a chain has done.
+    fn report(&self, chain: &Chain<W::State>, board: &mut Board<'_>) {
+        board.descents += chain.descents;
+        if let Some(best) = &chain.best {
+            let objective = self.walk.value(best);
+            board.runs.push(Run {
+                heuristic: self.walk.name(chain.number).to_owned(),
+                improve: !chain.independent,
+                restricted: false,
+                seconds: self.clock.seconds(),
+                work: chain.total,
+                objective,
+                gain: (chain.reference - objective).max(0.0),
+            });
         }
     }
 
@@ -247,15 +326,14 @@ impl<W: Walk> Search<'_, W> {
         (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.walk.value(state))
     }
 
-    /// Continues a chain for about so much work, and in no case for more than the `most`.
-    fn advance(&self, chain: &mut Chain<W::State>, length: f64, most: f64) {
+    /// Continues a chain for about `length` of work, and in no case for more than is `left`.
+    fn advance(&self, chain: &mut Chain<W::State>, length: f64, left: f64) {
         let units = match self.clock.counts() {
-            true => most,
+            true => left,
             false => self.clock.left().unwrap_or(f64::INFINITY),
         };
-        let meter = Meter::new(self.clock, units);
-        let late = || meter.expired() || meter.left() <= 0.0;
-        while !late() && meter.spent() < length {
+        let meter = Meter::strict(self.clock, units);
+        while !meter.expired() && meter.spent() < length {
             let stream = pool::decorrelated(self.options.seed, chain.number as u64);
             let seed = pool::decorrelated(stream, chain.seeds);
             chain.seeds += 1;
@@ -268,10 +346,6 @@ impl<W: Walk> Search<'_, W> {
                 }
                 (None, None, None) => self.walk.start(chain.number, seed, &meter),
             };
-            if self.clock.counts() && late() {
-                // What a whole start or perturbation would have come to is not known.
-                break;
-            }
             let Some(mut state) = state else {
                 meter.spend(NOTHING);
                 continue;
@@ -279,18 +353,19 @@ impl<W: Walk> Search<'_, W> {
             let rests = self
                 .walk
                 .descend(&mut state, &mut chain.rested, length, &meter);
-            let better = self.walk.value(&state) < self.value(chain) - SAME * self.walk.scale();
+            chain.descents += 1;
+            let better = self.walk.value(&state) < self.value(chain) - self.same();
             if rests {
                 chain.fruitless += usize::from(!better);
             } else {
                 chain.current = Some(state.clone());
             }
             if better {
+                chain.found.push((meter.spent(), state.clone()));
                 chain.best = Some(state);
             }
         }
-        chain.spent += meter.spent();
-        chain.cut = late();
+        chain.spent = meter.spent();
     }
 }
 
@@ -305,6 +380,9 @@ pub(super) struct Board<'a> {
     x: Array2<f64>,
     history: Vec<Record>,
     pub(super) status: Option<Status>,
+    runs: Vec<Run>,
+    rounds: u64,
+    descents: u64,
 }
 
 impl<'a> Board<'a> {
@@ -323,10 +401,13 @@ impl<'a> Board<'a> {
             x: Array2::zeros((0, 0)),
             history: Vec::new(),
             status: None,
+            runs: Vec::new(),
+            rounds: 0,
+            descents: 0,
         }
     }
 
-    fn value(&self) -> f64 {
+    pub(super) fn value(&self) -> f64 {
         self.history
             .last()
             .map_or(f64::INFINITY, |row| row.objective)
@@ -379,7 +460,7 @@ impl<'a> Board<'a> {
     }
 
     /// The best point; `ended` says why, if neither the monitor nor the clock does.
-    pub(super) fn finish(mut self, ended: Status, work: f64) -> Solution {
+    pub(super) fn finish(mut self, ended: Status, work: f64) -> AutoSolution {
         let late = self.options.max_time.is_some() && self.clock.expired();
         let status = match self.status {
             Some(status) => status,
@@ -388,22 +469,31 @@ impl<'a> Board<'a> {
         };
         let seconds = self.clock.seconds();
         let penalty_value = self.penalty(&self.x);
-        let last = self.history[self.history.len() - 1];
+        let updates = self.history.len() - 1;
+        let last = self.history[updates];
         self.history.push(Record { seconds, ..last });
-        Solution {
+        let found = |run: &&Run| run.objective <= last.objective;
+        let strategy = self
+            .runs
+            .iter()
+            .find(found)
+            .map_or("opening", |run| &run.heuristic);
+        let strategy = strategy.to_owned();
+        let solution = Solution {
             objective: last.objective,
             smooth_value: last.objective - penalty_value,
             penalty_value,
             feasibility: last.feasibility,
             x: self.x,
             status,
-            iterations: 0,
-            sweeps: 0,
-            updates: 0,
+            iterations: self.descents,
+            sweeps: self.rounds,
+            updates: updates as u64,
             seconds,
             work,
             history: self.history,
             recession: None,
-        }
+        };
+        AutoSolution::new(solution, strategy, self.runs)
     }
 }

@@ -12,7 +12,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::candidates::{Mover, State};
-use super::cut::Cut;
+use super::cut::{Cut, LEAST_STEPS, STEPS};
 use super::model::{Part, Point, SCALAR};
 use super::rules::Cardinality;
 use crate::manifold::{kicked, polar, varimax};
@@ -30,8 +30,10 @@ const SEEDS: usize = 3;
 const NEAR: f64 = 0.7;
 const EXCHANGES: f64 = 0.5;
 
-/// Share of perturbations that are splittings from the best point, and size of the random rotation before one.
+/// Share of perturbations that are splittings from the best point, the same for a dense problem, and size of the random
+/// rotation before one.
 const SPLITS: f64 = 0.1;
+const DENSE_SPLITS: f64 = 0.5;
 const KICK: f64 = 0.1;
 
 /// Entries of a start above its budget, as a multiple of that, which are dropped one after the other.
@@ -44,7 +46,9 @@ pub(super) struct Material {
     /// Eigenvectors of C for its smallest eigenvalues, n×r.
     pub(super) basis: Array2<f64>,
     /// The same, rotated by varimax.
-    rotated: Array2<f64>,
+    pub(super) rotated: Array2<f64>,
+    /// Feasible points that the first chains begin at.
+    pub(super) points: Vec<Array2<f64>>,
     /// A start that was given.
     pub(super) given: Option<Array2<f64>>,
     /// Rows with large entries in the eigenvectors.
@@ -65,9 +69,28 @@ impl Material {
         Self {
             selection,
             rotated: varimax(basis.view()),
+            points: Vec::new(),
             basis,
             given,
             pool,
+        }
+    }
+}
+
+impl Material {
+    /// Name of the start of a number.
+    pub(super) fn name(&self, number: usize) -> &'static str {
+        let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
+            return "given";
+        };
+        match index {
+            0 => "selection",
+            1 => "splitting",
+            _ if index < 2 + self.points.len() => "opening",
+            _ if index % 5 == 4 => "splitting",
+            _ if index % 5 == 3 => "scattered",
+            _ if index % 5 == 1 => "turned",
+            _ => "grown",
         }
     }
 }
@@ -132,20 +155,24 @@ impl<'a> Maker<'a> {
             (Some(_), index) => index - 1,
             (None, index) => index,
         };
-        let material = self.material;
+        let (material, strong) = (self.material, 2 + self.material.points.len());
         let (basis, rotated) = (&material.basis, &material.rotated);
         let point = match index {
             0 => self.selection(),
-            1 => self.cut().feasible(self.cut().largest(basis)),
-            2 => self.cut().feasible(self.cut().largest(rotated)),
-            3 => {
-                let splitting = self.cut().split(|| rotated.clone(), 0.0);
+            1 => {
+                let splitting = self.cut().split(|| rotated.clone(), 0.0, LEAST_STEPS);
                 splitting.or_else(|| self.grown())
+            }
+            _ if index < strong => {
+                let model = self.mover.model;
+                let point = model.point_of(&material.points[index - 2], self.mover.meter);
+                point.map(|point| self.cut().settled(point))
             }
             _ if index % 5 == 4 => {
                 let (seed, raise) = (self.random.random(), self.random.random());
                 let turned = || kicked(rotated, KICK, seed);
-                self.cut().split(turned, raise).or_else(|| self.grown())
+                let splitting = self.cut().split(turned, raise, STEPS);
+                splitting.or_else(|| self.grown())
             }
             _ if index % 5 == 3 => self.scattered(),
             _ if index % 5 == 1 => {
@@ -421,12 +448,17 @@ impl<'a> Maker<'a> {
     /// A perturbed point; none if this one came to nothing.
     pub(super) fn kicked(&mut self, state: &State) -> Option<State> {
         let r = self.columns();
-        let kicked = if self.random.random_bool(SPLITS) {
+        let costly = self.mover.model.is_costly(&state.point);
+        let splits = match self.mover.model.is_dense() {
+            true => DENSE_SPLITS,
+            false => SPLITS,
+        };
+        let kicked = if costly || self.random.random_bool(splits) {
             let (size, seed) = (KICK * self.random.random::<f64>(), self.random.random());
             let dense = || state.point.dense(self.mover.model.order());
             self.cut()
-                .split(|| kicked(&dense(), size, seed), 1.0)
-                .or_else(|| self.exchanged(state))
+                .split(|| kicked(&dense(), size, seed), 1.0, STEPS)
+                .or_else(|| (!costly).then(|| self.exchanged(state)).flatten())
         } else if self.random.random_bool(EXCHANGES) {
             self.exchanged(state)
         } else {

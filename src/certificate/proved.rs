@@ -43,7 +43,8 @@ const FIRST: f64 = 1.0 / 32.0;
 /// let (options, threads) = (Options::default().with_max_work(10_000_000_000), Threads::serial());
 /// let (found, bound) = minimize_proved((&smooth, 1), &restriction, 1e-3, &options, &threads, &mut Unwatched, |x0, zero, options, monitor| {
 ///     let sparsity = sparsity.clone().without_rows(zero, 1);
-///     minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)
+///     let found = minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)?;
+///     Ok(found.solution)
 /// })?;
 /// assert_eq!(found.status, Status::Proved);
 /// assert!(found.objective - bound.value <= 1e-3 * found.objective.abs().max(1.0));
@@ -205,6 +206,19 @@ impl Proof<'_> {
         (self.options.target).is_some_and(|target| self.goal.objective <= target)
     }
 
+    /// The limit that search and bound share.
+    fn limit_given(&self) -> Status {
+        match (
+            self.options.max_time,
+            self.options.max_work,
+            self.options.max_sweeps,
+        ) {
+            (Some(_), None, None) => Status::MaxTime,
+            (_, None, Some(_)) => Status::MaxSweeps,
+            _ => Status::MaxWork,
+        }
+    }
+
     /// Why the solve ended, and the bound.
     fn finish(self, mut best: Solution) -> (Solution, Bound) {
         let seconds = self.started.elapsed().as_secs_f64();
@@ -213,7 +227,10 @@ impl Proof<'_> {
             _ if self.is_aimed() => Status::Target,
             _ if self.is_proved() => Status::Proved,
             _ if self.options.max_time.is_some_and(|limit| seconds >= limit) => Status::MaxTime,
-            Status::MaxTime | Status::Target => Status::MaxSweeps,
+            // The last slice ended, not the whole.
+            Status::MaxTime | Status::MaxSweeps | Status::MaxWork | Status::Target => {
+                self.limit_given()
+            }
             status => status,
         };
         best.work += self.bound.work;

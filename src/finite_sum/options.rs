@@ -170,7 +170,7 @@ impl FiniteSumOptions {
         Limits {
             target: self.target,
             time: self.max_time,
-            work: self.max_evaluations,
+            evaluations: self.max_evaluations,
             visits: self.max_visits,
             ..Limits::default()
         }

@@ -8,13 +8,15 @@ use pyo3::prelude::*;
 use super::bound::{quadratic, set_bound};
 use super::input::{AnySmooth, Count, RowBudget, Run};
 use super::smooth::Trouble;
+use super::strategy::auto_dict;
 use super::watch::Watch;
-use super::{Returned, StartPoint, solution_dict};
+use super::{Returned, StartPoint};
 use crate::certificate::{Restriction, minimize_proved};
 use crate::penalty::NoPenalty;
+use crate::search::AutoSolution;
 use crate::{
-    Cardinality, Error, Monitor, Options, Problem, Result, RowSparsity, Signature, Solution,
-    Sparsity, Threads, minimize_at_cardinality, minimize_row_sparse,
+    Cardinality, Error, Monitor, Options, Problem, Result, RowSparsity, Signature, Sparsity,
+    Threads, minimize_at_cardinality, minimize_row_sparse,
 };
 
 /// Rows for all columns, or for each.
@@ -103,7 +105,7 @@ fn solved<'py>(
         &Options,
         &Threads,
         &mut dyn Monitor,
-    ) -> Result<Solution>
+    ) -> Result<AutoSolution>
     + Sync,
 ) -> PyResult<Returned<'py>> {
     let smooth = smooth.build(&Arc::new(Trouble::default()))?;
@@ -114,12 +116,14 @@ fn solved<'py>(
     let signature = Signature::stiefel(n);
     let (options, gap_tol) = (run.options(), run.gap_tol);
     let mut watch = Watch::new(callback, run.door());
-    let (solution, bound) = py.detach(|| {
+    let (answer, bound) = py.detach(|| {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
         let Some(gap_tol) = gap_tol else {
             let found = search(&problem, x0, &[], &options, &threads, &mut watch)?;
             return Ok((found, None));
         };
+        let mut runs = Vec::new();
+        let mut strategy = String::new();
         let (found, bound) = minimize_proved(
             (quadratic(&*smooth)?, r),
             &restriction,
@@ -129,12 +133,15 @@ fn solved<'py>(
             &mut watch,
             |from, zero, options, watch| {
                 let from = from.or_else(|| x0.clone());
-                search(&problem, from, zero, options, &threads, watch)
+                let found = search(&problem, from, zero, options, &threads, watch)?;
+                runs.extend(found.runs);
+                strategy = found.strategy;
+                Ok(found.solution)
             },
         )?;
-        Ok::<_, Error>((found, Some(bound)))
+        Ok::<_, Error>((AutoSolution::new(found, strategy, runs), Some(bound)))
     })?;
-    let out = solution_dict(py, solution, run.door())?;
+    let out = auto_dict(py, answer, run)?;
     set_bound(&out, bound)?;
     Ok((out, watch.into_error()))
 }

@@ -11,7 +11,9 @@ use super::input::{AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
 use crate::heuristic::Profile;
-use crate::search::{Auto, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda};
+use crate::search::{
+    Auto, AutoSolution, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda,
+};
 use crate::{Options, Side, Threads};
 
 /// `orthobcd.Auto`.
@@ -99,8 +101,18 @@ pub(super) fn solve_auto<'py>(
     let (answer, bound) = instance.answer(detached!(py, instance, problem => {
         auto_and_bound(&problem, proof, x0, &auto, &instance.threads, &mut watch)
     }))?;
-    let out = solution_dict(py, answer.solution, run.door())?;
+    let out = auto_dict(py, answer, &run)?;
     set_bound(&out, bound)?;
+    Ok((out, instance.raised(watch)))
+}
+
+/// What a search returns.
+pub(super) fn auto_dict<'py>(
+    py: Python<'py>,
+    answer: AutoSolution,
+    run: &Limits,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = solution_dict(py, answer.solution, run.door())?;
     out.set_item("strategy", answer.strategy)?;
     let made = answer.runs.iter().filter(|run| run.heuristic != "polish");
     let starts: Vec<_> = made
@@ -111,7 +123,7 @@ pub(super) fn solve_auto<'py>(
         "search",
         search_dict(py, &answer.runs, run.door(), answer.profile.as_ref())?,
     )?;
-    Ok((out, instance.raised(watch)))
+    Ok(out)
 }
 
 /// What `orthobcd.Search` is made of.

@@ -113,6 +113,7 @@ pub(super) fn status_name(status: Status) -> &'static str {
         Status::Converged => "converged",
         Status::MaxTime => "max_time",
         Status::MaxSweeps => "max_sweeps",
+        Status::MaxWork => "max_work",
         Status::Interrupted => "interrupted",
         Status::Target => "target",
         Status::Proved => "proved",

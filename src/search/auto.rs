@@ -60,7 +60,12 @@ pub fn minimize_with<P: Penalty>(
         true => Array2::eye(n).slice_move(s![.., ..r]),
         false if problem.penalty.nonnegative() => {
             let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
-            start::partition_within((n, r), auto.options.seed, allowed)
+            let spread = start::partition_within((n, r), auto.options.seed, allowed);
+            let single = form.map(|form| top_diagonal(form, r));
+            let value = |x: &Array2<f64>| {
+                problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view())
+            };
+            (single.filter(|x| allowed(x.view()) && value(x) < value(&spread))).unwrap_or(spread)
         }
         false => match form {
             Some(form) => top_diagonal(form, r),
@@ -104,7 +109,7 @@ pub fn minimize_with<P: Penalty>(
         }
         // Nothing can be compared: products overflow.
         None if board.status.is_none() && !clock.expired() => {
-            board.status = Some(Status::MaxSweeps);
+            board.status = Some(Status::MaxWork);
         }
         None => {}
     }

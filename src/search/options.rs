@@ -62,7 +62,7 @@ impl Run {
     }
 }
 
-/// What [`minimize_auto`](super::minimize_auto) returns.
+/// What a search returns.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -75,4 +75,16 @@ pub struct AutoSolution {
     pub runs: Vec<Run>,
     /// How the problem looked; None if the search ended before that was known.
     pub profile: Option<Profile>,
+}
+
+impl AutoSolution {
+    /// A point, the name of what found it, and the runs of the search.
+    pub(crate) fn new(solution: Solution, strategy: String, runs: Vec<Run>) -> Self {
+        Self {
+            solution,
+            strategy,
+            runs,
+            profile: None,
+        }
+    }
 }

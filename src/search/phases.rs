@@ -291,8 +291,9 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
                 ) {
                     (true, _) => Status::Converged,
                     (false, false) => Status::MaxTime,
+                    (false, true) if limited => Status::MaxSweeps,
                     // Tangent steps and pairs took turns as long as they may.
-                    (false, true) => Status::MaxSweeps,
+                    (false, true) => Status::MaxWork,
                 },
             );
         }

@@ -11,6 +11,8 @@ pub(crate) struct Limits {
     /// Seconds.
     pub(crate) time: Option<f64>,
     pub(crate) work: Option<u64>,
+    /// Component gradients of a finite sum, which are its work.
+    pub(crate) evaluations: Option<u64>,
     /// Pairs.
     pub(crate) visits: Option<u64>,
     /// Looked at after a pass.
@@ -23,6 +25,7 @@ impl From<&Options> for Limits {
             target: options.target,
             time: options.max_time,
             work: options.max_work,
+            evaluations: None,
             visits: None,
             sweeps: options.max_sweeps,
         }
@@ -43,7 +46,10 @@ impl Limits {
         if self.target.is_some_and(|t| ledger.objective <= t) {
             return Some(Status::Target);
         }
-        if self.work.is_some_and(|w| ledger.work >= w as f64)
+        if self.work.is_some_and(|w| ledger.work >= w as f64) {
+            return Some(Status::MaxWork);
+        }
+        if self.evaluations.is_some_and(|e| ledger.work >= e as f64)
             || self.visits.is_some_and(|v| ledger.visited >= v)
         {
             return Some(Status::MaxSweeps);
@@ -65,6 +71,7 @@ impl Limits {
         let share = |limit: Option<u64>, done: f64| limit.map_or(0.0, |limit| done / limit as f64);
         let time = self.time.map_or(0.0, |limit| ledger.seconds() / limit);
         time.max(share(self.work, ledger.work))
+            .max(share(self.evaluations, ledger.work))
             .max(share(self.visits, ledger.visited as f64))
     }
 }

@@ -21,8 +21,10 @@ pub enum Status {
     Converged,
     /// The time limit.
     MaxTime,
-    /// The sweep limit, or that on work.
+    /// The sweep limit.
     MaxSweeps,
+    /// The limit on counted work: the one given, or without any limit that of a default solve.
+    MaxWork,
     /// The monitor said stop.
     Interrupted,
     /// The target objective is reached.

@@ -50,7 +50,7 @@ pub fn spectral(form: &dyn QuadraticForm, r: usize, threads: &Threads) -> Array2
     spectral_while(form, r, threads, &|| true).unwrap_or_else(|| identity(form.order(), r))
 }
 
-/// The same, given up (None) if `go_on` says no on the way.
+/// The same as far as it has come if `go_on` says no on the way, None if that is nothing.
 pub(crate) fn spectral_while(
     form: &dyn QuadraticForm,
     r: usize,
@@ -63,8 +63,8 @@ pub(crate) fn spectral_while(
     Some(krylov(form, r, products, threads, go_on)?.0)
 }
 
-/// X from few products, good enough to begin with, and about the extreme eigenvalues of C; None if
-/// `go_on` says no on the way.
+/// X from few products, good enough to begin with, and about the extreme eigenvalues of C; what there is if `go_on`
+/// says no on the way, None if that is nothing.
 pub(crate) fn rough_spectral(
     form: &dyn QuadraticForm,
     r: usize,
@@ -74,7 +74,13 @@ pub(crate) fn rough_spectral(
     krylov(form, r, PRODUCTS, threads, go_on)
 }
 
-/// X and about the extreme eigenvalues of C, by at most `most` products with a block.
+/// Whether [`rough_spectral`] finds eigenvectors of C to rounding at this n.
+pub(crate) fn is_spectrum_exact(n: usize) -> bool {
+    n <= DENSE
+}
+
+/// X and about the extreme eigenvalues of C, by at most `most` products with a block; what there is if `go_on` says no, None if
+/// that is nothing.
 fn krylov(
     form: &dyn QuadraticForm,
     r: usize,
@@ -100,8 +106,17 @@ fn krylov(
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     let mut products = 0;
     let mut previous = f64::INFINITY;
+    let mut best: Option<Array2<f64>> = None;
     loop {
-        let space = Space::grown(form, block, blocks, threads, go_on)?;
+        let so_far = |best: Option<Array2<f64>>| {
+            let x = polar(&best?.slice(s![.., ..r]).to_owned());
+            Some((settled(form, x, low, high), (low, high)))
+        };
+        // There is a point after two products.
+        let size = if best.is_some() { blocks } else { 2 };
+        let Some(space) = Space::grown(form, block, size, threads, go_on) else {
+            return so_far(best);
+        };
         products += space.images.len();
         let small = compression(&space.basis, &space.images, go_on)?;
         let (values, vectors) = linalg::symmetric_eigen(small.view());
@@ -129,6 +144,7 @@ fn krylov(
         }
         previous = sum;
         block = polar(&x);
+        best = Some(x);
     }
 }
 

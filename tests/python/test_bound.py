@@ -206,7 +206,7 @@ def test_a_solve_ends_when_its_point_is_proved(penalty, gap_tol):
 def test_what_is_not_proved_says_so(tmp_path):
     problem = columns_problem(n=30, counts=(8, 8))
     result = proved(problem, gap_tol=0.0, max_work=0.2)
-    assert result.status is ob.Status.MAX_SWEEPS
+    assert result.status is ob.Status.MAX_WORK
     assert result.gap > 0
     assert result.work < 1.0
     result.save(tmp_path / "result.npz")

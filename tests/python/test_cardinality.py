@@ -36,7 +36,7 @@ def test_within_the_budget(count, nonnegative):
     assert result.smooth_value == pytest.approx(-0.5 * np.sum((A @ x) ** 2))
     assert result.objective == result.smooth_value
     assert np.all(np.diff(result.history["objective"]) <= 0.0)
-    assert result.status is ob.Status.MAX_SWEEPS or result.converged
+    assert result.status is ob.Status.MAX_WORK or result.converged
     if not nonnegative and count != 60:
         # Data in general position: nothing of the budget is left.
         assert used.sum() == np.sum(count)

@@ -145,7 +145,7 @@ def test_more_work_is_no_worse_and_is_limited():
     assert found[1].work < found[2].work < 0.2
     for solver in (ob.OBCD(), ob.Continuation()):
         short = ob.solve(problem(ob.L0(20.0)), solver=solver, max_work=1e-5)
-        assert short.status is ob.Status.MAX_SWEEPS
+        assert short.status is ob.Status.MAX_WORK
         assert short.feasibility < 1e-12
     with pytest.raises(ValueError, match="max_work must be at least 0"):
         ob.solve(problem(ob.L0(20.0)), max_work=-1.0)
@@ -157,7 +157,7 @@ def test_more_work_is_no_worse_and_is_limited():
 
 def test_a_limit_on_time_ends_counted_work():
     result = ob.solve(problem(ob.L0(20.0)), max_work=1e6, max_time=0.2)
-    assert result.status in (ob.Status.MAX_TIME, ob.Status.MAX_SWEEPS, ob.Status.CONVERGED)
+    assert result.status in (ob.Status.MAX_TIME, ob.Status.MAX_WORK, ob.Status.CONVERGED)
     assert result.feasibility < 1e-12
 
 

@@ -110,7 +110,8 @@ def solve_mixed(
         )
     if posed is not None:
         extra["well_posedness"] = posed
-        ended = (Status.CONVERGED.value, Status.MAX_TIME.value, Status.MAX_SWEEPS.value)
+        limits = (Status.MAX_TIME, Status.MAX_SWEEPS, Status.MAX_WORK)
+        ended = (Status.CONVERGED.value, *(status.value for status in limits))
         if not posed.attained and returned["status"] in ended:
             returned["status"] = Status.DIVERGED.value
     if isinstance(problem, PencilProblem):

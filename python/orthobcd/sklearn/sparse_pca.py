@@ -79,7 +79,7 @@ class SparsePCA(OrthonormalPCA):
     max_time : float, optional
         Seconds for a fit. Without, the work of a fit is counted and bounded (a second or two up to
         1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
-        ``MAX_SWEEPS`` where that ended it.
+        ``MAX_WORK`` where that ended it.
     tol : float, default 1e-10
         Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None

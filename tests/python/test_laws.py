@@ -1,0 +1,174 @@
+"""Laws of every search, on a grid of problems that no search was tuned on.
+
+(1) No search ends above a point that is simple to write down. (2) A larger limit on nonzeros or features never
+ends lower. (3) A limit on nonzeros that brings gain is used. (4) More counted work is never worse, where
+nonzeros or features are counted. (5) A limit that is none gives the principal axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+from orthobcd.sklearn import NonnegativePCA, SparsePCA
+
+from . import laws
+from .laws import Case
+
+SMALL = [(4, 2, 1), (5, 3, 2), (2, 4, 1), (30, 10, 3), (10, 30, 3), (40, 40, 10)]
+MIDDLE = [(100, 60, 20), (60, 150, 8), (50, 300, 5), (10, 100, 10), (300, 450, 5)]
+LARGE = [(200, 120, 50), (700, 900, 20), (40, 2000, 30), (1500, 1200, 3), (5000, 700, 7), (300, 6000, 4)]
+
+ROUNDING = 1e-9
+"""Relative difference of variances that is rounding: simple points are orthonormal up to 1e-9."""
+
+CLOSE = 1e-3
+"""Share of the variance by which a limit that is hardly larger may end lower."""
+
+
+def cases(sizes: list[tuple[int, int, int]]) -> list[Case]:
+    return [Case(kind, *size) for kind in laws.KINDS for size in sizes]
+
+
+GRID = [pytest.param(case, id=str(case)) for case in cases(SMALL + MIDDLE[:2])]
+GRID += [
+    pytest.param(case, id=str(case), marks=pytest.mark.long)
+    for case in cases(MIDDLE[2:] + LARGE)
+]
+LIMITS: list[Any] = [
+    pytest.param({"max_work": 0.05}, id="work-0.05"),
+    pytest.param({"max_work": 0.5}, id="work-0.5", marks=pytest.mark.long),
+    pytest.param({}, id="default", marks=pytest.mark.long),
+    pytest.param({"max_time": 0.1}, id="time-0.1", marks=pytest.mark.long),
+    pytest.param({"max_time": 1.0}, id="time-1", marks=pytest.mark.long),
+    pytest.param({"max_time": 5.0}, id="time-5", marks=pytest.mark.long),
+]
+
+
+def counts(n: int, r: int) -> list[int]:
+    """Limits on nonzeros from one per column to none, each with one more."""
+    some = {r, 2 * r, 4 * r, n * r // 8, n * r // 4, n * r // 2, n * r - r}
+    return sorted({k for s in some for k in (s, s + 1) if r <= k < n * r} | {n * r})
+
+
+def problem(case: Case, penalty: Any) -> Any:
+    return ob.SparsePCAProblem(case.data(), case.r, penalty, center=True)
+
+
+def solved(case: Case, penalty: Any, **limits: Any) -> ob.Result:
+    result = ob.solve(problem(case, penalty), n_threads=1, **limits)
+    assert result.feasibility < 1e-10
+    return result
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("case", GRID)
+def test_limits_on_nonzeros(case: Case, limits: dict[str, Any]) -> None:
+    A = case.centred()
+    r = case.r
+    whole = laws.explained(A, laws.principal(A, r))
+    before: dict[int, float] = {}
+    for count in counts(case.n, r):
+        result = solved(case, ob.Cardinality(count), **limits)
+        value = laws.explained(A, result.x)
+        assert result.n_nonzero <= count
+        simple = max(laws.explained(A, X) for X in laws.by_count(A, r, count))
+        assert value >= simple - ROUNDING * whole, (count, value / whole, simple / whole)
+        for smaller, known in before.items():
+            slack = ROUNDING if smaller <= count // 2 else CLOSE
+            assert value >= known - slack * whole, (smaller, count, known / whole, value / whole)
+        if count == case.n * r:
+            assert value >= (1.0 - ROUNDING) * whole
+        before[count] = value
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("case", GRID)
+def test_limits_on_features(case: Case, limits: dict[str, Any]) -> None:
+    A = case.centred()
+    n, r = case.n, case.r
+    whole = laws.explained(A, laws.principal(A, r))
+    before = 0.0
+    for count in sorted({r, min(2 * r, n), max(r, n // 3), max(r, n // 2), max(r, n - 1), n}):
+        result = solved(case, ob.RowSparse(count=count), **limits)
+        value = laws.explained(A, result.x)
+        assert np.count_nonzero(result.x.any(axis=1)) <= count
+        simple = max(laws.explained(A, X) for X in laws.by_rows(A, r, count))
+        assert value >= simple - ROUNDING * whole, (count, value / whole, simple / whole)
+        assert value >= before - ROUNDING * whole, (count, before / whole, value / whole)
+        if count == n:
+            assert value >= (1.0 - ROUNDING) * whole
+        before = value
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("kind", ["l0", "l1", "nonnegative"])
+@pytest.mark.parametrize("case", GRID)
+def test_penalties(case: Case, kind: str, limits: dict[str, Any]) -> None:
+    A = case.centred()
+    scale = float(np.max(np.sum(A**2, axis=0)))
+    if scale == 0.0:
+        pytest.skip("the data do not vary")
+    weights = [0.0] if kind == "nonnegative" else [1e-6, 1e-2, 0.5]
+    points = list(
+        (laws.nonnegative if kind == "nonnegative" else laws.penalised)(A, case.r)
+    )
+    for weight in weights:
+        lam = weight * scale
+        penalty = {"l0": ob.L0(lam), "l1": ob.L1(lam), "nonnegative": ob.NonNegative()}[kind]
+        result = solved(case, penalty, **limits)
+
+        def objective(X: np.ndarray, lam: float = lam) -> float:
+            entries = np.abs(X) if kind == "l1" else X != 0.0
+            return float(-0.5 * laws.explained(A, X) + lam * np.sum(entries))
+
+        simple = min(objective(X) for X in points)
+        slack = ROUNDING * (abs(simple) + 0.5 * laws.explained(A, laws.principal(A, case.r)))
+        assert objective(result.x) <= simple + slack, (weight, objective(result.x), simple)
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=str(c)) for c in cases(MIDDLE[:2])])
+@pytest.mark.parametrize("limit", [ob.Cardinality, lambda k: ob.RowSparse(count=k)])
+def test_more_counted_work_is_never_worse(case: Case, limit: Any) -> None:
+    last = np.inf
+    for work in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2):
+        result = solved(case, limit(2 * case.r), max_work=work, seed=3)
+        assert result.objective <= last
+        last = result.objective
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=str(c)) for c in cases([(30, 20, 4)])])
+def test_as_many_nonzeros_as_a_rotation_needs_give_the_principal_axes(case: Case) -> None:
+    A, n, r = case.centred(), case.n, case.r
+    whole = laws.explained(A, laws.principal(A, r))
+    zeros = r * (r - 1) // 2
+    for penalty in (
+        ob.Cardinality(n * r),
+        ob.Cardinality(n * r - zeros),
+        ob.Cardinality([n] * r),
+        ob.Cardinality([n - t for t in range(r)]),
+        ob.RowSparse(count=n),
+    ):
+        result = solved(case, penalty)
+        assert result.converged
+        assert laws.explained(A, result.x) >= (1.0 - ROUNDING) * whole
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("case", GRID)
+def test_estimators(case: Case, limits: dict[str, Any]) -> None:
+    if "max_work" in limits:
+        pytest.skip("estimators have no limit on work")
+    A, r, data = case.centred(), case.r, case.data()
+    for count in (2 * r, case.n * r // 2):
+        if not r <= count <= case.n * r:
+            continue
+        pca = SparsePCA(r, n_nonzero=count, random_state=0, **limits).fit(data)
+        simple = max(laws.explained(A, X) for X in laws.by_count(A, r, count))
+        assert laws.explained(A, pca.components_.T) >= (1.0 - ROUNDING) * simple
+    pca = NonnegativePCA(r, random_state=0, **limits).fit(data)
+    simple = max(laws.explained(A, X) for X in laws.nonnegative(A, r))
+    assert laws.explained(A, pca.components_.T) >= (1.0 - ROUNDING) * simple
