@@ -172,22 +172,36 @@ impl Cut<'_> {
         Some(near)
     }
 
-    /// The splitting from the X of `from`, n×r orthonormal, with the first β raised so far, from 0 to 1, in at most `most` steps;
-    /// none if its steps are too costly or the time ran out.
+    /// A feasible point by [`annealed`](Self::annealed) splitting.
     pub(super) fn split(
         &self,
         from: impl FnOnce() -> Array2<f64>,
         raise: f64,
         most: f64,
     ) -> Option<Point> {
+        let work = if self.model.is_dense() {
+            DENSE_WORK
+        } else {
+            WORK
+        };
+        self.feasible(self.annealed(from, raise, (most, work))?)
+    }
+
+    /// The entries that a splitting from the X of `from`, n×r orthonormal, ends with: the first β is raised by `raise` from 0 to 1, and
+    /// there are at most as many steps and as much work as given; none if its steps are too costly or the time ran out.
+    pub(super) fn annealed(
+        &self,
+        from: impl FnOnce() -> Array2<f64>,
+        raise: f64,
+        (most, work): (f64, f64),
+    ) -> Option<Vec<Part>> {
         let model = self.model;
         let (n, r) = (model.order(), model.weights.len());
         let serial = Threads::serial();
         let each = gradient_work(model.form, r)
             + (n * r) as f64 * (POLAR * r as f64 + PASSES)
             + DECOMPOSITION * (r * r * r) as f64;
-        let work = if model.is_dense() { DENSE_WORK } else { WORK };
-        let steps = (work / each).min(most);
+        let steps = (work / (each + LARGEST * (n * r) as f64)).min(most);
         if !(steps >= LEAST_STEPS) {
             return None;
         }
@@ -228,7 +242,7 @@ impl Cut<'_> {
                 return None;
             }
         }
-        self.feasible(parts)
+        Some(parts)
     }
 }
 

@@ -4,11 +4,12 @@
 //!   where any orthonormal basis of their span has the same f, a rotation makes r(r−1)/2 of them zero (an LQ decomposition
 //!   of r of the rows).
 //! - The principal axes, as they are and rotated by varimax, cut to their largest entries and made orthonormal on these.
+//! - Where supports must overlap, what a short annealed splitting comes to.
 //! - Disjoint supports: for one column after the other, the largest entries of a leading axis of the rows that are left.
 
 use ndarray::{Array2, Axis, s};
 
-use super::cut::Cut;
+use super::cut::{Cut, LEAST_STEPS};
 use super::model::{Model, Part, SCALAR, eigen_work};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
@@ -19,12 +20,15 @@ use crate::start;
 use crate::threads::Threads;
 
 /// Number of points.
-pub(super) const POINTS: usize = 7;
+pub(super) const POINTS: usize = 8;
 
 /// Products of an n×r with an r×r matrix that a projection onto a support may take.
 const PRODUCTS: f64 = 150.0;
 
-/// Share of the time that is left for such a projection.
+/// Work of a splitting.
+const SPLITTING: f64 = 2e9;
+
+/// Share of the time that is left for a projection or a splitting.
 const PATIENCE: f64 = 0.2;
 
 /// Order up to which all eigenvectors are computed, and the products with C that fewer of a larger one count for.
@@ -102,8 +106,30 @@ impl Opening<'_> {
             3 => rows(&self.model.diagonal.iter().map(|c| -c).collect::<Vec<_>>()),
             4 => self.near(self.cut().largest(self.rotated)),
             5 => self.near(self.cut().largest(self.basis)),
-            _ => self.near(self.shared(self.basis)),
+            6 => self.near(self.shared(self.basis)),
+            _ if !self.model.is_dense() => None,
+            _ => {
+                let meter = self.bounded(2.0 * SPLITTING);
+                let cut = Cut {
+                    model: self.model,
+                    meter: &meter,
+                };
+                let from = || self.rotated.clone();
+                let parts = cut.annealed(from, 0.0, (LEAST_STEPS, SPLITTING));
+                self.meter.spend(meter.spent());
+                self.near(parts?)
+            }
         }
+    }
+
+    /// A task of bounded work, or of a share of the time that is left.
+    fn bounded(&self, work: f64) -> Meter<'_> {
+        let clock = self.meter.clock;
+        let units = match clock.counts() {
+            true => work,
+            false => PATIENCE * clock.left().unwrap_or(f64::INFINITY),
+        };
+        Meter::strict(clock, units)
     }
 
     fn cut(&self) -> Cut<'_> {
@@ -161,12 +187,7 @@ impl Opening<'_> {
     /// Orthonormal columns on supports; their work is bounded.
     fn near(&self, parts: Vec<Part>) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
-        let clock = self.meter.clock;
-        let units = match clock.counts() {
-            true => PRODUCTS * (n * r * (r + 2)) as f64,
-            false => PATIENCE * clock.left().unwrap_or(f64::INFINITY),
-        };
-        let meter = Meter::strict(clock, units);
+        let meter = self.bounded(PRODUCTS * (n * r * (r + 2)) as f64);
         let x = self.cut().near(parts, &meter);
         self.meter.spend(meter.spent());
         x.filter(|x| self.model.rules.keep(x))
