@@ -14,6 +14,7 @@ from .._internal.reading import STDIN, opened, read_npy, reason_of
 from .._internal.terminal import say
 from ..io import FileNote, UnreadableFile, read_matrix
 from ..io.components import read_components
+from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
 from .outputs import Outputs
 from .terminal import INTERRUPTED, OK, WrongArgument, in_options
@@ -57,11 +58,13 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     r = options.n_components
     if r is None:
         r = len(counts) if isinstance(counts, list) else default_components(m, n)
-    _check_fit(options, n, r)
-    features = {
-        name: _features(f"--{name}", getattr(options, name), names, n)
-        for name in ("include", "exclude")
-    }
+    if r > n:
+        raise WrongArgument(f"--n-components must be at most {n}, got {r}")
+    _check_limits(options, n, r)
+    shape = options.image_shape
+    if shape is not None and shape[0] * shape[1] != n:
+        raise WrongArgument(f"--image-shape must have {n} pixels, got {shape[0]}x{shape[1]}")
+    features = {name: _features(options, name, names, n) for name in ("include", "exclude")}
     shared = {name: getattr(options, name) for name in SHARED}
     pca = make({"n_components": r, "n_nonzero": counts, **features, **shared})
     started = time.perf_counter()
@@ -105,11 +108,9 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     return outputs.close(INTERRUPTED if report["status"] == "interrupted" else OK)
 
 
-def _check_fit(options: argparse.Namespace, n: int, r: int) -> None:
-    """Refuse options that do not fit the data, in the words of the command line."""
-    counts, shape = options.n_nonzero, options.image_shape
-    if r > n:
-        raise WrongArgument(f"--n-components must be at most {n}, got {r}")
+def _check_limits(options: argparse.Namespace, n: int, r: int) -> None:
+    """Refuse limits that do not fit r components of n features, in the command line's words."""
+    counts = options.n_nonzero
     if isinstance(counts, list) and len(counts) != r:
         raise WrongArgument(
             f"--n-nonzero must be one number, or one for each of {r} components, got {len(counts)}"
@@ -118,19 +119,23 @@ def _check_fit(options: argparse.Namespace, n: int, r: int) -> None:
     for count in counts if isinstance(counts, list) else [counts or r]:
         if not least <= count <= most:
             raise WrongArgument(f"--n-nonzero must be between {least} and {most}, got {count}")
-    if shape is not None and shape[0] * shape[1] != n:
-        raise WrongArgument(f"--image-shape must have {n} pixels, got {shape[0]}x{shape[1]}")
+    features = getattr(options, "n_features", None)
+    if features is not None and not r <= features <= n:
+        raise WrongArgument(f"--n-features must be between {r} and {n}, got {features}")
 
 
 def _features(
-    option: str, wanted: list[list[str]] | None, names: Sequence[str], n: int
+    options: argparse.Namespace, name: str, names: Sequence[str], n: int
 ) -> list[Any] | None:
-    """Features of an option by index: for all components, or a list for each."""
+    """Features of --include or --exclude by index: for all components, or a list for each."""
+    wanted = getattr(options, name)
     if wanted is None:
         return None
+    if options.n_nonzero is None or getattr(options, "penalty", "l0") != "l0":
+        raise WrongArgument(f"--{name} needs --n-nonzero, and no --penalty but l0")
     known = names or [f"x{k}" for k in range(n)]
     try:
-        lists = [indices_of(option, own, known, n) for own in wanted]
+        lists = [indices_of(f"--{name}", own, known, n) for own in wanted]
     except WrongColumns as error:
         raise WrongArgument(reason_of(error)) from error
     return lists if len(lists) > 1 else lists[0]
@@ -207,6 +212,7 @@ def certify(options: argparse.Namespace) -> int:
         raise WrongArgument(
             f"{options.components}: has {x.shape[0]} features, {options.data} has {n}"
         )
+    _check_limits(options, n, x.shape[1])
     center = options.center
     limits = {name: getattr(options, name) for name in ("bound", "max_time", "gap_tol")}
     try:
@@ -276,13 +282,17 @@ def _read(options: argparse.Namespace, missing: bool = False) -> tuple[Any, list
     """`read_matrix`, with what it has to say in a line of its own."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
-        data, names = read_matrix(
-            options.data,
-            columns=options.columns,
-            drop=options.drop,
-            decimal=options.decimal,
-            missing=missing,
-        )
+        try:
+            data, names = read_matrix(
+                options.data,
+                columns=options.columns,
+                drop=options.drop,
+                decimal=options.decimal,
+                missing=missing,
+            )
+        except MissingValues as error:
+            hint = "; --missing em fits such data" if hasattr(options, "missing") else ""
+            raise UnreadableFile(f"{error}{hint}") from error
     for warning in caught:
         say(f"note: {warning.message}")
     return data, names

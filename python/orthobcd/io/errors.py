@@ -19,6 +19,10 @@ class UnreadableFile(ValueError):
     """
 
 
+class MissingValues(UnreadableFile):
+    """A data file with missing values."""
+
+
 class FileNote(UserWarning):
     """What was left out of a file, or how its header was understood.
 

@@ -21,7 +21,7 @@ from .._internal.reading import (
     read_npy,
     reason_of,
 )
-from .errors import FileNote, UnreadableFile, note
+from .errors import FileNote, MissingValues, UnreadableFile, note
 from .selection import Columns, Selection, WrongColumns
 from .tables import read_table
 
@@ -125,7 +125,7 @@ def read_matrix(
         raise UnreadableFile(f"{name}: reading a {kind} file: {error}") from error
     except Exception as error:
         raise UnreadableFile(
-            f"{name}: not a readable {kind or 'svmlight'} file: {reason_of(error)}"
+            f"{name}: not a readable {f'{kind} file' if kind else 'file'}: {reason_of(error)}"
         ) from error
     for warning in caught:
         if isinstance(warning.message, FileNote):
@@ -143,9 +143,11 @@ def _checked(name: str, data: Any, min_rows: int, missing: bool) -> Any:
         )
     data = data.astype(np.float64, copy=False)
     values = data.data if is_sparse(data) else data
-    bad = np.isinf(values) if missing and not is_sparse(data) else ~np.isfinite(values)
-    if bad.any():
-        raise UnreadableFile(f"{name}: has {'' if missing else 'missing or '}infinite values")
+    if not np.isfinite(values).all():
+        if not (missing and not is_sparse(data)) and np.isnan(values).any():
+            raise MissingValues(f"{name}: has missing values")
+        if np.isinf(values).any():
+            raise UnreadableFile(f"{name}: has infinite values")
     return data
 
 
@@ -231,7 +233,7 @@ def _read_parquet(source: Source, selection: Selection) -> Named:
     for k, name in enumerate(names):
         values[:, k] = table.column(name).to_numpy()
         if table.column(name).null_count and not selection.missing:
-            raise UnreadableFile(f"{source.path}: column {name!r} has missing values")
+            raise MissingValues(f"{source.path}: column {name!r} has missing values")
     return values, names
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from .._internal.checks import FloatArray, is_number
 from .._internal.extras import need
 from .._internal.reading import Source
-from .errors import UnreadableFile, note
+from .errors import MissingValues, UnreadableFile, note
 from .selection import Selection
 
 MISSING = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?")
@@ -75,7 +75,7 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
     if not selection.missing and gaps.any():
         k = int(gaps.any(axis=0).argmax())
         label = names[k] if names else str(k + 1)
-        raise UnreadableFile(
+        raise MissingValues(
             f"{path}: column {label!r} has {int(gaps[:, k].sum())} missing values, the first in "
             f"sample {int(gaps[:, k].argmax()) + 1}"
         )
