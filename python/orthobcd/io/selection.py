@@ -80,7 +80,8 @@ def indices_of(what: str, wanted: Columns, names: Sequence[str], count: int) -> 
         own = places.get(one, []) if isinstance(one, str) else []
         if len(own) > 1:
             raise WrongColumns(f"{what} must be unambiguous, {len(own)} columns are called {one!r}")
-        is_index = isinstance(one, (int, np.integer)) or (one.isascii() and one.isdigit())
+        is_text = isinstance(one, str) and one.isascii() and one.isdigit()
+        is_index = is_text or (isinstance(one, (int, np.integer)) and not isinstance(one, bool))
         if not own and is_index and 0 <= int(one) < count:
             own = [int(one)]
         if not own:
