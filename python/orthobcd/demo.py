@@ -40,7 +40,8 @@ from ._internal.moments import Moments
 from ._internal.reading import reason_of
 from ._internal.terminal import complain, say
 from ._internal.writing import check_writable, is_same_file, replacing, write_text
-from .io import KINDS, UnreadableFile, read_matrix
+from .io import UnreadableFile, read_matrix
+from .io.matrices import KINDS
 from .regularization import PenaltyName
 
 SECONDS = 12.0

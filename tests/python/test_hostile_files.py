@@ -22,6 +22,7 @@ pytest.importorskip("sklearn")
 
 import orthobcd as ob  # noqa: E402
 from orthobcd._internal import reading  # noqa: E402
+from orthobcd.io import read_matrix  # noqa: E402
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -57,7 +58,7 @@ if sys.platform == "linux":
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + (room << 20)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-for path in sorted((folder / "bad").iterdir()):
+for path in sorted([*(folder / "bad").iterdir(), *(folder / "large").iterdir()]):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         read(path)
@@ -358,6 +359,10 @@ def folder(tmp_path_factory) -> Path:
     good, bad = folder / "good", folder / "bad"
     good.mkdir()
     bad.mkdir()
+    (folder / "large").mkdir()
+    wide = ",".join(map(str, range(300_000)))
+    names = ",".join(f"g{k}" for k in range(300_000))
+    (folder / "large" / "wide.csv").write_text(f"{names}\n{wide}\n{wide}\n")
     a_result(good / "result-a.npz")
     a_model(good / "ultra-a.npz")
     some_loadings(good / "loadings-a.npz")
@@ -418,3 +423,94 @@ def test_one_value_error_and_little_memory(name, outcomes):
     assert name in said or said.startswith("paths")
     # MiB: what every file may need, the blocks that are read, and what was never given back.
     assert grown <= 3 * (reading.SMALL >> 20), said
+
+
+def test_a_wide_table_takes_memory_by_its_size(folder, outcomes):
+    grown, kind, said = outcomes["wide.csv"]
+    assert (kind, said) == ("nothing", "")
+    assert grown < 40 * (folder / "large" / "wide.csv").stat().st_size / (1 << 20)
+
+
+# The same in this process ------------------------------------------------------------------------
+
+NUMBERS = ("objective", "smooth_value", "penalty_value", "feasibility", "seconds")
+ACCEPTED = {
+    **dict.fromkeys([*NUMBERS, "n_iterations", "n_sweeps", "n_updates", "seed"], (7,)),
+    **dict.fromkeys(["n_epochs", "work", "lower_bound"], (7, None)),
+    **dict.fromkeys(["strategy", "bound_method"], ("hello", None)),
+    **dict.fromkeys(["search", "features_excluded"], (None,)),
+    "extra": ({"a": 1},),
+}
+"""Which of the wrong values a field of a result may have."""
+
+
+@pytest.mark.parametrize("name", ob.Result.__dataclass_fields__)
+def test_every_field_of_a_result_has_its_type(name, folder, tmp_path):
+    path = tmp_path / "result.npz"
+    for value in WRONG_VALUES:
+        changed(folder / "good" / "result-a.npz", path, field(name, value))
+        if (
+            any(value is one or value == one for one in ACCEPTED.get(name, ()))
+            and value is not True
+        ):
+            assert getattr(ob.Result.load(path), name) == value
+            continue
+        with pytest.raises(ValueError, match=r"is not a file of Result\.save"):
+            ob.Result.load(path)
+
+
+def test_a_path_and_a_history_are_of_arrays(folder, tmp_path):
+    path, good = tmp_path / "result.npz", folder / "good" / "result-a.npz"
+
+    def flat(header: dict, arrays: dict) -> None:
+        arrays[header["tree"]["x"]["__array__"]] = np.ones(3)
+
+    def shorter(header: dict, arrays: dict) -> None:
+        name = header["tree"]["history"]["objective"]["__array__"]
+        arrays[name] = arrays[name][1:]
+
+    def complex_numbers(header: dict, arrays: dict) -> None:
+        name = header["tree"]["path"][0]["x"]["__array__"]
+        arrays[name] = arrays[name] + 1j
+
+    for change in (flat, shorter, complex_numbers):
+        changed(good, path, change)
+        with pytest.raises(ValueError, match="Result"):
+            ob.Result.load(path)
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy.gz", "csv.gz", "svmlight", "mtx", "npz sparse"])
+def test_what_is_allowed_is_read(kind, tmp_path, monkeypatch):
+    """Half of what is allowed is read and four times as much is not, for two sizes of files."""
+    monkeypatch.setattr(reading, "SMALL", 1 << 16)
+    monkeypatch.setattr(reading, "EXPANSION", 8)
+    noise = np.random.default_rng(0).integers(0, 256, 1 << 14, dtype=np.uint8)
+
+    def content(need: int, bulk: bool) -> bytes:
+        """A file that needs some bytes; with a bulk of numbers it has 16 kB more itself."""
+        if kind == "npz":
+            members = {"X": npy(f"({need // 8 // 8}, 8)", body=bytes(need // 64 * 64))}
+            return zipped(members | ({"more": saved(noise)} if bulk else {}))
+        if kind == "npy.gz":
+            return gzip.compress(npy(f"({need // 64}, 8)", "<u8", body=bytes(need // 64 * 64)))
+        if kind == "csv.gz":
+            return gzip.compress(b"1,2\n" * (need // 4))
+        last = need // 8 - 3
+        lines = "".join(f"1 {k + 1}:1 {k + 300}:2\n" for k in noise[:1000].tolist()) if bulk else ""
+        if kind == "svmlight":
+            return f"1 1:1\n1 {last}:1\n{lines}".encode()
+        if kind == "mtx":
+            return COORDINATES + f"%{'-' * len(lines)}\n3 {last} 1\n1 1 1\n".encode()
+        arrays = CSR | ({"more": noise} if bulk else {})
+        return compressed("csr", (2, last), **arrays)
+
+    packed = kind.endswith("gz")
+    path = tmp_path / f"a.{kind.split()[0]}"
+    for bulk in (False,) if packed else (False, True):
+        size = len(content(1 << 16, bulk))
+        most = max(1 << 16, 8 * size) // (reading.PER_BYTE if packed else 1)
+        path.write_bytes(content(most // 2, bulk))
+        assert read_matrix(path)[0].shape[1] >= 2
+        path.write_bytes(content(4 * most, bulk))
+        with pytest.raises(ValueError, match=r"would take|unpacks to more|it has"):
+            read_matrix(path)

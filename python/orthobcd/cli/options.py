@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..io import KINDS
+from ..io.matrices import KINDS
 from .commands import certify, hyperbolic, nonneg_pca, sparse_pca
 
 EPILOG = """\

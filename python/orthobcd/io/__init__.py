@@ -6,11 +6,10 @@ the extra ``files``.
 
 from .components import write_components
 from .errors import FileNote, UnreadableFile
-from .matrices import KINDS, read_matrix
+from .matrices import read_matrix
 from .triples import TripleFiles, load_triples
 
 __all__ = [
-    "KINDS",
     "FileNote",
     "TripleFiles",
     "UnreadableFile",

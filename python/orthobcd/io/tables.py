@@ -233,7 +233,7 @@ def _parse_by_row(
     """`Parser` by blocks of rows, whose memory does not depend on the number of columns."""
     pyarrow = need("files", "pyarrow")
     compute = need("files", "pyarrow.compute")
-    missing = pyarrow.array(MISSING)
+    missing, nothing = pyarrow.array(MISSING), pyarrow.scalar(None, pyarrow.string())
     written: list[Texts] = [[] for _ in texts]
     parts = [np.zeros((0, len(numbers)))]
     for lines in iter(lambda: source.stream.readlines(BLOCK), []):
@@ -244,7 +244,7 @@ def _parse_by_row(
             changed = _changed(width, int(lengths[(lengths != width).argmax()]))
             raise UnreadableFile(f"{source.path}: {changed}")
         flat = compute.utf8_trim_whitespace(cells.flatten())
-        flat = compute.if_else(compute.is_in(flat, value_set=missing), None, flat)
+        flat = compute.if_else(compute.is_in(flat, value_set=missing), nothing, flat)
         starts = width * np.arange(len(rows))
         for own, k in zip(written, texts, strict=True):
             own += flat.take(pyarrow.array(starts + k)).to_pylist()
