@@ -58,7 +58,7 @@ $(DEV)/.demo: $(WHEELS)/.built
 	touch $@
 
 demo: $(DEV)/.demo
-	$(DEV)/bin/python -P -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)"
+	$(DEV)/bin/python -P -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)" --force
 
 # The comparison -------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Sparse and nonnegative PCA beside what is usually done: ``orthobcd demo [DATA]``.
 
 Without DATA it takes scikit-learn's handwritten digits and shows the components as 8 × 8 images.
-DATA may be any file that `orthobcd.files.read_matrix` reads, samples in rows. Prints a table and
+DATA may be any file that `orthobcd.io.read_matrix` reads, samples in rows. Prints a table and
 writes ``table.txt`` and ``components.png``.
 
 The rivals get exactly as many nonzeros as our ℓ0 components:
@@ -37,8 +37,11 @@ from . import (
 )
 from ._internal.checks import FloatArray
 from ._internal.moments import Moments
-from ._internal.writing import replacing, write_text
-from .io import KINDS, UnreadableFile, read_matrix
+from ._internal.reading import reason_of
+from ._internal.terminal import complain, say
+from ._internal.writing import check_writable, is_same_file, replacing, write_text
+from .io import UnreadableFile, read_matrix
+from .io.matrices import KINDS
 from .regularization import PenaltyName
 
 SECONDS = 12.0
@@ -218,7 +221,9 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([line(head), "  ".join("-" * w for w in widths), *map(line, cells)])
 
 
-def picture(rows: Sequence[Row], path: Path, shape: tuple[int, int] | None) -> None:
+def picture(
+    rows: Sequence[Row], path: Path, shape: tuple[int, int] | None, *, overwrite: bool = True
+) -> None:
     """The components of a few rows: images of the given shape, or bars."""
     import matplotlib
 
@@ -276,7 +281,7 @@ def picture(rows: Sequence[Row], path: Path, shape: tuple[int, int] | None) -> N
         wspace=0.06,
         hspace=0.08,
     )
-    with replacing(path) as part:
+    with replacing(path, overwrite=overwrite) as part:
         figure.savefig(part)
 
 
@@ -299,7 +304,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", default="out/demo", help="folder for table and picture")
     parser.add_argument("--components", type=int, default=None, help="number of components")
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
     options = parser.parse_args(arguments)
+    try:
+        return _show(options)
+    except (UnreadableFile, OSError) as error:
+        complain(f"error: {reason_of(error)}")
+        return 2
+
+
+def _show(options: argparse.Namespace) -> int:
+    """The command with its options."""
+    out = Path(options.out)
+    files = (out / "table.txt", out / "components.png")
+    _check_files(files, options)
     shape: tuple[int, int] | None = None
     if options.data is None:
         from sklearn.datasets import load_digits
@@ -307,31 +325,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         data: Any = load_digits().data
         name, shape = "scikit-learn's digits", (8, 8)
     else:
-        try:
-            data, _ = read_matrix(options.data)
-        except UnreadableFile as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-        name = str(options.data)
+        data, _ = read_matrix(options.data)
+        name = options.data
     m, n = data.shape
     r = options.components if options.components is not None else min(8, n // 2, m)
     if not 1 <= r <= min(m, n):
-        print(f"error: --components must be between 1 and {min(m, n)}, got {r}", file=sys.stderr)
+        complain(f"error: --components must be between 1 and {min(m, n)}, got {r}")
         return 2
-    print(f"{name}: {m} samples, {n} features, {r} components\n")
+    say(f"{name}: {m} samples, {n} features, {r} components\n")
     rows = compare(data, r)
     text = table(rows)
-    print(text)
-    out = Path(options.out)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / "table.txt", text + "\n")
-        picture(rows, out / "components.png", shape)
-    except OSError as error:
-        print(f"error: cannot write to {out}: {error}", file=sys.stderr)
-        return 2
-    print(f"\nwrote {out / 'components.png'} and {out / 'table.txt'}")
+        write_text(files[0], text + "\n", overwrite=options.force)
+        picture(rows, files[1], shape, overwrite=options.force)
+        written = f"wrote {files[1]} and {files[0]}"
+    finally:
+        say(text)
+    say(f"\n{written}")
     return 0
+
+
+def _check_files(files: Sequence[Path], options: argparse.Namespace) -> None:
+    """Refuse, before the work, files that cannot be written.
+
+    Raises
+    ------
+    OSError
+        If one cannot.
+    """
+    files[0].parent.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        if options.data is not None and is_same_file(file, options.data):
+            raise OSError(f"--out: {file} is the file that is read")
+        try:
+            check_writable(file, overwrite=options.force)
+        except FileExistsError:
+            raise OSError(f"--out: {file} is there; --force replaces it") from None
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.archive import not_ours, portable, read_tree, write_tree
+from ._internal.archive import conforming, not_ours, portable, read_tree, write_tree
+from ._internal.reading import blaming
 
 __all__ = ["PathPoint", "Result", "Search", "SearchRun", "StartReport", "Status"]
 
@@ -375,15 +376,19 @@ class Result:
             If it cannot be read.
         """
         header = read_tree(path, "Result")
-        try:
+        with blaming(lambda error: not_ours(path, "Result", error)):
             header["status"] = Status(header["status"])
             header["starts"] = tuple(StartReport(**start) for start in header["starts"])
             header["search"] = Search._of(header["search"])
             points = ({**point, "status": Status(point["status"])} for point in header["path"])
             header["path"] = tuple(PathPoint(**point) for point in points)
-            return cls(**header)
-        except (KeyError, TypeError, ValueError) as error:
-            raise not_ours(path, "Result", error) from error
+            result = conforming(cls(**header))
+            shapes = {curve.shape for curve in result.history.values()}
+            if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+                raise ValueError("history must hold curves of one length")
+            if any(x.ndim != 2 for x in (result.x, *(point.x for point in result.path))):
+                raise ValueError("x must be a matrix")
+            return result
 
 
 def as_result(

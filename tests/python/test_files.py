@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -89,8 +92,18 @@ TABLES = {
 }
 
 
+@pytest.fixture(params=["by column", "by row", "row by row"])
+def parsed(request, monkeypatch):
+    """Every way in which tables are parsed: narrow ones, wide ones, in small blocks."""
+    if request.param != "by column":
+        monkeypatch.setattr("orthobcd.io.tables.WIDE", 0)
+    if request.param == "row by row":
+        monkeypatch.setattr("orthobcd.io.tables.BLOCK", 1)
+
+
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".dat", ""])
 @pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.usefixtures("parsed")
 def test_tables(kind, ending, tmp_path):
     write, note, names = TABLES[kind]
     path = tmp_path / f"table{ending}"
@@ -171,6 +184,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
+@pytest.mark.usefixtures("parsed")
 def test_one_line_says_what_is_wrong(name, tmp_path, capsys):
     path = tmp_path / "a.csv"
     BAD[name][0](path)
@@ -181,6 +195,183 @@ def test_one_line_says_what_is_wrong(name, tmp_path, capsys):
     assert out == ""
     assert err.startswith("error: ")
     assert err.count("\n") == 1
+
+
+CELLS = {
+    ".": (["1.5", "-2e3", " 7 ", '"0.25"', "NA", "+3."], [1.5, -2000.0, 7.0, 0.25, np.nan, 3.0]),
+    ",": (["1,5", "-2e3", " 7 ", '"0,25"', "", "+3,"], [1.5, -2000.0, 7.0, 0.25, np.nan, 3.0]),
+}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("decimal", CELLS)
+@pytest.mark.usefixtures("parsed")
+def test_cells_mean_the_same_to_every_parser(decimal, separator, tmp_path):
+    if separator == decimal:
+        pytest.skip("one mark for two things")
+    cells, values = CELLS[decimal]
+    path = tmp_path / "a.csv"
+    rows = [separator.join(cells[k:] + cells[:k]) for k in range(6)]
+    path.write_text("\r\n".join([separator.join("abcdef"), *rows, "", ""]))
+    with pytest.raises(files.UnreadableFile, match="'a' has 1 missing values, the first in sample"):
+        files.read_matrix(path, decimal=decimal)
+    data, names = files.read_matrix(path, decimal=decimal, missing=True)
+    np.testing.assert_array_equal(data, [np.roll(values, -k) for k in range(6)])
+    assert names == list("abcdef")
+    for word in ("1_0", "0x10", "1.5.2", "x"):
+        path.write_text(separator.join("ab") + "\n" + separator.join(["1", word]) + "\n")
+        with pytest.raises(files.UnreadableFile, match=f"column 'b' is not numeric: '{word}'"):
+            files.read_matrix(path, decimal=decimal)
+
+
+SELECTED = {
+    "names": ({"columns": ["depth", "height"]}, [2, 0]),
+    "indices": ({"columns": [3, 0]}, [3, 0]),
+    "texts": ({"columns": ["3", "width"]}, [3, 1]),
+    "dropped": ({"drop": ["width", 3]}, [0, 2]),
+    "none dropped": ({"drop": []}, [0, 1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("index", ["no index", "numbers", "words"])
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("name", SELECTED)
+@pytest.mark.usefixtures("parsed")
+def test_columns_of_tables(name, words, index, tmp_path):
+    options, expected = SELECTED[name]
+    frame = {"no index": FRAME, "numbers": FRAME, "words": worded()}[index]
+    left_out = [k for k in range(4) if k not in expected]
+    if words and left_out:
+        # What is left out may hold anything.
+        frame = frame.assign(**{NAMES[k]: "a word" for k in left_out})
+    frame.to_csv(tmp_path / "a.csv", index=index != "no index")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", files.FileNote)
+        data, names = files.read_matrix(tmp_path / "a.csv", **options)
+    np.testing.assert_array_equal(data, A[:, expected])
+    assert names == [NAMES[k] for k in expected]
+
+
+def writers():
+    from scipy.io import mmwrite
+    from sklearn.datasets import dump_svmlight_file
+
+    S = sparse.csr_array(A)
+    return {
+        ".npy": lambda p: np.save(p, A),
+        ".npz": lambda p: np.savez(p, A),
+        ".sparse.npz": lambda p: sparse.save_npz(p, S),
+        ".csv": lambda p: FRAME.to_csv(p, index=False),
+        ".tsv": lambda p: FRAME.to_csv(p, index=False, sep="\t"),
+        ".parquet": lambda p: FRAME.to_parquet(p, index=False),
+        ".mtx": lambda p: mmwrite(p, sparse.coo_array(A)),
+        ".dense.mtx": lambda p: mmwrite(p, A),
+        ".svmlight": lambda p: dump_svmlight_file(A, np.ones(12), str(p)),
+    }
+
+
+@pytest.fixture
+def as_stdin(monkeypatch):
+    def put(content: bytes) -> str:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return "-"
+
+    return put
+
+
+PACKED = (".npy", ".csv", ".tsv", ".mtx", ".dense.mtx", ".svmlight")
+
+
+@pytest.mark.parametrize("where", ["file", "gz", "stdin", "stdin gz", "pipe"])
+@pytest.mark.parametrize("kind", [*PACKED, ".npz", ".sparse.npz", ".parquet"])
+@pytest.mark.parametrize("options", [{}, {"columns": [2, 0]}, {"drop": ["1", 3]}])
+def test_one_file_wherever_it_comes_from(kind, where, options, tmp_path, as_stdin):
+    path = tmp_path / f"a{kind}"
+    writers()[kind](path)
+    content = path.read_bytes()
+    if "gz" in where:
+        if kind not in PACKED:
+            pytest.skip("packed already")
+        content = gzip.compress(content)
+    if where.startswith("stdin"):
+        source = as_stdin(content)
+    elif where == "gz":
+        source = tmp_path / f"a{kind}.gz"
+        source.write_bytes(content)
+    elif where == "pipe":
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("no pipes with names")
+        source = tmp_path / "pipe"
+        os.mkfifo(source)
+        threading.Thread(target=source.write_bytes, args=(content,), daemon=True).start()
+    else:
+        source = path
+    data, names = files.read_matrix(source, **options)
+    kept = {"columns": [2, 0], "drop": [0, 2]}[next(iter(options))] if options else [0, 1, 2, 3]
+    dense = data.toarray() if sparse.issparse(data) else data
+    np.testing.assert_allclose(dense, A[:, kept], rtol=1e-12)
+    named = kind in (".csv", ".tsv", ".parquet")
+    assert names == ([NAMES[k] for k in kept] if named else [])
+
+
+@pytest.mark.parametrize("rows", [2, 3, 40])
+def test_wide_tables(rows, tmp_path):
+    wide = np.random.default_rng(rows).standard_normal((rows, 20_000)).round(3)
+    pandas.DataFrame(wide, columns=[f"g{k}" for k in range(20_000)]).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    data, names = read(tmp_path / "a.csv")
+    np.testing.assert_allclose(data, wide, rtol=1e-15)
+    assert names[-1] == "g19999"
+
+
+WRONG_COLUMNS = {
+    "not there": ({"columns": ["breadth"]}, "'breadth'"),
+    "beyond": ({"columns": [4]}, "below 4"),
+    "negative": ({"drop": [-1]}, "below 4"),
+    "twice": ({"columns": ["width", 1]}, "once"),
+    "of no kind": ({"columns": [1.5]}, "1.5"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_COLUMNS)
+@pytest.mark.parametrize("kind", [".csv", ".npy", ".parquet"])
+def test_columns_that_are_not_there(name, kind, tmp_path):
+    writers()[kind](tmp_path / f"a{kind}")
+    options, reason = WRONG_COLUMNS[name]
+    with pytest.raises(files.UnreadableFile, match=rf"{next(iter(options))} must .*") as caught:
+        files.read_matrix(tmp_path / f"a{kind}", **options)
+    assert reason in str(caught.value) or (name == "twice" and kind == ".npy")
+    FRAME.set_axis(["a", "a", "b", "c"], axis=1).to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(files.UnreadableFile, match="2 columns are called 'a'"):
+        files.read_matrix(tmp_path / "b.csv", drop=["a"])
+    with pytest.raises(ValueError, match="drop"):
+        files.read_matrix(tmp_path / "b.csv", columns=[0], drop=[1])
+    with pytest.raises(ValueError, match="decimal"):
+        files.read_matrix(tmp_path / "b.csv", decimal=";")
+
+
+@pytest.mark.parametrize("kind", [".npy", ".npz", ".csv", ".parquet"])
+def test_missing_values_are_kept_if_that_is_wanted(kind, tmp_path):
+    frame = holes()
+    path = tmp_path / f"a{kind}"
+    if kind in (".npy", ".npz"):
+        (np.save if kind == ".npy" else np.savez)(path, frame.to_numpy())
+    else:
+        (frame.to_csv if kind == ".csv" else frame.to_parquet)(path, index=False)
+    with pytest.raises(files.UnreadableFile, match="missing"):
+        files.read_matrix(path)
+    np.testing.assert_array_equal(files.read_matrix(path, missing=True)[0], frame.to_numpy())
+    np.savez(tmp_path / "b.npz", np.array([[1.0, np.inf], [np.nan, 2.0]]))
+    with pytest.raises(files.UnreadableFile, match="infinite"):
+        files.read_matrix(tmp_path / "b.npz", missing=True)
+
+
+def test_a_device_is_no_file():
+    if not os.path.exists("/dev/zero"):
+        pytest.skip("no /dev/zero")
+    with pytest.raises(files.UnreadableFile, match="device"):
+        files.read_matrix("/dev/zero")
 
 
 def test_a_folder_is_no_file(tmp_path):

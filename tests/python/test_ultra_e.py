@@ -376,6 +376,81 @@ def test_checkpoint_gives_the_same_curve(tmp_path):
         model(max_epochs=7).fit(TRAIN[1:], VALID, checkpoint=path)
 
 
+def full(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+UNWRITABLE = {
+    "no folder": ("none/state.npz", None, {}),
+    "too long": ("n" * 300 + ".npz", None, {}),
+    "full": ("state.npz", ("os.replace", full), {}),
+    "not JSON": ("state.npz", None, {"entity_names": list(map(complex, range(N_ENTITIES)))}),
+}
+
+
+@pytest.mark.parametrize("way", UNWRITABLE)
+def test_a_checkpoint_that_cannot_be_written_does_not_end_training(way, tmp_path, monkeypatch):
+    name, broken, options = UNWRITABLE[way]
+    if broken is not None:
+        monkeypatch.setattr(*broken)
+    whole = model().fit(TRAIN, VALID)
+    with pytest.warns(RuntimeWarning, match="checkpoint") as caught:
+        fitted = model(**options).fit(TRAIN, VALID, checkpoint=tmp_path / name)
+    # Tried again whenever it is due.
+    assert len(caught) == fitted.n_epochs_ == 6
+    np.testing.assert_array_equal(fitted.entities_, whole.entities_)
+    np.testing.assert_array_equal(fitted.relations_, whole.relations_)
+    assert list(tmp_path.iterdir()) == []
+    # Where warnings are errors the model is one of the first epoch.
+    strict = model(**options)
+    with pytest.raises(RuntimeWarning, match="checkpoint"):
+        strict.fit(TRAIN, checkpoint=tmp_path / name)
+    assert strict.score_triples(TRAIN).shape == (len(TRAIN),)
+    # The last write, after a callback that stops, is no other.
+    with pytest.warns(RuntimeWarning, match="checkpoint"):
+        stopped = model(**options).fit(
+            TRAIN, checkpoint=tmp_path / name, checkpoint_every=4, callback=lambda event: True
+        )
+    assert stopped.status_ is ob.Status.INTERRUPTED
+
+
+def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    replace, calls = os.replace, []
+
+    def sometimes(*arguments):
+        calls.append(arguments)
+        return full() if len(calls) in (2, 3) else replace(*arguments)
+
+    monkeypatch.setattr("os.replace", sometimes)
+    with pytest.warns(RuntimeWarning, match="No space left") as caught:
+        model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
+    assert len(caught) == 2
+    assert ob.UltraE.load(path).n_epochs_ == 4
+
+
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "csdm"])
+def test_relations_of_a_file_are_isometries(rule, tmp_path):
+    from orthobcd.kg.training import ISOMETRY_TOLERANCE
+
+    path = tmp_path / "model.npz"
+    model(relations=rule).fit(TRAIN, VALID).save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    for name in ("state_1", "best_1"):
+        for share, accepted in ((0.2, True), (5.0, False)):
+            matrices = arrays[name].copy()
+            size = np.vdot(matrices[-1], matrices[-1])
+            # RᵀJR = (1 + e)² J is at the distance 2e√n from J.
+            matrices[-1] *= 1.0 + share * ISOMETRY_TOLERANCE * size / (2.0 * np.sqrt(DIM))
+            np.savez(path, **{**arrays, name: matrices})
+            if accepted:
+                ob.UltraE.load(path)
+                continue
+            with pytest.raises(ValueError, match=rf"{name}.*J-orthogonal"):
+                ob.UltraE.load(path)
+
+
 KILLED = """
 import sys, numpy as np
 sys.path.insert(0, {root!r})
@@ -620,6 +695,30 @@ def test_bad_files_are_named(tmp_path):
         ob.load_triples()
     with pytest.raises(FileNotFoundError):
         ob.load_triples(tmp_path / "absent.tsv")
+
+
+@pytest.mark.parametrize("shift", [1, 10**6, 2**62])
+def test_the_dense_core_depends_on_the_order_of_the_numbers_alone(shift):
+    triples = TRAIN
+    core, entities, relations = ob.dense_core(triples, 12)
+    far = triples + np.array([shift, 0, shift])
+    same, moved, kinds = ob.dense_core(far, 12)
+    np.testing.assert_array_equal(same, core)
+    np.testing.assert_array_equal(moved, entities + shift)
+    np.testing.assert_array_equal(kinds, relations)
+
+
+def test_numbers_without_names_take_memory_by_the_files(tmp_path):
+    # 64 MiB for small files, at 64 bytes a name.
+    for last, accepted in ((2**20 - 1, True), (2**20, False)):
+        path = write(tmp_path / "graph.tsv", f"0\t0\t{last}\n")
+        if accepted:
+            assert len(ob.load_triples(path).entities) == last + 1
+        else:
+            with pytest.raises(ValueError, match="paths"):
+                ob.load_triples(path)
+        assert ob.load_triples(path, ids=False).entities == ("0", str(last))
+        assert ob.load_triples(path, entities=map(str, range(last + 1))).splits[0][0, 2] == last
 
 
 def test_dense_core_by_hand():

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 import os
-import zipfile
-import zlib
-from typing import Any
+import types
+import typing
+from typing import Any, TypeVar
 
 import numpy as np
 
+from .reading import Archive, blaming, opened, reason_of
 from .writing import replacing
 
-BROKEN = (
-    KeyError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    EOFError,
-    MemoryError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What NumPy, zipfile and json raise of a file that is not what it should be."""
+Kept = TypeVar("Kept")
 
 
 def not_ours(path: str | os.PathLike[str], kind: str, error: Exception) -> ValueError:
     """The error for a file that `kind` did not write."""
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return ValueError(f"{os.fspath(path)} is not a file of {kind}.save: {reason}")
+    return ValueError(f"{os.fspath(path)} is not a file of {kind}.save: {reason_of(error)}")
 
 
 def write_arrays(
@@ -49,20 +39,25 @@ def read_arrays(
     Raises
     ------
     ValueError
-        If it is not one.
+        If it is not one, or claims to hold more than it does.
     OSError
         If it cannot be read.
     """
-    try:
-        # Opened here: NumPy leaves a broken archive open.
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+    with blaming(lambda error: not_ours(path, kind, error)), opened(path) as source:
+        archive = Archive(source)
+        arrays = {name: archive[name] for name in archive}
+        if "header" not in arrays:
+            raise ValueError("it has no header")
         header = json.loads(str(arrays.pop("header")))
         if not isinstance(header, dict):
             raise TypeError("its header is not a mapping")
-    except BROKEN as error:
-        raise not_ours(path, kind, error) from error
     return header, arrays
+
+
+def read_json(path: str | os.PathLike[str], kind: str) -> Any:
+    """The value in a JSON file of `kind`."""
+    with blaming(lambda error: not_ours(path, kind, error)), opened(path) as source:
+        return json.loads(source.stream.read())
 
 
 def portable(value: Any) -> bool:
@@ -106,10 +101,47 @@ def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
             return {k: unpacked(v) for k, v in value.items()}
         return [unpacked(v) for v in value] if isinstance(value, list) else value
 
-    try:
+    with blaming(lambda error: not_ours(path, kind, error)):
         if header["kind"] != kind:
             raise ValueError(f"it holds a {header['kind']}")
         tree: dict[str, Any] = unpacked(header["tree"])
-    except BROKEN as error:
-        raise not_ours(path, kind, error) from error
     return tree
+
+
+def conforming(value: Kept) -> Kept:
+    """A dataclass whose fields are of the types that they are declared with, nested ones too.
+
+    Raises
+    ------
+    TypeError
+        If one is not.
+    """
+    for name, kind in typing.get_type_hints(type(value)).items():
+        if not _is_a(getattr(value, name), kind):
+            found = type(getattr(value, name)).__name__
+            raise TypeError(f"{name} must be of type {kind}, got {found}")
+    return value
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type as the annotations of our dataclasses write it."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (types.UnionType, typing.Union):
+        return any(_is_a(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_is_a(part, parts[0]) for part in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            _is_a(k, parts[0]) and _is_a(v, parts[1]) for k, v in value.items()
+        )
+    if origin is np.ndarray:
+        # Whole numbers are numbers.
+        kinds = "if" if issubclass(typing.get_args(parts[1])[0], np.floating) else "i"
+        return isinstance(value, np.ndarray) and value.dtype.kind in kinds
+    if kind in (int, float):
+        number = (int,) if kind is int else (int, float)
+        return isinstance(value, number) and not isinstance(value, bool)
+    nested = dataclasses.is_dataclass(kind)
+    return isinstance(value, kind) and (not nested or conforming(value) is value)

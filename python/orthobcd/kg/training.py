@@ -16,6 +16,9 @@ from ..result import Status
 HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
 """Columns of a training curve: of every epoch, and of every validation."""
 
+ISOMETRY_TOLERANCE = 1e-8
+"""Most of ``||RᵀJR − J||_F / ||R||_F²`` of a relation matrix R in a file; training keeps 1e-12."""
+
 Embedding = tuple[FloatArray, FloatArray, FloatArray]
 """Entities (points, Adam's moments, biases), relation matrices, and their memories."""
 
@@ -99,16 +102,17 @@ class Training:
         header: dict[str, Any],
         arrays: dict[str, Any],
         shapes: tuple[tuple[int, ...], ...],
+        signature: Signs,
     ) -> Training:
         """The state in a checkpoint.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If it does not hold a state of these shapes.
+            If it does not hold a state of these shapes, or a relation matrix is not J-orthogonal.
         """
         state, best = (
-            _embedding(name, [arrays[f"{name}_{k}"] for k in range(3)], shapes)
+            _embedding(name, [arrays[f"{name}_{k}"] for k in range(3)], shapes, signature)
             for name in ("state", "best")
         )
         epochs = as_int("n_epochs", header["n_epochs"], 0)
@@ -136,7 +140,9 @@ class Training:
         )
 
 
-def _embedding(name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...]) -> Embedding:
+def _embedding(
+    name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...], signature: Signs
+) -> Embedding:
     for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
         if array.shape != shape or array.dtype != np.float64:
             raise ValueError(
@@ -146,7 +152,21 @@ def _embedding(name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...]
         if not np.isfinite(array).all():
             raise ValueError(f"{name}_{k} must be finite")
     first, second, third = arrays
+    _check_isometries(f"{name}_1", second, signature.astype(np.float64))
     return first, second, third
+
+
+def _check_isometries(name: str, matrices: FloatArray, j: FloatArray) -> None:
+    """Refuse a matrix R that does not keep the product with the signature j."""
+    for k, matrix in enumerate(matrices):
+        with np.errstate(all="ignore"):
+            distance = float(np.linalg.norm(matrix.T @ (j[:, np.newaxis] * matrix) - np.diag(j)))
+            bound = ISOMETRY_TOLERANCE * float(np.vdot(matrix, matrix))
+        if not distance <= bound < np.inf:
+            raise ValueError(
+                f"{name} must hold J-orthogonal matrices; the distance of RᵀJR from J is "
+                f"{distance:.3g} for relation {k}"
+            )
 
 
 def fingerprint(train: IntArray, valid: IntArray | None) -> list[int]:

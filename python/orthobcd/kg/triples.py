@@ -45,10 +45,12 @@ def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray,
     """
     unlimited = np.iinfo(np.int64).max
     rows = as_triples("triples", triples, unlimited, unlimited)
-    count = int(rows[:, [0, 2]].max()) + 1 if rows.size else 0
     keep = as_int("n_entities", n_entities, 1)
+    # Numbers in their order, so that memory depends on the triples and not on the largest number.
+    numbers, ends = np.unique(rows[:, [0, 2]], return_inverse=True)
+    count, ends = len(numbers), ends.reshape(-1, 2)
     touching: list[list[int]] = [[] for _ in range(count)]
-    for i, (head, _, tail) in enumerate(rows.tolist()):
+    for i, (head, tail) in enumerate(ends.tolist()):
         touching[head].append(i)
         touching[tail].append(i)
     degree = [len(own) for own in touching]
@@ -68,7 +70,7 @@ def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray,
             if not alive[i]:
                 continue
             alive[i] = False
-            for other in (int(rows[i, 0]), int(rows[i, 2])):
+            for other in map(int, ends[i]):
                 degree[other] -= 1
                 if there[other]:
                     heapq.heappush(queue, (degree[other], -other))

@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from .._internal.archive import not_ours, read_arrays
 from .._internal.checks import IntArray, as_int
 from .._internal.interrupt import CtrlC
 from .._internal.progress import show_log
+from .._internal.reading import blaming, reason_of
 from ..hyperbolic.space import double_projection
 from ..result import Status
 from .model import Loss, Model, RelationUpdate
@@ -252,7 +254,8 @@ class UltraE(Model):
         checkpoint : path, optional
             Where the state of training is kept. If the file is there, training goes on from it, and
             gives the same numbers as if it had never stopped; it must come from a model with the
-            same options (``max_epochs`` and ``patience`` may differ) and the same triples.
+            same options (``max_epochs`` and ``patience`` may differ) and the same triples. A
+            checkpoint that cannot be written is a warning, and is tried again when it is next due.
         checkpoint_every : int, default 1
             Epochs between writes of the checkpoint, which is replaced as a whole.
         callback : callable, optional
@@ -270,6 +273,11 @@ class UltraE(Model):
         ------
         ValueError, TypeError
             If an argument is not valid or a checkpoint belongs to another model.
+
+        Warns
+        -----
+        RuntimeWarning
+            If a checkpoint cannot be written.
         """
         self._check()
         train = self._triples("triples", triples)
@@ -306,13 +314,13 @@ class UltraE(Model):
                         event["valid_mrr"] = mrr
                 done = self._training.n_epochs
                 if checkpoint is not None and (done % every == 0 or not self._going_on()):
-                    self.save(checkpoint)
+                    self._write_checkpoint(checkpoint)
                 if self.verbose:
                     logger.info("%s", _line(event, self.max_epochs))
                 if self._asked_to_stop(ctrl_c, callback, event):
                     self._training.status = Status.INTERRUPTED
             if self._training.status is Status.INTERRUPTED and checkpoint is not None:
-                self.save(checkpoint)
+                self._write_checkpoint(checkpoint)
         self._finish()
         return self
 
@@ -374,6 +382,20 @@ class UltraE(Model):
                 raise
         return ctrl_c.pressed
 
+    def _write_checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint if that is possible: no failure to do so ends the training."""
+        try:
+            self.save(path)
+        except Exception as error:
+            # Where warnings are errors, what was learned is kept all the same.
+            self._finish()
+            warnings.warn(
+                f"the checkpoint {os.fspath(path)} cannot be written: {reason_of(error)}; "
+                "training goes on without it",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model, its options and its state of training to a file (NumPy's npz).
 
@@ -399,17 +421,16 @@ class UltraE(Model):
         Raises
         ------
         ValueError
-            If the file is not one, or its contents do not fit together.
+            If the file is not one, its contents do not fit together, or a relation matrix R is not
+            J-orthogonal: ``||RᵀJR − J||_F`` above 1e-8 ``||R||_F²``.
         OSError
             If it cannot be read.
         """
         header, arrays = _read(path)
-        try:
+        with blaming(lambda error: not_ours(path, "UltraE", error)):
             model = cls(signature=arrays["signature"], **header["options"])
             model._check()
-            model._training = Training.read(header, arrays, model._shapes())
-        except (KeyError, TypeError, ValueError) as error:
-            raise not_ours(path, "UltraE", error) from error
+            model._training = model._read_training(header, arrays)
         model._finish()
         return model
 
@@ -428,6 +449,14 @@ class UltraE(Model):
         self.head_biases_, self.tail_biases_ = rows[:, 3 * n].copy(), rows[:, 3 * n + 1].copy()
         self.relations_ = matrices
 
+    def _read_training(self, header: dict[str, Any], arrays: dict[str, Any]) -> Training:
+        """The state of training in a file, if it is one of this model."""
+        shape = (self.n_relations, self.dim, self.dim)
+        if arrays["state_1"].shape != shape:
+            raise ValueError(f"state_1 must have shape {shape}, got {arrays['state_1'].shape}")
+        # A relation matrix is made here, no larger than those of the file.
+        return Training.read(header, arrays, self._shapes(), self._signs())
+
     def _resumed(self, path: str | os.PathLike[str], mark: list[int]) -> Training:
         header, arrays = _read(path)
         for name, ours in self._kept().items():
@@ -441,10 +470,8 @@ class UltraE(Model):
             raise ValueError("checkpoint must come from a model with the same signature")
         if header["triples"] != mark:
             raise ValueError("checkpoint must come from the same triples and validation triples")
-        try:
-            return Training.read(header, arrays, self._shapes())
-        except (KeyError, TypeError, ValueError) as error:
-            raise not_ours(path, "UltraE", error) from error
+        with blaming(lambda error: not_ours(path, "UltraE", error)):
+            return self._read_training(header, arrays)
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

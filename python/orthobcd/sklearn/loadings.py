@@ -6,13 +6,13 @@ import html
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._internal.archive import not_ours, read_tree, write_tree
+from .._internal.archive import not_ours, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
+from .._internal.reading import blaming
 from .._internal.writing import replacing
 
 SHOWN = 20
@@ -136,13 +136,10 @@ class Loadings:
         OSError
             If it cannot be read.
         """
-        try:
-            if _is_json(path):
-                tree = json.loads(Path(path).read_text(encoding="utf-8"))
-                if tree.pop("kind") != "Loadings":
-                    raise ValueError("it holds something else")
-            else:
-                tree = read_tree(path, "Loadings")
+        tree = (read_json if _is_json(path) else read_tree)(path, "Loadings")
+        with blaming(lambda error: not_ours(path, "Loadings", error)):
+            if _is_json(path) and tree.pop("kind") != "Loadings":
+                raise ValueError("it holds something else")
             tree = {name: tree[name] for name in cls.__dataclass_fields__}
             features = tuple(map(str, tree.pop("features")))
             arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
@@ -151,8 +148,6 @@ class Loadings:
             if loadings.components.shape != (r, len(features)):
                 raise ValueError("its parts do not fit together")
             return loadings
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise not_ours(path, "Loadings", error) from error
 
 
 def _is_json(path: str | os.PathLike[str]) -> bool:

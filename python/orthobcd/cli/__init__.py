@@ -1,0 +1,66 @@
+"""The command line ``orthobcd``, the same as ``python -m orthobcd``.
+
+Exit codes: 0 when it did what was asked; 1 when something unexpected went wrong; 2 for a wrong
+argument or a file that cannot be read or written; 130 after Ctrl-C, the best components so far
+being written all the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from .._internal.reading import reason_of
+from .._internal.terminal import complain
+from ..io import UnreadableFile
+from .options import parser
+from .terminal import FAILED, INTERRUPTED, WRONG, WrongArgument
+
+__all__ = ["WrongArgument", "main"]
+
+BENCH = (
+    "orthobcd bench is a package of its own, orthobcd-bench, in the folder benchmarks of the "
+    "sources: pip install ./benchmarks, then orthobcd-bench"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after ``orthobcd``; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["bench"]:
+        complain(BENCH)
+        return WRONG
+    if arguments[:1] == ["demo"]:
+        from ..demo import main as demo
+
+        return demo(arguments[1:])
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return INTERRUPTED
+    except (UnreadableFile, WrongArgument, OSError, ImportError) as error:
+        if options.debug:
+            raise
+        complain(f"error: {reason_of(error)}")
+        return WRONG
+    except Exception as error:
+        if options.debug:
+            raise
+        complain(
+            f"error: {type(error).__name__}: {reason_of(error)} "
+            "(unexpected; run again with --debug to see where)"
+        )
+        return FAILED

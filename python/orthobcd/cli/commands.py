@@ -1,0 +1,298 @@
+"""The commands: read the data, do the work, write the files, say what was found."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._internal.reading import STDIN, opened, read_npy, reason_of
+from .._internal.terminal import say
+from ..io import FileNote, UnreadableFile, read_matrix
+from ..io.components import read_components
+from ..io.errors import MissingValues
+from ..io.selection import WrongColumns, indices_of
+from .outputs import Outputs
+from .terminal import INTERRUPTED, OK, WrongArgument, in_options
+
+
+def sparse_pca(options: argparse.Namespace) -> int:
+    """``orthobcd sparse-pca``."""
+    from ..sklearn import SparsePCA
+
+    def make(shared: dict[str, Any]) -> Any:
+        return SparsePCA(
+            penalty=options.penalty,
+            alpha=options.alpha,
+            alpha_scale=options.alpha_scale,
+            n_features=options.n_features,
+            missing=options.missing,
+            **shared,
+        )
+
+    return _fit(options, make)
+
+
+def nonneg_pca(options: argparse.Namespace) -> int:
+    """``orthobcd nonneg-pca``."""
+    from ..sklearn import NonnegativePCA
+
+    return _fit(options, lambda shared: NonnegativePCA(**shared))
+
+
+SHARED = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose")
+"""Options that are parameters of the estimators with the same names."""
+
+
+def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> int:
+    from ..sklearn.base import default_components
+
+    outputs = Outputs(options, [options.data])
+    data, names = _read(options, missing=getattr(options, "missing", None) is not None)
+    m, n = data.shape
+    counts = options.n_nonzero
+    r = options.n_components
+    if r is None:
+        r = len(counts) if isinstance(counts, list) else default_components(m, n)
+    if r > n:
+        raise WrongArgument(f"--n-components must be at most {n}, got {r}")
+    _check_limits(options, n, r)
+    shape = options.image_shape
+    if shape is not None and shape[0] * shape[1] != n:
+        raise WrongArgument(f"--image-shape must have {n} pixels, got {shape[0]}x{shape[1]}")
+    features = {name: _features(options, name, names, n) for name in ("include", "exclude")}
+    shared = {name: getattr(options, name) for name in SHARED}
+    pca = make({"n_components": r, "n_nonzero": counts, **features, **shared})
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            pca.fit(data)
+        except (ValueError, TypeError) as error:
+            # Refused at the door: a setting, or data that it does not fit.
+            raise WrongArgument(in_options(error, options)) from error
+    seconds = time.perf_counter() - started
+    V, ratios = pca.components_, pca.explained_variance_ratio_
+    report = {
+        "feature_names": names,
+        "settings": pca.get_params(),
+        "alpha": getattr(pca, "alpha_", None),
+        "alpha_max": getattr(pca, "alpha_max_", None),
+        "n_components": r,
+        "n_nonzero": pca.n_nonzero_,
+        "explained_variance": pca.explained_variance_,
+        "explained_variance_ratio": ratios,
+        "mean": pca.mean_,
+        "scale": pca.scale_,
+        "objective": pca.objective_,
+        "feasibility": float(np.linalg.norm(V @ V.T - np.eye(r))),
+        "status": "converged" if pca.result_ is None else pca.result_.status.value,
+        "notes": sorted({str(warning.message) for warning in caught}),
+        "seconds": seconds,
+    }
+    outputs.components(V, names)
+    outputs.report((m, n), report)
+    outputs.picture(V, names)
+    say(f"{options.data}: {m} samples, {n} features")
+    _say_components(V, ratios, names)
+    say(
+        f"{pca.n_nonzero_} nonzeros of {V.size}, {100 * float(ratios.sum()):.2f} % of the "
+        f"variance, |X'X - I| = {report['feasibility']:.1e}, {report['status']}, {seconds:.2f} s"
+    )
+    for line in report["notes"]:
+        say(f"note: {line}")
+    return outputs.close(INTERRUPTED if report["status"] == "interrupted" else OK)
+
+
+def _check_limits(options: argparse.Namespace, n: int, r: int) -> None:
+    """Refuse limits that do not fit r components of n features, in the command line's words."""
+    counts = options.n_nonzero
+    if isinstance(counts, list) and len(counts) != r:
+        raise WrongArgument(
+            f"--n-nonzero must be one number, or one for each of {r} components, got {len(counts)}"
+        )
+    least, most = (1, n) if isinstance(counts, list) else (r, n * r)
+    for count in counts if isinstance(counts, list) else [counts or r]:
+        if not least <= count <= most:
+            raise WrongArgument(f"--n-nonzero must be between {least} and {most}, got {count}")
+    features = getattr(options, "n_features", None)
+    if features is not None and not r <= features <= n:
+        raise WrongArgument(f"--n-features must be between {r} and {n}, got {features}")
+
+
+def _features(
+    options: argparse.Namespace, name: str, names: Sequence[str], n: int
+) -> list[Any] | None:
+    """Features of --include or --exclude by index: for all components, or a list for each."""
+    wanted = getattr(options, name)
+    if wanted is None:
+        return None
+    if options.n_nonzero is None or getattr(options, "penalty", "l0") != "l0":
+        raise WrongArgument(f"--{name} needs --n-nonzero, and no --penalty but l0")
+    known = names or [f"x{k}" for k in range(n)]
+    try:
+        lists = [indices_of(f"--{name}", own, known, n) for own in wanted]
+    except WrongColumns as error:
+        raise WrongArgument(reason_of(error)) from error
+    return lists if len(lists) > 1 else lists[0]
+
+
+def _say_components(V: Any, ratios: Any, names: Sequence[str]) -> None:
+    labels = names or [f"x{j}" for j in range(V.shape[1])]
+    for k, (row, ratio) in enumerate(zip(V, ratios, strict=True)):
+        top = np.argsort(-np.abs(row), kind="stable")[:4]
+        parts = [f"{row[j]:+.3f} {labels[int(j)]}" for j in top if row[j] != 0.0]
+        count = int(np.count_nonzero(row))
+        rest = f" … {count} in all" if count > len(parts) else ""
+        say(f"  {k + 1:3d}  {100 * ratio:6.2f} %  {'  '.join(parts)}{rest}")
+
+
+def hyperbolic(options: argparse.Namespace) -> int:
+    """``orthobcd hyperbolic``."""
+    from .. import HyperbolicEigenvalueProblem, solve
+
+    inputs = [options.data] if options.signature is None else [options.data, options.signature]
+    outputs = Outputs(options, inputs)
+    data, names = _read(options)
+    m, n = data.shape
+    if options.signature is not None:
+        try:
+            with opened(options.signature) as source:
+                signs = read_npy(source)
+        except (OSError, ValueError) as error:
+            raise UnreadableFile(f"{options.signature}: {reason_of(error)}") from error
+    elif options.positive > n:
+        raise WrongArgument(f"--positive must be at most {n}, got {options.positive}")
+    else:
+        signs = np.where(np.arange(n) < options.positive, 1, -1)
+    limits = {name: getattr(options, name) for name in ("max_time", "seed", "n_threads", "verbose")}
+    try:
+        problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
+        result = solve(problem, **limits)
+    except (ValueError, TypeError) as error:
+        # A signature that does not fit, or a problem without a finite minimum.
+        raise WrongArgument(in_options(error, options)) from error
+    values = result.eigenvalues
+    report = {
+        "feature_names": names,
+        "settings": {"ridge": options.ridge, **limits},
+        "signature": [int(sign) for sign in signs],
+        "eigenvalues": values,
+        "objective": result.objective,
+        "feasibility": result.feasibility,
+        "status": result.status.value,
+        "seconds": result.seconds,
+    }
+    outputs.components(result.x.T, names)
+    outputs.report((m, n), report)
+    say(f"{options.data}: {m} samples, {n} features, {int(np.sum(signs > 0))} positive signs")
+    say("eigenvalues: " + " ".join(f"{value:.6g}" for value in np.sort(values)[::-1]))
+    say(
+        f"objective {result.objective:.10g}, |X'JX - J| = {result.feasibility:.1e}, "
+        f"{result.status.value}, {result.seconds:.2f} s"
+    )
+    return outputs.close(INTERRUPTED if result.status.value == "interrupted" else OK)
+
+
+def certify(options: argparse.Namespace) -> int:
+    """``orthobcd certify``."""
+    from ..certificate import certify as prove
+
+    if options.data == options.components == STDIN:
+        raise WrongArgument("COMPONENTS must not be - if DATA is")
+    outputs = Outputs(options, [options.data, options.components])
+    data, names = _read(options)
+    x = read_components(options.components).T
+    m, n = data.shape
+    if x.shape[0] != n:
+        raise WrongArgument(
+            f"{options.components}: has {x.shape[0]} features, {options.data} has {n}"
+        )
+    _check_limits(options, n, x.shape[1])
+    center = options.center
+    limits = {name: getattr(options, name) for name in ("bound", "max_time", "gap_tol")}
+    try:
+        if options.scale:
+            from ..sklearn.preparation import prepared
+
+            moments, _ = prepared(data, center, True)
+            data, center = moments.data, moments.pending
+        certificate = prove(_problem(options, data, x.shape[1], center), x, **limits)
+    except (ValueError, TypeError) as error:
+        raise WrongArgument(in_options(error, options)) from error
+    settings = ("penalty", "lam", "n_nonzero", "n_features", "center", "scale")
+    found = (
+        "objective", "feasibility", "block2_gap", "block2_pair", "criticality", "n_pairs",
+        "optimum", "is_optimal", "lower_bound", "gap", "bound_method",
+    )  # fmt: skip
+    report = {
+        "components": options.components,
+        "feature_names": names,
+        "settings": {**{name: getattr(options, name) for name in settings}, **limits},
+        **{name: getattr(certificate, name) for name in found},
+    }
+    outputs.report((m, n), report)
+    _say_certificate(certificate)
+    return outputs.close(OK)
+
+
+def _problem(options: argparse.Namespace, data: Any, r: int, center: bool) -> Any:
+    """The problem whose point the components are."""
+    from .. import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse, SparsePCAProblem
+
+    nonnegative = options.penalty == "nonnegative"
+    if options.n_nonzero is not None:
+        penalty: Any = Cardinality(options.n_nonzero, nonnegative=nonnegative)
+    elif options.n_features is not None:
+        if nonnegative:
+            raise WrongArgument("--n-features must not be given with --penalty nonnegative")
+        penalty = RowSparse(count=options.n_features)
+    else:
+        kinds = {
+            "l0": lambda: L0(options.lam),
+            "l1": lambda: L1(options.lam),
+            "nonnegative": NonNegative,
+            "none": NoPenalty,
+        }
+        penalty = kinds[options.penalty]()
+    return SparsePCAProblem(data, r, penalty, center=center)
+
+
+def _say_certificate(certificate: Any) -> None:
+    say(f"objective            {certificate.objective:.12g}")
+    say(f"feasibility          {certificate.feasibility:.2e}")
+    if certificate.n_pairs:
+        pair = certificate.block2_pair
+        of = "" if pair is None else f" (features {pair[0]} and {pair[1]})"
+        pairs = f"of {certificate.n_pairs} pairs"
+        say(f"largest pair gain    {certificate.block2_gap:.3e}{of}, {pairs}")
+        say(f"dist(0, subgradient) {certificate.criticality:.3e}")
+    known = "unknown" if certificate.optimum is None else f"{certificate.optimum:.12g}"
+    say(f"global optimum       {known}{', reached' if certificate.is_optimal else ''}")
+    if certificate.bound is not None:
+        say(f"lower bound          {certificate.lower_bound:.12g}, by {certificate.bound_method}")
+        say(f"gap                  {certificate.gap:.3e}")
+
+
+def _read(options: argparse.Namespace, missing: bool = False) -> tuple[Any, list[str]]:
+    """`read_matrix`, with what it has to say in a line of its own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FileNote)
+        try:
+            data, names = read_matrix(
+                options.data,
+                columns=options.columns,
+                drop=options.drop,
+                decimal=options.decimal,
+                missing=missing,
+            )
+        except MissingValues as error:
+            hint = "; --missing em fits such data" if hasattr(options, "missing") else ""
+            raise UnreadableFile(f"{error}{hint}") from error
+    for warning in caught:
+        say(f"note: {warning.message}")
+    return data, names

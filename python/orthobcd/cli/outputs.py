@@ -1,0 +1,152 @@
+"""The files that a command writes: checked before its work, written before anything is printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from .._internal.extras import need
+from .._internal.reading import reason_of
+from .._internal.terminal import complain, say
+from .._internal.writing import check_writable, is_same_file, replacing
+from ..io.components import put_components
+from .terminal import WRONG, WrongArgument, plain
+
+ENDINGS = {"out": (".csv", ".npz"), "report": (".json",), "plot": (".png", ".pdf", ".svg")}
+
+
+class Outputs:
+    """The files of --out, --report and --plot.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The command's options.
+    inputs : sequence of str or Path
+        Files that it reads.
+
+    Raises
+    ------
+    WrongArgument
+        If a file cannot be written, is one that is read, is there and not to be replaced, or has
+        an ending without a meaning; also if the pictures' package is not installed.
+    """
+
+    def __init__(self, options: argparse.Namespace, inputs: Sequence[str | Path]) -> None:
+        self._options = options
+        self._said: list[str] = []
+        self._failures: list[str] = []
+        taken: dict[str, str] = {}
+        for name, allowed in ENDINGS.items():
+            path = self._path(name)
+            if path is None:
+                continue
+            if path.suffix.lower() not in allowed:
+                raise WrongArgument(f"--{name} must end in {' or '.join(allowed)}, got {path}")
+            if not path.absolute().parent.is_dir():
+                raise WrongArgument(f"--{name}: there is no folder {path.absolute().parent}")
+            for other in inputs:
+                if is_same_file(path, other):
+                    raise WrongArgument(f"--{name} must not be {other}, which is read")
+            target = os.path.realpath(path)
+            if target in taken:
+                raise WrongArgument(f"--{name} must not be the file of --{taken[target]}, {path}")
+            taken[target] = name
+            try:
+                check_writable(path, overwrite=options.force)
+            except FileExistsError as error:
+                raise WrongArgument(f"--{name}: {path} is there; --force replaces it") from error
+            except OSError as error:
+                raise WrongArgument(f"--{name}: {path}: {_reason(error)}") from error
+        if self._path("plot") is not None:
+            need("plot", "matplotlib").use("Agg")
+
+    def _path(self, name: str) -> Path | None:
+        path: Path | None = getattr(self._options, name, None)
+        return path
+
+    def components(self, components: Any, names: Sequence[str]) -> None:
+        """Write --out."""
+        self._write("out", lambda part: put_components(part, components, names))
+
+    def report(self, shape: tuple[int, int], contents: dict[str, Any]) -> None:
+        """Write --report: what the command was given and found."""
+        head = {
+            "version": __version__,
+            "command": self._options.command,
+            "data": self._options.data,
+            "columns": self._options.columns,
+            "drop": self._options.drop,
+            "decimal": self._options.decimal,
+            "n_samples": shape[0],
+            "n_features": shape[1],
+        }
+        text = json.dumps(plain({**head, **contents}), indent=2, ensure_ascii=False) + "\n"
+        # A file name that is no text is escaped as JSON escapes it.
+        encoded = text.encode("utf-8", "backslashreplace")
+
+        def put(part: Path) -> None:
+            part.write_bytes(encoded)
+
+        self._write("report", put)
+
+    def picture(self, components: Any, names: Sequence[str]) -> None:
+        """Write --plot."""
+
+        def draw(part: Path) -> None:
+            from .. import plot
+
+            shape = self._options.image_shape
+            axes = plot.components(components, feature_names=list(names) or None, image_shape=shape)
+            np.ravel(axes)[0].figure.savefig(part, dpi=150)
+
+        self._write("plot", draw)
+
+    def _write(self, name: str, put: Callable[[Path], None]) -> None:
+        """Write a file; what cannot be written there any more is kept elsewhere."""
+        path = self._path(name)
+        if path is None:
+            return
+        try:
+            with replacing(path, overwrite=self._options.force) as part:
+                put(part)
+        except OSError as error:
+            kept = _kept_elsewhere(f"{name}{path.suffix}", put)
+            where = "" if kept is None else f"; it is in {kept}"
+            self._failures.append(f"--{name}: {path}: {_reason(error)}{where}")
+        else:
+            self._said.append(f"wrote {path}")
+
+    def close(self, code: int) -> int:
+        """Say what was written and what could not be; the exit code."""
+        for line in self._said:
+            say(line)
+        for failure in self._failures:
+            complain(f"error: {failure}")
+        return WRONG if self._failures else code
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or reason_of(error)
+
+
+def _kept_elsewhere(name: str, put: Callable[[Path], None]) -> Path | None:
+    """Write a file to a new folder for temporary files; None if that does not go either."""
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(prefix="orthobcd-")
+        put(Path(folder) / name)
+        return Path(folder) / name
+    except OSError:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None

@@ -1,0 +1,305 @@
+"""Data matrices of files: NumPy and SciPy arrays, tables, MatrixMarket, svmlight."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._internal.checks import FloatArray, check_compressed, check_sparse, is_sparse
+from .._internal.extras import need
+from .._internal.reading import (
+    Archive,
+    Source,
+    ending_of,
+    opened,
+    read_npy,
+    reason_of,
+)
+from .errors import FileNote, MissingValues, UnreadableFile, note
+from .selection import Columns, Selection, WrongColumns
+from .tables import read_table
+
+KINDS = (
+    ".npy, .npz, .csv, .tsv, .parquet, .mtx, .svmlight, .svm, .libsvm, .txt or .dat, "
+    "or one of these with .gz; - for the standard input"
+)
+"""What `read_matrix` reads; .txt and .dat as svmlight or as a table, whichever they hold. What has
+no ending, as a pipe and the standard input, is told by its contents."""
+
+LOOKED_AT = 20
+"""Lines of a file without a telling ending by which it is told to be svmlight."""
+
+MATRIX_KEYS = ("X", "A", "data")
+"""Names of the data in a .npz file that holds several matrices."""
+
+Named: TypeAlias = tuple[Any, list[str]]
+"""A matrix and the names of its columns, which may be empty."""
+
+
+def read_matrix(
+    path: str | os.PathLike[str],
+    *,
+    min_rows: int = 2,
+    columns: Columns | None = None,
+    drop: Columns | None = None,
+    decimal: str = ".",
+    missing: bool = False,
+) -> tuple[Any, list[str]]:
+    """The data matrix of a file (dense, or CSR) and its feature names (empty if there are none).
+
+    Parameters
+    ----------
+    path : path
+        A NumPy array (.npy, or .npz: one array or one called X, A or data), a scipy.sparse matrix
+        (.npz as ``scipy.sparse.save_npz`` writes it), a table (.csv, .tsv, or .txt and .dat that
+        are not svmlight, with an optional header; .parquet), a MatrixMarket file (.mtx), or an
+        svmlight file; all may be packed by gzip (.gz). Samples in rows. "-" is the standard input;
+        it, pipes and names without an ending are told by their contents.
+    min_rows : int, default 2
+        Least number of rows.
+    columns, drop : sequence of int or str, optional
+        Columns to read, in this order, or to leave out: by index from 0, or by name where the file
+        has names. Columns of a table that are left out need not be numeric.
+    decimal : {".", ","}, default "."
+        The decimal mark of tables as text.
+    missing : bool, default False
+        Keep missing values of dense data as NaN. By default they are an error.
+
+    Returns
+    -------
+    data : ndarray or scipy.sparse.csr_array of shape (n_samples, n_features)
+        float64, finite but for missing values.
+    names : list of str
+        Feature names, of a table with a header; columns that are not numeric are an error.
+
+    Raises
+    ------
+    UnreadableFile
+        If the file is missing, of an unknown kind, not numeric, not two-dimensional or not finite,
+        has missing values, or a package that reads its kind is not installed; if a column is not
+        there; if the matrix would need more memory than 64 MiB and than 500 times the bytes of the
+        file, as what a file claims to hold is not believed.
+    ValueError, TypeError
+        If another argument is not valid.
+
+    Warns
+    -----
+    FileNote
+        If an index column of a table is left out, or a header of numbers taken for one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from orthobcd.io import read_matrix
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("height,width,eyes\\n1,2,blue\\n3,4,brown\\n")
+    >>> data, names = read_matrix(path, drop=["eyes"])
+    >>> data.shape, names
+    ((2, 2), ['height', 'width'])
+    """
+    selection = Selection(columns, drop, decimal, missing)
+    selection.check()
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        raise UnreadableFile(f"{name}: a folder, not a file")
+    kind = ending_of(name)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with opened(name) as source:
+                reader, kind = _reader_of(source)
+                data, names = reader(source, selection)
+    except UnreadableFile:
+        raise
+    except WrongColumns as error:
+        raise UnreadableFile(f"{name}: {error}") from error
+    except FileNotFoundError as error:
+        raise UnreadableFile(f"{name}: no such file") from error
+    except ImportError as error:
+        raise UnreadableFile(f"{name}: reading a {kind} file: {error}") from error
+    except Exception as error:
+        raise UnreadableFile(
+            f"{name}: not a readable {f'{kind} file' if kind else 'file'}: {reason_of(error)}"
+        ) from error
+    for warning in caught:
+        if isinstance(warning.message, FileNote):
+            warnings.warn(warning.message, stacklevel=2)
+    return _checked(name, data, min_rows, missing), names
+
+
+def _checked(name: str, data: Any, min_rows: int, missing: bool) -> Any:
+    """A matrix as float64, if it is one that can be used."""
+    if np.dtype(data.dtype).kind not in "fiub":
+        raise UnreadableFile(f"{name}: not numeric, its type is {data.dtype}")
+    if data.ndim != 2 or data.shape[0] < min_rows or data.shape[1] < 2:
+        raise UnreadableFile(
+            f"{name}: need at least {min_rows} samples and 2 features, got {data.shape}"
+        )
+    data = data.astype(np.float64, copy=False)
+    values = data.data if is_sparse(data) else data
+    if not np.isfinite(values).all():
+        if not (missing and not is_sparse(data)) and np.isnan(values).any():
+            raise MissingValues(f"{name}: has missing values")
+        if np.isinf(values).any():
+            raise UnreadableFile(f"{name}: has infinite values")
+    return data
+
+
+def _reader_of(source: Source) -> tuple[Reader, str]:
+    """What reads a file, and its ending."""
+    kind = ending_of(source.path)
+    if not source.is_named and kind not in READERS:
+        kind = ""
+    if source.is_named and source.path.lower().endswith(".gz") and not source.is_packed:
+        raise UnreadableFile(f"{source.path}: not packed by gzip")
+    if kind not in READERS:
+        raise UnreadableFile(f"{source.path}: unknown kind {kind}; use {KINDS}")
+    return READERS[kind], kind
+
+
+# Readers -----------------------------------------------------------------------------------------
+
+
+def _read_npy(source: Source, selection: Selection) -> Named:
+    return selection.of(read_npy(source), [])
+
+
+def _read_npz(source: Source, selection: Selection) -> Named:
+    archive = Archive(source)
+    keys = list(archive)
+    if "indptr" in keys or "row" in keys:
+        return selection.of(_read_sparse(source, archive), [])
+    layouts = {key: archive.layout(key) for key in keys}
+    matrices = [k for k, (shape, kind) in layouts.items() if len(shape) == 2 and not kind.hasobject]
+    key = next((k for k in MATRIX_KEYS if k in matrices), None)
+    if key is None:
+        if len(matrices) != 1:
+            raise UnreadableFile(
+                f"{source.path}: need one matrix, or one called X, A or data; "
+                f"it has {', '.join(keys)}"
+            )
+        key = matrices[0]
+    return selection.of(archive[key], [])
+
+
+def _read_sparse(source: Source, archive: Archive) -> Any:
+    """The matrix that ``scipy.sparse.save_npz`` wrote."""
+    sparse = need("files", "scipy.sparse")
+    kind, shape = np.asarray(archive["format"]).item(), archive["shape"]
+    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise UnreadableFile(f"{source.path}: its shape must be two whole numbers")
+    rows, columns = map(int, shape)
+    _check_size(source, rows, columns)
+    if kind in ("csr", "csc"):
+        major, minor = (rows, columns) if kind == "csr" else (columns, rows)
+        indptr, indices = archive["indptr"], archive["indices"]
+        check_compressed("it", indptr, indices, len(archive["data"]), major, minor)
+    source.stream.seek(0)
+    loaded = sparse.load_npz(source.stream)
+    check_sparse("it", loaded)
+    return loaded.tocsr()
+
+
+def _check_size(source: Source, rows: int, columns: int) -> None:
+    """Refuse a sparse matrix for which a number per row and column is too much."""
+    source.check_need(f"a number per row and column of {rows} x {columns}", 8 * (rows + columns))
+
+
+def _read_parquet(source: Source, selection: Selection) -> Named:
+    file = need("files", "pyarrow.parquet").ParquetFile(source.stream)
+    names = list(file.schema_arrow.names)
+    for name in [name for name in names if name.startswith("__index_level_")]:
+        # What pandas writes of an index that is not 0, 1, 2, …
+        note(f"{source.path}: its column {name} is an index and left out")
+        names.remove(name)
+    kept = selection.kept(names, len(names))
+    names = names if kept is None else [names[k] for k in kept]
+    types = need("files", "pyarrow.types")
+    for name in names:
+        kind = file.schema_arrow.field(name).type
+        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+            raise UnreadableFile(f"{source.path}: column {name!r} is not numeric")
+    rows = file.metadata.num_rows
+    source.check_need(f"its {rows} x {len(names)} numbers", 8 * rows * len(names))
+    table = file.read(columns=names)
+    values: FloatArray = np.empty((table.num_rows, len(names)))
+    for k, name in enumerate(names):
+        values[:, k] = table.column(name).to_numpy()
+        if table.column(name).null_count and not selection.missing:
+            raise MissingValues(f"{source.path}: column {name!r} has missing values")
+    return values, names
+
+
+def _read_matrix_market(source: Source, selection: Selection) -> Named:
+    line = banner = source.stream.readline().lower()
+    while line and (line.startswith(b"%") or not line.strip()):
+        line = source.stream.readline()
+    sizes = [int(part) for part in line.split()]
+    if len(sizes) == 3 and b"coordinate" in banner:
+        _check_size(source, *sizes[:2])
+        source.check_need(f"its {sizes[2]} entries", 16 * sizes[2])
+    elif len(sizes) == 2 and b"array" in banner:
+        source.check_need(f"its {sizes[0]} x {sizes[1]} numbers", 8 * sizes[0] * sizes[1])
+    else:
+        raise ValueError("it must begin with %%MatrixMarket and have a line of sizes")
+    source.stream.seek(0)
+    plain = source.is_named and not source.is_packed
+    # Not the stream: SciPy's reader ends the process when it cannot go back in a file.
+    data = need("files", "scipy.io").mmread(
+        source.path if plain else io.BytesIO(source.stream.read())
+    )
+    return selection.of(data.tocsr() if is_sparse(data) else np.asarray(data), [])
+
+
+def _read_svmlight(source: Source, selection: Selection) -> Named:
+    data, _ = need("files", "sklearn.datasets").load_svmlight_file(source.stream)
+    _check_size(source, *data.shape)
+    return selection.of(data, [])
+
+
+def _read_any(source: Source, selection: Selection) -> Named:
+    """What the contents are: an array, an archive, …, svmlight, or else a table."""
+    for start, reader in STARTS.items():
+        if source.starts_with(start):
+            return reader(source, selection)
+    # svmlight has pairs ``index:value`` after the label.
+    for line in [source.stream.readline() for _ in range(LOOKED_AT)]:
+        pairs = line.decode("utf-8-sig", errors="replace").split("#")[0].split()[1:]
+        if pairs and all(re.fullmatch(r"\w+:\S+", pair) for pair in pairs):
+            source.stream.seek(0)
+            return _read_svmlight(source, selection)
+    source.stream.seek(0)
+    return read_table(source, selection)
+
+
+Reader: TypeAlias = Callable[[Source, Selection], Named]
+
+READERS: dict[str, Reader] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".parquet": _read_parquet,
+    ".mtx": _read_matrix_market,
+    ".svm": _read_svmlight,
+    ".svmlight": _read_svmlight,
+    ".libsvm": _read_svmlight,
+    ".txt": _read_any,
+    ".dat": _read_any,
+    "": _read_any,
+}
+
+STARTS: dict[bytes, Reader] = {
+    b"\x93NUMPY": _read_npy,
+    b"PK\x03\x04": _read_npz,
+    b"PAR1": _read_parquet,
+    b"%%MatrixMarket": _read_matrix_market,
+}
+"""First bytes that tell a kind."""

@@ -1,0 +1,94 @@
+"""Which columns of a file are read, and how its numbers are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .._internal.checks import as_choice
+
+Columns: TypeAlias = Sequence[int | str]
+"""Columns of a file by index from 0 or by name."""
+
+
+class WrongColumns(ValueError):
+    """Columns that a matrix does not have."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What `read_matrix` is told about a file.
+
+    Attributes
+    ----------
+    columns, drop : sequence of int or str, or None
+        Columns to keep, in this order, or to leave out.
+    decimal : {".", ","}
+        The decimal mark.
+    missing : bool
+        Whether missing values are kept, as NaN.
+    """
+
+    columns: Columns | None = None
+    drop: Columns | None = None
+    decimal: str = "."
+    missing: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not fit together."""
+        as_choice("decimal", self.decimal, (".", ","))
+        if self.columns is not None and self.drop is not None:
+            raise ValueError("drop must be None with columns")
+
+    def kept(self, names: Sequence[str], count: int) -> list[int] | None:
+        """Indices of the columns to keep of ``count`` ones; None if these are all."""
+        if self.columns is not None:
+            return indices_of("columns", self.columns, names, count)
+        if self.drop is not None:
+            left_out = set(indices_of("drop", self.drop, names, count))
+            return [k for k in range(count) if k not in left_out]
+        return None
+
+    def of(self, data: Any, names: list[str]) -> tuple[Any, list[str]]:
+        """The columns to keep of a matrix with names, which may be empty."""
+        if data.ndim != 2:
+            return data, names
+        kept = self.kept(names, data.shape[1])
+        if kept is None:
+            return data, names
+        return data[:, kept], [names[k] for k in kept] if names else []
+
+
+def indices_of(what: str, wanted: Columns, names: Sequence[str], count: int) -> list[int]:
+    """Indices of columns that are given by index or name.
+
+    A text that is no name but a number is an index, as a command line has texts only.
+
+    Raises
+    ------
+    WrongColumns
+        If one is not there, is there twice, or is given twice; the message begins with ``what``.
+    """
+    places: dict[str, list[int]] = {}
+    for k, name in enumerate(names):
+        places.setdefault(name, []).append(k)
+    found = []
+    for one in wanted:
+        own = places.get(one, []) if isinstance(one, str) else []
+        if len(own) > 1:
+            raise WrongColumns(f"{what} must be unambiguous, {len(own)} columns are called {one!r}")
+        is_text = isinstance(one, str) and one.isascii() and one.isdigit()
+        is_index = is_text or (isinstance(one, (int, np.integer)) and not isinstance(one, bool))
+        if not own and is_index and 0 <= int(one) < count:
+            own = [int(one)]
+        if not own:
+            shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
+            known = f"names ({shown}) or " if names else ""
+            raise WrongColumns(f"{what} must hold {known}indices below {count}, got {one!r}")
+        found += own
+    if len(set(found)) != len(found):
+        raise WrongColumns(f"{what} must hold a column once")
+    return found

@@ -1,0 +1,236 @@
+"""Triples of a knowledge graph in files."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._internal.checks import IntArray
+from .._internal.extras import need
+from .._internal.reading import Source, blaming, check_need, opened, reason_of
+
+BLOCK = 1 << 24
+"""Bytes of a file of triples that are read at a time."""
+
+ENDS, LINKS = slice(0, 3, 2), slice(1, 2)
+"""Columns of a triple with entities, and with relations."""
+
+DIGITS = 18
+"""Digits of the largest number that fits into 64 bits whatever its first digit."""
+
+NAME = 64
+"""Bytes of memory of a short text."""
+
+
+@dataclass(frozen=True, eq=False)
+class TripleFiles:
+    """Triples of several files with common numbers.
+
+    Attributes
+    ----------
+    splits : tuple of ndarray of shape (N, 3)
+        Head, relation and tail numbers of every file, in the order of the files.
+    entities, relations : tuple of str
+        Names, by number. Files of numbers without lists of names have the numbers as names.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> ob.TripleFiles((np.array([[0, 0, 1]]),), ("cat", "animal"), ("is a",)).relations
+    ('is a',)
+    """
+
+    splits: tuple[IntArray, ...]
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+
+
+def load_triples(
+    *paths: str | os.PathLike[str],
+    entities: str | os.PathLike[str] | Sequence[str] | None = None,
+    relations: str | os.PathLike[str] | Sequence[str] | None = None,
+    ids: bool | None = None,
+) -> TripleFiles:
+    """Read tab-separated triples, one a line: head, relation, tail.
+
+    Parameters
+    ----------
+    *paths : path
+        Files, for instance of the training, validation and test triples; ``.gz`` is unpacked.
+    entities, relations : path or sequence of str, optional
+        All names, by number; a file has one a line. By default names are numbered in the order of
+        their first occurrence in the files.
+    ids : bool, optional
+        Whether the files hold numbers (from 0) instead of names. By default they do if every field
+        of every file is a nonnegative integer.
+
+    Returns
+    -------
+    TripleFiles
+
+    Raises
+    ------
+    ValueError
+        If no file is given, a line does not have three fields, a name is not in a given list, a
+        number is not below the length of a given list, or a number without such a list is so large
+        that the names of all numbers would take more memory than 64 MiB and than 500 times the
+        bytes of the files (``ids=False`` numbers what occurs).
+    ImportError
+        If pyarrow is not installed (the extra ``files``).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "graph.tsv"
+    >>> _ = path.write_text("cat\\tis_a\\tanimal\\ndog\\tis_a\\tanimal\\n")
+    >>> import orthobcd as ob
+    >>> graph = ob.load_triples(path)
+    >>> graph.splits[0].tolist(), graph.entities
+    ([[0, 0, 1], [2, 0, 1]], ('cat', 'animal', 'dog'))
+    """
+    if not paths:
+        raise ValueError("paths must name at least one file")
+    named = (_names("entities", entities), _names("relations", relations))
+    columns, sizes = zip(*map(_read_triples, paths), strict=True)
+    # Heads and tails of all files have one numbering, relations another.
+    kinds = tuple(_unified([c for triple in columns for c in triple[k]]) for k in (ENDS, LINKS))
+    if ids is None:
+        ids = all(map(_is_id, itertools.chain(kinds[0][1], kinds[1][1])))
+    size = sum(sizes)
+    numbered = [
+        _as_ids(what, codes, words, given, size) if ids else _as_names(what, codes, words, given)
+        for what, (codes, words), given in zip(("entities", "relations"), kinds, named, strict=True)
+    ]
+    (ends, entity_names), (links, relation_names) = numbered
+    splits = tuple(
+        np.stack([ends[2 * k], links[k], ends[2 * k + 1]], axis=1) for k in range(len(paths))
+    )
+    return TripleFiles(splits, entity_names, relation_names)
+
+
+def _read_triples(path: str | os.PathLike[str]) -> tuple[list[Any], int]:
+    """The three columns of a file, dictionary-encoded, and its size in bytes."""
+    pyarrow = need("files", "pyarrow")
+    reader = need("files", "pyarrow.csv")
+    names = ["head", "relation", "tail"]
+    kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    with _reading(path) as source:
+        try:
+            table = reader.read_csv(
+                source.stream,
+                read_options=reader.ReadOptions(column_names=names, block_size=BLOCK),
+                parse_options=reader.ParseOptions(delimiter="\t", quote_char=False),
+                convert_options=reader.ConvertOptions(
+                    column_types=dict.fromkeys(names, kind), strings_can_be_null=False
+                ),
+            )
+        except pyarrow.ArrowInvalid as error:
+            if "Empty CSV" in str(error):
+                return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3, source.size
+            raise ValueError(_wrong_line(source, error)) from error
+        return list(table.columns), source.size
+
+
+@contextlib.contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[Source]:
+    """An opened file; what is wrong with it is a ValueError that names it."""
+    name = os.fspath(path)
+    with blaming(lambda error: ValueError(f"{name}: {reason_of(error)}")), opened(name) as source:
+        yield source
+
+
+def _wrong_line(source: Source, error: Exception) -> str:
+    """What is wrong with a file of triples that pyarrow does not read."""
+    source.stream.seek(0)
+    for number, line in enumerate(_lines(source), 1):
+        fields = line.count("\t") + 1
+        if line and fields != 3:
+            return f"line {number} must have 3 tab-separated fields, got {fields}"
+    return reason_of(error)
+
+
+def _unified(columns: list[Any]) -> tuple[list[IntArray], list[str]]:
+    """Codes of dictionary-encoded columns in one dictionary, and that."""
+    pyarrow = need("files", "pyarrow")
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    whole = pyarrow.chunked_array(chunks).unify_dictionaries()
+    indices = iter(whole.chunks)
+    codes = [
+        np.concatenate([next(indices).indices for _ in column.chunks], dtype=np.int64)
+        for column in columns
+    ]
+    return codes, whole.chunks[0].dictionary.to_pylist()
+
+
+def _as_ids(
+    what: str, codes: list[IntArray], words: list[str], given: list[str] | None, size: int
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Columns of numbers, and the names of all numbers in files of ``size`` bytes."""
+    bad = next((word for word in words if not _is_id(word)), None)
+    if bad is not None:
+        raise ValueError(f"paths must hold nonnegative integers (ids=True), got {bad!r}")
+    large = next((word for word in words if len(word.lstrip("0")) > DIGITS), None)
+    if large is not None:
+        raise ValueError(f"paths must hold numbers of at most {DIGITS} digits, got {large[:40]}")
+    numbers = np.array(words, dtype=np.int64)
+    count = 1 + int(numbers.max(initial=-1))
+    if given is not None and len(given) < count:
+        raise ValueError(
+            f"{what} must have a name for every number, got {len(given)} names and the "
+            f"number {count - 1}"
+        )
+    if given is None:
+        check_need(f"paths: names of {what} up to the number {count - 1}", NAME * count, size)
+    names = map(str, range(count)) if given is None else given
+    return [numbers[column] for column in codes], tuple(names)
+
+
+def _as_names(
+    what: str, codes: list[IntArray], words: list[str], given: list[str] | None
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Columns of numbers of names, and the names: the given ones, or as they first occur."""
+    if given is None:
+        # Row by row: what stands in the first column of a row before what stands in the last.
+        width = 2 if what == "entities" else 1
+        files = range(0, len(codes), width)
+        order = np.concatenate([np.stack(codes[k : k + width], axis=1).ravel() for k in files])
+        first = np.zeros(len(words), dtype=np.int64)
+        first[order[::-1]] = np.arange(order.size)[::-1]
+        ranked = np.argsort(first, kind="stable")
+        given = [words[k] for k in ranked]
+        place = np.empty_like(ranked)
+        place[ranked] = np.arange(ranked.size)
+    else:
+        table = {name: k for k, name in enumerate(given)}
+        missing = next((word for word in words if word not in table), None)
+        if missing is not None:
+            raise ValueError(f"{what} must hold every name; {missing!r} is not there")
+        place = np.array([table[word] for word in words], dtype=np.int64)
+    return [place[column] for column in codes], tuple(given)
+
+
+def _is_id(field: str) -> bool:
+    return field.isascii() and field.isdigit()
+
+
+def _lines(source: Source) -> Iterator[str]:
+    return (line.decode("utf-8", errors="replace").rstrip("\r\n") for line in source.stream)
+
+
+def _names(what: str, given: str | os.PathLike[str] | Sequence[str] | None) -> list[str] | None:
+    if given is None:
+        return None
+    if isinstance(given, (str, os.PathLike)):
+        with _reading(given) as source:
+            names = list(_lines(source))
+    else:
+        names = [str(name) for name in given]
+    if len(set(names)) != len(names):
+        raise ValueError(f"{what} must hold every name once")
+    return names
