@@ -277,7 +277,7 @@ class Archive:
     Raises
     ------
     ValueError, zipfile.BadZipFile
-        If it is no such file, or all that it packs would take more memory than is allowed to it.
+        If it is no such file, or its unpacked contents need more memory than is allowed.
     """
 
     def __init__(self, source: Source) -> None:
@@ -287,7 +287,7 @@ class Archive:
         members = self._zip.infolist()
         if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
             raise ValueError("it is packed by another method than deflate")
-        source.check_need("what it packs", sum(member.file_size for member in members))
+        source.check_need("its unpacked contents", sum(member.file_size for member in members))
         self._members = {m.filename[:-4]: m for m in members if m.filename.endswith(".npy")}
 
     def __iter__(self) -> Iterator[str]:
