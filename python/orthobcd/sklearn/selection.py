@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
 
 from .._internal.checks import (
     DataLike,
@@ -22,6 +23,8 @@ from .._internal.checks import (
     is_sparse,
 )
 from .base import OrthonormalPCA
+from .budget import conditions
+from .loadings import loadings_of
 from .missing import gaussian_of
 from .pictures import BLUE, GREY, RED, axes_of
 
@@ -38,6 +41,8 @@ class SupportStability:
         Of the fit to all samples, to which those of the subsamples are matched.
     n_subsamples : int
         How many there were.
+    features : tuple of str
+        Names of the features.
 
     Examples
     --------
@@ -51,6 +56,7 @@ class SupportStability:
     frequencies: FloatArray
     components: FloatArray
     n_subsamples: int
+    features: tuple[str, ...]
 
     def plot(self, ax: Any = None) -> Any:
         """The frequencies of the features chosen at least once, a column per component.
@@ -71,7 +77,8 @@ class SupportStability:
         )
         ax.figure.colorbar(image, ax=ax, label="share of the subsamples")
         if len(chosen) <= 30:
-            ax.set_xticks(range(len(chosen)), chosen)
+            names = [self.features[i] for i in chosen]
+            ax.set_xticks(range(len(chosen)), names, rotation=90)
         ax.set_yticks(range(len(self.frequencies)))
         ax.set_xlabel("feature" if len(chosen) <= 30 else "features chosen at least once")
         ax.set_ylabel("component")
@@ -91,7 +98,8 @@ def support_stability(
 
     Meinshausen and Bühlmann (2010) draw subsamples of half the data without replacement. The
     components of each are matched to those of all samples one to one, by the largest sum of
-    magnitudes of inner products.
+    magnitudes of inner products; a component with a limit of its own (``n_nonzero``, ``include``,
+    ``exclude``) to one with the same.
 
     Within a budget (``n_nonzero``, ``n_features``) the search on a subsample has the components of
     all samples among its starts, beside those of its own, and a small amount of counted work: what
@@ -138,23 +146,27 @@ def support_stability(
     count = as_int("n_subsamples", n_subsamples, 1)
     share = as_fraction("fraction", fraction)
     whole = clone(estimator).fit(X)
-    given: Any = X
-    data = given.tocsr() if is_sparse(given) else np.asarray(given)
-    m = data.shape[0]
+    given: Any = X.tocsr() if is_sparse(X) else X
+    m = _num_samples(given)
     size = max(2, round(share * m))
     rng = check_random_state(random_state)
     draws = [rng.permutation(m)[:size] for _ in range(count)]
+    r = len(whole.components_)
+    kinds = conditions(getattr(whole, "_budget", None), r)
 
     def chosen(rows: Any) -> FloatArray:
-        part = clone(estimator).set_params(n_components=len(whole.components_))
-        found = part._beside(whole, WORK).fit(data[rows]).components_
-        _, order = linear_sum_assignment(-np.abs(whole.components_ @ found.T))
+        part = clone(estimator).set_params(n_components=r)
+        found = part._beside(whole, WORK).fit(_safe_indexing(given, rows)).components_
+        likeness = np.abs(whole.components_ @ found.T)
+        # Less than any likeness: those of another kind are taken by none.
+        likeness[np.array([[a != b for b in kinds] for a in kinds])] = -float(r)
+        _, order = linear_sum_assignment(-likeness)
         return np.asarray(found[order] != 0.0, dtype=np.float64)
 
     workers = 1 if n_jobs is None else n_jobs
     with ThreadPoolExecutor(workers if workers > 0 else None) as pool:
         frequencies = sum(pool.map(chosen, draws), np.zeros_like(whole.components_)) / count
-    return SupportStability(frequencies, whole.components_, count)
+    return SupportStability(frequencies, whole.components_, count, loadings_of(whole).features)
 
 
 @dataclass(frozen=True, eq=False)
