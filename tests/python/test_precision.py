@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from orthobcd.sklearn.preparation import EXACT_WORK, SLICING, is_exact, moments_
 
 ESTIMATORS = [
     lambda **k: ob.SparsePCA(2, alpha=0.3, solver=ob.OBCD(), random_state=0, **k),
-    lambda **k: ob.SparsePCA(2, n_nonzero=8, random_state=0, max_time=None, **k),
     lambda **k: ob.NonnegativePCA(2, solver=ob.OBCD(), random_state=0, **k),
     lambda **k: ob.OrthogonalNMF(2, solver=ob.OBCD(), random_state=0, **k),
 ]
-QUICK = [0, 2, 3]
-"""Those that follow the time limit without a search."""
+SEARCHES = [
+    lambda **k: ob.SparsePCA(2, n_nonzero=8, random_state=0, **k),
+    lambda **k: ob.SparsePCA(2, random_state=0, **k),
+]
+SHAPES = [(90, 6), (300, 40), (20, 300)]
 
 
 def counts(m: int, n: int) -> np.ndarray:
@@ -54,9 +57,10 @@ def test_equal_numbers_have_equal_moments(shape, spelling, center):
         np.testing.assert_array_equal(got[0].mean, wanted[0].mean)
 
 
-@pytest.mark.parametrize("make", ESTIMATORS)
 @pytest.mark.parametrize("precision", ["auto", "fast", "exact"])
-@pytest.mark.parametrize("shape", [(90, 6), (300, 40), (20, 300)])
+@pytest.mark.parametrize(
+    ("make", "shape"), [*product(ESTIMATORS, SHAPES), *product(SEARCHES, SHAPES[:1])]
+)
 def test_equal_numbers_have_equal_fits(make, precision, shape):
     X = counts(*shape)
     wanted = make(precision=precision).fit(X)
@@ -161,7 +165,7 @@ def test_precision_at_the_door():
 
 
 @pytest.mark.parametrize("how", ["fit", "partial_fit", "fit_covariance"])
-@pytest.mark.parametrize("make", [ESTIMATORS[k] for k in QUICK])
+@pytest.mark.parametrize("make", ESTIMATORS)
 def test_the_time_limit_counts_from_the_call(monkeypatch, make, how):
     """The moments take longer than the limit: nothing is left for the search."""
     if not hasattr(make(), how):

@@ -247,11 +247,11 @@ class Products:
             weight = float(len(block) if some is None else some.sum())
             if weight == 0.0:
                 continue
+            # In rows, however the data is stored, as sums of equal numbers are to be equal.
+            rows = np.array(block, dtype=np.float64, order="C")
             if self.weight == 0.0:
-                self.shift = np.average(block, axis=0, weights=some)
-            # In rows, however the data is stored, as products of equal numbers are to be equal.
-            rows = np.empty(block.shape)
-            np.subtract(block, self.shift, out=rows)
+                self.shift = np.average(rows, axis=0, weights=some)
+            rows -= self.shift
             mean = np.average(rows, axis=0, weights=some)
             rows -= mean
             if some is not None:

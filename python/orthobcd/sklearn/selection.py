@@ -146,7 +146,8 @@ def support_stability(
     count = as_int("n_subsamples", n_subsamples, 1)
     share = as_fraction("fraction", fraction)
     whole = clone(estimator).fit(X)
-    given: Any = X.tocsr() if is_sparse(X) else X
+    given: Any = X
+    given = given.tocsr() if is_sparse(given) else given
     m = _num_samples(given)
     size = max(2, round(share * m))
     rng = check_random_state(random_state)
