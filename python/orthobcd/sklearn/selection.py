@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from .._internal.checks import (
     as_int,
     is_sparse,
 )
+from .._internal.interrupt import Kept, side_by_side
 from .base import OrthonormalPCA
 from .budget import conditions
 from .loadings import loadings_of
@@ -129,6 +129,9 @@ def support_stability(
     ------
     ValueError, TypeError
         If an argument is not valid; the message names it.
+    KeyboardInterrupt
+        After Ctrl-C. Its attribute ``result`` is the `SupportStability` of the subsamples that are
+        done; before the first of them what a fit raises, or None.
 
     Examples
     --------
@@ -165,9 +168,17 @@ def support_stability(
         return np.asarray(found[order] != 0.0, dtype=np.float64)
 
     workers = 1 if n_jobs is None else n_jobs
-    with ThreadPoolExecutor(workers if workers > 0 else None) as pool:
-        frequencies = sum(pool.map(chosen, draws), np.zeros_like(whole.components_)) / count
-    return SupportStability(frequencies, whole.components_, count, loadings_of(whole).features)
+    done: list[FloatArray] = []
+    with Kept() as kept:
+        try:
+            side_by_side(chosen, draws, workers if workers > 0 else None, done)
+        finally:
+            if done:
+                kept.result = SupportStability(
+                    np.mean(done, axis=0), whole.components_, len(done), loadings_of(whole).features
+                )
+    stability: SupportStability = kept.result
+    return stability
 
 
 @dataclass(frozen=True, eq=False)
