@@ -105,7 +105,8 @@ pub fn largest_lambda<P: Penalty>(problem: &Problem<'_, P>, threads: &Threads) -
     largest_lambda_while(problem, threads, &|| true)
 }
 
-fn largest_lambda_while<P: Penalty>(
+/// The same, None too if `go_on` says no on the way.
+pub(crate) fn largest_lambda_while<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
     go_on: GoOn<'_>,

@@ -156,16 +156,17 @@ class Case:
         return ob.L1(lam)
 
     def obcd(self) -> ob.OBCD:
-        fields = {
-            "working_set": self.pick("tiled", "random", "cyclic", "wss-sv", "wss-or"),
+        fields: dict[str, Any] = {
             "update": self.pick("gauss-seidel", "gauss-seidel", "jacobi"),
             "curvature": self.pick("exact", "scalar"),
             "side": self.pick("rows", "rows", "columns", "both"),
-            "block_size": self.pick(2, 2, 2, 3, min(4, self.n), self.n),
             "proximal": self.pick(1e-5, 1e-5, 0.0, 1e-300, 1.0, 1e3, 1e308, self.a_scale()),
-            "tile_size": self.pick(64, 64, 2, 3),
         }
-        fields["block_size"] = max(2, min(fields["block_size"], self.n))
+        if fields["update"] == "gauss-seidel":
+            block_size = self.pick(2, 2, 2, 3, min(4, self.n), self.n)
+            fields["working_set"] = self.pick("tiled", "random", "cyclic", "wss-sv", "wss-or")
+            fields["block_size"] = max(2, min(block_size, self.n))
+            fields["tile_size"] = self.pick(64, 64, 2, 3)
         self.say(ob.OBCD(**fields))
         return ob.OBCD(**fields)
 
@@ -210,11 +211,10 @@ class Case:
             "proximal": self.pick(1e-5, 1e-5, 0.0, 1.0, self.a_scale()),
             "rapidity_bound": self.pick(None, None, 0.5, 3.0),
         }
-        rows = {
-            "working_set": self.pick("tiled", "random", "cyclic"),
-            "tile_size": self.pick(64, 2, 3),
-            "adaptive": self.pick(True, False),
-        }
+        rows: dict[str, Any] = {"adaptive": self.pick(True, False)}
+        if update == "gauss-seidel":
+            rows["working_set"] = self.pick("tiled", "random", "cyclic")
+            rows["tile_size"] = self.pick(64, 2, 3)
         solver: Any
         if update == "sampled":
             sizes = {"batch_size": self.pick(None, 4), "small_batch_size": self.pick(None, 2)}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._internal.checks import FloatArray, as_bool, as_float, as_float_array
-from ._internal.run import Run
+from ._internal.run import Deadline, Run
 from .hyperbolic.problems import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
@@ -29,6 +29,9 @@ OPTIMALITY_TOLERANCE = 1e-10
 
 BOUNDED = (L0, L1, Cardinality, RowSparse, NonNegative, NoPenalty)
 """Penalties that a bound is known for."""
+
+PAIRS_SHARE = 0.5
+"""Share of a time limit that is for all pairs where a bound is asked for."""
 
 FEASIBLE = 1e-8
 """Largest ``feasibility`` of a point whose gap is asked for."""
@@ -106,7 +109,7 @@ class Certificate:
         with exact curvature; 0 when every pair rests. With a mixed signature also over the pairs
         of columns where they can move, and infinite along a pair that is unbounded below. Of a
         `SmoothFunction` that of its quadratic majoriser with the constant ``lipschitz``, NaN
-        without one.
+        without one. NaN where ``max_time`` passed before all pairs were solved.
     block2_pair : tuple of (int, int) or None
         The pair that makes it; None when the gap is 0.
     block2_kind : str or None
@@ -123,7 +126,8 @@ class Certificate:
         a mixed signature with r < n.
     n_pairs : int
         All pairs, n(n−1)/2: each solved, or proved at rest; with a mixed signature those of
-        columns too. 0 with a `Cardinality` or `RowSparse`, where none is looked at.
+        columns too. 0 with a `Cardinality` or `RowSparse`, where none is looked at, and where
+        ``max_time`` passed before all were.
     n_pairs_proved : int
         Pairs of two zero rows among them; they cannot move and are not visited.
     optimum : float or None
@@ -211,8 +215,9 @@ def certify(
         metric on the Stiefel manifold: ``lower_bound``, ``gap``, ``bound_method`` and ``bound`` of
         the certificate.
     max_time : float, optional
-        Seconds after which the search for a better bound ends; without it the work is counted.
-        Ctrl-C ends it too: the best bound so far is returned.
+        Seconds, from the call on. What concerns pairs and ``criticality`` is NaN and ``optimum``
+        None where that is not finished by then. With ``bound`` half of it at most is for these, and
+        the search for a better bound ends with the rest; without a limit its work is counted.
     gap_tol : float, default 1e-6
         It ends when ``gap`` is at most this.
     n_threads : int, optional
@@ -228,6 +233,8 @@ def certify(
         If ``x`` has another shape or is not finite, or the problem is not one of those; if a bound
         is asked for and ``x`` is not feasible up to 1e-8 or has too many nonzeros or nonzero rows,
         or the problem is not one that is bounded.
+    KeyboardInterrupt
+        After Ctrl-C; but during the search for a better bound the best so far is returned.
 
     Examples
     --------
@@ -247,6 +254,7 @@ def certify(
     if as_bool("bound", bound):
         check_bounded(problem, "bound must be False")
     run = Run.checked(max_time=max_time, n_threads=n_threads)
+    deadline = Deadline(run.max_time)
     gap_tol = as_float("gap_tol", gap_tol, minimum=0.0)
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:
@@ -257,7 +265,9 @@ def certify(
     if few is not None:
         signs = NonNegative() if isinstance(few, Cardinality) and few.nonnegative else NoPenalty()
         plain = StiefelProblem(plain.smooth, signs, point.shape[1])
-    found = _core.certify(plain, point, few is None, run.n_threads)
+    limit = run.max_time
+    pairs = run if limit is None or not bound else replace(run, max_time=PAIRS_SHARE * limit)
+    found = _core.certify(plain, point, few is None, pairs)
     if few is not None:
         found |= {"criticality": float("nan"), "penalty_value": _counted(few, point)}
         found["objective"] = found["smooth_value"] + found["penalty_value"]
@@ -276,6 +286,7 @@ def certify(
         plain = StiefelProblem(plain.smooth, NoPenalty(), point.shape[1])
     count = few.count if isinstance(few, Cardinality) else None
     rows = few if isinstance(few, RowSparse) else None
+    run = replace(run, max_time=deadline.left())
     bounded, error = _core.lower_bound(plain, count, rows, certificate.objective, gap_tol, run)
     if error is not None:
         raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -462,7 +462,7 @@ class Cardinality(Checked):
     def __add__(self, other: NonNegative) -> Cardinality:
         """With X ≥ 0 as well; nothing else adds to a cardinality."""
         if isinstance(other, NonNegative):
-            return Cardinality(self.count, nonnegative=True)
+            return replace(self, nonnegative=True)
         raise TypeError(f"Cardinality adds to NonNegative only, got {type(other).__name__}")
 
     __radd__ = __add__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,10 +22,10 @@ from ._internal.checks import (
     as_int,
 )
 from ._internal.progress import live
-from ._internal.run import Run
+from ._internal.run import Deadline, Run
 from .penalties import L0, L1
 from .problems import Problem, SparsePCAProblem, StiefelProblem
-from .result import PathPoint, as_result
+from .result import PathPoint, Status, as_result
 from .solvers import OBCD, RATIO
 from .solving import watcher_of
 
@@ -192,7 +191,8 @@ def regularization_path(
     Returns
     -------
     RegularizationPath
-        Sorted by decreasing penalty.
+        Sorted by decreasing penalty. Ctrl-C ends it: the points so far, one of them with the status
+        ``INTERRUPTED``.
 
     Raises
     ------
@@ -281,25 +281,23 @@ class _Follower:
     verbose: bool
 
     def __post_init__(self) -> None:
-        self.started = time.perf_counter()
-
-    def left(self) -> float | None:
-        """Seconds left."""
-        limit = self.run.max_time
-        return None if limit is None else max(limit - (time.perf_counter() - self.started), 0.0)
+        self.deadline = Deadline(self.run.max_time)
+        self.interrupted = False
 
     def follow(
         self, lams: Sequence[float], x: FloatArray | None, n_nonzero: int | None = None
     ) -> list[PathPoint]:
         """The points of a sequence from x, up to the first with so many nonzeros."""
         problem = self.base.with_penalty(penalty_of(self.penalty, lams[0]))
-        run = replace(self.run, max_time=self.left())
+        run = replace(self.run, max_time=self.deadline.left())
         tol = TOLERANCE if run.tol is None else run.tol
         stages = _Stages(tuple(lams), self.solver, tol, n_nonzero)
         with live(self.verbose, self.run.max_time) as line:
             watcher = watcher_of(None, line)
             returned, error = _core.solve_continuation(problem, x, False, stages, run, watcher)
-            points = list(as_result(returned, error, run.seed).path)
+            result = as_result(returned, error, run.seed)
+        points = list(result.path)
+        self.interrupted |= result.status is Status.INTERRUPTED
         for point in points:
             logger.debug("path: λ %.6g, %d nonzeros", point.lam, point.n_nonzero)
         return points
@@ -325,7 +323,7 @@ def _bisect(points: list[PathPoint], wanted: int, follower: _Follower) -> list[P
     low, high = sparser[-1], denser[0]
     for _ in range(REFINEMENTS):
         met = wanted in (low.n_nonzero, high.n_nonzero)
-        if met or follower.left() == 0.0 or high.lam >= low.lam:
+        if met or follower.interrupted or follower.deadline.left() == 0.0 or high.lam >= low.lam:
             break
         (middle,) = follower.follow([float(np.sqrt(low.lam * high.lam))], low.x)
         points.append(middle)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from ._internal.checks import (
@@ -70,7 +70,8 @@ class OBCD(Checked):
         pairs; with one, by sweeps over its pairs. For "cyclic" and k > 2 a sweep is a cycle over
         all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2 visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
-        Jacobi moves all pairs of a random perfect matching at once, in parallel.
+        Jacobi moves all pairs of a random perfect matching at once, in parallel; ``working_set``,
+        ``block_size``, ``tile_size`` and ``scored_pairs`` then keep their defaults.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
         ``ς = ‖ZDZᵀ‖·‖C_BB‖`` (Lemma C.2), at most the Lipschitz constant of f's gradient; for
@@ -93,7 +94,7 @@ class OBCD(Checked):
     Raises
     ------
     ValueError, TypeError
-        If an option is not one of its choices or out of range.
+        If an option is not one of its choices, out of range, or has no meaning beside ``update``.
 
     Examples
     --------
@@ -122,6 +123,20 @@ class OBCD(Checked):
             proximal=as_float("proximal", self.proximal, minimum=0.0),
             scored_pairs=as_optional_int("scored_pairs", self.scored_pairs, 1),
         )
+        _check_jacobi(self, "working_set", "block_size", "tile_size", "scored_pairs")
+
+
+def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
+    """Refuse options that say which rows come next beside random matchings of all rows."""
+    if solver.update != "jacobi":
+        return
+    defaults = {option.name: option.default for option in fields(solver)}
+    for name in names:
+        if (value := getattr(solver, name)) != defaults[name]:
+            raise ValueError(
+                f"{name} must be {defaults[name]!r} with update='jacobi', which moves random "
+                f"matchings of all rows; got {value!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -349,7 +364,8 @@ class JOBCD(Checked):
     ----------
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         One pair after the other, each with the current gradient (GS-JOBCD), or all pairs of a
-        random perfect matching at once, in parallel (J-JOBCD).
+        random perfect matching at once, in parallel (J-JOBCD); ``working_set`` and ``tile_size``
+        then keep their defaults.
     side : {"both", "rows", "columns"}, default "both"
         What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
         method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
@@ -376,7 +392,7 @@ class JOBCD(Checked):
     Raises
     ------
     ValueError, TypeError
-        If an option is not one of its choices or out of range.
+        If an option is not one of its choices, out of range, or has no meaning beside ``update``.
 
     Examples
     --------
@@ -410,6 +426,7 @@ class JOBCD(Checked):
             ),
             tile_size=as_int("tile_size", self.tile_size, 2),
         )
+        _check_jacobi(self, "working_set", "tile_size")
 
 
 @dataclass(frozen=True)

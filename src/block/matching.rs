@@ -6,6 +6,7 @@
 use ndarray::ArrayView2;
 
 use super::{Block, Outcome, PairOptions, Pairs, Sweep};
+use crate::budget::GoOn;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
@@ -167,25 +168,40 @@ impl Matchings {
         model: &Majoriser<'_>,
         penalty: &P,
     ) -> Outcome {
+        let found = self.largest_decrease_while(x, model, penalty, &|| true);
+        found.unwrap_or_default()
+    }
+
+    /// The same, given up (None) if `go_on` says no on the way.
+    pub(crate) fn largest_decrease_while<P: Penalty>(
+        &self,
+        x: ArrayView2<'_, f64>,
+        model: &Majoriser<'_>,
+        penalty: &P,
+        go_on: GoOn<'_>,
+    ) -> Option<Outcome> {
         let mut total = Outcome::default();
         let Some(mut worker) = self.workers.first().cloned() else {
-            return total;
+            return Some(total);
         };
         worker.block.freeze(true);
         let exact = PairOptions::default();
         for i in 0..x.nrows() {
             let rest: Vec<usize> = (i + 1..x.nrows()).collect();
             for part in rest.chunks(2 * CHUNK_PAIRS) {
+                if !go_on() {
+                    return None;
+                }
                 worker.block.load(x, &[i], part);
                 model.fill(&mut worker.block, x);
                 let outcome = worker.sweep(penalty, exact);
                 total.absorb(outcome);
                 if let Some(recession) = worker.block.recession() {
                     (total.largest, total.best) = (f64::INFINITY, Some(recession.pair));
-                    return total;
+                    return Some(total);
                 }
             }
         }
-        total
+        Some(total)
     }
 }

@@ -17,6 +17,7 @@ use ndarray::{Array2, ArrayView2, Zip};
 
 use crate::linalg::{conjugate_gradients, square, symmetric};
 use crate::manifold::signed;
+use crate::objective::GoOn;
 use crate::penalty::Penalty;
 use crate::signature::Signature;
 
@@ -33,6 +34,17 @@ pub fn criticality<P: Penalty>(
     gradient: ArrayView2<'_, f64>,
     signature: &Signature,
 ) -> f64 {
+    criticality_while(penalty, x, gradient, signature, &|| true)
+}
+
+/// The same; NaN if `go_on` says no on the way.
+pub(super) fn criticality_while<P: Penalty>(
+    penalty: &P,
+    x: ArrayView2<'_, f64>,
+    gradient: ArrayView2<'_, f64>,
+    signature: &Signature,
+    go_on: GoOn<'_>,
+) -> f64 {
     let (n, r) = x.dim();
     if gradient.dim() != (n, r) {
         return f64::NAN;
@@ -46,10 +58,10 @@ pub fn criticality<P: Penalty>(
             (*low, *high) = penalty.subdifferential(i, k, value);
         });
     if signature.is_definite() {
-        nearest_residual(x, gradient, low.view(), high.view())
+        nearest_residual(x, gradient, low.view(), high.view(), go_on)
     } else {
         let normals = signed(x, signature);
-        nearest_residual(normals.view(), gradient, low.view(), high.view())
+        nearest_residual(normals.view(), gradient, low.view(), high.view(), go_on)
     }
 }
 
@@ -61,6 +73,7 @@ fn nearest_residual(
     gradient: ArrayView2<'_, f64>,
     low: ArrayView2<'_, f64>,
     high: ArrayView2<'_, f64>,
+    go_on: GoOn<'_>,
 ) -> f64 {
     let size = [gradient, low, high]
         .into_iter()
@@ -73,7 +86,7 @@ fn nearest_residual(
     }
     let unit = size.log2().floor().clamp(-1000.0, 1000.0).exp2();
     let [gradient, low, high] = [gradient, low, high].map(|a| a.mapv(|v| v / unit));
-    unit * nearest_scaled_residual(x, gradient.view(), low.view(), high.view())
+    unit * nearest_scaled_residual(x, gradient.view(), low.view(), high.view(), go_on)
 }
 
 fn nearest_scaled_residual(
@@ -81,6 +94,7 @@ fn nearest_scaled_residual(
     gradient: ArrayView2<'_, f64>,
     low: ArrayView2<'_, f64>,
     high: ArrayView2<'_, f64>,
+    go_on: GoOn<'_>,
 ) -> f64 {
     let r = x.ncols();
     let residual = |lambda: &Array2<f64>| {
@@ -110,8 +124,15 @@ fn nearest_scaled_residual(
             .for_each(|w, &t, &low, &high| {
                 *w = f64::from(u8::from(low == high || t != 0.0));
             });
-        let curvature = |d: &Array2<f64>| symmetric(&x.t().dot(&(&weight * &x.dot(d))));
+        // Without curvature the conjugate gradients end.
+        let curvature = |d: &Array2<f64>| match go_on() {
+            true => symmetric(&x.t().dot(&(&weight * &x.dot(d)))),
+            false => Array2::zeros(d.dim()),
+        };
         let step = conjugate_gradients(curvature, &descent, 4 * r * r + 20, 1e-12);
+        if !go_on() {
+            return f64::NAN;
+        }
         let mut length = 1.0;
         let mut accepted = false;
         for _ in 0..40 {

@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::block::{Block, Majoriser, Matchings, Outcome, PairOptions, Pairs, Sweep};
 use crate::manifold::{signed, start_constraint};
-use crate::objective::QuadraticForm;
+use crate::objective::{GoOn, QuadraticForm};
 use crate::pair::{RECESSION_TOLERANCE, Scratch};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -28,6 +28,16 @@ pub struct Gap {
     pub pairs: u64,
 }
 
+/// The gap that nothing is known of.
+const GIVEN_UP: Gap = Gap {
+    decrease: f64::NAN,
+    pair: None,
+    pairs: 0,
+};
+
+/// Pairs of columns that are solved between two questions whether to go on.
+const SOLVED_AT_ONCE: usize = 64;
+
 /// ‖G − J X Gᵀ X K‖_F for G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
 ///
 /// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
@@ -40,7 +50,7 @@ pub fn stationarity(
     if gradient.dim() != x.dim() {
         return f64::NAN;
     }
-    let product = signed(x, signature).dot(&gradient.t()).dot(&x);
+    let product = signed(x, signature).dot(&gradient.t().dot(&x));
     let sign = |k: usize| {
         if signature.is_definite() {
             signature.sign(0)
@@ -64,14 +74,11 @@ pub fn row_gap<P: Penalty>(
 ) -> Gap {
     let form = match problem.smooth.quadratic() {
         Some(form) if fits(problem, x) => form,
-        _ => {
-            return Gap {
-                decrease: f64::NAN,
-                ..Gap::default()
-            };
-        }
+        _ => return GIVEN_UP,
     };
-    let survey = survey((problem, form), x, threads);
+    let Some(survey) = survey((problem, form), x, threads, &|| true) else {
+        return GIVEN_UP;
+    };
     Gap {
         decrease: survey.gap,
         pair: survey.pair,
@@ -85,6 +92,16 @@ pub fn column_gap<P: Penalty>(
     problem: &Problem<'_, P>,
     x: &Array2<f64>,
     threads: &Threads,
+) -> Option<Gap> {
+    column_gap_while(problem, x, threads, &|| true)
+}
+
+/// The same; its decrease is NaN if `go_on` says no on the way.
+pub(super) fn column_gap_while<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: &Array2<f64>,
+    threads: &Threads,
+    go_on: GoOn<'_>,
 ) -> Option<Gap> {
     let form = problem
         .smooth
@@ -102,7 +119,17 @@ pub fn column_gap<P: Penalty>(
         }
     };
     let mut sweep = PairSweep::new(form, x, None, &signs, threads).rotate_only(problem.rotations);
-    let outcome = sweep.advance(usize::MAX, &penalty, 0.0, true);
+    let mut outcome = Outcome::default();
+    loop {
+        let part = sweep.advance(SOLVED_AT_ONCE, &penalty, 0.0, true);
+        outcome.absorb(part);
+        if part.visited == 0 || sweep.recession().is_some() {
+            break;
+        }
+        if !go_on() {
+            return Some(GIVEN_UP);
+        }
+    }
     let recession = sweep.recession();
     Some(Gap {
         decrease: recession.map_or(outcome.largest, |_| f64::INFINITY),
@@ -112,17 +139,15 @@ pub fn column_gap<P: Penalty>(
 }
 
 /// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` that any single pair of rows can make, L being the
-/// Lipschitz constant that f gives; NaN if it gives none.
+/// Lipschitz constant that f gives; NaN if it gives none, or if `go_on` says no on the way.
 pub(super) fn majorised_gap<P: Penalty>(
     problem: &Problem<'_, P>,
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
+    go_on: GoOn<'_>,
 ) -> Gap {
     let Some(curvature) = problem.smooth.lipschitz() else {
-        return Gap {
-            decrease: f64::NAN,
-            ..Gap::default()
-        };
+        return GIVEN_UP;
     };
     let model = Majoriser {
         anchor: x,
@@ -130,7 +155,9 @@ pub(super) fn majorised_gap<P: Penalty>(
         curvature,
     };
     let matchings = Matchings::new(x.dim(), problem.signature, None).rotate_only(problem.rotations);
-    let found = matchings.largest_decrease(x, &model, problem.penalty);
+    let Some(found) = matchings.largest_decrease_while(x, &model, problem.penalty, go_on) else {
+        return GIVEN_UP;
+    };
     Gap {
         decrease: found.largest,
         pair: found.best.map(|(i, j)| (i.min(j), i.max(j))),
@@ -199,12 +226,13 @@ pub(super) struct Survey {
     pub(super) resting: u64,
 }
 
-/// Solves all pairs of rows and moves none: a sweep over groups that does not commit.
+/// Solves all pairs of rows and moves none: a sweep over groups that does not commit. None if `go_on` says no on the way.
 pub(super) fn survey<P: Penalty>(
     (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
     x: ArrayView2<'_, f64>,
     threads: &Threads,
-) -> Survey {
+    go_on: GoOn<'_>,
+) -> Option<Survey> {
     let (n, r) = x.dim();
     let (active, zero): (Vec<usize>, Vec<usize>) =
         (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
@@ -223,6 +251,9 @@ pub(super) fn survey<P: Penalty>(
         block.freeze(true);
         let mut found = Outcome::default();
         for second in first..groups.len() {
+            if !go_on() {
+                return None;
+            }
             let (rest, pairs) = if first == second {
                 (&[][..], Pairs::All)
             } else {
@@ -242,16 +273,18 @@ pub(super) fn survey<P: Penalty>(
                 break;
             }
         }
-        found
+        Some(found)
     });
     let mut found = Outcome::default();
-    parts.into_iter().for_each(|part| found.absorb(part));
+    for part in parts {
+        found.absorb(part?);
+    }
     let count = |k: usize| (k * k.saturating_sub(1) / 2) as u64;
-    Survey {
+    Some(Survey {
         gap: found.largest,
         pair: found.best.map(|(i, j)| (i.min(j), i.max(j))),
         distance: found.distance,
         pairs: count(n),
         resting: count(zero.len()),
-    }
+    })
 }

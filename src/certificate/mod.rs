@@ -23,14 +23,16 @@ use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::manifold::{drift, start_constraint};
+use crate::objective::GoOn;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
 pub use bound::{Bound, BoundOptions, Method, Restriction, lower_bound};
 pub use criticality::criticality;
+use criticality::criticality_while;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
-use gaps::{majorised_gap, survey};
+use gaps::{column_gap_while, majorised_gap, survey};
 pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
 pub use proved::minimize_proved;
@@ -111,23 +113,40 @@ pub fn certify<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
-    let (mut certificate, gradient) = evaluated(problem, x, threads)?;
+    certify_while(problem, x, threads, &|| true)
+}
+
+/// [`certify`] as long as `go_on` says so: what is not finished then is NaN or none, as from [`certify_values`].
+///
+/// # Errors
+/// As [`certify`].
+pub fn certify_while<P: Penalty>(
+    problem: &Problem<'_, P>,
+    x: ArrayView2<'_, f64>,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Result<Certificate> {
+    let (mut certificate, gradient) = evaluated(problem, x, threads, go_on)?;
     let x = x.as_standard_layout();
     let Some(form) = problem.smooth.quadratic() else {
-        let found = majorised_gap(problem, x.view(), gradient.view());
+        let found = majorised_gap(problem, x.view(), gradient.view(), go_on);
         (certificate.block2_gap, certificate.block2_pair) = (found.decrease, found.pair);
         certificate.pairs = found.pairs;
         return Ok(certificate);
     };
-    let rows = survey((problem, form), x.view(), threads);
+    if problem.signature.is_definite() {
+        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, go_on);
+    }
+    let Some(rows) = survey((problem, form), x.view(), threads, go_on) else {
+        return Ok(certificate);
+    };
     (certificate.block2_gap, certificate.block2_pair) = (rows.gap, rows.pair);
     (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.resting);
     if problem.signature.is_definite() {
         certificate.block2_measure = rows.distance / rows.pairs as f64;
-        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, &|| true);
-    } else if let Some(columns) = column_gap(problem, &x.to_owned(), threads) {
+    } else if let Some(columns) = column_gap_while(problem, &x.to_owned(), threads, go_on) {
         certificate.pairs += columns.pairs;
-        certificate.block2_columns = columns.decrease > rows.gap;
+        certificate.block2_columns = !(columns.decrease <= rows.gap);
         if certificate.block2_columns {
             (certificate.block2_gap, certificate.block2_pair) = (columns.decrease, columns.pair);
         }
@@ -145,7 +164,7 @@ pub fn certify_values<P: Penalty>(
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
-    evaluated(problem, x, threads).map(|(certificate, _)| certificate)
+    evaluated(problem, x, threads, &|| true).map(|(certificate, _)| certificate)
 }
 
 /// [`certify_values`] and ∇f(X).
@@ -153,6 +172,7 @@ fn evaluated<P: Penalty>(
     problem: &Problem<'_, P>,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
+    go_on: GoOn<'_>,
 ) -> Result<(Certificate, Array2<f64>)> {
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
@@ -193,7 +213,13 @@ fn evaluated<P: Penalty>(
         block2_pair: None,
         block2_columns: false,
         block2_measure: f64::NAN,
-        criticality: criticality(problem.penalty, x.view(), gradient.view(), signature),
+        criticality: criticality_while(
+            problem.penalty,
+            x.view(),
+            gradient.view(),
+            signature,
+            go_on,
+        ),
         stationarity: (signature.is_definite() || n == r)
             .then(|| stationarity(x.view(), gradient.view(), signature)),
         pairs: 0,

@@ -110,12 +110,14 @@ fn solved<'py>(
 ) -> PyResult<Returned<'py>> {
     let smooth = smooth.build(&Arc::new(Trouble::default()))?;
     let threads = run.threads()?;
+    let mut watch = Watch::new(callback, 0.0);
+    let whole = (&*smooth, r, &threads);
     let x0 = x0
-        .map(|x0| x0.point(&*smooth, r, nonnegative, project, run.seed, &threads))
+        .map(|x0| x0.point(py, whole, nonnegative, project, run, &mut watch))
         .transpose()?;
     let signature = Signature::stiefel(n);
     let (options, gap_tol) = (run.options(), run.gap_tol);
-    let mut watch = Watch::new(callback, run.door());
+    let mut watch = watch.after(run.door());
     let (answer, bound) = py.detach(|| {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
         let Some(gap_tol) = gap_tol else {

@@ -314,6 +314,14 @@ impl Run {
         *door.get_or_init(|| called.elapsed().as_secs_f64())
     }
 
+    /// Whether the time limit has passed.
+    pub(super) fn is_late(&self) -> bool {
+        let Limit {
+            seconds, called, ..
+        } = &self.max_time;
+        seconds.is_some_and(|limit| called.elapsed().as_secs_f64() >= limit)
+    }
+
     /// Seconds of the time limit that the door has left.
     pub(super) fn time(&self) -> Option<f64> {
         (self.max_time.seconds).map(|limit| (limit - self.door()).max(0.0))

@@ -19,10 +19,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::objective::GoOn;
 use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use crate::problem::Problem;
+use crate::search::top_diagonal;
 use crate::solver::{Solution, start_within};
-use crate::{Error, Objective, Signature, Threads, Unwatched, minimize, start};
+use crate::{Error, Objective, Signature, Threads, minimize, start};
 
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
@@ -90,10 +92,18 @@ impl<'a> Instance<'a> {
         self.trouble.take().or_else(|| watch.into_error())
     }
 
-    fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> Result<Array2<f64>, Error> {
+    /// Where to begin. What takes long ends with the time limit and when `watch` is asked to stop.
+    fn start(
+        &self,
+        py: Python<'_>,
+        x0: &StartPoint<'_>,
+        project: bool,
+        run: &Run,
+        watch: &mut Watch,
+    ) -> PyResult<Array2<f64>> {
         let nonnegative = with_penalty!(self.penalty, penalty => penalty.nonnegative());
-        let (smooth, r) = (&*self.smooth, self.components);
-        let point = x0.point(smooth, r, nonnegative, project, seed, &self.threads)?;
+        let whole = (&*self.smooth, self.components, &self.threads);
+        let point = x0.point(py, whole, nonnegative, project, run, watch)?;
         if !project && matches!(x0, StartPoint::Given(_)) {
             return Ok(point);
         }
@@ -101,12 +111,12 @@ impl<'a> Instance<'a> {
             let point = match x0 {
                 StartPoint::Named(name) if name == "partition" => {
                     let allowed = |x: ArrayView2<'_, f64>| penalty.infeasibility(x) == 0.0;
-                    start::partition_within((smooth.rows(), r), seed, allowed)
+                    start::partition_within((self.smooth.rows(), self.components), run.seed, allowed)
                 }
                 _ => point,
             };
             let problem = self.problem(penalty)?;
-            Ok(start_within(&problem, point, seed, &self.threads, &mut Unwatched))
+            Ok(py.detach(|| start_within(&problem, point, run.seed, &self.threads, watch)))
         })
     }
 
@@ -138,53 +148,81 @@ enum StartPoint<'py> {
 }
 
 impl StartPoint<'_> {
+    /// The point. If one that is named is not made before the time limit or a stop of `watch`, the selection of the rows
+    /// of largest variance.
     fn point(
         &self,
-        smooth: &dyn Objective,
-        r: usize,
+        py: Python<'_>,
+        (smooth, r, threads): (&dyn Objective, usize, &Threads),
         nonnegative: bool,
         project: bool,
-        seed: u64,
-        threads: &Threads,
-    ) -> Result<Array2<f64>, Error> {
-        let n = smooth.rows();
-        match self {
-            Self::Given(x0) => start::given(&x0.as_array().to_owned(), nonnegative, project),
-            Self::Named(name) => {
-                let x0 = match name.as_str() {
-                    "identity" => start::identity(n, r),
-                    "random" if nonnegative => {
-                        return Ok(start::round_to_partition(start::random(n, r, seed).view()));
-                    }
-                    "random" => start::random(n, r, seed),
-                    "spectral" => match smooth.quadratic() {
-                        Some(form) => start::spectral(form, r, threads),
-                        None => {
-                            return Err(Error::invalid(
-                                "x0",
-                                "must not be spectral where the objective is not quadratic",
-                            ));
-                        }
-                    },
-                    "partition" => start::partition(n, r, seed),
-                    _ => {
-                        return Err(Error::invalid(
-                            "x0",
-                            format!(
-                                "must be an array or one of identity, random, spectral, partition; \
-                                 got {name:?}"
-                            ),
-                        ));
-                    }
-                };
-                Ok(if nonnegative && name == "spectral" {
-                    start::round_to_partition(x0.view())
-                } else {
-                    x0
-                })
+        run: &Run,
+        watch: &mut Watch,
+    ) -> PyResult<Array2<f64>> {
+        let name = match self {
+            Self::Given(x0) => {
+                return Ok(start::given(
+                    &x0.as_array().to_owned(),
+                    nonnegative,
+                    project,
+                )?);
             }
-        }
+            Self::Named(name) => name,
+        };
+        let made = watch.during(py, |go_on| {
+            let go_on = || go_on() && !run.is_late();
+            named_start(name, (smooth, r, threads), nonnegative, run.seed, &go_on)
+        });
+        Ok(made.transpose()?.flatten().unwrap_or_else(|| {
+            let selection = match smooth.quadratic() {
+                Some(form) => top_diagonal(form, r),
+                None => start::identity(smooth.rows(), r),
+            };
+            match nonnegative {
+                true => selection.mapv_into(f64::abs),
+                false => selection,
+            }
+        }))
     }
+}
+
+/// The start of a name; None if `go_on` says no on the way.
+fn named_start(
+    name: &str,
+    (smooth, r, threads): (&dyn Objective, usize, &Threads),
+    nonnegative: bool,
+    seed: u64,
+    go_on: GoOn<'_>,
+) -> Result<Option<Array2<f64>>, Error> {
+    let n = smooth.rows();
+    let x0 = match name {
+        "identity" => start::identity(n, r),
+        "random" if nonnegative => start::round_to_partition(start::random(n, r, seed).view()),
+        "random" => start::random(n, r, seed),
+        "spectral" => match smooth.quadratic() {
+            Some(form) => match start::spectral_while(form, r, threads, go_on) {
+                Some(x) if nonnegative => start::round_to_partition(x.view()),
+                Some(x) => x,
+                None => return Ok(None),
+            },
+            None => {
+                return Err(Error::invalid(
+                    "x0",
+                    "must not be spectral where the objective is not quadratic",
+                ));
+            }
+        },
+        "partition" => start::partition(n, r, seed),
+        _ => {
+            return Err(Error::invalid(
+                "x0",
+                format!(
+                    "must be an array or one of identity, random, spectral, partition; got {name:?}"
+                ),
+            ));
+        }
+    };
+    Ok(Some(x0))
 }
 
 /// What the core hands back, as a dict; and the exception that stopped it, if one did.
@@ -244,6 +282,9 @@ mod _core {
     use super::input::implies_nonnegative;
 
     #[pymodule_export]
+    use super::watch::Stop;
+
+    #[pymodule_export]
     use super::cardinality::{solve_cardinality, solve_row_sparse};
 
     #[pymodule_export]
@@ -283,9 +324,10 @@ mod _core {
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
         let instance = Instance::new(&problem, &run)?;
-        let x0 = instance.start(&x0, project_x0, run.seed)?;
+        let mut watch = Watch::new(callback, 0.0);
+        let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
         let options = solver.options(&run)?;
-        let mut watch = Watch::new(callback, run.door());
+        let mut watch = watch.after(run.door());
         let solution = instance.answer(detached!(py, instance, problem => {
             minimize(&problem, x0, &options, &instance.threads, &mut watch)
         }))?;
@@ -305,6 +347,9 @@ mod _core {
         run: Run,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let instance = Instance::new(&problem, &run)?;
-        Ok(instance.start(&x0, project_x0, run.seed)?.into_pyarray(py))
+        let mut watch = Watch::new(None, 0.0);
+        let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
+        watch.raise()?;
+        Ok(x0.into_pyarray(py))
     }
 }

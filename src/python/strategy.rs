@@ -8,12 +8,12 @@ use pyo3::types::{PyDict, PyList};
 
 use super::bound::{auto_and_bound, restriction, set_bound};
 use super::input::{AnyProblem, Run as Limits, SolverOptions};
-use super::watch::{Watch, status_name};
+use super::watch::{Watch, interruptible, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
+use crate::certificate::certify_while;
+use crate::continuation::largest_lambda_while;
 use crate::heuristic::Profile;
-use crate::search::{
-    Auto, AutoSolution, Entries, Phase, Plan, Polish, Run, Stages, follow_path, largest_lambda,
-};
+use crate::search::{Auto, AutoSolution, Entries, Phase, Plan, Polish, Run, Stages, follow_path};
 use crate::{Options, Side, Threads};
 
 /// `orthobcd.Auto`.
@@ -75,11 +75,12 @@ pub(super) fn solve_auto<'py>(
 ) -> PyResult<Returned<'py>> {
     let mixed = problem.signature.is_some();
     let instance = Instance::new(&problem, &run)?;
+    let mut watch = Watch::new(callback, 0.0);
     let x0 = x0
         .map(|x0| match x0 {
             // Its XᵀJX, whatever it is, is to be kept.
             StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
-            x0 => instance.start(&x0, project_x0, run.seed),
+            x0 => instance.start(py, &x0, project_x0, &run, &mut watch),
         })
         .transpose()?;
     let auto = Auto {
@@ -93,7 +94,7 @@ pub(super) fn solve_auto<'py>(
             ..run.options()
         },
     };
-    let mut watch = Watch::new(callback, run.door());
+    let mut watch = watch.after(run.door());
     let proof = match run.gap_tol {
         Some(gap_tol) => Some((restriction(&problem.penalty)?, gap_tol)),
         None => None,
@@ -190,8 +191,9 @@ pub(super) fn solve_continuation<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let instance = Instance::new(&problem, &run)?;
+    let mut watch = Watch::new(callback, 0.0);
     let x0 = x0
-        .map(|x0| instance.start(&x0, project_x0, run.seed))
+        .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;
     let options = solver.solver.options(&run)?;
     let stages = Stages {
@@ -200,7 +202,7 @@ pub(super) fn solve_continuation<'py>(
         tol: solver.stage_tol,
         nonzeros: solver.n_nonzero,
     };
-    let mut watch = Watch::new(callback, run.door());
+    let mut watch = watch.after(run.door());
     let answer = instance.answer(detached!(py, instance, problem => {
         follow_path(&problem, x0, &stages, &options, &instance.threads, &mut watch)
     }))?;
@@ -229,7 +231,10 @@ pub(super) fn largest_lam(
     n_threads: Option<usize>,
 ) -> PyResult<Option<f64>> {
     let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
-    Ok(detached!(py, instance, problem => largest_lambda(&problem, &instance.threads)))
+    with_penalty!(instance.penalty, penalty => {
+        let problem = instance.problem(penalty)?;
+        interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
+    })
 }
 
 /// The names of the heuristics of a search.
@@ -247,21 +252,26 @@ pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     Ok(work / crate::WORK_UNIT)
 }
 
-/// What is proved about a point, by all pairs or by its values alone.
+/// What is proved about a point, by all pairs or by its values alone, within the time limit.
 #[pyfunction]
 pub(super) fn certify<'py>(
     py: Python<'py>,
     problem: AnyProblem<'py>,
     x: PyReadonlyArray2<'py, f64>,
     pairs: bool,
-    n_threads: Option<usize>,
+    run: Limits,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
+    let instance = Instance::new(&problem, &run)?;
     let x = x.as_array().to_owned();
-    let certificate = instance.answer(detached!(py, instance, problem => match pairs {
-        true => crate::certify(&problem, x.view(), &instance.threads),
-        false => crate::certify_values(&problem, x.view(), &instance.threads),
-    }))?;
+    let threads = &instance.threads;
+    let found = with_penalty!(instance.penalty, penalty => {
+        let problem = instance.problem(penalty)?;
+        interruptible(py, |go_on| match pairs {
+            true => certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()),
+            false => crate::certify_values(&problem, x.view(), threads),
+        })
+    })?;
+    let certificate = instance.answer(found)?;
     if instance.smooth.has_failed() {
         let error = instance.trouble.take();
         return Err(error.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::hyperbolic::signature_of;
 use super::input::choice;
-use super::watch::Watch;
+use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
     Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe,
     Targets, TrainOptions, Transform, Triple, UltraE,
@@ -415,8 +415,10 @@ pub(super) fn ultra_e_scores<'py>(
     let triples = read_triples(&triples)?;
     let state = read_state(&state);
     let threads = Threads::new(n_threads)?;
-    let scores = py.detach(|| model.scores(&state, &triples, &threads))?;
-    Ok(scores.into_pyarray(py))
+    let scores = interruptible(py, |go_on| {
+        model.scores_while(&state, &triples, &threads, go_on)
+    })??;
+    Ok(scores.unwrap_or_default().into_pyarray(py))
 }
 
 /// Filtered ranks of heads and tails.
@@ -436,10 +438,11 @@ pub(super) fn ultra_e_ranks<'py>(
     let state = read_state(&state);
     model.check(&state, &known)?;
     let threads = Threads::new(n_threads)?;
-    let ranks = py.detach(|| {
+    let ranks = interruptible(py, |go_on| {
         let known = KnownTriples::new(&known);
-        model.ranks(&state, &triples, &known, &threads)
-    })?;
+        model.ranks_while(&state, &triples, &known, &threads, go_on)
+    })??;
+    let ranks = ranks.unwrap_or_default();
     let mut out = Array2::zeros((ranks.len(), 2));
     for (mut row, rank) in out.outer_iter_mut().zip(&ranks) {
         row.assign(&Array1::from(rank.to_vec()));

@@ -1,11 +1,68 @@
-//! Signals and callbacks during a solve.
+//! Signals and callbacks during a solve, and what asks the solves of other threads to end.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use ndarray::ArrayView2;
 use numpy::ToPyArray;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::{Control, Monitor, Record, Status};
+use crate::budget::Clock;
+use crate::objective::GoOn;
+use crate::{Control, Monitor, Record, Status, pool};
+
+thread_local! {
+    /// What the solves of this thread obey.
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Ends what other threads compute as Ctrl-C does, which Python's main thread alone is told of.
+#[pyclass(frozen)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// Lets this thread obey.
+    fn obey(&self) {
+        STOP.with(|stop| stop.replace(Some(self.0.clone())));
+    }
+
+    /// Ends what the threads that obey compute, now and later.
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What Python's signal handlers raise, or what [`Stop`] asks for.
+fn signals() -> PyResult<()> {
+    let asked = |stop: &Arc<AtomicBool>| stop.load(Ordering::Relaxed);
+    if STOP.with(|stop| stop.borrow().as_ref().is_some_and(asked)) {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
+    Python::attach(|py| py.check_signals())
+}
+
+/// What `body` makes, which is asked to go on until Ctrl-C.
+///
+/// # Errors
+/// What Python's signal handlers raise.
+pub(super) fn interruptible<T: Send>(
+    py: Python<'_>,
+    body: impl Fn(GoOn<'_>) -> T + Sync,
+) -> PyResult<T> {
+    let mut watch = Watch::new(None, 0.0);
+    let made = watch.during(py, body);
+    watch.raise()?;
+    made.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
 
 /// Polls Python's signal handlers and calls the callback. Ctrl-C stops the solve and is a status;
 /// any other exception, and whatever a callback raises, stops it too and is handed back beside the
@@ -14,6 +71,8 @@ pub(super) struct Watch {
     callback: Option<Py<PyAny>>,
     door: f64,
     error: Option<PyErr>,
+    /// Whether a signal has asked to stop: whatever is asked next stops too.
+    pressed: bool,
 }
 
 impl Watch {
@@ -23,25 +82,54 @@ impl Watch {
             callback,
             door,
             error: None,
+            pressed: false,
         }
+    }
+
+    /// The same with the seconds that were spent at the door.
+    pub(super) fn after(self, door: f64) -> Self {
+        Self { door, ..self }
+    }
+
+    /// What `body` makes on a thread of its own while this one polls, after which it is asked to end; None if that was
+    /// before it began.
+    pub(super) fn during<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        body: impl Fn(GoOn<'_>) -> T + Sync,
+    ) -> Option<T> {
+        let clock = Clock::new(Instant::now(), None);
+        let go_on = || !clock.expired();
+        let made = py.detach(|| pool::run(1, 1, &clock, |_| body(&go_on), |_| self.poll()));
+        made.into_iter().flatten().next()
     }
 
     pub(super) fn into_error(self) -> Option<PyErr> {
         self.error
     }
+
+    /// Raises what a signal has asked to stop with, if one has.
+    pub(super) fn raise(self) -> PyResult<()> {
+        match (self.pressed, self.error) {
+            (false, None) => Ok(()),
+            (_, error) => Err(error.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
+        }
+    }
 }
 
 impl Monitor for Watch {
     fn poll(&mut self) -> Control {
-        Python::attach(|py| match py.check_signals() {
-            Ok(()) => Control::Continue,
-            Err(error) => {
-                if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                    self.error = Some(error);
-                }
-                Control::Stop
-            }
-        })
+        if self.pressed {
+            return Control::Stop;
+        }
+        let Err(error) = signals() else {
+            return Control::Continue;
+        };
+        self.pressed = true;
+        if !Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+            self.error = Some(error);
+        }
+        Control::Stop
     }
 
     fn stage(&mut self, done: usize, total: Option<usize>) {
@@ -66,7 +154,7 @@ impl Monitor for Watch {
 
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
         // A Ctrl-C that waits would be raised by whatever Python runs first.
-        if self.callback.is_some() && self.poll() == Control::Stop {
+        if self.pressed || self.callback.is_some() && self.poll() == Control::Stop {
             return Control::Stop;
         }
         Python::attach(|py| {

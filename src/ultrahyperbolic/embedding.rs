@@ -25,6 +25,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::distances::Scores;
 use super::geometry::Pseudohyperboloid;
 use super::relations::{Relation, RelationUpdate, check_update};
+use crate::objective::GoOn;
 use crate::rows::{Rows, slice_of};
 use crate::{Error, Result, Signature, Threads, simd};
 
@@ -254,15 +255,32 @@ impl UltraE {
         triples: &[Triple],
         threads: &Threads,
     ) -> Result<Vec<f64>> {
+        let scores = self.scores_while(state, triples, threads, &|| true)?;
+        Ok(scores.unwrap_or_default())
+    }
+
+    /// The same, given up (None) if `go_on` says no on the way.
+    ///
+    /// # Errors
+    /// As [`scores`](Self::scores).
+    pub fn scores_while(
+        &self,
+        state: &Embedding,
+        triples: &[Triple],
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Result<Option<Vec<f64>>> {
         self.check(state, triples)?;
         let points = self.points(state);
-        Ok(threads.map(triples.len(), |i| {
+        let score = |i: usize| {
             let [h, r, t] = triples[i];
             let matrix = state.relations[r].matrix.view();
             let (u, _) = self.images(matrix, points.row(h), points.row(t));
             let d = self.space.distance_of(u.dot(&points.row(t))).0;
             self.options.margin + self.biases(state, h).0 + self.biases(state, t).1 - d * d
-        }))
+        };
+        let scores = threads.map(triples.len(), |i| go_on().then(|| score(i)));
+        Ok(scores.into_iter().collect())
     }
 
     /// Ranks (of the head, of the tail) of every triple among all entities in that place, the known
@@ -277,15 +295,32 @@ impl UltraE {
         known: &KnownTriples,
         threads: &Threads,
     ) -> Result<Vec<[f64; 2]>> {
+        let ranks = self.ranks_while(state, triples, known, threads, &|| true)?;
+        Ok(ranks.unwrap_or_default())
+    }
+
+    /// The same, given up (None) if `go_on` says no on the way.
+    ///
+    /// # Errors
+    /// As [`ranks`](Self::ranks).
+    pub fn ranks_while(
+        &self,
+        state: &Embedding,
+        triples: &[Triple],
+        known: &KnownTriples,
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> Result<Option<Vec<[f64; 2]>>> {
         self.check(state, triples)?;
         let points = self.points(state);
         let entities = points.nrows();
         let count = (MOST_SCORES / entities).clamp(1, MOST_QUERIES);
         let pieces = threads.map(triples.len().div_ceil(count), |k| {
             let triples = &triples[k * count..triples.len().min((k + 1) * count)];
-            self.ranks_of(state, triples, known, &points)
+            go_on().then(|| self.ranks_of(state, triples, known, &points))
         });
-        Ok(pieces.into_iter().flatten().collect())
+        let pieces: Option<Vec<_>> = pieces.into_iter().collect();
+        Ok(pieces.map(|pieces| pieces.into_iter().flatten().collect()))
     }
 
     fn ranks_of(

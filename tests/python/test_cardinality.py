@@ -54,6 +54,28 @@ def test_moves_made_together_keep_the_budget(count):
         assert np.all(used <= count) if isinstance(count, list) else used.sum() <= count
 
 
+@pytest.mark.parametrize("count", [12, [4, 3, 3, 2]])
+@pytest.mark.parametrize(
+    ("include", "exclude"),
+    [
+        ([[1], [], [], []], [0]),
+        ([], [2, 5]),
+        ([[1], [], [2, 3], []], [0, 14]),
+        ([], [[1, 2], [3], [], list(range(10))]),
+    ],
+)
+def test_a_sum_with_nonnegativity_keeps_every_condition(count, include, exclude):
+    plain = ob.Cardinality(count, include=include, exclude=exclude)
+    whole = ob.Cardinality(count, nonnegative=True, include=include, exclude=exclude)
+    for both in (plain + ob.NonNegative(), ob.NonNegative() + plain, whole + ob.NonNegative()):
+        assert type(both) is ob.Cardinality
+        assert vars(both) == vars(whole)
+    x = ob.solve(problem(plain + ob.NonNegative()), **QUICK).x
+    assert x.min() >= 0.0
+    for t in range(4):
+        assert not x[exclude[t] if np.ndim(exclude[0]) else exclude, t].any()
+
+
 def test_of_all_entries_the_optimum_is_that_of_pca():
     result = ob.solve(problem(ob.Cardinality(60)))
     assert result.converged

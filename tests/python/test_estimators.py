@@ -276,6 +276,40 @@ def test_bad_parameters(error, arguments):
         ob.SparsePCA(**{"n_components": 2, **arguments}).fit(load_iris().data)
 
 
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"n_nonzero": 4},
+        {"n_nonzero": [2, 2]},
+        {"n_features": 3},
+        {"n_features": 3, "center": False},
+    ],
+)
+@pytest.mark.parametrize("alpha", [0.1, 0.0, 2.5])
+def test_a_weight_beside_a_limit_is_refused(penalty, limit, alpha):
+    name, count = next(iter(limit.items()))
+    both = clone(ob.SparsePCA(2, penalty=penalty, alpha=alpha, **limit))
+    assert both.get_params()["alpha"] == alpha
+    X = load_iris().data
+    for fit in (both.fit, both.partial_fit, lambda X: both.fit_covariance(np.cov(X.T))):
+        with pytest.raises(ValueError, match=rf"alpha=.*{alpha}.*{name}=") as caught:
+            fit(X)
+        assert str(count) in str(caught.value)
+    if penalty == "l0":
+        both.set_params(alpha=None).fit(X)
+
+
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+def test_the_default_weight(penalty):
+    X = load_iris().data
+    given = ob.SparsePCA(2, penalty=penalty, alpha=0.1, random_state=0).fit(X)
+    default = ob.SparsePCA(2, penalty=penalty, random_state=0).fit(X)
+    assert default.get_params()["alpha"] is None
+    assert default.alpha_ == given.alpha_ == pytest.approx(0.1 * given.alpha_max_)
+    np.testing.assert_array_equal(default.components_, given.components_)
+
+
 def test_importing_the_package_needs_only_numpy():
     code = (
         "import sys, orthobcd; "

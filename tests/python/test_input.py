@@ -154,6 +154,22 @@ def test_bad_type(case):
         call()
 
 
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (ob.OBCD, {"working_set": "cyclic", "block_size": 4, "tile_size": 8, "scored_pairs": 5}),
+        (ob.JOBCD, {"working_set": "cyclic", "tile_size": 8}),
+    ],
+)
+def test_an_option_of_another_update_is_refused(make, options):
+    for name, value in options.items():
+        assert getattr(make(**{name: value}), name) == value
+        with pytest.raises(ValueError, match=rf"\b{name}\b.*jacobi.*{value}"):
+            make(update="jacobi", **{name: value})
+        default = getattr(make(), name)
+        assert getattr(make(update="jacobi", **{name: default}), name) == default
+
+
 def test_bad_sparse():
     sparse = pytest.importorskip("scipy.sparse")
     bad = sparse.csr_array(A)

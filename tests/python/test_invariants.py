@@ -79,8 +79,8 @@ def check_invariants(result: ob.Result, objective, penalty: str) -> None:
     ("working_set", "update", "curvature", "block_size"),
     [
         *itertools.product(WORKING_SETS, ["gauss-seidel"], ["exact", "scalar"], [2, 3, 6]),
-        ("random", "jacobi", "exact", 2),
-        ("random", "jacobi", "scalar", 2),
+        ("tiled", "jacobi", "exact", 2),
+        ("tiled", "jacobi", "scalar", 2),
     ],
 )
 def test_feasible_and_monotone(penalty, kind, working_set, update, curvature, block_size):

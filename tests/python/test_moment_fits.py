@@ -11,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
 from orthobcd._internal.scatter import Scatter
+from orthobcd.sklearn.preparation import DEFINITENESS, as_covariance
 
 
 def spread(seed: int = 0, m: int = 500, n: int = 12) -> np.ndarray:
@@ -84,6 +85,51 @@ def test_partial_fit_updates_and_fit_forgets():
         ob.SparsePCA(2).partial_fit(X[:1])
 
 
+WRONG = [
+    {"n_components": 99},
+    {"n_components": 1.5},
+    {"tol": -1.0},
+    {"max_time": -1.0},
+    {"solver": "auto"},
+    {"n_jobs": 0},
+    {"precision": "double"},
+    {"n_nonzero": 1},
+    {"n_nonzero": 1000},
+    {"include": ["no such feature"], "n_nonzero": 9},
+    {"exclude": [0], "n_nonzero": None},
+]
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, {"alpha": -1.0}, {"penalty": "l2"}], ids=str)
+@pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
+@pytest.mark.parametrize("update", [False, True])
+def test_a_call_that_raises_changes_nothing(make, wrong, update):
+    """Neither what is summed nor what is fitted."""
+    right = make(3, random_state=0).get_params()
+    if not set(wrong) <= set(right):
+        pytest.skip("it has no such parameter")
+    X = load_breast_cancer().data[:, :12]
+    pca = make(**right).partial_fit(X[:200])
+    before = {k: v for k, v in vars(pca).items() if k.endswith("_") and k != "result_"}
+    for fit in (
+        lambda: pca.partial_fit(X[200:300], update=update),
+        lambda: pca.fit(X[5:]),
+        lambda: pca.fit_covariance(np.eye(12)),
+    ):
+        pca.set_params(**wrong)
+        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+            fit()
+        pca.set_params(**right)
+    for bad in (X[:, :3], np.full((2, 12), np.nan), np.full((2, 12), 1e60)):
+        with pytest.raises(ValueError, match="X"):
+            pca.partial_fit(bad, update=update)
+    for name, value in before.items():
+        np.testing.assert_array_equal(getattr(pca, name), value, name)
+    pca.partial_fit(X[200:])
+    np.testing.assert_array_equal(pca.mean_, make(**right).fit(X).mean_)
+    np.testing.assert_array_equal(pca.components_, make(**right).fit(X).components_)
+
+
 @pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
 def test_weights_are_repetitions(make):
     X = load_digits().data[:300]
@@ -135,6 +181,38 @@ def test_covariance_of_data_is_data(scale):
     np.testing.assert_allclose(scores.var(axis=0, ddof=1), variances, rtol=1e-9)
     np.testing.assert_allclose(pca.score_correlation_, np.corrcoef(scores.T), atol=1e-9)
     assert pca.n_nonzero_ == 12
+
+
+def test_a_covariance_keeps_the_names_of_its_features():
+    frame = load_iris(as_frame=True).data
+    names = list(frame.columns)
+    pca = ob.SparsePCA(2, n_nonzero=4, exclude=[names[2]]).fit_covariance(frame.cov(), 150)
+    assert list(pca.feature_names_in_) == names == list(pca.loadings().features)
+    assert not pca.components_[:, 2].any()
+    assert pca.transform(frame).shape == (150, 2)
+    pca.set_params(exclude=None).fit_covariance(frame.cov().to_numpy())
+    assert not hasattr(pca, "feature_names_in_")
+    assert pca.loadings().features[0] == "x0"
+
+
+@pytest.mark.parametrize("n", [2, 10, 60])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("rank", [1, 0.5, 1.0])
+def test_a_covariance_is_semidefinite_to_its_tolerance(n, size, rank):
+    rng = np.random.default_rng(n)
+    basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    values = np.where(np.arange(n) < max(1, int(rank * (n - 1))), rng.uniform(1.0, 3.0, n), 0.0)
+    for lowest, words in ((0.9, None), (1.1, "positive semidefinite"), (1e3, "semidefinite")):
+        S = size * (basis * values) @ basis.T
+        values_below = lowest * DEFINITENESS * n * np.abs(S).max()
+        S = S - values_below * np.outer(basis[:, -1], basis[:, -1])
+        S = 0.5 * (S + S.T)
+        if words is None:
+            as_covariance(S)
+        else:
+            with pytest.raises(ValueError, match=words):
+                as_covariance(S)
+    as_covariance(np.zeros((n, n)))
 
 
 def test_covariance_at_the_door():

@@ -244,12 +244,6 @@ def test_sums():
     assert h.nonnegative
     assert not (ob.L1(0.1) + ob.Box(-1, 1)).nonnegative
     assert ob.CappedL1(1.0, 2.0) == ob.CappedL1(1, 2)
-    for both in (
-        ob.Cardinality(3) + ob.NonNegative(),
-        ob.NonNegative() + ob.Cardinality(3),
-    ):
-        assert both.nonnegative
-        assert both.count == 3
     for wrong in (
         lambda: ob.Cardinality(3) + ob.L1(0.1),
         lambda: ob.L0(0.1) + ob.Cardinality(3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,26 @@ from .checks import as_optional_float, as_optional_int, as_seed
 
 MOST_WORK = 1e18
 """Limits above it are none: some years."""
+
+
+class Deadline:
+    """A time limit that counts from now on.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds; None if there is no limit.
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        self.limit = limit
+        self.started = time.perf_counter()
+
+    def left(self) -> float | None:
+        """Seconds left; None if there is no limit."""
+        if self.limit is None:
+            return None
+        return max(self.limit - (time.perf_counter() - self.started), 0.0)
 
 
 @dataclass(frozen=True)

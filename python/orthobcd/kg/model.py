@@ -101,6 +101,13 @@ class Model:
         Returns
         -------
         ndarray of shape (N,)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the triples are not valid or the model is not fitted.
+        KeyboardInterrupt
+            After Ctrl-C.
         """
         self._fitted()
         return self._scores(self._triples("triples", triples))
@@ -119,6 +126,13 @@ class Model:
         Returns
         -------
         Ranking
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not valid or the model is not fitted.
+        KeyboardInterrupt
+            After Ctrl-C.
         """
         self._fitted()
         checked = self._triples("triples", triples)

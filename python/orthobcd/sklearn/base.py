@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import numbers
-import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._internal.checks import (
     DataLike,
     FloatArray,
+    as_choice,
     as_float,
     as_float_array,
-    as_optional_float,
+    as_int,
     check_sparse,
     is_sparse,
 )
 from .._internal.moments import Moments
-from .._internal.progress import live
-from .._internal.scatter import Scatter, SecondMoments
-from ..result import Result, Status
+from .._internal.scatter import Precision, Products, Scatter, SecondMoments
+from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
+from .fitting import Fitting
 from .loadings import Loadings, loadings_of
 from .missing import Gaussian, gaussian_of
 from .preparation import (
+    KINDS,
+    PrecisionName,
     as_covariance,
     as_weights,
+    check_complete,
     check_magnitude,
     coordinates,
     correlation,
     decorrelated,
     described,
     explained_share,
-    is_summed,
-    prepared,
+    extended,
+    moments_of,
 )
 
 if TYPE_CHECKING:
@@ -58,13 +60,15 @@ def threads_of(estimator: Any) -> int | None:
     """The number of threads that ``n_jobs`` stands for."""
     if estimator.n_jobs is None:
         return 1
-    return None if estimator.n_jobs < 0 else int(estimator.n_jobs)
+    if estimator.n_jobs == 0:
+        raise ValueError("n_jobs must be positive, negative for all cores, or None; got 0")
+    return None if estimator.n_jobs < 0 else as_int("n_jobs", estimator.n_jobs, 1)
 
 
-def run_options(estimator: Any) -> dict[str, Any]:
-    """What every solve of a fit is given."""
+def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
+    """What every solve of a fit is given: of the time limit what is left."""
     return {
-        "max_time": as_optional_float("max_time", estimator.max_time, minimum=0.0),
+        "max_time": fitting.deadline.left(),
         "tol": as_float("tol", estimator.tol, minimum=0.0),
         "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
         "n_threads": threads_of(estimator),
@@ -104,16 +108,19 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             check_sparse("X", X)
         if self.missing not in (None, "em"):
             raise ValueError(f"missing must be None or 'em', got {self.missing!r}")
-        kinds = np.float64 if is_sparse(X) else (np.float64, np.float32)
-        finite: Any = "allow-nan" if self.missing == "em" else True
-        return validate_data(
+        data = validate_data(
             self,
             X,
             accept_sparse=("csr", "csc"),
-            dtype=kinds,
-            ensure_all_finite=finite,
+            dtype=np.float64 if is_sparse(X) else KINDS,
+            ensure_all_finite="allow-nan",
             **options,
         )
+        if is_sparse(data):
+            check_complete(data, "give dense data with some to SparsePCA(missing='em')")
+        elif self.missing is None:
+            check_complete(data, "SparsePCA(missing='em') takes data with some")
+        return data
 
     def _complete(self, X: Any) -> Any:
         """Checked data of the features of the fit, its missing values completed."""
@@ -237,6 +244,7 @@ class OrthonormalPCA(Components):
     n_jobs: int | None
     warm_start: bool
     verbose: bool
+    precision: PrecisionName
     # Limit of a search's work, in seconds of a core.
     _work: float | None = None
 
@@ -246,7 +254,8 @@ class OrthonormalPCA(Components):
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data. Of dense float32 data up to 4096 features no copy in double precision is made.
+            Data. Of dense data up to 4096 features, whatever its type, no copy in double precision
+            is made unless n_features is at least 8 n_samples.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
@@ -260,34 +269,37 @@ class OrthonormalPCA(Components):
         ------
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
+        KeyboardInterrupt
+            After Ctrl-C, with the best `Result` so far as its attribute ``result``, None before
+            the search; if there is one, the fitted attributes are those of it.
         """
-        data = self._data(X, ensure_min_samples=2)
-        check_magnitude(data)
-        weights = None if sample_weight is None else as_weights(sample_weight, data)
-        self._scatter: Scatter | None = None
-        self._model: Gaussian | None = None
-        if self.missing is not None and not is_sparse(data) and np.isnan(data).any():
-            if weights is not None:
-                raise ValueError("sample_weight must be None for data with missing values")
-            return self._fit_incomplete(np.asarray(data, dtype=np.float64))
-        if is_summed(data, weights is not None):
-            scatter = Scatter(data.shape[1])
-            scatter.add(data, weights)
-            moments, deviation = scatter.moments(bool(self.center), bool(self.scale))
-            return self._fitted(moments, deviation, scatter.weight, data.shape[0])
-        data = data.astype(np.float64, copy=False)
-        whole, deviation = prepared(data, bool(self.center), bool(self.scale), weights)
-        total = float(data.shape[0] if weights is None else weights.sum())
-        return self._fitted(whole, deviation, total, data.shape[0])
+        with Fitting(self) as fitting:
+            data = self._data(X, ensure_min_samples=2)
+            check_magnitude(data)
+            weights = None if sample_weight is None else as_weights(sample_weight, data)
+            m, n = data.shape
+            r = self._checked(m, n)
+            fitting.stage("second moments")
+            if self.missing is not None and not is_sparse(data) and np.isnan(data).any():
+                if weights is not None:
+                    raise ValueError("sample_weight must be None for data with missing values")
+                return self._fit_incomplete(fitting, np.asarray(data, dtype=np.float64), r)
+            moments, deviation, precision = moments_of(
+                data, self.precision, bool(self.center), bool(self.scale), weights
+            )
+            total = float(m if weights is None else weights.sum())
+            return self._fitted(fitting, moments, deviation, total, r, precision)
 
-    def _fit_incomplete(self, data: FloatArray) -> Self:
+    def _fit_incomplete(self, fitting: Fitting, data: FloatArray, r: int) -> Self:
         """The fit to the moments that the EM algorithm finds."""
-        m, n = data.shape
-        self._model, mean, covariance = gaussian_of(data, self._count(m, n))
+        if self.precision == "exact":
+            raise ValueError("precision must be 'auto' or 'fast' for data with missing values")
+        m = len(data)
+        model, mean, covariance = gaussian_of(data, r)
         moments, deviation = described(
             m * covariance, mean, float(m), bool(self.center), bool(self.scale)
         )
-        return self._fitted(moments, deviation, float(m), m)
+        return self._fitted(fitting, moments, deviation, float(m), r, "fast", model=model)
 
     def partial_fit(
         self,
@@ -300,9 +312,10 @@ class OrthonormalPCA(Components):
         """Add samples to those of earlier calls and find the components of all of them.
 
         Nothing is forgotten or approximated: a triangle of the n × n matrix of second moments is
-        kept, in two doubles each (3.2 GB at 20,000 features), and the components are those that
-        `fit` finds for all samples at once, up to rounding. An update makes the whole matrix, of
-        which the solve holds a copy (6.4 GB more). `fit` begins anew.
+        kept, in two doubles each while ``precision_`` is "exact" (3.2 GB at 20,000 features), and
+        the components are those that `fit` finds for all samples at once, up to rounding. The old
+        and the new triangle are both there while samples are added. An update makes the whole
+        matrix, of which the solve holds a copy (6.4 GB more). `fit` begins anew.
 
         Parameters
         ----------
@@ -324,25 +337,31 @@ class OrthonormalPCA(Components):
         ------
         ValueError, TypeError
             If the data or a parameter is not valid, or there are less than two samples in all
-            when the components are to be found.
+            when the components are to be found. No sample is added then.
+        KeyboardInterrupt
+            After Ctrl-C, as in `fit`. The samples are added if ``result`` is not None.
         """
-        scatter = getattr(self, "_scatter", None)
-        data = self._data(X, reset=scatter is None)
-        check_magnitude(data)
-        if not is_sparse(data) and np.isnan(data).any():
-            raise ValueError("X must have no missing value in partial_fit")
-        weights = None if sample_weight is None else as_weights(sample_weight, data, least=0.0)
-        if scatter is None:
-            scatter = Scatter(data.shape[1])
-        scatter.add(data, weights)
-        self._scatter = scatter
-        self._model = None
-        if not update:
-            return self
-        if scatter.weight < 2.0:
-            raise ValueError(f"n_samples={scatter.weight:g}: at least two samples are needed")
-        moments, deviation = scatter.moments(bool(self.center), bool(self.scale))
-        return self._fitted(moments, deviation, scatter.weight, int(scatter.weight))
+        with Fitting(self) as fitting:
+            before = getattr(self, "_sums", None)
+            data = self._data(X, reset=before is None)
+            check_magnitude(data)
+            if not is_sparse(data) and np.isnan(data).any():
+                raise ValueError("X must have no missing value in partial_fit")
+            weights = None if sample_weight is None else as_weights(sample_weight, data, least=0.0)
+            weight = float(data.shape[0] if weights is None else weights.sum())
+            weight += 0.0 if before is None else before.weight
+            if update and weight < 2.0:
+                raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
+            r = self._checked(max(1, int(weight)), data.shape[1])
+            fitting.stage("second moments")
+            sums = extended(before, self.precision, data, weights)
+            if not update:
+                self._sums: Scatter | Products | None = sums
+                return self
+            moments, deviation = sums.moments(bool(self.center), bool(self.scale))
+            return self._fitted(
+                fitting, moments, deviation, sums.weight, r, sums.precision, sums=sums
+            )
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -354,6 +373,7 @@ class OrthonormalPCA(Components):
         S : array_like of shape (n_features, n_features)
             Covariance or correlation matrix, symmetric and positive semidefinite up to rounding,
             with n_samples − 1 in its denominator. With ``center=False`` the mean is added to it.
+            The columns of a data frame name the features.
         n_samples : float, optional
             Number of samples, above 1. It is the unit of an absolute ``alpha`` and of
             ``objective_``; 2 by default.
@@ -368,45 +388,57 @@ class OrthonormalPCA(Components):
         ------
         ValueError, TypeError
             If an argument or a parameter is not valid; the message names it.
+        KeyboardInterrupt
+            After Ctrl-C, as in `fit`.
         """
-        matrix = as_covariance(S)
-        n = matrix.shape[0]
-        weight = 2.0 if n_samples is None else as_float("n_samples", n_samples)
-        if not weight > 1.0:
-            raise ValueError(f"n_samples must be above 1, got {weight:g}")
-        matrix = (weight - 1.0) * matrix
-        middle = np.zeros(n) if mean is None else as_float_array("mean", mean, 1)
-        if middle.shape != (n,):
-            raise ValueError(f"mean must have shape ({n},), got {middle.shape}")
-        moments, deviation = described(matrix, middle, weight, bool(self.center), bool(self.scale))
-        self._model = None
-        self._scatter = None
-        self.n_features_in_ = n
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self._fitted(moments, deviation, weight, n)
+        with Fitting(self) as fitting:
+            matrix = as_covariance(S)
+            n = matrix.shape[0]
+            weight = 2.0 if n_samples is None else as_float("n_samples", n_samples)
+            if not weight > 1.0:
+                raise ValueError(f"n_samples must be above 1, got {weight:g}")
+            middle = np.zeros(n) if mean is None else as_float_array("mean", mean, 1)
+            if middle.shape != (n,):
+                raise ValueError(f"mean must have shape ({n},), got {middle.shape}")
+            validate_data(self, S, skip_check_array=True)
+            r = self._checked(n, n)
+            moments, deviation = described(
+                (weight - 1.0) * matrix, middle, weight, bool(self.center), bool(self.scale)
+            )
+            return self._fitted(fitting, moments, deviation, weight, r, "exact")
+
+    def _checked(self, m: int, n: int) -> int:
+        """The number of components of m samples with n features, all parameters checked."""
+        as_choice("precision", self.precision, get_args(PrecisionName))
+        as_float("tol", self.tol, minimum=0.0)
+        check_random_state(self.random_state)
+        threads_of(self)
+        r = self._count(m, n)
+        self._check(n, r)
+        return r
 
     def _fitted(
         self,
+        fitting: Fitting,
         moments: Moments | SecondMoments,
         deviation: FloatArray | None,
         weight: float,
-        m: int,
+        r: int,
+        precision: Precision,
+        *,
+        sums: Scatter | Products | None = None,
+        model: Gaussian | None = None,
     ) -> Self:
-        """The fit to the moments of data of the given weight, with m samples."""
-        n = moments.mean.shape[0]
-        r = self._count(m, n)
-        self.scale_: FloatArray | None = deviation
-        self.mean_ = moments.mean
-        if n == 1:
-            x: FloatArray = np.ones((1, 1))
-            self.result_: Result | None = None
-        else:
-            with live(bool(self.verbose), self.max_time):
-                self.result_ = self._solve(moments, r)
-            if self.result_.status is Status.INTERRUPTED:
-                warnings.warn("interrupted: not converged", ConvergenceWarning, stacklevel=3)
-            x = self.result_.x
+        """The fit of r components to the moments of data of the given weight.
+
+        The attributes change together, when the search is over.
+        """
+        x: FloatArray = np.ones((1, 1))
+        result: Result | None = None
+        if moments.mean.shape[0] > 1:
+            fitting.stage("solve")
+            result = fitting.result = self._solve(fitting, moments, r)
+            x = result.x
         if self.uncorrelated:
             x = decorrelated(x, moments.second(x), self.n_nonzero)
         # Most variance first; the largest loading of every component is positive.
@@ -414,22 +446,27 @@ class OrthonormalPCA(Components):
         order = self._order(variances)
         x = x[:, order]
         x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)
+        self._sums, self._model, self.precision_ = sums, model, precision
+        self.mean_ = moments.mean
+        self.scale_: FloatArray | None = deviation
+        self.result_ = result
         self.components_ = np.ascontiguousarray(x.T) + 0.0
         self.explained_variance_ = variances[order]
         self.explained_variance_ratio_ = variances[order] * (weight - 1.0) / moments.total
         self.score_correlation_ = correlation(moments.second(x))
         self.n_nonzero_ = int(np.count_nonzero(x))
-        self.objective_ = 0.0 if self.result_ is None else self.result_.objective
-        self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
+        self.objective_ = 0.0 if result is None else result.objective
+        self.n_iter_ = 1 if result is None else max(1, result.n_sweeps)
+        fitting.end()
         return self
 
     def _threads(self) -> int | None:
         return threads_of(self)
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, fitting: Fitting) -> dict[str, Any]:
         """What every solve of a fit is given."""
         limits = {} if self._work is None else {"max_work": self._work}
-        return {**run_options(self), **limits}
+        return {**run_options(self, fitting), **limits}
 
     def _beside(self, whole: OrthonormalPCA, work: float) -> Self:
         """This estimator, set to begin at a fit to more samples if it searches within a budget.
@@ -447,5 +484,9 @@ class OrthonormalPCA(Components):
             return None
         return self.components_.T if self.components_.shape == (r, n) else None
 
-    def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
+    def _check(self, n: int, r: int) -> None:
+        """Refuse parameters that are not valid for n features and r components."""
+        raise NotImplementedError
+
+    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
         raise NotImplementedError

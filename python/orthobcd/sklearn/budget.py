@@ -71,21 +71,27 @@ def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> C
     )
 
 
-def in_order(budget: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """The components in the order of their budgets; those with the same conditions by variance."""
-    r = len(variances)
+def conditions(budget: Any, r: int) -> list[tuple[Any, ...]]:
+    """Limit, included and excluded features of each of r components: equal where they are."""
+    if not isinstance(budget, Cardinality):
+        return [()] * r
 
     def condition(t: int) -> tuple[Any, ...]:
         count = budget.count[t] if isinstance(budget.count, tuple) else budget.count
         chosen = [
-            rows[t] if rows and isinstance(rows[0], tuple) else rows
+            frozenset(rows[t] if rows and isinstance(rows[0], tuple) else rows)
             for rows in (budget.include, budget.exclude)
         ]
         return (count, *chosen)
 
-    order = np.arange(r)
-    kinds = [condition(t) for t in range(r)]
+    return [condition(t) for t in range(r)]
+
+
+def in_order(budget: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """The components in the order of their budgets; those with the same conditions by variance."""
+    order = np.arange(len(variances))
+    kinds = conditions(budget, len(variances))
     for kind in dict.fromkeys(kinds):
-        places = np.array([t for t in range(r) if kinds[t] == kind])
+        places = np.array([t for t in range(len(kinds)) if kinds[t] == kind])
         order[places] = places[np.argsort(-variances[places], kind="stable")]
     return order

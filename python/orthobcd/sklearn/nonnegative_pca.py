@@ -14,7 +14,8 @@ from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import OrthonormalPCA
 from .budget import Features, budget_of, in_order
-from .preparation import problem_of
+from .fitting import Fitting
+from .preparation import PrecisionName, problem_of
 
 
 class NonnegativePCA(OrthonormalPCA):
@@ -39,7 +40,8 @@ class NonnegativePCA(OrthonormalPCA):
     solver : orthobcd.Auto or orthobcd.OBCD, optional
         How to solve; `Auto` by default.
     max_time : float, optional
-        Seconds for a fit. Without, the work of a fit is counted and bounded (a second or two up to
+        Seconds for a fit, from its call on: what the second moments leave is for the search.
+        Without, the work of a fit is counted and bounded (a second or two up to
         1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
         ``MAX_WORK`` where that ended it.
     tol : float, default 1e-10
@@ -53,6 +55,8 @@ class NonnegativePCA(OrthonormalPCA):
         Start at the components of the previous fit.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
+    precision : {"auto", "fast", "exact"}, default "auto"
+        How the second moments are formed, as in `SparsePCA`.
 
     Raises
     ------
@@ -64,7 +68,7 @@ class NonnegativePCA(OrthonormalPCA):
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal, nonnegative rows, by explained variance or in the order of their budgets.
     mean_, scale_, explained_variance_, explained_variance_ratio_, score_correlation_, n_nonzero_,
-    objective_, result_, n_iter_, n_features_in_, feature_names_in_
+    objective_, result_, n_iter_, precision_, n_features_in_, feature_names_in_
         As in `SparsePCA`.
 
     Examples
@@ -92,6 +96,7 @@ class NonnegativePCA(OrthonormalPCA):
         n_jobs: int | None = None,
         warm_start: bool = False,
         verbose: bool = False,
+        precision: PrecisionName = "auto",
     ) -> None:
         self.n_components = n_components
         self.n_nonzero = n_nonzero
@@ -106,25 +111,31 @@ class NonnegativePCA(OrthonormalPCA):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
+        self.precision = precision
 
     def _order(self, variances: FloatArray) -> Any:
         budget: Cardinality | None = getattr(self, "_budget", None)
         return super()._order(variances) if budget is None else in_order(budget, variances)
 
-    def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
-        n = len(moments.mean)
-        start = self._warm(n, r)
+    def _check(self, n: int, r: int) -> None:
+        if self.solver is not None and not isinstance(self.solver, (Auto, OBCD)):
+            raise TypeError(f"solver must be an Auto or OBCD, got {type(self.solver).__name__}")
         self._budget: Cardinality | None = None
         if self.n_nonzero is not None:
             self._budget = budget_of(self, n, r, nonnegative=True)
-            counted = problem_of(moments, r, self._budget)
-            return solve(counted, start, solver=self.solver, **self._options())
+            return
         for name in ("include", "exclude"):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} needs n_nonzero")
+
+    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
+        start = self._warm(len(moments.mean), r)
+        if self._budget is not None:
+            counted = problem_of(moments, r, self._budget)
+            return solve(counted, start, solver=self.solver, **self._options(fitting))
         problem = problem_of(moments, r, NonNegative())
         solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"
-        return solve(problem, x0, solver=solver, **self._options())
+        return solve(problem, x0, solver=solver, **self._options(fitting))

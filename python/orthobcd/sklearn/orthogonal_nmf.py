@@ -12,14 +12,20 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from .._internal.checks import DataLike, FloatArray, IntArray, check_sparse, is_sparse
-from .._internal.progress import live
-from ..problems import NonnegativePCAProblem
+from .._internal.checks import DataLike, FloatArray, IntArray, as_int, check_sparse, is_sparse
+from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import default_components, run_options
-from .preparation import check_magnitude
+from .fitting import Fitting
+from .preparation import (
+    PrecisionName,
+    check_complete,
+    check_magnitude,
+    moments_of,
+    problem_of,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -44,7 +50,8 @@ class OrthogonalNMF(
     solver : orthobcd.Auto or orthobcd.OBCD, optional
         How to solve; `Auto` by default.
     max_time : float, optional
-        Seconds for a fit. Without, the work of a fit is counted and bounded, the same on every
+        Seconds for a fit, from its call on: what the second moments leave is for the search.
+        Without, the work of a fit is counted and bounded, the same on every
         machine.
     tol : float, default 1e-10
         Decrease of the objective, relative to its magnitude, that counts as none.
@@ -55,6 +62,9 @@ class OrthogonalNMF(
         depend on it.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
+    precision : {"auto", "fast", "exact"}, default "auto"
+        How AAᵀ is formed for up to 4096 samples, as in `SparsePCA` with samples and features in
+        each other's place.
 
     Raises
     ------
@@ -76,6 +86,8 @@ class OrthogonalNMF(
         Of the solve; its columns are not ordered. None for a single sample.
     n_iter_ : int
         Sweeps of the solve.
+    precision_ : {"fast", "exact"}
+        How AAᵀ was formed.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -100,6 +112,7 @@ class OrthogonalNMF(
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        precision: PrecisionName = "auto",
     ) -> None:
         self.n_components = n_components
         self.solver = solver
@@ -108,6 +121,7 @@ class OrthogonalNMF(
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.precision = precision
 
     def fit(self, X: DataLike, y: Any = None) -> Self:
         """Cluster the samples.
@@ -127,24 +141,37 @@ class OrthogonalNMF(
         ------
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
+        KeyboardInterrupt
+            After Ctrl-C, with the best `Result` so far as its attribute ``result``, None before
+            the search; if there is one, the fitted attributes are those of it.
         """
-        data = self._data(X)
-        check_magnitude(data)
-        m, n = data.shape
-        r = default_components(m, n) if self.n_components is None else self.n_components
-        if isinstance(r, bool) or not isinstance(r, (int, np.integer)):
-            raise TypeError(f"n_components must be an integer or None, got {r!r}")
-        if not 1 <= r <= m:
-            raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
-        self.result_: Result | None = None
-        x = np.ones((1, 1))
-        if m > 1:
-            problem = NonnegativePCAProblem(data.T, int(r))
-            solver = self.solver or Auto()
-            start: Any = "spectral" if isinstance(solver, OBCD) else None
-            with live(bool(self.verbose), self.max_time):
-                self.result_ = solve(problem, start, solver=solver, **run_options(self))
-            x = self.result_.x
+        with Fitting(self) as fitting:
+            data = self._data(X)
+            check_magnitude(data)
+            m, n = data.shape
+            r = default_components(m, n) if self.n_components is None else self.n_components
+            r = as_int("n_components", r, 1)
+            if r > m:
+                raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
+            fitting.stage("second moments")
+            moments, _, precision = moments_of(data.T, self.precision, False, False)
+            result: Result | None = None
+            x = np.ones((1, 1))
+            if m > 1:
+                fitting.stage("solve")
+                problem = problem_of(moments, r, NonNegative())
+                solver = self.solver or Auto()
+                start: Any = "spectral" if isinstance(solver, OBCD) else None
+                options = run_options(self, fitting)
+                result = fitting.result = solve(problem, start, solver=solver, **options)
+                x = result.x
+            self.result_, self.precision_ = result, precision
+            self._describe(data, x)
+            fitting.end()
+        return self
+
+    def _describe(self, data: Any, x: FloatArray) -> None:
+        """The fitted attributes of memberships x."""
         profiles = np.maximum(np.asarray(data.T @ x).T, 0.0)
         order = np.argsort(-np.linalg.norm(profiles, axis=1), kind="stable")
         self.components_ = profiles[order]
@@ -157,7 +184,6 @@ class OrthogonalNMF(
         explained = float(np.sum(self.components_**2))
         self.reconstruction_err_ = float(np.sqrt(max(total - explained, 0.0)))
         self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
-        return self
 
     def fit_predict(self, X: DataLike, y: Any = None) -> IntArray:
         """`fit`, and the cluster of each sample.
@@ -178,7 +204,15 @@ class OrthogonalNMF(
     def _data(self, X: Any, **options: Any) -> Any:
         if is_sparse(X):
             check_sparse("X", X)
-        data = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, **options)
+        data = validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            **options,
+        )
+        check_complete(data, "fill them in first, for instance with sklearn.impute")
         check_non_negative(data, "OrthogonalNMF")
         return data
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from .._core import COEFFICIENTS, DATA
-from .._internal.checks import FloatArray, as_float_array, check_size, is_sparse
+from .._internal.checks import FloatArray, as_choice, as_float_array, check_size, is_sparse
 from .._internal.moments import Moments, deviations, squares_about
-from .._internal.scatter import SecondMoments
+from .._internal.scatter import Precision, Products, Scatter, SecondMoments
 from ..objectives import Quadratic
 from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
 
@@ -19,29 +19,97 @@ SYMMETRY = 1e-10
 """Largest difference of S and Sᵀ, relative to the largest entry of S, that counts as rounding."""
 
 DEFINITENESS = 1e-8
-"""Most that an eigenvalue of S may lie below 0, relative to n times its largest entry."""
+"""Most that an eigenvalue of S may lie below 0, relative to n times its largest entry; far more
+than the rounding of a Cholesky factorization, which decides."""
 
-SUMMED = 2**31
-"""Most products m·n² for which a fit is from exact sums over the samples: some seconds."""
+EXACT_WORK = 2e8
+"""Most m·n·(n + `SLICING`) for which sums over m samples of n features are exact unless asked:
+0.1 to 0.25 s of a core."""
+
+SLICING = 64
+"""Features whose products with a sample cost as much as cutting it into slices."""
+
+KINDS = [
+    *(np.float64, np.float32, np.bool_),
+    *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+]
+"""Types of dense data that is not copied; other data becomes the first of these."""
+
+PrecisionName = Literal["auto", "fast", "exact"]
 
 
-def is_summed(data: Any, weighted: bool) -> bool:
-    """Whether a fit is from exact sums over the samples, not from the samples.
+def is_exact(precision: str, m: int, n: int) -> bool:
+    """Whether sums over m samples of n features are exact."""
+    as_choice("precision", precision, get_args(PrecisionName))
+    return precision == "exact" or (precision == "auto" and m * n * (n + SLICING) <= EXACT_WORK)
 
-    So where the sums are quick; where a copy of the data in double precision is to be avoided; and
-    for weights, which centred sparse data takes in no other way.
+
+def moments_of(
+    data: Any,
+    precision: str,
+    center: bool,
+    scale: bool,
+    weights: FloatArray | None = None,
+) -> tuple[Moments | SecondMoments, FloatArray | None, Precision]:
+    """Moments of data, its standard deviations if it is divided by them, and the precision.
+
+    Second moments are formed by sums over the samples where that is quick, and for weights, which
+    centred sparse data takes in no other way; else a fit is from the data.
     """
     m, n = data.shape
-    if n > DENSE_COVARIANCE_LIMIT or is_wide(data):
-        return False
-    return weighted or data.dtype != np.float64 or m * n**2 <= SUMMED
+    exact = is_exact(precision, m, n)
+    formed = n <= DENSE_COVARIANCE_LIMIT and not is_wide(data)
+    if precision == "exact" and n > DENSE_COVARIANCE_LIMIT:
+        raise ValueError(
+            f"precision must be 'auto' or 'fast' for more than {DENSE_COVARIANCE_LIMIT} features, "
+            f"whose second moments are not formed; got 'exact' and {n} features"
+        )
+    exact = exact and (formed or precision == "exact")
+    if exact or (formed and (weights is not None or not is_sparse(data))):
+        sums = Scatter(n) if exact else Products(n)
+        sums.add(data, weights)
+        return *sums.moments(center, scale), sums.precision
+    data = data.astype(np.float64, copy=False)
+    return *prepared(data, center, scale, weights), "fast"
+
+
+def extended(
+    sums: Scatter | Products | None, precision: str, data: Any, weights: FloatArray | None
+) -> Scatter | Products:
+    """Sums over the samples of ``sums`` and more; ``sums`` is left as it is.
+
+    Exact sums over more samples than are quick go on in double precision.
+    """
+    m, n = data.shape
+    exact = is_exact(precision, m + (0 if sums is None else sums.rows), n)
+    if precision == "exact" and isinstance(sums, Products):
+        raise ValueError(
+            "precision must be 'auto' or 'fast' after samples that were summed fast; "
+            "got 'exact', for which fit begins anew"
+        )
+    if sums is None:
+        more: Scatter | Products = Scatter(n) if exact else Products(n)
+    elif isinstance(sums, Scatter) and not exact:
+        more = Products.of(sums)
+    else:
+        more = sums.copy()
+    more.add(data, weights)
+    return more
 
 
 def check_magnitude(data: Any) -> None:
     """Refuses data whose squares overflow or vanish."""
     entries = data.data if is_sparse(data) else data
     # Missing values are left to those who take them.
-    check_size("X", float(np.fmax.reduce(np.abs(entries), axis=None, initial=0.0)), DATA)
+    low, high = (float(f.reduce(entries, axis=None, initial=0)) for f in (np.fmin, np.fmax))
+    check_size("X", max(-low, high), DATA)
+
+
+def check_complete(data: Any, advice: str) -> None:
+    """Refuses missing values."""
+    entries = data.data if is_sparse(data) else data
+    if entries.dtype.kind == "f" and np.isnan(np.min(entries, initial=0.0)):
+        raise ValueError(f"X must have no missing value (NaN); {advice}")
 
 
 def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
@@ -67,11 +135,15 @@ def as_covariance(S: ArrayLike) -> FloatArray:
     if float(np.abs(matrix - matrix.T).max()) > SYMMETRY * size:
         raise ValueError("S must be symmetric")
     matrix = 0.5 * (matrix + matrix.T)
-    lowest = float(np.linalg.eigvalsh(matrix)[0])
-    if lowest < -DEFINITENESS * size * len(matrix):
-        raise ValueError(
-            f"S must be positive semidefinite, its smallest eigenvalue is {lowest:.3g}"
-        )
+    least = -DEFINITENESS * size * len(matrix)
+    try:
+        np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
+    except np.linalg.LinAlgError as error:
+        # Of a matrix of zeros nothing is left to factorize.
+        if size > 0.0:
+            raise ValueError(
+                f"S must be positive semidefinite, it has an eigenvalue below {least:.3g}"
+            ) from error
     return matrix
 
 

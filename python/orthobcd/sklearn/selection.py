@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
 
 from .._internal.checks import (
     DataLike,
@@ -21,7 +21,10 @@ from .._internal.checks import (
     as_int,
     is_sparse,
 )
+from .._internal.interrupt import Kept, side_by_side
 from .base import OrthonormalPCA
+from .budget import conditions
+from .loadings import loadings_of
 from .missing import gaussian_of
 from .pictures import BLUE, GREY, RED, axes_of
 
@@ -38,6 +41,8 @@ class SupportStability:
         Of the fit to all samples, to which those of the subsamples are matched.
     n_subsamples : int
         How many there were.
+    features : tuple of str
+        Names of the features.
 
     Examples
     --------
@@ -51,6 +56,7 @@ class SupportStability:
     frequencies: FloatArray
     components: FloatArray
     n_subsamples: int
+    features: tuple[str, ...]
 
     def plot(self, ax: Any = None) -> Any:
         """The frequencies of the features chosen at least once, a column per component.
@@ -71,7 +77,8 @@ class SupportStability:
         )
         ax.figure.colorbar(image, ax=ax, label="share of the subsamples")
         if len(chosen) <= 30:
-            ax.set_xticks(range(len(chosen)), chosen)
+            names = [self.features[i] for i in chosen]
+            ax.set_xticks(range(len(chosen)), names, rotation=90)
         ax.set_yticks(range(len(self.frequencies)))
         ax.set_xlabel("feature" if len(chosen) <= 30 else "features chosen at least once")
         ax.set_ylabel("component")
@@ -91,7 +98,8 @@ def support_stability(
 
     Meinshausen and Bühlmann (2010) draw subsamples of half the data without replacement. The
     components of each are matched to those of all samples one to one, by the largest sum of
-    magnitudes of inner products.
+    magnitudes of inner products; a component with a limit of its own (``n_nonzero``, ``include``,
+    ``exclude``) to one with the same.
 
     Within a budget (``n_nonzero``, ``n_features``) the search on a subsample has the components of
     all samples among its starts, beside those of its own, and a small amount of counted work: what
@@ -121,6 +129,9 @@ def support_stability(
     ------
     ValueError, TypeError
         If an argument is not valid; the message names it.
+    KeyboardInterrupt
+        After Ctrl-C. Its attribute ``result`` is the `SupportStability` of the subsamples that are
+        done; before the first of them what a fit raises, or None.
 
     Examples
     --------
@@ -139,22 +150,35 @@ def support_stability(
     share = as_fraction("fraction", fraction)
     whole = clone(estimator).fit(X)
     given: Any = X
-    data = given.tocsr() if is_sparse(given) else np.asarray(given)
-    m = data.shape[0]
+    given = given.tocsr() if is_sparse(given) else given
+    m = _num_samples(given)
     size = max(2, round(share * m))
     rng = check_random_state(random_state)
     draws = [rng.permutation(m)[:size] for _ in range(count)]
+    r = len(whole.components_)
+    kinds = conditions(getattr(whole, "_budget", None), r)
 
     def chosen(rows: Any) -> FloatArray:
-        part = clone(estimator).set_params(n_components=len(whole.components_))
-        found = part._beside(whole, WORK).fit(data[rows]).components_
-        _, order = linear_sum_assignment(-np.abs(whole.components_ @ found.T))
+        part = clone(estimator).set_params(n_components=r)
+        found = part._beside(whole, WORK).fit(_safe_indexing(given, rows)).components_
+        likeness = np.abs(whole.components_ @ found.T)
+        # Less than any likeness: those of another kind are taken by none.
+        likeness[np.array([[a != b for b in kinds] for a in kinds])] = -float(r)
+        _, order = linear_sum_assignment(-likeness)
         return np.asarray(found[order] != 0.0, dtype=np.float64)
 
     workers = 1 if n_jobs is None else n_jobs
-    with ThreadPoolExecutor(workers if workers > 0 else None) as pool:
-        frequencies = sum(pool.map(chosen, draws), np.zeros_like(whole.components_)) / count
-    return SupportStability(frequencies, whole.components_, count)
+    done: list[FloatArray] = []
+    with Kept() as kept:
+        try:
+            side_by_side(chosen, draws, workers if workers > 0 else None, done)
+        finally:
+            if done:
+                kept.result = SupportStability(
+                    np.mean(done, axis=0), whole.components_, len(done), loadings_of(whole).features
+                )
+    stability: SupportStability = kept.result
+    return stability
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from .._internal.progress import live
 from ..penalties import Cardinality, RowSparse
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import RegularizationPath, path_of, penalty_of
-from ..result import PathPoint, Result
+from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, Auto, Continuation
 from ..solving import solve
+from .fitting import Fitting
 
 STAGE_TOLERANCE = 1e-5
 """Tolerance of the stages of a path that only leads to a start."""
@@ -25,23 +25,20 @@ class SparseFit:
     """One fit of a `SparsePCA`: the path, the solve that starts at it, the wanted count."""
 
     def __init__(
-        self, pca: Any, problem: SparsePCAProblem | StiefelProblem, warm: FloatArray | None
+        self,
+        pca: Any,
+        fitting: Fitting,
+        problem: SparsePCAProblem | StiefelProblem,
+        warm: FloatArray | None,
     ) -> None:
         self.pca = pca
+        self.deadline = fitting.deadline
         self.problem = problem
         self.warm = warm
-        self.options = pca._options()
-        self.started = time.perf_counter()
+        self.options = pca._options(fitting)
         # The path is made of descents, whatever starts at its end.
         self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
         self.searches = pca.solver is None or isinstance(pca.solver, Auto)
-
-    def left(self) -> float | None:
-        """The time limit, less what is spent."""
-        limit = self.options["max_time"]
-        if limit is None:
-            return None
-        return max(float(limit) - (time.perf_counter() - self.started), 0.0)
 
     def priced(self, alpha: float) -> StiefelProblem:
         """The problem at a penalty."""
@@ -62,7 +59,7 @@ class SparseFit:
 
     def solve(self, alpha: float, start: FloatArray | None, solver: Any, **limits: Any) -> Result:
         """A solve at a penalty."""
-        options = {**self.options, "max_time": self.left(), **limits}
+        options = {**self.options, "max_time": self.deadline.left(), **limits}
         with live(options["verbose"], None) as line:
             if line is not None:
                 line.stage(type(solver).__name__)
@@ -77,6 +74,8 @@ class SparseFit:
         loose = max(self.options["tol"], STAGE_TOLERANCE)
         path = self.path(loose, lams=_approach(self.pca.alpha_max_, alpha))
         last = path.results[-1]
+        if last.status is Status.INTERRUPTED:
+            return self.as_result(alpha, last)
         if isinstance(self.pca.solver, Continuation) and last.lam == alpha < self.pca.alpha_max_:
             return self.solve(alpha, None, self.pca.solver)
         return self.solve(alpha, last.x, self.sweeps)
@@ -84,16 +83,22 @@ class SparseFit:
     def at_count(self, budget: Cardinality | RowSparse) -> Result:
         """Components within a budget of loadings, or of features."""
         start = self.warm
+        problem = self.problem.with_penalty(budget)
         if start is None and not self.searches and isinstance(budget, Cardinality):
             total = budget.count if isinstance(budget.count, int) else sum(budget.count)
-            start = self.nearest(total)[1].x
-        problem = self.problem.with_penalty(budget)
-        return solve(problem, start, **{**self.options, "max_time": self.left()})
+            near = self.nearest(total)[1]
+            start = near.x
+            if near.status is Status.INTERRUPTED:
+                here = solve(problem, start, **{**self.options, "max_time": 0.0})
+                return dataclasses.replace(here, status=near.status)
+        return solve(problem, start, **{**self.options, "max_time": self.deadline.left()})
 
     def nearest(self, count: int) -> tuple[float, Result]:
         """The penalty and the components of the path whose number of nonzeros is nearest."""
         path = self.path(self.options["tol"], n_nonzero=count)
         nearest = path.results[path.nearest(count)]
+        if any(point.status is Status.INTERRUPTED for point in path.results):
+            nearest = dataclasses.replace(nearest, status=Status.INTERRUPTED)
         return nearest.lam, self.as_result(nearest.lam, nearest)
 
     def as_result(self, alpha: float, point: PathPoint) -> Result:

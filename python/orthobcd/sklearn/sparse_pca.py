@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._internal.checks import FloatArray, as_bool, as_int
+from .._internal.checks import FloatArray, as_bool, as_choice, as_int, as_optional_float
 from .._internal.moments import Moments
 from .._internal.scatter import SecondMoments
 from ..certificate import certify
 from ..penalties import Cardinality, RowSparse
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
-from ..result import Result
+from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
 from .base import OrthonormalPCA
 from .budget import Features, budget_of, in_order
-from .preparation import problem_of
+from .fitting import Fitting
+from .preparation import PrecisionName, problem_of
 from .sparse_fit import SparseFit
 
 AlphaScale = Literal["relative", "absolute"]
+
+ALPHA = 0.1
+"""Weight of the penalty, unless told otherwise."""
 
 
 class SparsePCA(OrthonormalPCA):
@@ -38,10 +40,11 @@ class SparsePCA(OrthonormalPCA):
         Number of components; min(10, n_samples, n_features) by default.
     penalty : {"l0", "l1"}, default "l0"
         Price per nonzero entry, or per absolute value.
-    alpha : float, default 0.1
-        Weight of the penalty. With ``alpha_scale="relative"`` in units of ``alpha_max_``, from
-        which on every component is a single feature, as no pair of features improves that; with
-        "absolute" the λ of `orthobcd.L0`.
+    alpha : float, optional
+        Weight of the penalty, 0.1 by default. With ``alpha_scale="relative"`` in units of
+        ``alpha_max_``, from which on every component is a single feature, as no pair of features
+        improves that; with "absolute" the λ of `orthobcd.L0`. None with ``n_nonzero`` or
+        ``n_features``, which stand instead of a weight.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
     n_nonzero : int or sequence of int, optional
@@ -77,7 +80,8 @@ class SparsePCA(OrthonormalPCA):
         How to solve; `Auto` by default. `OBCD` solves along the regularisation path, from which
         `Continuation` starts too.
     max_time : float, optional
-        Seconds for a fit. Without, the work of a fit is counted and bounded (a second or two up to
+        Seconds for a fit, from its call on: what the second moments leave is for the search.
+        Without, the work of a fit is counted and bounded (a second or two up to
         1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
         ``MAX_WORK`` where that ended it.
     tol : float, default 1e-10
@@ -94,6 +98,14 @@ class SparsePCA(OrthonormalPCA):
     certify : bool, default False
         Bound the optimum from below after the fit, see `orthobcd.certify`: ``gap_``. It may take as
         long again as ``max_time``.
+    precision : {"auto", "fast", "exact"}, default "auto"
+        How the second moments of up to 4096 features are formed. "exact": without rounding before
+        the last bit, so that neither the order of the samples nor whether they come in parts or
+        with weights matters; it takes about 25 times as long. "fast": by products in double
+        precision of data less its means. "auto" is "exact" for n_samples · n_features ·
+        (n_features + 64) ≤ 2e8, which takes up to a quarter of a second. Whichever it is, equal
+        numbers of another type (float32, integers) give the same fit. More features, sparse data
+        and n_features ≥ 8 n_samples are fitted from the data, "fast".
 
     Raises
     ------
@@ -135,6 +147,9 @@ class SparsePCA(OrthonormalPCA):
         objective; None without.
     n_iter_ : int
         Sweeps of the last solve.
+    precision_ : {"fast", "exact"}
+        How the second moments were formed; "exact" after `fit_covariance`, which takes them as
+        they are.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -158,7 +173,7 @@ class SparsePCA(OrthonormalPCA):
         n_components: int | None = None,
         *,
         penalty: PenaltyName = "l0",
-        alpha: float = 0.1,
+        alpha: float | None = None,
         alpha_scale: AlphaScale = "relative",
         n_nonzero: int | Sequence[int] | None = None,
         include: Features | None = None,
@@ -176,6 +191,7 @@ class SparsePCA(OrthonormalPCA):
         warm_start: bool = False,
         verbose: bool = False,
         certify: bool = False,
+        precision: PrecisionName = "auto",
     ) -> None:
         self.n_components = n_components
         self.penalty = penalty
@@ -197,12 +213,38 @@ class SparsePCA(OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
         self.certify = certify
+        self.precision = precision
 
     def _order(self, variances: FloatArray) -> Any:
         budget: Cardinality | RowSparse | None = getattr(self, "_budget", None)
         if isinstance(budget, Cardinality):
             return in_order(budget, variances)
         return super()._order(variances)
+
+    def _check(self, n: int, r: int) -> None:
+        as_choice("penalty", self.penalty, ("l0", "l1"))
+        as_choice("alpha_scale", self.alpha_scale, ("relative", "absolute"))
+        if self.uncorrelated and self.penalty == "l1":
+            raise ValueError("uncorrelated must be False for the penalty 'l1', which depends on it")
+        if self.uncorrelated and not (self.include is None and self.exclude is None):
+            raise ValueError("uncorrelated must be False with include or exclude")
+        if self.solver is not None and not isinstance(self.solver, (Auto, Continuation, OBCD)):
+            raise TypeError(
+                f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
+            )
+        as_optional_float("alpha", self.alpha, minimum=0.0)
+        for name in ("n_nonzero", "n_features"):
+            if self.alpha is not None and (count := getattr(self, name)) is not None:
+                raise ValueError(
+                    f"alpha must be None with {name}, got alpha={self.alpha!r} and {name}={count!r}"
+                )
+        if as_bool("certify", self.certify) and self.n_features is not None:
+            raise ValueError("certify must be False with n_features")
+        self._budget = self._counted(n, r)
+        if self._budget is None and self.n_nonzero is not None:
+            count = as_int("n_nonzero", self.n_nonzero, r)
+            if count > n * r:
+                raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
 
     def _counted(self, n: int, r: int) -> Cardinality | RowSparse | None:
         """What is counted instead of priced."""
@@ -219,26 +261,21 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError(f"n_features must be at most {n}, got {count}")
         return RowSparse(count=count)
 
-    def _nearest(self, fit: SparseFit, n: int, r: int) -> tuple[float, Result]:
+    def _nearest(self, fit: SparseFit, count: int) -> tuple[float, Result]:
         """The point of the path whose number of nonzeros is nearest, and its penalty."""
-        count = as_int("n_nonzero", self.n_nonzero, r)
-        if count > n * r:
-            raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
         alpha, result = fit.nearest(count)
-        if result.n_nonzero != count:
+        if result.n_nonzero != count and result.status is not Status.INTERRUPTED:
             warnings.warn(
                 f"n_nonzero={count} was not met; {result.n_nonzero} is the nearest",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return alpha, result
 
     def _gap(self, problem: Any, result: Result) -> Result:
         """The same result, its gap noted if that is wanted."""
         self.gap_: float | None = None
-        if as_bool("certify", self.certify):
-            if self.n_features is not None:
-                raise ValueError("certify must be False with n_features")
+        if self.certify and result.status is not Status.INTERRUPTED:
             counted = isinstance(self._budget, Cardinality)
             penalty = self._budget if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
             self.gap_ = certify(
@@ -250,36 +287,19 @@ class SparsePCA(OrthonormalPCA):
             ).gap
         return result
 
-    def _solve(self, moments: Moments | SecondMoments, r: int) -> Result:
-        if self.penalty not in ("l0", "l1"):
-            raise ValueError(f"penalty must be 'l0' or 'l1', got {self.penalty!r}")
-        if self.uncorrelated and self.penalty == "l1":
-            raise ValueError("uncorrelated must be False for the penalty 'l1', which depends on it")
-        if self.uncorrelated and not (self.include is None and self.exclude is None):
-            raise ValueError("uncorrelated must be False with include or exclude")
-        if self.alpha_scale not in ("relative", "absolute"):
-            raise ValueError(
-                f"alpha_scale must be 'relative' or 'absolute', got {self.alpha_scale!r}"
-            )
-        if self.solver is not None and not isinstance(self.solver, (Auto, Continuation, OBCD)):
-            raise TypeError(
-                f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
-            )
+    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
         n = len(moments.mean)
-        self._budget = self._counted(n, r)
-        unit_price = penalty_of(self.penalty, 1.0)
-        problem = problem_of(moments, r, unit_price)
+        problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
         self.path_: RegularizationPath | None = None
         self.alpha_max_ = largest_lam(problem, self._threads())
-        fit = SparseFit(self, problem, self._warm(n, r))
+        fit = SparseFit(self, fitting, problem, self._warm(n, r))
         self.alpha_: float | None = None
         if self._budget is not None:
-            return self._gap(problem, fit.at_count(self._budget))
-        if self.n_nonzero is not None:
-            self.alpha_, result = self._nearest(fit, n, r)
-            return self._gap(problem, result)
-        if not isinstance(self.alpha, numbers.Real) or not 0.0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha must be a nonnegative number, got {self.alpha!r}")
-        unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
-        self.alpha_ = float(self.alpha) * unit
-        return self._gap(problem, fit.at_penalty(self.alpha_))
+            fitting.result = fit.at_count(self._budget)
+        elif self.n_nonzero is not None:
+            self.alpha_, fitting.result = self._nearest(fit, int(self.n_nonzero))
+        else:
+            unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
+            self.alpha_ = (ALPHA if self.alpha is None else float(self.alpha)) * unit
+            fitting.result = fit.at_penalty(self.alpha_)
+        return self._gap(problem, fitting.result)

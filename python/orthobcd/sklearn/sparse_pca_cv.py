@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from math import lgamma
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +22,9 @@ from .._internal.checks import (
     is_sparse,
 )
 from .._internal.extras import need
+from .._internal.interrupt import Kept, side_by_side
 from ..regularization import PenaltyName, largest_lam, penalty_of
+from ..result import Status
 from ..solving import solve
 from .base import Components, threads_of
 from .pictures import BLUE, RED, axes_of
@@ -153,6 +154,9 @@ class SparsePCACV(Components):
         ------
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
+        KeyboardInterrupt
+            After Ctrl-C. Its attribute ``result`` is None while the penalty is chosen, and then as
+            that of `SparsePCA.fit`.
         """
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
@@ -171,8 +175,14 @@ class SparsePCACV(Components):
         if self.criterion == "cv":
             folds = list(check_cv(self.cv).split(data, y))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with ThreadPoolExecutor(threads_of(self)) as pool:
-            done = list(pool.map(lambda fold: self._fold(data, r, fold[0], fold[1], seed), folds))
+        done: list[tuple[FloatArray, IntArray]] = []
+        with Kept():
+            side_by_side(
+                lambda fold: self._fold(data, r, fold[0], fold[1], seed),
+                folds,
+                threads_of(self),
+                done,
+            )
         self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
         self.n_nonzero_path_ = np.column_stack([counts for _, counts in done])
         self.best_index_ = self._best()
@@ -188,10 +198,13 @@ class SparsePCACV(Components):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        self.best_estimator_ = best.fit(X)
-        own = {name: value for name, value in vars(best).items() if name.endswith("_")}
-        for name, value in own.items():
-            setattr(self, name, value)
+        self.best_estimator_ = best
+        try:
+            best.fit(X)
+        finally:
+            own = {name: value for name, value in vars(best).items() if name.endswith("_")}
+            for name, value in own.items():
+                setattr(self, name, value)
         return self
 
     def _grid(self) -> FloatArray:
@@ -214,13 +227,16 @@ class SparsePCACV(Components):
         scores, counts = [], []
         x: FloatArray | None = None
         for alpha in self.alphas_:
-            x = solve(
+            found = solve(
                 problem.with_penalty(penalty_of(self.penalty, alpha * top)),
                 x,
                 max_work=STAGE_WORK * work,
                 seed=seed,
                 n_threads=1,
-            ).x
+            )
+            if found.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            x = found.x
             counts.append(int(np.count_nonzero(x)))
             if self.criterion == "cv":
                 scores.append(explained_share(data[test], x, moments.mean, deviation))

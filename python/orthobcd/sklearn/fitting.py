@@ -1,0 +1,56 @@
+"""A fit under way: its time limit, its live line, and what Ctrl-C leaves of it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .._internal.checks import as_optional_float
+from .._internal.interrupt import Kept
+from .._internal.progress import live
+from .._internal.run import Deadline
+from ..result import Status
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Fitting(Kept):
+    """A fit of an estimator, which begins when this is made; ``result`` is that of its last solve.
+
+    Parameters
+    ----------
+    estimator : object
+        It has ``max_time`` and ``verbose``.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__()
+        limit = as_optional_float("max_time", estimator.max_time, minimum=0.0)
+        self.deadline = Deadline(limit)
+        self._live = live(bool(estimator.verbose), limit)
+
+    def __enter__(self) -> Self:
+        self._line = self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.__exit__()
+        super().__exit__(kind, error, trace)
+
+    def stage(self, text: str) -> None:
+        """Show what is being done."""
+        if self._line is not None:
+            self._line.stage(text)
+            if self._line.bar is not None:
+                self._line.bar.refresh()
+
+    def end(self) -> None:
+        """Raise the `KeyboardInterrupt` that Ctrl-C stands for, if it ended the last solve."""
+        if self.result is not None and self.result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
