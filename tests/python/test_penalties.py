@@ -71,6 +71,10 @@ PENALTIES = {
         lambda x: mcp(x) + WEIGHTS * (x != 0.0) + within(x, -INF, 1.0),
     ),
 }
+ONE_SIDED = {
+    "nonnegative": (ob.NonNegative(), lambda x: within(x, 0.0, INF)),
+    "box from zero": (ob.Box(0.0, INF), lambda x: within(x, 0.0, INF)),
+}
 names = pytest.mark.parametrize("name", PENALTIES)
 
 
@@ -163,6 +167,43 @@ def test_with_a_mixed_signature(name):
         assert result.feasibility < 1e-12 * max(1.0, np.linalg.norm(result.x) ** 2)
         assert np.all(np.diff(result.history["objective"]) <= 0.0)
         assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-10)
+
+
+def boosts(i, j):
+    """The moves of two rows under SIGNATURE: a grid on each component of circle or hyperbola."""
+    if SIGNATURE[i] == SIGNATURE[j]:
+        angles = np.linspace(0.0, 2.0 * np.pi, 49)[1:]
+        c, s, back = np.cos(angles), np.sin(angles), -1.0
+    else:
+        rapidities = np.linspace(-3.0, 3.0, 61)
+        c, s, back = np.cosh(rapidities), np.sinh(rapidities), 1.0
+    turns = np.moveaxis(np.array([[c, s], [back * s, c]]), 2, 0)
+    for signs in itertools.product([1.0, -1.0], repeat=2):
+        yield from np.diag(signs) @ turns
+
+
+@pytest.mark.parametrize("name", [*PENALTIES, *ONE_SIDED])
+@pytest.mark.parametrize("spread", [1, 2, 3])
+def test_the_largest_decrease_is_found_under_a_mixed_signature(name, spread):
+    """Where most columns of a pair of rows are zero, too; from the boundary of what is allowed."""
+    penalty, price = {**PENALTIES, **ONE_SIDED}[name]
+    C = quadratic().C + 3.0 * np.eye(N)
+    linear = -np.abs(np.random.default_rng(2).standard_normal((N, R)))
+    problem = ob.JOrthogonalProblem(ob.Quadratic(C, linear), SIGNATURE, penalty, R)
+    x = np.zeros((N, R))
+    for k in range(R):
+        column = np.arange(2.0, 2.0 + spread)
+        x[3 * k : 3 * k + spread, k] = column / np.linalg.norm(column)
+    if not np.isfinite(price(x)).all():
+        pytest.skip("the point is not allowed")
+    start, gap = value(problem, price, x), 0.0
+    for pair in itertools.combinations(range(N), 2):
+        for move in boosts(*pair):
+            moved = x.copy()
+            moved[list(pair)] = move @ x[list(pair)]
+            gap = max(gap, start - value(problem, price, moved))
+    assert gap > 0.1
+    assert ob.certify(problem, x).block2_gap >= gap - 1e-12
 
 
 @names
