@@ -249,6 +249,8 @@ class Result:
         With ``gap_tol`` of `solve`: no feasible point has a smaller F.
     bound_method : str or None
         How that was found, see `Bound`.
+    gap : float or None
+        With ``gap_tol``: ``(F − lower_bound)`` relative to the magnitude of F, see `Certificate`.
     features_excluded : ndarray of int or None
         With ``gap_tol``: rows that are zero in every feasible point whose F is no larger than
         ``objective``, as far as that is proved, ascending (see `Bound`).
@@ -283,14 +285,8 @@ class Result:
     search: Search | None = None
     lower_bound: float | None = None
     bound_method: str | None = None
+    gap: float | None = None
     features_excluded: NDArray[np.int64] | None = None
-
-    @property
-    def gap(self) -> float | None:
-        """``(F − lower_bound) / max(1, |F|)``; None where no bound was asked for."""
-        if self.lower_bound is None:
-            return None
-        return (self.objective - self.lower_bound) / max(1.0, abs(self.objective))
 
     @property
     def message(self) -> str:
@@ -397,7 +393,7 @@ def as_result(
     returned["path"] = tuple(PathPoint(**point) for point in points)
     if (bound := returned.pop("bound", None)) is not None:
         returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]
-        returned["features_excluded"] = bound["features_excluded"]
+        returned["gap"], returned["features_excluded"] = bound["gap"], bound["features_excluded"]
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
         # Some exceptions refuse attributes; they are raised all the same.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ndarray::Array2;
 use pyo3::prelude::*;
 
-use super::bound::{quadratic, set_bound};
+use super::bound::{few, quadratic, set_bound};
+use super::guard::{guarded, released};
 use super::input::{AnySmooth, Count, RowBudget, Run};
 use super::smooth::Trouble;
 use super::watch::Watch;
@@ -68,8 +69,8 @@ pub(super) fn solve_cardinality<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let (budget, r) = (problem.penalty, problem.shape.1);
+    let restriction = few(budget.count.clone(), budget.nonnegative);
     let count: Cardinality = budget.count.into();
-    let restriction = Restriction::Cardinality(count.clone());
     let sparsity = Sparsity::new(count)
         .with_nonnegative(budget.nonnegative)
         .with_include(budget.include.entries(r))
@@ -106,15 +107,15 @@ fn solved<'py>(
     ) -> Result<Solution>
     + Sync,
 ) -> PyResult<Returned<'py>> {
-    let smooth = smooth.build(&Arc::new(Trouble::default()))?;
+    let smooth = guarded(|| smooth.build(&Arc::new(Trouble::default())))?;
     let threads = run.threads()?;
     let x0 = x0
-        .map(|x0| x0.point(&*smooth, r, nonnegative, project, run.seed, &threads))
+        .map(|x0| guarded(|| x0.point(&*smooth, r, nonnegative, project, run.seed, &threads)))
         .transpose()?;
     let signature = Signature::stiefel(n);
     let (options, gap_tol) = (run.options(), run.gap_tol);
     let mut watch = Watch::new(callback, run.door());
-    let (solution, bound) = py.detach(|| {
+    let (solution, bound) = released(py, || {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
         let Some(gap_tol) = gap_tol else {
             let found = search(&problem, x0, &[], &options, &threads, &mut watch)?;
@@ -133,7 +134,7 @@ fn solved<'py>(
             },
         )?;
         Ok::<_, Error>((found, Some(bound)))
-    })?;
+    })??;
     let out = solution_dict(py, solution, run.door())?;
     set_bound(&out, bound)?;
     Ok((out, watch.into_error()))

@@ -4,6 +4,7 @@
 mod bound;
 mod cardinality;
 mod finite_sum;
+mod guard;
 mod hyperbolic;
 mod input;
 mod smooth;
@@ -24,6 +25,7 @@ use crate::problem::Problem;
 use crate::solver::{Solution, start_within};
 use crate::{Error, Objective, Signature, Threads, Unwatched, minimize, start};
 
+use guard::guarded;
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
 use smooth::Trouble;
@@ -68,7 +70,7 @@ impl<'a> Instance<'a> {
 
     fn with_threads(problem: &'a AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
         let trouble = Arc::new(Trouble::default());
-        let smooth = problem.smooth.build(&trouble)?;
+        let smooth = guarded(|| problem.smooth.build(&trouble))?;
         Ok(Self {
             signature: signature_or_stiefel(problem.signature.as_ref(), smooth.rows())?,
             smooth,
@@ -90,7 +92,16 @@ impl<'a> Instance<'a> {
         self.trouble.take().or_else(|| watch.into_error())
     }
 
-    fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> Result<Array2<f64>, Error> {
+    fn start(&self, x0: &StartPoint<'_>, project: bool, seed: u64) -> PyResult<Array2<f64>> {
+        guarded(|| self.found_start(x0, project, seed))
+    }
+
+    fn found_start(
+        &self,
+        x0: &StartPoint<'_>,
+        project: bool,
+        seed: u64,
+    ) -> Result<Array2<f64>, Error> {
         let nonnegative = with_penalty!(self.penalty, penalty => penalty.nonnegative());
         let (smooth, r) = (&*self.smooth, self.components);
         let point = x0.point(smooth, r, nonnegative, project, seed, &self.threads)?;
@@ -119,12 +130,12 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], without the GIL.
+/// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], [`released`].
 macro_rules! detached {
     ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
         with_penalty!($instance.penalty, penalty => {
             let $problem = $instance.problem(penalty)?;
-            $py.detach(|| $body)
+            $crate::python::guard::released($py, || $body)?
         })
     };
 }

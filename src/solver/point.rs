@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::domain::Domain;
 use super::ledger::Ledger;
 use crate::block::Block;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::objective::{Evaluated, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -49,12 +49,9 @@ impl<'a, P: Penalty> Point<'a, P> {
         let domain = Domain::new(problem, &x);
         let tracker = problem.tracker(x.view(), threads);
         let form = problem.smooth.quadratic();
-        let finite = || is_finite(tracker.value(x.view()), &tracker.gradient(threads));
-        if form.is_none() && !problem.smooth.has_failed() && !finite() {
-            return Err(Error::invalid(
-                "smooth",
-                "must have a finite value and gradient at the start",
-            ));
+        if form.is_none() {
+            let there = (tracker.value(x.view()), &tracker.gradient(threads));
+            problem.check_function(&x, there, threads)?;
         }
         Ok(Self {
             problem,
