@@ -50,8 +50,8 @@ class Bound:
     value : float
         No feasible X has a smaller F; rounded outwards.
     gap : float
-        F of the point less ``value``, relative to `Certificate.magnitude`, or to 1e-8 of ``½r‖C‖``
-        if that is more: F is mostly rounding then.
+        F of the point less ``value``, relative to `Certificate.magnitude`, or to 1e-6 of ``½r‖C‖``
+        if that is more: of less, a gap of 1e-6 would be rounding.
     method : str
         "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
         sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
@@ -121,7 +121,9 @@ class Certificate:
         signature.
     criticality : float
         ``dist(0, ∂_M F(X))``: the norm of the smallest Riemannian subgradient (Euclidean metric);
-        the normal space is {JXΛ : Λ = Λᵀ}.
+        the normal space is {JXΛ : Λ = Λᵀ}. Of an entry at a kink ∂h is the interval between the
+        slopes of both sides (Clarke), infinite where h jumps up. At a concave kink F may fall to
+        first order though this is 0.
     stationarity : float or None
         ``||G − JXGᵀXJ||_F`` (``||G − XGᵀX||_F`` on the Stiefel manifold) for the gradient G of the
         smooth part f: zero exactly where f alone is stationary (JOBCD paper, Lemma 3.1). None for

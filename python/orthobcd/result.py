@@ -45,7 +45,7 @@ class Status(enum.Enum):
     PROVED = "proved"
     """The objective is proved to be within ``gap_tol`` of the optimum."""
     UNBOUNDED = "unbounded"
-    """The objective falls without bound along one pair of rows or columns."""
+    """The objective falls without bound: along one pair of rows or columns, or as is known of M."""
     DIVERGED = "diverged"
     """The iterates grow without bound: the infimum is not attained."""
 
@@ -57,7 +57,7 @@ MESSAGES = {
     Status.INTERRUPTED: "interrupted by Ctrl-C or the callback",
     Status.TARGET: "the objective reached target",
     Status.PROVED: "the objective is proved to be within gap_tol of the optimum",
-    Status.UNBOUNDED: "the objective falls without bound along one pair",
+    Status.UNBOUNDED: "the objective falls without bound",
     Status.DIVERGED: "the infimum is not attained: the iterates grow without bound",
 }
 
@@ -302,8 +302,9 @@ class Result:
     def eigenvalues(self) -> NDArray[np.float64]:
         """Hyperbolic eigenvalues: ``J XᵀMX``'s diagonal, those of JM when it has converged.
 
-        Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has them; column k of ``x``
-        is the eigenvector of entry k, of the type of ``signature[k]``.
+        Where rows alone have found the minimum, its columns are turned to make ``XᵀMX`` diagonal,
+        which leaves F alone. Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has
+        them; column k of ``x`` is the eigenvector of entry k, of the type of ``signature[k]``.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")

@@ -36,6 +36,8 @@ pub struct Point<'a, P: Penalty> {
     pub(super) version: u64,
     /// The last point of a mixed signature that was not diverging.
     good: Option<Array2<f64>>,
+    /// What may be added to ‖X‖² within bounds.
+    pub(super) room: f64,
 }
 
 impl<'a, P: Penalty> Point<'a, P> {
@@ -60,10 +62,11 @@ impl<'a, P: Penalty> Point<'a, P> {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             tracker,
             constant: problem.constant(domain.k.view()),
-            domain,
             updated: false,
             stale: false,
             version: 0,
+            room: domain.room(&x),
+            domain,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             x,
         })
@@ -215,13 +218,15 @@ impl<'a, P: Penalty> Point<'a, P> {
         let Some(good) = &mut self.good else {
             return false;
         };
-        if self.domain.is_bounded(&self.x) {
+        let bounded = self.domain.is_bounded(&self.x);
+        if bounded {
             good.assign(&self.x);
-            return false;
+        } else {
+            self.x.assign(good);
+            // The tracker still belongs to the point that diverged.
+            self.stale = true;
         }
-        self.x.assign(good);
-        // The tracker still belongs to the point that diverged.
-        self.stale = true;
-        true
+        self.room = self.domain.room(&self.x);
+        !bounded
     }
 }

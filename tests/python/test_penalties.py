@@ -169,6 +169,43 @@ def test_with_a_mixed_signature(name):
         assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_breakpoints_that_coincide_up_to_rounding_are_one(seed):
+    """ℓ0 by its own kernel and by that of any pieces, on columns whose slopes nearly agree."""
+    rng = np.random.default_rng(seed)
+    r = int(rng.integers(1, 6))
+    n = 2 + r
+    directions = np.append(rng.uniform(0.0, 0.5 * np.pi, 2), 0.0)
+    angles = rng.choice(directions, r) + 0.5 * np.pi * rng.integers(4, size=r)
+    pair = rng.uniform(0.1, 1.0, r) * np.array([np.cos(angles), np.sin(angles)])
+    # Zeros of the axis are zero, or rounding; all entries are off by a few units in the last place.
+    pair[(np.abs(pair) < 1e-15) & (rng.random(pair.shape) < 0.5)] = 0.0
+    pair *= 1.0 + rng.integers(-2, 3, pair.shape) * np.finfo(float).eps / 2
+    x = np.zeros((n, r))
+    x[:2] = pair
+    C = np.zeros((n, n))
+    C[:2, :2] = 1e-3 * rng.standard_normal((2, 2))
+    gaps = []
+    for lam in (1.0, np.ones((n, r))):
+        problem = ob.StiefelProblem(ob.Quadratic(C + C.T), ob.L0(lam), r)
+        gaps.append(ob.certify(problem, x).block2_gap)
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-17, -3e-17, 1e-300])
+def test_an_entry_that_is_rounding_does_not_cost(tiny):
+    """At a point that rests but for it, whatever its row."""
+    for lam in (1.0, np.ones((5, 2))):
+        problem = ob.StiefelProblem(ob.Quadratic(-np.diag([5.0, 4.0, 1, 1, 1])), ob.L0(lam), 2)
+        for row in range(1, 5):
+            x = np.eye(5, 2)
+            x[row, 0] = tiny
+            assert ob.certify(problem, x).block2_gap == pytest.approx(1.0, abs=1e-12)
+            result = ob.solve(problem, x, solver=ob.OBCD())
+            assert result.converged
+            assert result.n_nonzero == 2
+
+
 def boosts(i, j):
     """The moves of two rows under SIGNATURE: a grid on each component of circle or hyperbola."""
     if SIGNATURE[i] == SIGNATURE[j]:

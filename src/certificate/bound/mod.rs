@@ -210,8 +210,8 @@ pub struct Bound {
 pub struct BoundOptions {
     /// F at the point whose gap is wanted: the bound cannot pass it by more than rounding, so the search ends near it.
     pub objective: f64,
-    /// The size of F there that gaps are relative to, see [`Problem::magnitude`](crate::Problem::magnitude). At least 1e-8 of
-    /// ½r‖C‖ counts: below, F is mostly rounding.
+    /// The size of F there that gaps are relative to, see [`Problem::magnitude`](crate::Problem::magnitude). At least 1e-6 of
+    /// ½r‖C‖ counts: of less, a gap of 1e-6 would be rounding.
     pub magnitude: f64,
     /// The search ends when `objective − bound ≤ gap_tol · magnitude`.
     pub gap_tol: f64,

@@ -39,8 +39,8 @@ const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
 const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
 const FIRST_NODE: usize = 8;
 
-/// A magnitude of F below this part of ½r‖C‖ is taken to be so much: F is mostly rounding there.
-const RESOLVED: f64 = 1e-8;
+/// The least magnitude of F that gaps are relative to, over ½r‖C‖: of less, a gap of 1e-6 would be rounding of F and bound.
+const RESOLVED: f64 = 1e-6;
 
 /// How long a search may go on: until the clock has expired, or it has done so much work.
 pub(in crate::certificate) struct Slice<'a> {
