@@ -87,7 +87,7 @@ impl Block {
 
     /// Takes the rows `lead` then `rest` of X; gradient and curvature are for the objective to fill.
     pub fn load(&mut self, x: ArrayView2<'_, f64>, lead: &[usize], rest: &[usize]) {
-        self.mixed.recession = None;
+        (self.mixed.recession, self.mixed.left) = (None, false);
         self.rows.clear();
         self.rows.extend_from_slice(lead);
         self.rows.extend_from_slice(rest);
@@ -303,7 +303,7 @@ impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
                 let pair = (self.block.rows[i], self.block.rows[j]);
                 let moved = if self.block.mixed.opposite(pair.0, pair.1) {
                     let moved = self.visit_boost(simd, i, j);
-                    if self.block.mixed.recession.is_some() {
+                    if self.block.mixed.ends() {
                         return outcome;
                     }
                     moved

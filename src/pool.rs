@@ -1,7 +1,8 @@
 //! Independent tasks on worker threads, while the calling thread watches.
 //!
 //! The monitor (Ctrl-C, callbacks) can only be asked on the calling thread, so that thread does no
-//! work of its own. What a task returns does not depend on which worker runs it.
+//! work of its own. What a task returns does not depend on which worker runs it. A panic of a task goes on in the
+//! calling thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -27,10 +28,11 @@ pub(crate) fn run<T: Send>(
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel::<(usize, T)>();
     std::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for _ in 0..workers.min(count).max(1) {
             let sender = sender.clone();
             let (next, body) = (&next, &body);
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     if index >= count || clock.expired() {
@@ -40,7 +42,7 @@ pub(crate) fn run<T: Send>(
                         break;
                     }
                 }
-            });
+            }));
         }
         drop(sender);
         loop {
@@ -55,6 +57,11 @@ pub(crate) fn run<T: Send>(
             };
             if control == Control::Stop {
                 clock.stop();
+            }
+        }
+        for thread in threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
             }
         }
     });

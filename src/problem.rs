@@ -1,5 +1,7 @@
 //! What is solved: f, h, J and the number of columns.
 
+mod function;
+
 use ndarray::{Array2, ArrayView2};
 
 use crate::error::{Error, Result};
@@ -159,11 +161,28 @@ impl<'a, P: Penalty> Problem<'a, P> {
         }
     }
 
-    /// Checks a start.
+    /// Checks a start, and an f that is not quadratic [there](Self::check_function).
+    ///
+    /// # Errors
+    /// As [`check_point`](Self::check_point) and [`check_function`](Self::check_function).
+    pub(crate) fn check_start(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
+        self.check_point(x0)?;
+        if self.smooth.quadratic().is_some() {
+            return Ok(());
+        }
+        let (x, threads) = (x0.to_owned(), Threads::serial());
+        let mut gradient = Array2::zeros(x.dim());
+        let value = self
+            .smooth
+            .value_and_gradient(x.view(), gradient.view_mut(), &threads);
+        self.check_function(&x, (value, &gradient), &threads)
+    }
+
+    /// Checks a point to start from.
     ///
     /// # Errors
     /// If it is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
-    pub(crate) fn check_start(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
+    pub(crate) fn check_point(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
         let (n, r) = (self.smooth.rows(), self.components);
         if x0.dim() != (n, r) {
             return Err(Error::invalid(

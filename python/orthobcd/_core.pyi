@@ -127,7 +127,7 @@ def lower_bound(
     problem: Problem,
     count: int | tuple[int, ...] | None,
     rows: RowSparse | None,
-    objective: float,
+    at: tuple[float, float],
     gap_tol: float,
     run: Run,
 ) -> tuple[dict[str, Any], BaseException | None]: ...

@@ -52,10 +52,14 @@ class Bound:
     ----------
     value : float
         No feasible X has a smaller F; rounded outwards.
+    gap : float
+        F of the point less ``value``, relative to `Certificate.magnitude`, or to 1e-6 of ``½r‖C‖``
+        if that is more: of less, a gap of 1e-6 would be rounding.
     method : str
         "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
         sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
-        all, or K = k√r for k nonzero rows; by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds
+        all, or K = k√r for k nonzero rows; by K times the largest entry of C − Λ for K nonzeros
+        and X ≥ 0; by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds
         2λ, for a price of each row, where none exceeds 2λ/√r, and for X ≥ 0, where none is
         positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
         "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node; for a
@@ -80,6 +84,7 @@ class Bound:
     """
 
     value: float
+    gap: float
     method: str
     multiplier: FloatArray | None
     n_nodes: int
@@ -119,7 +124,9 @@ class Certificate:
         signature.
     criticality : float
         ``dist(0, ∂_M F(X))``: the norm of the smallest Riemannian subgradient (Euclidean metric);
-        the normal space is {JXΛ : Λ = Λᵀ}.
+        the normal space is {JXΛ : Λ = Λᵀ}. Of an entry at a kink ∂h is the interval between the
+        slopes of both sides (Clarke), infinite where h jumps up. At a concave kink F may fall to
+        first order though this is 0.
     stationarity : float or None
         ``||G − JXGᵀXJ||_F`` (``||G − XGᵀX||_F`` on the Stiefel manifold) for the gradient G of the
         smooth part f: zero exactly where f alone is stationary (JOBCD paper, Lemma 3.1). None for
@@ -169,8 +176,11 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """``(F − lower_bound) / max(1, |F|)``: how much of F an optimum can still gain at most."""
-        return (self.objective - self.lower_bound) / max(1.0, abs(self.objective))
+        """``(F − lower_bound) / magnitude``: how much of F an optimum can still gain at most.
+
+        NaN where no bound was asked for; see `Bound`.
+        """
+        return float("nan") if self.bound is None else self.bound.gap
 
     @property
     def bound_method(self) -> str | None:
@@ -269,8 +279,10 @@ def certify(
     pairs = run if limit is None or not bound else replace(run, max_time=PAIRS_SHARE * limit)
     found = _core.certify(plain, point, few is None, pairs)
     if few is not None:
-        found |= {"criticality": float("nan"), "penalty_value": _counted(few, point)}
-        found["objective"] = found["smooth_value"] + found["penalty_value"]
+        cost = _counted(few, point)
+        found |= {"criticality": float("nan"), "penalty_value": cost}
+        found["objective"] = found["smooth_value"] + cost
+        found["magnitude"] += cost
     if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
     size = max(1.0, float(np.vdot(point, point)))
@@ -282,12 +294,11 @@ def certify(
             "x must be feasible to have a gap: its feasibility is "
             f"{certificate.feasibility:.3g}, its nonzeros {np.count_nonzero(point, axis=0)}"
         )
-    if few is not None:
-        plain = StiefelProblem(plain.smooth, NoPenalty(), point.shape[1])
     count = few.count if isinstance(few, Cardinality) else None
     rows = few if isinstance(few, RowSparse) else None
     run = replace(run, max_time=deadline.left())
-    bounded, error = _core.lower_bound(plain, count, rows, certificate.objective, gap_tol, run)
+    at = (certificate.objective, certificate.magnitude)
+    bounded, error = _core.lower_bound(plain, count, rows, at, gap_tol, run)
     if error is not None:
         raise error
     return replace(certificate, bound=Bound(**bounded))

@@ -309,9 +309,12 @@ class SmoothFunction(ByFunction):
     ------
     ValueError, TypeError
         If an argument is not valid. During a solve ValueError, naming the function, if it returns
-        anything but a real number and a real array of the shape of X, both finite, or if the two
-        contradict each other; whatever it raises comes out as it is. The exception has the result
-        so far as its attribute ``result`` where it came from a call, if it takes attributes.
+        anything but a real number and a real array of the shape of X, both finite; naming
+        ``smooth`` if their largest magnitude at the start is neither 0 nor between 1e-120 and
+        1e120, or if the two contradict each other: steps tell, and at a start where the gradient
+        has no tangent part one difference quotient. Whatever it raises comes out as it is. The
+        exception has the result so far as its attribute ``result`` where it came from a call, if it
+        takes attributes.
 
     Notes
     -----

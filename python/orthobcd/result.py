@@ -48,7 +48,7 @@ class Status(enum.Enum):
     PROVED = "proved"
     """The objective is proved to be within ``gap_tol`` of the optimum."""
     UNBOUNDED = "unbounded"
-    """The objective falls without bound along one pair of rows or columns."""
+    """The objective falls without bound: along one pair of rows or columns, or as is known of M."""
     DIVERGED = "diverged"
     """The iterates grow without bound: the infimum is not attained."""
 
@@ -61,7 +61,7 @@ MESSAGES = {
     Status.INTERRUPTED: "interrupted by Ctrl-C or the callback",
     Status.TARGET: "the objective reached target",
     Status.PROVED: "the objective is proved to be within gap_tol of the optimum",
-    Status.UNBOUNDED: "the objective falls without bound along one pair",
+    Status.UNBOUNDED: "the objective falls without bound",
     Status.DIVERGED: "the infimum is not attained: the iterates grow without bound",
 }
 
@@ -253,6 +253,8 @@ class Result:
         With ``gap_tol`` of `solve`: no feasible point has a smaller F.
     bound_method : str or None
         How that was found, see `Bound`.
+    gap : float or None
+        With ``gap_tol``: ``(F − lower_bound)`` relative to the magnitude of F, see `Certificate`.
     features_excluded : ndarray of int or None
         With ``gap_tol``: rows that are zero in every feasible point whose F is no larger than
         ``objective``, as far as that is proved, ascending (see `Bound`).
@@ -287,14 +289,8 @@ class Result:
     search: Search | None = None
     lower_bound: float | None = None
     bound_method: str | None = None
+    gap: float | None = None
     features_excluded: NDArray[np.int64] | None = None
-
-    @property
-    def gap(self) -> float | None:
-        """``(F − lower_bound) / max(1, |F|)``; None where no bound was asked for."""
-        if self.lower_bound is None:
-            return None
-        return (self.objective - self.lower_bound) / max(1.0, abs(self.objective))
 
     @property
     def message(self) -> str:
@@ -310,8 +306,9 @@ class Result:
     def eigenvalues(self) -> NDArray[np.float64]:
         """Hyperbolic eigenvalues: ``J XᵀMX``'s diagonal, those of JM when it has converged.
 
-        Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has them; column k of ``x``
-        is the eigenvector of entry k, of the type of ``signature[k]``.
+        Where rows alone have found the minimum, its columns are turned to make ``XᵀMX`` diagonal,
+        which leaves F alone. Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has
+        them; column k of ``x`` is the eigenvector of entry k, of the type of ``signature[k]``.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")
@@ -405,7 +402,7 @@ def as_result(
     returned["path"] = tuple(PathPoint(**point) for point in points)
     if (bound := returned.pop("bound", None)) is not None:
         returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]
-        returned["features_excluded"] = bound["features_excluded"]
+        returned["gap"], returned["features_excluded"] = bound["gap"], bound["features_excluded"]
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
         # Some exceptions refuse attributes; they are raised all the same.

@@ -9,7 +9,7 @@ use crate::penalty::{Kernel, Penalty};
 use crate::signature::Signature;
 
 /// What a block has to know about a mixed signature.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Mixed {
     /// Signs of all rows of X; empty when all signs are equal.
     signs: Vec<i8>,
@@ -19,9 +19,31 @@ pub(super) struct Mixed {
     pub(super) light: Vec<f64>,
     /// The pair and direction along which the objective was found to be unbounded.
     pub(super) recession: Option<Recession>,
+    /// What boosts may add to ‖X‖², and whether one would have added more.
+    pub(super) room: f64,
+    pub(super) left: bool,
+}
+
+impl Default for Mixed {
+    fn default() -> Self {
+        Self {
+            signs: Vec::new(),
+            rapidity_bound: None,
+            light: Vec::new(),
+            recession: None,
+            room: f64::INFINITY,
+            left: false,
+        }
+    }
 }
 
 impl Mixed {
+    /// Whether a sweep ends here.
+    #[inline(always)]
+    pub(super) fn ends(&self) -> bool {
+        self.recession.is_some() || self.left
+    }
+
     /// Whether global rows i and j move on a hyperbola.
     #[inline(always)]
     pub(super) fn opposite(&self, i: usize, j: usize) -> bool {
@@ -39,6 +61,40 @@ impl Block {
             self.mixed.signs.extend_from_slice(signature.signs());
         }
         self.mixed.rapidity_bound = rapidity_bound;
+    }
+
+    /// Lets boosts add at most `room` to ‖X‖²: a sweep ends before the first one that would add more, and the block
+    /// [has left](Self::has_left) its bounds.
+    pub(crate) fn set_room(&mut self, room: f64) {
+        (self.mixed.room, self.mixed.left) = (room, false);
+    }
+
+    /// What is left of the room.
+    pub(crate) fn room(&self) -> f64 {
+        self.mixed.room
+    }
+
+    /// Whether the last sweep ended before a boost for which there is no room.
+    pub(crate) fn has_left(&self) -> bool {
+        self.mixed.left
+    }
+
+    /// Whether there is room for a boost of rows i and j to the new rows of `step`, which takes it.
+    #[inline(always)]
+    pub(super) fn has_room<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> bool {
+        if self.frozen || self.mixed.room == f64::INFINITY {
+            return true;
+        }
+        let stride = self.stride;
+        let old = [i, j].map(|k| &self.x[k * stride..(k + 1) * stride]);
+        let (new_x, new_y) = self.step.split_at(stride);
+        let square = |row: &[f64]| dot(simd, row, row);
+        let growth = square(new_x) + square(&new_y[..stride]) - square(old[0]) - square(old[1]);
+        self.mixed.left = !(growth <= self.mixed.room);
+        if !self.mixed.left {
+            self.mixed.room -= growth;
+        }
+        !self.mixed.left
     }
 
     /// Distance between the rows of the block's storage: r, padded to whole vectors.
@@ -103,6 +159,9 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             smooth: smooth_change(&model, &light, boost, e),
         };
         let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
+        if !self.block.has_room(simd, i, j) {
+            return None;
+        }
         self.commit_pair(simd, i, j);
         Some(change)
     }

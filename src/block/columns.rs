@@ -41,7 +41,7 @@ impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
             if let Some(change) = self.visit(simd, i, j) {
                 outcome.add(change, (i, j));
             }
-            if self.block.mixed.recession.is_some() {
+            if self.block.mixed.ends() {
                 break;
             }
         }
@@ -56,7 +56,8 @@ impl<P: Penalty> ColumnSweep<'_, P> {
     #[inline(always)]
     fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
         let pair = (self.block.rows[i], self.block.rows[j]);
-        let (matrix, e, smooth) = if self.block.mixed.opposite(pair.0, pair.1) {
+        let opposite = self.block.mixed.opposite(pair.0, pair.1);
+        let (matrix, e, smooth) = if opposite {
             self.boost(simd, i, j)?
         } else {
             self.turn(simd, i, j)?
@@ -75,9 +76,13 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             smooth,
         };
         let change = proposal.settle(self.penalty, self.scratch, self.proximal)?;
+        if opposite && !block.has_room(simd, i, j) {
+            return None;
+        }
+        let (new_x, new_y) = block.step.split_at(stride);
         if !block.frozen {
             block.x[i * stride..(i + 1) * stride].copy_from_slice(new_x);
-            block.x[j * stride..(j + 1) * stride].copy_from_slice(new_y);
+            block.x[j * stride..(j + 1) * stride].copy_from_slice(&new_y[..stride]);
             let (head, tail) = block.gradient.split_at_mut(j * stride);
             let (cx, cy) = (&mut head[i * stride..(i + 1) * stride], &mut tail[..stride]);
             for (cx, cy) in cx.iter_mut().zip(cy) {

@@ -449,7 +449,7 @@ impl Walk for RowSets<'_> {
             // Forward from the largest variances, backward from more rows than wanted.
             0 => self.largest(&self.variances(), r),
             1 => self.largest(&self.basis, (2 * count).min(n)),
-            _ if number % 2 == 0 => {
+            _ if number.is_multiple_of(2) => {
                 let mixing: Array2<f64> =
                     Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut random));
                 let columns = random.random_range(1..=r);

@@ -9,9 +9,11 @@
 //! ```
 //!
 //! where ∂h is entrywise an interval: a point where h is smooth; [−λ, λ] at a zero for ℓ1; the whole
-//! line at a zero for ℓ0; (−∞, 0] at a zero for X ≥ 0. For given Λ the best Ξ is a clip, which
-//! leaves a convex, piecewise quadratic function of Λ; a semismooth Newton method with conjugate
-//! gradients minimises it to rounding.
+//! line at a zero for ℓ0; (−∞, 0] at a zero for X ≥ 0. At a kink it is the interval between the slopes
+//! of both sides, Clarke's subdifferential, also at a concave one (capped ℓ1 at its threshold). There the
+//! regular subdifferential is empty, and F may fall to first order though 0 lies in ∂_M F(X). For given Λ
+//! the best Ξ is a clip, which leaves a convex, piecewise quadratic function of Λ; a semismooth Newton
+//! method with conjugate gradients minimises it to rounding.
 
 use ndarray::{Array2, ArrayView2, Zip};
 
@@ -55,7 +57,8 @@ pub(super) fn criticality_while<P: Penalty>(
         .and(&mut high)
         .and(&x)
         .for_each(|(i, k), low, high, &value| {
-            (*low, *high) = penalty.subdifferential(i, k, value);
+            let (left, right) = penalty.subdifferential(i, k, value);
+            (*low, *high) = (left.min(right), left.max(right));
         });
     if signature.is_definite() {
         nearest_residual(x, gradient, low.view(), high.view(), go_on)

@@ -15,7 +15,8 @@ use crate::threads::Threads;
 /// Part of the limits that the first slice of either search may take; every later one twice as much as the last.
 const FIRST: f64 = 1.0 / 32.0;
 
-/// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol · max(1, |F|)`.
+/// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol` times the
+/// [magnitude](crate::Problem::magnitude) of F.
 ///
 /// `search` is called with a point to begin at, none at first, the rows that are [proved](Bound::excluded) to be zero in every point as good, and
 /// options: those given, but with a part of the limits on time and work, another seed,
@@ -47,7 +48,7 @@ const FIRST: f64 = 1.0 / 32.0;
 ///     Ok(found.solution)
 /// })?;
 /// assert_eq!(found.status, Status::Proved);
-/// assert!(found.objective - bound.value <= 1e-3 * found.objective.abs().max(1.0));
+/// assert!(bound.gap <= 1e-3 && found.objective >= bound.value);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
 pub fn minimize_proved(
@@ -66,13 +67,15 @@ pub fn minimize_proved(
 ) -> Result<(Solution, Bound)> {
     let goal = BoundOptions {
         gap_tol,
-        ..BoundOptions::new(0.0)
+        ..BoundOptions::new(0.0, 0.0)
     };
     goal.check()?;
+    let diagonal = form.diagonal();
     let mut proof = Proof {
         options,
         goal,
         started: Instant::now(),
+        constant: 0.5 * (diagonal.iter().sum::<f64>() / diagonal.len() as f64) * r as f64,
         bound: Search::new(form, r, restriction)?,
         threads,
         monitor,
@@ -97,6 +100,8 @@ struct Proof<'a> {
     /// That of the bound, at the best F.
     goal: BoundOptions,
     started: Instant,
+    /// The part of f that is constant on the constraint.
+    constant: f64,
     bound: Search<'a>,
     threads: &'a Threads,
     monitor: &'a mut dyn Monitor,
@@ -140,6 +145,7 @@ impl Proof<'_> {
             None => found,
         };
         self.goal.objective = best.objective;
+        self.goal.magnitude = (best.smooth_value - self.constant).abs() + best.penalty_value.abs();
         Ok(best)
     }
 
@@ -185,21 +191,20 @@ impl Proof<'_> {
 
     /// The F at which a search may end: that of the options, or the largest that is proved.
     fn target(&self) -> f64 {
-        let (tol, lower) = (self.goal.gap_tol, self.bound.best.value);
-        let near = lower + tol;
-        let proved = match near {
-            near if near < -1.0 => lower / (1.0 + tol),
-            near if near <= 1.0 => near,
+        // The magnitude of F is at least |F − constant|.
+        let (tol, lower) = (self.goal.gap_tol, self.bound.best.value - self.constant);
+        let proved = match lower {
+            lower if lower < 0.0 => lower / (1.0 + tol),
             _ if tol < 1.0 => lower / (1.0 - tol),
             _ => f64::INFINITY,
-        };
+        } + self.constant;
         self.options
             .target
             .map_or(proved, |target| target.max(proved))
     }
 
     fn is_proved(&self) -> bool {
-        self.bound.best.value >= self.goal.goal()
+        self.bound.best.value >= self.bound.goal(&self.goal)
     }
 
     fn is_aimed(&self) -> bool {
@@ -238,7 +243,7 @@ impl Proof<'_> {
         if let Some(&last) = best.history.last() {
             best.history.push(Record { seconds, ..last });
         }
-        (best, self.bound.best)
+        (best, self.bound.finish(&self.goal))
     }
 }
 

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::objective::{Objective, Quadratic};
-use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic};
 use crate::signature::Signature;
 use crate::start;
 
@@ -114,34 +114,73 @@ fn criticality_of_smooth_problems_is_the_gradient_norm() {
     assert!((found - norm).abs() < 1e-12 * norm);
 }
 
+/// min over Ξ with `low` ≤ Ξ ≤ `high` of ‖P_T(∇f + Ξ)‖, by many projected gradient steps.
+fn least_projection(
+    x: &Array2<f64>,
+    gradient: &Array2<f64>,
+    (low, high): (&Array2<f64>, &Array2<f64>),
+) -> f64 {
+    let mut xi = (low + high) * 0.5;
+    let mut norm = 0.0;
+    for _ in 0..200_000 {
+        let g = gradient + &xi;
+        let p = x.t().dot(&g);
+        let rest = &g - &x.dot(&((&p + &p.t()) * 0.5));
+        norm = rest.iter().map(|v| v * v).sum::<f64>().sqrt();
+        ndarray::Zip::from(&mut xi)
+            .and(&rest)
+            .and(low)
+            .and(high)
+            .for_each(|xi, &t, &low, &high| *xi = (*xi - 0.9 * t).clamp(low, high));
+    }
+    norm
+}
+
+fn compare_criticality<P: Penalty>(penalty: &P, seed: u64, slopes: impl Fn(f64) -> (f64, f64)) {
+    let (n, r) = (10, 3);
+    let smooth = quadratic(n, r, seed, true);
+    let x = sparse_point(n, r);
+    let gradient = smooth.gradient(x.view(), &Threads::serial());
+    let (low, high) = (x.mapv(|v| slopes(v).0), x.mapv(|v| slopes(v).1));
+    let norm = least_projection(&x, &gradient, (&low, &high));
+    let signature = Signature::stiefel(n);
+    let found = criticality(penalty, x.view(), gradient.view(), &signature);
+    assert!((found - norm).abs() < 1e-7 * (1.0 + norm), "{found} {norm}");
+}
+
+/// The slopes of λ|x|, at zero from −λ to λ.
+fn absolute(lambda: f64, x: f64) -> (f64, f64) {
+    match x {
+        0.0 => (-lambda, lambda),
+        _ => (lambda * x.signum(), lambda * x.signum()),
+    }
+}
+
 #[test]
 fn criticality_at_kinks_agrees_with_projected_gradient() {
-    // min over Ξ in the box, by many projected gradient steps on ‖P_T(G + Ξ)‖².
-    let (n, r) = (10, 3);
     for (seed, lambda) in [(1, 0.2), (2, 1.0), (3, 5.0)] {
-        let smooth = quadratic(n, r, seed, true);
-        let x = sparse_point(n, r);
-        let gradient = smooth.gradient(x.view(), &Threads::serial());
-        let mut xi = x.mapv(|v: f64| if v == 0.0 { 0.0 } else { lambda * v.signum() });
-        let mut norm = 0.0;
-        for _ in 0..200_000 {
-            let g = &gradient + &xi;
-            let p = x.t().dot(&g);
-            let rest = &g - &x.dot(&((&p + &p.t()) * 0.5));
-            norm = rest.iter().map(|v| v * v).sum::<f64>().sqrt();
-            for ((xi, &t), &v) in xi.iter_mut().zip(&rest).zip(&x) {
-                if v == 0.0 {
-                    *xi = (*xi - 0.9 * t).clamp(-lambda, lambda);
-                }
-            }
+        compare_criticality(&L1::new(lambda), seed, |x| absolute(lambda, x));
+    }
+}
+
+#[test]
+fn criticality_at_concave_kinks_agrees_with_projected_gradient() {
+    for (seed, lambda) in [(1, 0.2), (2, 1.0), (3, 5.0)] {
+        for threshold in [0.6, 0.8] {
+            // The entries of the point are 0, 0.6 and 0.8.
+            let capped = PiecewiseQuadratic::capped_l1(lambda, threshold).unwrap();
+            compare_criticality(&capped, seed, |x| match x {
+                _ if x == threshold => (0.0, lambda),
+                _ if x > threshold => (0.0, 0.0),
+                _ => absolute(lambda, x),
+            });
+            // Smooth at its knot, where the slopes of both sides differ by rounding of either sign.
+            let mcp = PiecewiseQuadratic::mcp(lambda, threshold / lambda).unwrap();
+            compare_criticality(&mcp, seed, |x| match x {
+                0.0 => (-lambda, lambda),
+                _ => [(lambda * (1.0 - x / threshold)).max(0.0); 2].into(),
+            });
         }
-        let found = criticality(
-            &L1::new(lambda),
-            x.view(),
-            gradient.view(),
-            &Signature::stiefel(x.nrows()),
-        );
-        assert!((found - norm).abs() < 1e-7 * (1.0 + norm), "{found} {norm}");
     }
 }
 

@@ -29,7 +29,8 @@ const REPAIR_EVERY: u64 = 200;
 /// at is returned.
 ///
 /// # Errors
-/// If the problem, the options or the start are not valid.
+/// If the problem, the options or the start are not valid, values and gradients are not of a size whose products neither
+/// overflow nor vanish, or they contradict each other at the start.
 pub fn minimize_finite_sum<P: Penalty>(
     sum: &dyn FiniteSum,
     penalty: &P,
@@ -40,10 +41,10 @@ pub fn minimize_finite_sum<P: Penalty>(
     monitor: &mut dyn Monitor,
 ) -> Result<FiniteSumSolution> {
     let problem = Problem::new(&sum, penalty, signature, x0.ncols())?;
-    problem.check_start(x0.view())?;
+    problem.check_point(x0.view())?;
     options.check()?;
     let mut run = Run::new(sum, &problem, x0, options, threads)?;
-    let status = run.descend(&mut Watch::new(monitor));
+    let status = run.descend(&mut Watch::new(monitor))?;
     Ok(run.finish(status))
 }
 
@@ -144,39 +145,42 @@ impl<'a, P: Penalty> Run<'a, P> {
         })
     }
 
-    fn descend(&mut self, watch: &mut Watch<'_>) -> Status {
+    fn descend(&mut self, watch: &mut Watch<'_>) -> Result<Status> {
         loop {
             if self.is_due() {
                 let bounded = self.look();
                 if self.sum.has_failed() {
-                    return Status::Interrupted;
+                    return Ok(Status::Interrupted);
                 }
                 if !bounded {
-                    return Status::Diverged;
+                    return Ok(Status::Diverged);
                 }
                 self.evaluations.push(self.page.evaluations);
                 let control = watch.record(&self.domain, self.best.view(), &mut self.ledger);
                 if control == Control::Stop {
-                    return Status::Interrupted;
+                    return Ok(Status::Interrupted);
                 }
                 if self.settles() {
-                    return Status::Converged;
+                    return Ok(Status::Converged);
                 }
             }
             if let Some(status) = self.limits.reached(&self.ledger) {
-                return status;
+                return Ok(status);
             }
             if watch.poll() == Control::Stop {
-                return Status::Interrupted;
+                return Ok(Status::Interrupted);
             }
             self.estimate();
             if self.sum.has_failed() {
-                return Status::Interrupted;
+                return Ok(Status::Interrupted);
+            }
+            if self.iterations == 0 {
+                self.check()?;
             }
             self.order.shuffle(&mut self.rng);
             self.step();
             if self.ledger.recession.is_some() {
-                return Status::Unbounded;
+                return Ok(Status::Unbounded);
             }
             self.iterations += 1;
             if self.iterations.is_multiple_of(REPAIR_EVERY) {
@@ -184,6 +188,13 @@ impl<'a, P: Penalty> Run<'a, P> {
                 self.x = self.domain.repaired(&self.x);
             }
         }
+    }
+
+    /// Checks f at the start, where the gradient may be that of a batch.
+    fn check(&self) -> Result<()> {
+        let smooth = self.latest - self.problem.penalty.value(self.x.view());
+        let start = (smooth, &self.page.gradient);
+        self.problem.check_function(&self.x, start, self.threads)
     }
 
     fn is_due(&self) -> bool {

@@ -38,6 +38,22 @@ pub(super) fn pair_work(levels: &[f64]) -> f64 {
     LEVEL_WORK * levels.len().max(1) as f64
 }
 
+/// The columns of two rows that can change, with their entries: a column with two zeros keeps them, and its price. (The
+/// padding of the rows is left out, too.)
+fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64, f64))> {
+    let entries = x.iter().copied().zip(y.iter().copied());
+    entries
+        .enumerate()
+        .filter(|(_, entries)| *entries != (0.0, 0.0))
+}
+
+/// What the entries of those columns cost now.
+fn cost<P: Penalty>(penalty: &P, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
+    columns(x, y)
+        .map(|(k, (x, y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
+        .sum()
+}
+
 /// The piece of an entry.
 fn piece<P: Penalty>(penalty: &P, entry: &Moving) -> Piece {
     let left = match entry.above {
@@ -181,21 +197,12 @@ impl<P: Penalty> Kernel<P> for Exact {
     ) -> Best {
         scratch.clear();
         let (i, j) = pair.rows;
-        // A column with two zeros keeps them, and its price (this leaves the padding out, too).
-        let columns = || {
-            let columns = pair.x.iter().zip(pair.y).enumerate();
-            columns.filter(|(_, (x, y))| **x != 0.0 || **y != 0.0)
-        };
-        let identity = pair.rotation.a
-            + pair.rotation.p
-            + columns()
-                .map(|(k, (&x, &y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
-                .sum::<f64>();
+        let identity = pair.rotation.a + pair.rotation.p + cost(penalty, pair.rows, pair.x, pair.y);
         let mut best = Best::IDENTITY;
         for (f, reflect) in [(Some(pair.rotation), false), (pair.reflection, true)] {
             let Some(f) = f else { continue };
             scratch.crossings.clear();
-            for (column, (&x, &y)) in columns() {
+            for (column, (x, y)) in columns(pair.x, pair.y) {
                 // First entry c·x + s·y, second ±(c·y − s·x).
                 let (alpha, beta) = if reflect { (-y, x) } else { (y, -x) };
                 for (row, second, alpha, beta) in [(i, false, x, y), (j, true, alpha, beta)] {
@@ -227,13 +234,11 @@ impl<P: Penalty> Kernel<P> for Exact {
     fn hyperbola(penalty: &P, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
         scratch.clear();
         let (i, j) = pair.rows;
-        let base = pair.branches[0].f.value(1.0)
-            + penalty.row_value(i, pair.x)
-            + penalty.row_value(j, pair.y);
+        let base = pair.branches[0].f.value(1.0) + cost(penalty, pair.rows, pair.x, pair.y);
         let mut best = BestBoost::IDENTITY;
         for branch in &pair.branches {
             scratch.crossings.clear();
-            for (column, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+            for (column, (x, y)) in columns(pair.x, pair.y) {
                 // Entries are σ·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
                 let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
                 for (row, second, sign, minus) in [

@@ -2,8 +2,8 @@
 //!
 //! Both entries of a column vanish in turn at its slope and the three angles π/2 further on, so
 //! everything has period π/2 and both branches share the breakpoints. Candidates: the axis (all
-//! columns with one zero entry keep it), every distinct slope, and the unpenalised minimum.
-//! O(r) plus a sort that finds columns of equal slope.
+//! columns with one zero entry keep it, and an entry that is zero up to rounding becomes zero), every distinct
+//! slope, and the unpenalised minimum. O(r) plus a sort that finds columns of equal slope.
 
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
@@ -128,8 +128,9 @@ impl Kernel<Self> for L0 {
         scratch: &mut Scratch,
     ) -> Best {
         scratch.clear();
-        let (mut full, mut single) = (0usize, 0usize);
+        let (mut full, mut single, mut near) = (0usize, 0usize, 0usize);
         for (&x, &y) in pair.x.iter().zip(pair.y) {
+            near += usize::from(is_near_axis(x, y));
             let (x, y) = (x != 0.0, y != 0.0);
             full += usize::from(x & y);
             single += usize::from(x ^ y);
@@ -138,10 +139,11 @@ impl Kernel<Self> for L0 {
         let branches = [(Some(pair.rotation), false), (pair.reflection, true)];
         let mut best = Best::IDENTITY;
 
-        // Axis: the count of the identity.
+        // Axis: the count of the identity, less the entries that are zero up to rounding.
+        let price = -penalty.lambda * near as f64;
         for (f, reflect) in branches {
             let Some(f) = f else { continue };
-            offer_quadrants(&mut best, &f, base, (1.0, 0.0), 0.0, reflect, None);
+            offer_quadrants(&mut best, &f, base, (1.0, 0.0), price, reflect, Some(AXIS));
         }
 
         // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes.
@@ -177,13 +179,28 @@ impl Kernel<Self> for L0 {
             }
         }
 
-        if let Some(m) = best.breakpoint {
+        if best.breakpoint == Some(AXIS) {
+            let columns = pair.x.iter().zip(pair.y).enumerate();
+            let near = columns.filter(|&(_, (&x, &y))| is_near_axis(x, y));
+            scratch.vanishing.extend(near.map(|(k, _)| k as u32));
+        } else if let Some(m) = best.breakpoint {
             for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
                 scratch.vanishing.push(k);
             }
         }
         best
     }
+}
+
+/// The point θ = 0, before all breakpoints.
+const AXIS: usize = 0;
+
+/// Whether one of the two entries of a column is zero up to rounding, but not zero: its slope is that of the axis.
+#[inline(always)]
+fn is_near_axis(x: f64, y: f64) -> bool {
+    let (x, y) = (x.abs(), y.abs());
+    let smaller = x.min(y);
+    smaller > 0.0 && smaller <= SAME_BREAKPOINT * (x + y)
 }
 
 /// Offers the four angles θ + kπ/2 at one price.

@@ -157,7 +157,8 @@ pub trait Penalty: Clone + Send + Sync {
         Ok(())
     }
 
-    /// The limiting subdifferential of the price of an entry, as an interval: infinite where it jumps up.
+    /// The regular subdifferential of the price of an entry: the interval from the slope on its left to that on its
+    /// right, infinite where the price jumps up. Empty at a concave kink, where the first number exceeds the second.
     fn subdifferential(&self, row: usize, column: usize, value: f64) -> (f64, f64) {
         derived::subdifferential(self, row, column, value)
     }

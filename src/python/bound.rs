@@ -6,9 +6,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::Instance;
+use super::guard::released;
 use super::input::{AnyPenalty, AnyProblem, Count, RowBudget, Run};
 use super::watch::Watch;
+use super::{Instance, with_penalty};
 use crate::certificate::{BoundOptions, Restriction, lower_bound, minimize_proved};
 use crate::penalty::{L0, L1, Penalty, Weights};
 use crate::search::{Auto, AutoSolution, minimize_auto};
@@ -42,6 +43,14 @@ impl From<&RowBudget> for Restriction {
     }
 }
 
+/// That of a number of nonzeros.
+pub(super) fn few(count: Count, nonnegative: bool) -> Restriction {
+    match nonnegative {
+        true => Restriction::NonnegativeCardinality(count.into()),
+        false => Restriction::Cardinality(count.into()),
+    }
+}
+
 /// The quadratic form that f is.
 pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
     let none = || Error::invalid("problem", "must have a quadratic objective to be bounded");
@@ -49,7 +58,8 @@ pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
 }
 
 /// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
-/// `rows` of its smooth part with so many nonzero rows or a price for each.
+/// `rows` of its smooth part with so many nonzero rows or a price for each. The gap is that of a point with F and its magnitude
+/// `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(
@@ -57,22 +67,27 @@ pub(super) fn certified_bound<'py>(
     problem: AnyProblem<'py>,
     count: Option<Count>,
     rows: Option<RowBudget>,
-    objective: f64,
+    at: (f64, f64),
     gap_tol: f64,
     run: Run,
 ) -> PyResult<(Bound<'py, PyDict>, Option<PyErr>)> {
     let instance = Instance::new(&problem, &run)?;
     let form = quadratic(&*instance.smooth)?;
     let restriction = match (count, rows) {
-        (Some(count), _) => Restriction::Cardinality(count.into()),
+        (Some(count), _) => {
+            let nonnegative = with_penalty!(&problem.penalty, penalty => penalty.nonnegative());
+            few(count, nonnegative)
+        }
         (_, Some(rows)) => Restriction::from(&rows),
         _ => restriction(&problem.penalty)?,
     };
-    let mut options = BoundOptions::new(objective);
+    let mut options = BoundOptions::new(at.0, at.1);
     (options.gap_tol, options.max_time) = (gap_tol, run.time());
     let mut watch = Watch::new(None, run.door());
     let (r, threads) = (instance.components, &instance.threads);
-    let found = py.detach(|| lower_bound(form, r, &restriction, &options, threads, &mut watch))?;
+    let found = released(py, || {
+        lower_bound(form, r, &restriction, &options, threads, &mut watch)
+    })??;
     Ok((bound_dict(py, found)?, watch.into_error()))
 }
 
@@ -80,6 +95,7 @@ pub(super) fn certified_bound<'py>(
 fn bound_dict(py: Python<'_>, found: crate::certificate::Bound) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("value", found.value)?;
+    out.set_item("gap", found.gap)?;
     out.set_item("method", found.method.name())?;
     out.set_item("n_nodes", found.nodes)?;
     out.set_item("multiplier", found.multiplier.map(|m| m.into_pyarray(py)))?;

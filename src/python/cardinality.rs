@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ndarray::Array2;
 use pyo3::prelude::*;
 
-use super::bound::{quadratic, set_bound};
+use super::bound::{few, quadratic, set_bound};
+use super::guard::{guarded, released};
 use super::input::{AnySmooth, Count, RowBudget, Run};
 use super::smooth::Trouble;
 use super::strategy::auto_dict;
@@ -70,8 +71,8 @@ pub(super) fn solve_cardinality<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let (budget, r) = (problem.penalty, problem.shape.1);
+    let restriction = few(budget.count.clone(), budget.nonnegative);
     let count: Cardinality = budget.count.into();
-    let restriction = Restriction::Cardinality(count.clone());
     let sparsity = Sparsity::new(count)
         .with_nonnegative(budget.nonnegative)
         .with_include(budget.include.entries(r))
@@ -108,17 +109,17 @@ fn solved<'py>(
     ) -> Result<AutoSolution>
     + Sync,
 ) -> PyResult<Returned<'py>> {
-    let smooth = smooth.build(&Arc::new(Trouble::default()))?;
+    let smooth = guarded(|| smooth.build(&Arc::new(Trouble::default())))?;
     let threads = run.threads()?;
     let mut watch = Watch::new(callback, 0.0);
     let whole = (&*smooth, r, &threads);
     let x0 = x0
-        .map(|x0| x0.point(py, whole, nonnegative, project, run, &mut watch))
+        .map(|x0| guarded(|| x0.point(py, whole, nonnegative, project, run, &mut watch)))
         .transpose()?;
     let signature = Signature::stiefel(n);
     let (options, gap_tol) = (run.options(), run.gap_tol);
     let mut watch = watch.after(run.door());
-    let (answer, bound) = py.detach(|| {
+    let (answer, bound) = released(py, || {
         let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
         let Some(gap_tol) = gap_tol else {
             let found = search(&problem, x0, &[], &options, &threads, &mut watch)?;
@@ -142,7 +143,7 @@ fn solved<'py>(
             },
         )?;
         Ok::<_, Error>((AutoSolution::new(found, strategy, runs), Some(bound)))
-    })?;
+    })??;
     let out = auto_dict(py, answer, run)?;
     set_bound(&out, bound)?;
     Ok((out, watch.into_error()))

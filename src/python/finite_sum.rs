@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
+use super::guard::released;
 use super::hyperbolic::signature_of;
 use super::input::{AnyPenalty, Run, choice, side as side_of};
 use super::smooth::{Function, FunctionSum, Trouble};
@@ -138,9 +139,9 @@ pub(super) fn solve_finite_sum<'py>(
     let (components, rows) = (sum.components() as u64, signature.len() as u64);
     let options = solver.options(&run, components, rows)?;
     let mut watch = Watch::new(callback, run.door());
-    let solved = with_penalty!(&penalty, penalty => py.detach(|| {
+    let solved = with_penalty!(&penalty, penalty => released(py, || {
         minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
-    }));
+    })?);
     let solved = solved.map_err(|error| trouble.take().unwrap_or_else(|| error.into()))?;
     let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
     let out = solution_dict(

@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::guard::{guarded, released};
 use super::input::{self, AnyProblem, Run};
 use super::watch::Watch;
 use super::{Instance, Returned, detached, solution_dict, with_penalty};
@@ -102,7 +103,7 @@ pub(super) fn random_j_orthogonal<'py>(
     seed: u64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let signature = signature_of(&signature)?;
-    let x = py.detach(|| start::random_j_orthogonal(&signature, scale, seed))?;
+    let x = released(py, || start::random_j_orthogonal(&signature, scale, seed))??;
     Ok(x.into_pyarray(py))
 }
 
@@ -123,7 +124,7 @@ pub(super) fn hyperbolic_cs<'py>(
     signature: PyReadonlyArray1<'py, i8>,
 ) -> PyResult<CsFactors<'py>> {
     let signature = signature_of(&signature)?;
-    let cs = start::hyperbolic_cs(x.as_array(), &signature)?;
+    let cs = guarded(|| start::hyperbolic_cs(x.as_array(), &signature))?;
     Ok((
         cs.u1.into_pyarray(py),
         cs.u2.into_pyarray(py),

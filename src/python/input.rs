@@ -221,7 +221,7 @@ pub(super) fn implies_nonnegative(penalty: AnyPenalty) -> bool {
 }
 
 /// The `count` of `orthobcd.Cardinality`.
-#[derive(FromPyObject)]
+#[derive(Clone, FromPyObject)]
 pub(super) enum Count {
     Total(usize),
     Columns(Vec<usize>),

@@ -4,6 +4,7 @@
 mod bound;
 mod cardinality;
 mod finite_sum;
+mod guard;
 mod hyperbolic;
 mod input;
 mod smooth;
@@ -26,6 +27,7 @@ use crate::search::top_diagonal;
 use crate::solver::{Solution, start_within};
 use crate::{Error, Objective, Signature, Threads, minimize, start};
 
+use guard::guarded;
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
 use smooth::Trouble;
@@ -70,7 +72,7 @@ impl<'a> Instance<'a> {
 
     fn with_threads(problem: &'a AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
         let trouble = Arc::new(Trouble::default());
-        let smooth = problem.smooth.build(&trouble)?;
+        let smooth = guarded(|| problem.smooth.build(&trouble))?;
         Ok(Self {
             signature: signature_or_stiefel(problem.signature.as_ref(), smooth.rows())?,
             smooth,
@@ -94,6 +96,17 @@ impl<'a> Instance<'a> {
 
     /// Where to begin. What takes long ends with the time limit and when `watch` is asked to stop.
     fn start(
+        &self,
+        py: Python<'_>,
+        x0: &StartPoint<'_>,
+        project: bool,
+        run: &Run,
+        watch: &mut Watch,
+    ) -> PyResult<Array2<f64>> {
+        guarded(|| self.found_start(py, x0, project, run, watch))
+    }
+
+    fn found_start(
         &self,
         py: Python<'_>,
         x0: &StartPoint<'_>,
@@ -129,12 +142,12 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], without the GIL.
+/// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], [`released`].
 macro_rules! detached {
     ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
         with_penalty!($instance.penalty, penalty => {
             let $problem = $instance.problem(penalty)?;
-            $py.detach(|| $body)
+            $crate::python::guard::released($py, || $body)?
         })
     };
 }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::bound::{auto_and_bound, restriction, set_bound};
+use super::guard::guarded;
 use super::input::{AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, interruptible, status_name};
 use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
@@ -306,7 +307,7 @@ pub(super) fn basis_factorization<'py>(
     py: Python<'py>,
     d: PyReadonlyArray2<'py, f64>,
 ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
-    let factors = crate::basis_factorization(d.as_array())?;
+    let factors = guarded(|| crate::basis_factorization(d.as_array()))?;
     let pairs = Array2::from_shape_fn((factors.len(), 2), |(t, k)| {
         (if k == 0 { factors[t].i } else { factors[t].j }) as i64
     });

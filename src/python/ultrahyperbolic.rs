@@ -6,6 +6,7 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
+use super::guard::{guarded, released};
 use super::hyperbolic::signature_of;
 use super::input::choice;
 use super::watch::{Watch, interruptible};
@@ -28,9 +29,7 @@ pub(super) fn inner_rows<'py>(
     signature: PyReadonlyArray1<'py, i8>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let space = space_of(&signature, 1.0)?;
-    Ok(space
-        .inner_rows(x.as_array(), y.as_array())?
-        .into_pyarray(py))
+    Ok(guarded(|| space.inner_rows(x.as_array(), y.as_array()))?.into_pyarray(py))
 }
 
 /// ⟨x_i, y_j⟩ of all pairs of rows.
@@ -42,9 +41,7 @@ pub(super) fn inner_pairs<'py>(
     signature: PyReadonlyArray1<'py, i8>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, 1.0)?;
-    Ok(space
-        .inner_pairs(x.as_array(), y.as_array())?
-        .into_pyarray(py))
+    Ok(guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?.into_pyarray(py))
 }
 
 /// φ of rows.
@@ -56,7 +53,7 @@ pub(super) fn double_projection<'py>(
     radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
-    Ok(space.double_projection(x.as_array())?.into_pyarray(py))
+    Ok(guarded(|| space.double_projection(x.as_array()))?.into_pyarray(py))
 }
 
 /// The gradient of a function of φ(X).
@@ -69,9 +66,8 @@ pub(super) fn double_projection_gradient<'py>(
     radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
-    Ok(space
-        .double_projection_gradient(x.as_array(), cotangent.as_array())?
-        .into_pyarray(py))
+    let pulled = guarded(|| space.double_projection_gradient(x.as_array(), cotangent.as_array()))?;
+    Ok(pulled.into_pyarray(py))
 }
 
 /// The inverse of φ on ‖t‖ = 1.
@@ -83,9 +79,7 @@ pub(super) fn inverse_double_projection<'py>(
     radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
-    Ok(space
-        .inverse_double_projection(y.as_array())?
-        .into_pyarray(py))
+    Ok(guarded(|| space.inverse_double_projection(y.as_array()))?.into_pyarray(py))
 }
 
 /// (distances, gradient in x, gradient in y) of rows.
@@ -105,7 +99,7 @@ pub(super) fn distance_gradient<'py>(
     radius: f64,
 ) -> PyResult<Distances<'py>> {
     let space = space_of(&signature, radius)?;
-    let (d, gx, gy) = space.distance_gradient(x.as_array(), y.as_array())?;
+    let (d, gx, gy) = guarded(|| space.distance_gradient(x.as_array(), y.as_array()))?;
     Ok((d.into_pyarray(py), gx.into_pyarray(py), gy.into_pyarray(py)))
 }
 
@@ -119,7 +113,7 @@ pub(super) fn distance_pairs<'py>(
     radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
-    let mut d = space.inner_pairs(x.as_array(), y.as_array())?;
+    let mut d = guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?;
     d.mapv_inplace(|g| space.distance_of(g).0);
     Ok(d.into_pyarray(py))
 }
@@ -155,8 +149,9 @@ impl PyStructuralProbe {
         } else {
             Transform::First
         };
-        let probe =
-            py.detach(|| StructuralProbe::new(d, targets, space, transform, scale, threads))?;
+        let probe = released(py, || {
+            StructuralProbe::new(d, targets, space, transform, scale, threads)
+        })??;
         Ok(Self(probe))
     }
 
@@ -165,16 +160,16 @@ impl PyStructuralProbe {
         &self,
         py: Python<'py>,
         x: PyReadonlyArray2<'py, f64>,
-    ) -> (f64, Bound<'py, PyArray2<f64>>) {
+    ) -> PyResult<(f64, Bound<'py, PyArray2<f64>>)> {
         let x = x.as_array();
-        let (value, gradient) = py.detach(|| self.0.value_and_gradient(x));
-        (value, gradient.into_pyarray(py))
+        let (value, gradient) = released(py, || self.0.value_and_gradient(x))?;
+        Ok((value, gradient.into_pyarray(py)))
     }
 
     /// (mean of d, mean of T) at X, the factor of T included.
-    fn mean_distances(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>) -> (f64, f64) {
+    fn mean_distances(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>) -> PyResult<(f64, f64)> {
         let x = x.as_array();
-        py.detach(|| self.0.mean_distances(x))
+        released(py, || self.0.mean_distances(x))
     }
 
     /// The same objective with another factor of T; the data are shared.
@@ -355,7 +350,9 @@ pub(super) fn ultra_e_epoch<'py>(
     let mut state = read_state(&state);
     let threads = Threads::new(n_threads)?;
     let mut watch = Watch::new(None, 0.0);
-    let loss = py.detach(|| model.epoch(&mut state, &triples, epoch, &threads, &mut watch))?;
+    let loss = released(py, || {
+        model.epoch(&mut state, &triples, epoch, &threads, &mut watch)
+    })??;
     Ok((
         write_state(py, state, signature.len()),
         loss,
@@ -386,7 +383,8 @@ pub(super) fn ultra_e_gradient<'py>(
     let model = options.model(&signature)?;
     let (triples, training) = (read_triples(&triples)?, read_triples(&training)?);
     let state = read_state(&state);
-    let gradient = model.gradient(&state, &triples, &drawn, &training, &Threads::serial())?;
+    let serial = Threads::serial();
+    let gradient = guarded(|| model.gradient(&state, &triples, &drawn, &training, &serial))?;
     let n = signature.len();
     let mut relations = Array3::zeros((gradient.relations.len(), n, n));
     for (k, g) in gradient.relations.iter().enumerate() {

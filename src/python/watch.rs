@@ -10,6 +10,7 @@ use numpy::ToPyArray;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use super::guard::guarded;
 use crate::budget::Clock;
 use crate::objective::GoOn;
 use crate::{Control, Monitor, Record, Status, pool};
@@ -59,7 +60,7 @@ pub(super) fn interruptible<T: Send>(
     body: impl Fn(GoOn<'_>) -> T + Sync,
 ) -> PyResult<T> {
     let mut watch = Watch::new(None, 0.0);
-    let made = watch.during(py, body);
+    let made = guarded(|| Ok::<_, PyErr>(watch.during(py, body)))?;
     watch.raise()?;
     made.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

@@ -96,6 +96,38 @@ impl ColumnJacobi {
         }
     }
 
+    /// The round that is next.
+    pub(crate) fn round(&self) -> usize {
+        self.round
+    }
+
+    /// The same with another round next.
+    pub(crate) fn at_round(self, round: usize) -> Self {
+        Self { round, ..self }
+    }
+
+    /// The longest beginning of this round whose X is `bounded`, as that X; `whole`: the round with all its pairs.
+    pub(crate) fn beginning(
+        &self,
+        whole: &Round,
+        bounded: impl Fn(&Array2<f64>) -> bool,
+        threads: &Threads,
+    ) -> Array2<f64> {
+        let (mut found, mut low, mut high) = (self.x(), 0, whole.visited);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            let mut part = self.clone();
+            part.step(middle, threads);
+            let x = part.x();
+            if bounded(&x) {
+                (found, low) = (x, middle);
+            } else {
+                high = middle;
+            }
+        }
+        found
+    }
+
     /// X.
     pub(crate) fn x(&self) -> Array2<f64> {
         self.xt.t().as_standard_layout().into_owned()
@@ -113,11 +145,11 @@ impl ColumnJacobi {
         (pairs, tournament::rounds(tiles))
     }
 
-    /// One round of disjoint tile pairs.
-    pub(crate) fn step(&mut self, threads: &Threads) -> Round {
+    /// One round of disjoint tile pairs, in each of them up to `most` pairs of columns.
+    pub(crate) fn step(&mut self, most: u64, threads: &Threads) -> Round {
         let (pairs, rounds) = self.pairs_of_round();
-        let within = self.round == 0;
-        let moves: Vec<Moves> = threads.map(pairs.len(), |k| self.tile_pair(pairs[k], within));
+        let part = (self.round == 0, most);
+        let moves: Vec<Moves> = threads.map(pairs.len(), |k| self.tile_pair(pairs[k], part));
         let mut total = Round::default();
         for m in &moves {
             total.change += m.outcome.change;
@@ -147,7 +179,12 @@ impl ColumnJacobi {
         total
     }
 
-    fn tile_pair(&self, (first, second): (usize, Option<usize>), within: bool) -> Moves {
+    /// Pairs of columns of two tiles, up to `most`; also those of one tile if `within`.
+    fn tile_pair(
+        &self,
+        (first, second): (usize, Option<usize>),
+        (within, most): (bool, u64),
+    ) -> Moves {
         let r = self.b.nrows();
         let span = |t: usize| t * TILE..((t + 1) * TILE).min(r);
         let mut rows: Vec<usize> = span(first).collect();
@@ -170,6 +207,9 @@ impl ColumnJacobi {
             let from = if within || i >= lead { i + 1 } else { lead };
             let to = if within || i < lead { w } else { i + 1 };
             for k in from..to {
+                if outcome.visited == most {
+                    break 'sweep;
+                }
                 outcome.visited += 1;
                 let (p, q) = (rows[i], rows[k]);
                 let signs = (self.signs[p], self.signs[q]);

@@ -166,25 +166,26 @@ impl<P: Penalty> Mover<P> for ColumnPairs<P> {
         };
         let mut sweep = self.sweep.take().unwrap_or_else(|| {
             let bound = self.rapidity_bound;
-            PairSweep::new(form, &point.x, bound, &self.signs, point.threads)
-                .rotate_only(point.problem.rotations)
+            let sweep = PairSweep::new(form, &point.x, bound, &self.signs, point.threads);
+            let mut sweep = sweep.rotate_only(point.problem.rotations);
+            sweep.block.set_room(point.domain.room(&point.x));
+            sweep
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
         let outcome = sweep.advance(count, &self.penalty, self.proximal, self.frozen);
         let work = outcome.visited as f64 * pair_work(point);
         ledger.visit(outcome.visited, work);
-        if let Some(recession) = sweep.recession() {
-            return Step::Unbounded(recession);
-        }
-        if self.frozen {
-            if outcome.largest > ledger.threshold() {
-                return Step::Found;
-            }
-        } else if outcome.updates > 0 {
+        if !self.frozen && outcome.updates > 0 {
             point.replace(sweep.x());
             ledger.lower(outcome.change, outcome.updates);
         }
-        if point.diverges() {
+        if let Some(recession) = sweep.recession() {
+            return Step::Unbounded(recession);
+        }
+        if self.frozen && outcome.largest > ledger.threshold() {
+            return Step::Found;
+        }
+        if sweep.block.has_left() || point.diverges() {
             return Step::Diverged;
         }
         if sweep.is_done() {

@@ -148,8 +148,7 @@ impl<P: Penalty> Mover<P> for Trace {
         let Some(form) = point.form else {
             return Step::Pass;
         };
-        let mut jacobi = self.sweep.take().unwrap_or_else(|| {
-            self.off = 0.0;
+        let begin = || {
             ColumnJacobi::new(
                 point.x.view(),
                 trace_matrix(form, &point.x, point.threads),
@@ -158,20 +157,30 @@ impl<P: Penalty> Mover<P> for Trace {
                 self.rapidity_bound,
                 form.diagonal_size(),
             )
+        };
+        let mut jacobi = self.sweep.take().unwrap_or_else(|| {
+            self.off = 0.0;
+            begin()
         });
-        let round = jacobi.step(point.threads);
+        let index = jacobi.round();
+        let round = jacobi.step(u64::MAX, point.threads);
         ledger.visit(round.visited, round.visited as f64 * pair_work(point));
         if round.updates > 0 {
-            point.replace(jacobi.x());
+            let x = jacobi.x();
+            // Every round of columns can grow X by orders of magnitude.
+            if !point.domain.is_bounded(&x) {
+                let bounded = |x: &Array2<f64>| point.domain.is_bounded(x);
+                let begun = begin().at_round(index);
+                let x = begun.beginning(&round, bounded, point.threads);
+                point.replace(x);
+                return Step::Diverged;
+            }
+            point.replace(x);
             ledger.lower(round.change, round.updates);
         }
         self.off = self.off.max(round.off);
         if let Some(recession) = round.recession {
             return Step::Unbounded(recession);
-        }
-        // Every round of columns can grow X by orders of magnitude.
-        if point.diverges() {
-            return Step::Diverged;
         }
         if round.last {
             let r = point.x.ncols() as u64;

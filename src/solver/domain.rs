@@ -40,6 +40,14 @@ impl<'a, P: Penalty> Domain<'a, P> {
         manifold::drift(x, self.signature, self.k.view()) + self.penalty.infeasibility(x)
     }
 
+    /// What may be added to ‖X‖² within bounds; no limit for a definite signature.
+    pub(super) fn room(&self, x: &Array2<f64>) -> f64 {
+        match self.signature.is_definite() {
+            true => f64::INFINITY,
+            false => (self.limit - mean_square(x)) * x.nrows() as f64,
+        }
+    }
+
     /// Whether ‖X‖² is within bounds, see [`DIVERGENCE`].
     pub(crate) fn is_bounded(&self, x: &Array2<f64>) -> bool {
         mean_square(x) <= self.limit

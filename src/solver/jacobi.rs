@@ -65,13 +65,13 @@ impl Jacobi {
         }
     }
 
-    /// Moves to the end of a round if F falls enough there; learns from what it does.
+    /// Moves to the end of a round if F falls enough there and X is within bounds; learns from what it does.
     fn judge<P: Penalty>(
         &mut self,
         outcome: Outcome,
         point: &mut Point<'_, P>,
         ledger: &mut Ledger,
-    ) {
+    ) -> Step {
         let penalty = point.problem.penalty;
         let mut after = point.x.clone();
         let mut penalty_change = 0.0;
@@ -88,22 +88,26 @@ impl Jacobi {
         // Under the safe bound F falls at least by what the model says; under a smaller one a fair
         // share of that is enough, and a good one lowers it further.
         let fair = !self.adaptive || change <= FAIR_SHARE * outcome.change;
-        if change < 0.0 && fair {
+        let bounded = point.domain.is_bounded(&after);
+        if change < 0.0 && fair && bounded {
             point.replace_tracked(after);
             ledger.lower(change, outcome.updates);
             if self.adaptive && change <= GOOD_SHARE * outcome.change {
                 self.bound = (LOWER * self.bound).max(LEAST_SHARE * self.safe);
             }
-            return;
+            return Step::Done;
         }
         point.refresh();
         if self.adaptive && self.bound < self.safe {
             self.bound = (RAISE * self.bound).min(self.safe);
+        } else if !bounded {
+            return Step::Diverged;
         } else {
             let floor = f64::EPSILON * ledger.magnitude.max(f64::MIN_POSITIVE);
             self.bound += self.bound.abs().max(self.proximal).max(floor);
             self.safe = self.safe.max(self.bound);
         }
+        Step::Done
     }
 }
 
@@ -132,8 +136,8 @@ impl<P: Penalty> Mover<P> for Jacobi {
         if let Some(recession) = self.matchings.recession() {
             return Step::Unbounded(recession);
         }
-        if outcome.updates > 0 {
-            self.judge(outcome, point, ledger);
+        if outcome.updates > 0 && self.judge(outcome, point, ledger) == Step::Diverged {
+            return Step::Diverged;
         }
         if ledger.has_swept() {
             Step::Pass

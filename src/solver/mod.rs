@@ -148,7 +148,7 @@ fn start<'a, P: Penalty>(
     threads: &'a Threads,
 ) -> Result<Point<'a, P>> {
     options.check(problem.smooth.rows())?;
-    problem.check_start(x0.view())?;
+    problem.check_point(x0.view())?;
     if !problem.signature.is_definite()
         && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
     {

@@ -31,9 +31,9 @@ pub enum Status {
     Target,
     /// F is within the tolerance asked for of a lower bound, see [`minimize_proved`](crate::certificate::minimize_proved).
     Proved,
-    /// The objective is unbounded below along one pair, see [`Solution::recession`].
+    /// The objective is unbounded below along one pair from the point on, see [`Solution::recession`].
     Unbounded,
-    /// The iterates leave every bound, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not attained.
+    /// The next move would leave every bound, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not attained.
     Diverged,
 }
 

@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::domain::Domain;
 use super::ledger::Ledger;
 use crate::block::Block;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::objective::{Evaluated, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -36,6 +36,8 @@ pub struct Point<'a, P: Penalty> {
     pub(super) version: u64,
     /// The last point of a mixed signature that was not diverging.
     good: Option<Array2<f64>>,
+    /// What may be added to ‖X‖² within bounds.
+    pub(super) room: f64,
 }
 
 impl<'a, P: Penalty> Point<'a, P> {
@@ -49,12 +51,9 @@ impl<'a, P: Penalty> Point<'a, P> {
         let domain = Domain::new(problem, &x);
         let tracker = problem.tracker(x.view(), threads);
         let form = problem.smooth.quadratic();
-        let finite = || is_finite(tracker.value(x.view()), &tracker.gradient(threads));
-        if form.is_none() && !problem.smooth.has_failed() && !finite() {
-            return Err(Error::invalid(
-                "smooth",
-                "must have a finite value and gradient at the start",
-            ));
+        if form.is_none() {
+            let there = (tracker.value(x.view()), &tracker.gradient(threads));
+            problem.check_function(&x, there, threads)?;
         }
         Ok(Self {
             problem,
@@ -63,10 +62,11 @@ impl<'a, P: Penalty> Point<'a, P> {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             tracker,
             constant: problem.constant(domain.k.view()),
-            domain,
             updated: false,
             stale: false,
             version: 0,
+            room: domain.room(&x),
+            domain,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             x,
         })
@@ -218,13 +218,15 @@ impl<'a, P: Penalty> Point<'a, P> {
         let Some(good) = &mut self.good else {
             return false;
         };
-        if self.domain.is_bounded(&self.x) {
+        let bounded = self.domain.is_bounded(&self.x);
+        if bounded {
             good.assign(&self.x);
-            return false;
+        } else {
+            self.x.assign(good);
+            // The tracker still belongs to the point that diverged.
+            self.stale = true;
         }
-        self.x.assign(good);
-        // The tracker still belongs to the point that diverged.
-        self.stale = true;
-        true
+        self.room = self.domain.room(&self.x);
+        !bounded
     }
 }

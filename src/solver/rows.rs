@@ -204,6 +204,10 @@ impl Rows {
                     ledger.visit(visited, 0.0);
                     return Step::Unbounded(recession);
                 }
+                if self.block.has_left() {
+                    ledger.visit(visited, 0.0);
+                    return Step::Diverged;
+                }
                 if self.frozen && outcome.largest > ledger.threshold() {
                     ledger.visit(visited, 0.0);
                     return Step::Found;
@@ -229,7 +233,9 @@ impl Rows {
             point.tracker.fill(self.block.model());
             self.loaded = Some(point.version);
         }
+        self.block.set_room(point.room);
         let outcome = self.sweep(pairs, point);
+        point.room = self.block.room();
         // Pairs of zero rows are not solved.
         let rows = self.block.len();
         let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));

@@ -132,13 +132,115 @@ def test_same_bits_for_any_number_of_threads():
     assert np.array_equal(one.multiplier, two.multiplier)
 
 
-def test_scales_with_the_objective():
+def scaled(problem, factor, shift=0.0):
+    """F times a factor, with a multiple of the identity added to C."""
+    C = factor * (problem.smooth.C + shift * np.eye(len(problem.smooth.C)))
+    h = problem.penalty
+    if isinstance(h, (ob.L0, ob.L1)) or (isinstance(h, ob.RowSparse) and h.lam is not None):
+        h = type(h)(factor * h.lam)
+    return ob.StiefelProblem(ob.Quadratic(C), h, problem.n_components)
+
+
+@pytest.mark.parametrize("exponent", [-180, -40, 40, 180])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_gap_has_no_scale(seed, exponent):
+    case = cases.make(seed, most_rows=5)
+    plain = ob.certify(case.problem, case.x, bound=True)
+    other = ob.certify(scaled(case.problem, 2.0**exponent), case.x, bound=True)
+    assert other.gap == plain.gap
+    assert other.lower_bound == 2.0**exponent * plain.lower_bound
+    assert other.bound.n_nodes == plain.bound.n_nodes
+    assert plain.gap == (plain.objective - plain.lower_bound) / plain.magnitude
+
+
+@pytest.mark.parametrize("exponent", [-60, 0, 60])
+@pytest.mark.parametrize(
+    "penalty", [ob.L0(0.5), ob.NonNegative(), ob.Cardinality(5), ob.RowSparse(0.3)]
+)
+def test_a_proof_has_no_scale(penalty, exponent):
+    """A point is not proved by F being small."""
+    plain = ob.StiefelProblem(columns_problem(n=7).smooth, penalty, 2)
+    problem = scaled(plain, 2.0**exponent)
+    result = ob.solve(problem, gap_tol=0.05, max_work=0.3)
+    if result.status is ob.Status.PROVED:
+        assert result.gap <= 0.05
+    best = ob.solve(plain, max_work=0.3).objective
+    lower = result.objective - 0.05 * ob.certify(problem, result.x).magnitude
+    assert (result.status is ob.Status.PROVED) == (result.lower_bound >= lower)
+    assert result.lower_bound <= 2.0**exponent * best * (1 - ROUNDING)
+
+
+@pytest.mark.parametrize("shift", [-3.0, 1e3])
+def test_a_gap_does_not_change_with_a_multiple_of_the_identity(shift):
     problem = columns_problem()
     x = some_point(problem)
-    big = ob.StiefelProblem(ob.Quadratic(2.0**40 * problem.smooth.C), problem.penalty, 2)
-    plain = ob.certify(problem, x, bound=True)
-    scaled = ob.certify(big, x, bound=True, gap_tol=1e-6)
-    assert scaled.lower_bound == pytest.approx(2.0**40 * plain.lower_bound, rel=1e-5)
+    plain, other = (ob.certify(p, x, bound=True) for p in (problem, scaled(problem, 1.0, shift)))
+    assert other.gap == pytest.approx(plain.gap, rel=1e-5)
+
+
+def test_a_constant_objective_is_proved():
+    """Square X: F is the same everywhere, and its magnitude is rounding."""
+    for seed in range(10):
+        A = np.random.default_rng(seed).standard_normal((5, 5))
+        problem = ob.StiefelProblem(ob.Quadratic(A + A.T), ob.NoPenalty(), 5)
+        assert abs(ob.certify(problem, np.eye(5), bound=True).gap) <= 1e-6
+
+
+def nonnegative_optimum(C, counts):
+    """Nonnegative columns have disjoint supports, and each is an eigenvector of its block."""
+    n = len(C)
+
+    def single(rows):
+        values, vectors = np.linalg.eigh(C[np.ix_(rows, rows)])
+        same = [v for v, u in zip(values, vectors.T, strict=True) if (u > 0).all() or (u < 0).all()]
+        return max(same, default=-np.inf)
+
+    value = {
+        s: single(list(s)) for k in range(1, n + 1) for s in itertools.combinations(range(n), k)
+    }
+
+    def best(rest, counts, total):
+        if not counts:
+            return 0.0
+        allowed = (s for s in value if len(s) <= min(counts[0], total) and set(s) <= rest)
+        later = len(counts) - 1
+        return max(
+            (
+                value[s] + best(rest - set(s), counts[1:], total - len(s))
+                for s in allowed
+                if total - len(s) >= later and len(rest) - len(s) >= later
+            ),
+            default=-np.inf,
+        )
+
+    limits = [n] * 2 if isinstance(counts, int) else list(counts)
+    return -0.5 * best(frozenset(range(n)), limits, counts if isinstance(counts, int) else n)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_bound_sees_that_entries_are_nonnegative(seed):
+    rng = np.random.default_rng(seed)
+    n, counts = 6, [(2, 3), 4, (3, 3), 5][seed % 4]
+    A = rng.standard_normal((n, n))
+    C = A @ A.T if seed % 3 else A + A.T
+    if seed % 2:
+        # Two groups that exclude each other: what mixed signs would gain is no gain here.
+        C = np.abs(C) * np.where(np.add.outer(np.arange(n) % 2, np.arange(n) % 2) == 1, -1.0, 1.0)
+    optimum = nonnegative_optimum(C, counts)
+    few = ob.Cardinality(counts)
+    problems = [ob.StiefelProblem(ob.Quadratic(-C), h, 2) for h in (few + ob.NonNegative(), few)]
+    x = ob.solve(problems[0], max_work=0.05).x
+    signed, free = (ob.certify(problem, x, bound=True) for problem in problems)
+    size = np.abs(C).max()
+    assert signed.lower_bound <= optimum + ROUNDING * size
+    assert signed.lower_bound >= free.lower_bound - 1e-6 * size
+    if seed % 2:
+        # C⁺ has no mixed sign to bound: what is found is what is proved.
+        assert signed.gap <= 1e-4 < free.gap
+        assert signed.objective == pytest.approx(optimum, rel=1e-6)
+    proved_here = ob.solve(problems[0], gap_tol=1e-4, max_work=0.3)
+    assert proved_here.lower_bound <= optimum + ROUNDING * size
+    assert (proved_here.status is ob.Status.PROVED) == (proved_here.gap <= 1e-4)
 
 
 def test_a_gap_that_is_small_enough_ends_the_search():
@@ -170,10 +272,12 @@ def test_interrupted_with_a_bound():
 
 def proved(problem, **how):
     result = ob.solve(problem, seed=1, **how)
-    size = max(1.0, abs(result.objective))
+    size = abs(result.objective)
     certificate = ob.certify(problem, result.x, bound=True, max_time=0.1)
     assert certificate.objective == pytest.approx(result.objective, abs=1e-9 * size)
-    assert result.gap == pytest.approx((result.objective - result.lower_bound) / size)
+    assert result.gap == pytest.approx(
+        (result.objective - result.lower_bound) / certificate.magnitude
+    )
     assert certificate.lower_bound <= result.objective + ROUNDING * size
     assert result.lower_bound <= result.objective + ROUNDING * size
     assert (np.diff(result.history["objective"]) <= 0).all()

@@ -1,5 +1,7 @@
 """Mixed signatures from Python, against NumPy and SciPy."""
 
+import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,8 +112,6 @@ def test_well_posedness():
     never = ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]), j)
     assert not never.finite
     assert ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]) + never.ridge * np.eye(4), j).attained
-    with pytest.raises(ValueError, match=r"ridge.*not positive semidefinite"):
-        ob.solve(ob.HyperbolicEigenvalueProblem(0.1 * np.eye(4), j, ridge=-1.0))
 
 
 @pytest.mark.parametrize("side", ["rows", "columns", "both"])
@@ -125,6 +125,150 @@ def test_an_infimum_that_is_not_attained_is_said(side):
     assert 0.0 < result.objective < 1e-6
     assert result.feasibility <= 1e-12 * np.sum(result.x**2)
     assert ob.certify(problem, np.eye(2)).block2_gap == pytest.approx(2.0)
+
+
+SOLVERS = [
+    ob.JOBCD(side=side, update=update, working_set=working_set)
+    for side in ("rows", "columns", "both")
+    for update in ("gauss-seidel", "jacobi")
+    for working_set in ("tiled", "random", "cyclic")
+    if update == "gauss-seidel" or side != "columns"
+]
+
+
+@pytest.mark.parametrize("n", [3, 4, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_eigenvalues_are_those_of_the_pencil_whoever_moves(n, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((2 * n, n))
+    j = rng.permutation(signs(n, 1 + seed % (n - 1)))
+    for problem in (
+        ob.HyperbolicEigenvalueProblem(A, j),
+        ob.HyperbolicPCAProblem(A.T @ A, j, int((j > 0).sum()) - 1),
+    ):
+        pencil = np.sort(sl.eigvals(j[:, None] * problem.matrix).real)
+        solvers = [*SOLVERS, ob.VRJOBCD(full_gradient=True)]
+        if isinstance(problem, ob.HyperbolicPCAProblem):
+            solvers = SOLVERS
+        for solver in solvers:
+            result = ob.solve(problem, "random", solver=solver, max_time=5, seed=seed, tol=1e-14)
+            if not result.converged:
+                continue
+            np.testing.assert_allclose(
+                np.sort(result.eigenvalues), pencil, atol=1e-4 * np.abs(pencil).max()
+            )
+            x, values = result.x, result.eigenvalues
+            off = problem.matrix @ x - j[:, None] * x * values
+            assert np.linalg.norm(off) <= 1e-4 * np.linalg.norm(problem.matrix @ x)
+            drift = np.linalg.norm(x.T @ (j[:, None] * x) - np.diag(j))
+            assert drift <= 1e-12 * np.sum(x**2)
+            value = 0.5 * np.sum(x * (problem.smooth.C @ x * problem.weights))
+            assert value == pytest.approx(result.objective, rel=1e-12)
+
+
+def moved_along(x, recession, rapidity):
+    """X moved along a direction that a result names."""
+    i, k = recession["pair"]
+    mu = recession["direction"] * rapidity
+    move = np.diag(recession["signs"]) @ [[np.cosh(mu), np.sinh(mu)], [np.sinh(mu), np.cosh(mu)]]
+    out = x.copy()
+    if recession["kind"] == "rows":
+        out[[i, k]] = move @ x[[i, k]]
+    else:
+        out[:, [i, k]] = x[:, [i, k]] @ move.T
+    return out
+
+
+def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
+    """Every side and update, from random starts: F falls along the direction that is named."""
+    ended = {ob.Status.UNBOUNDED: 0, ob.Status.DIVERGED: 0}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        r = n if seed % 2 else int(rng.integers(2, n + 1))
+        j = signs(n, max(1, n // 2))
+        C = rng.standard_normal((n, n)) + rng.choice([0.0, 1.0, 2.0]) * np.eye(n)
+        linear = rng.standard_normal((n, r)) if seed % 3 == 0 else None
+        smooth = ob.Quadratic(C + C.T, linear)
+        for penalty in (ob.NoPenalty(), ob.L1(0.3), ob.L0(0.3)):
+            problem = ob.JOrthogonalProblem(smooth, j, penalty, r)
+
+            def value(x, smooth=smooth, penalty=penalty):
+                f = 0.5 * np.sum(x * (smooth.C @ x))
+                f += 0.0 if smooth.linear is None else np.sum(smooth.linear * x)
+                if isinstance(penalty, ob.L0):
+                    return f + 0.3 * np.count_nonzero(x)
+                return f + (0.3 * np.abs(x).sum() if isinstance(penalty, ob.L1) else 0.0)
+
+            for solver, curvature in itertools.product(SOLVERS, ("exact", "scalar")):
+                how = replace(solver, curvature=curvature)
+                try:
+                    result = ob.solve(problem, "random", solver=how, max_sweeps=50, seed=seed)
+                except ValueError:
+                    # Columns do not move by that update.
+                    continue
+                if result.status not in ended:
+                    continue
+                ended[result.status] += 1
+                x, history = result.x, result.history["objective"]
+                assert result.objective == history.min()
+                assert value(x) == pytest.approx(result.objective, rel=1e-6)
+                k = ob.random_j_orthogonal(j, 0.5, seed)[:, :r]
+                size = np.sum(x**2)
+                drift = np.linalg.norm(x.T @ (j[:, None] * x) - k.T @ (j[:, None] * k))
+                assert drift <= 1e-12 * max(1.0, size)
+                assert size <= 1.01e8 * max(n, np.sum(k**2))
+                if result.status is ob.Status.UNBOUNDED:
+                    way = result.extra["recession"]
+                    near, far = (value(moved_along(x, way, mu)) for mu in (12.0, 13.0))
+                    assert far < near < result.objective
+    assert min(ended.values()) > 20
+
+
+def test_what_diverges_comes_below_its_start():
+    """Also where the first pass would leave every bound."""
+    for n, seed in itertools.product((2, 3, 8, 40), range(3)):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((1, n))
+        p = 1 + seed % (n - 1)
+        A[0, 0] = np.sqrt(max(np.sum(A[0, p:] ** 2) - np.sum(A[0, 1:p] ** 2), 0.25))
+        if np.sum(A[0, :p] ** 2) > np.sum(A[0, p:] ** 2):
+            A[0, -1] = np.sqrt(np.sum(A[0, :p] ** 2) - np.sum(A[0, p:-1] ** 2))
+        problem = ob.HyperbolicEigenvalueProblem(A, signs(n, p))
+        for solver in SOLVERS:
+            result = ob.solve(problem, "random", solver=solver, max_sweeps=200, seed=seed)
+            if result.status is not ob.Status.DIVERGED:
+                continue
+            start = result.history["objective"][0]
+            assert result.objective < 1e-2 * start
+            x0 = ob.random_j_orthogonal(signs(n, p), 0.5, seed)
+            assert np.sum(result.x**2) <= 1.01e8 * np.sum(x0**2)
+            assert result.feasibility <= 1e-12 * np.sum(result.x**2)
+
+
+def test_an_infimum_of_minus_infinity_has_one_status():
+    """Whatever the class of the problem."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 7))
+        j = signs(n, 2)
+        A = rng.standard_normal((3, n))
+        ridge = -np.linalg.eigvalsh(A.T @ A)[-1] - 0.1
+        eigen = ob.HyperbolicEigenvalueProblem(A, j, ridge=ridge)
+        assert not ob.well_posedness(eigen.matrix, j).finite
+        moments = j[:, None] * eigen.matrix * j
+        for problem in (
+            eigen,
+            ob.JOrthogonalProblem(eigen.smooth, j),
+            ob.HyperbolicEigenvalueProblem(A, j, sense="max"),
+            ob.HyperbolicPCAProblem(moments, j, 1),
+        ):
+            for side in ("rows", "columns", "both"):
+                result = ob.solve(problem, "random", solver=ob.JOBCD(side=side), seed=seed)
+                assert result.status is ob.Status.UNBOUNDED
+                assert result.objective <= result.history["objective"][0]
+    nothing = ob.solve(ob.HyperbolicPCAProblem(-np.eye(3), [1, 1, -1], 2))
+    assert nothing.objective == 0.0
 
 
 def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():

@@ -71,6 +71,10 @@ PENALTIES = {
         lambda x: mcp(x) + WEIGHTS * (x != 0.0) + within(x, -INF, 1.0),
     ),
 }
+ONE_SIDED = {
+    "nonnegative": (ob.NonNegative(), lambda x: within(x, 0.0, INF)),
+    "box from zero": (ob.Box(0.0, INF), lambda x: within(x, 0.0, INF)),
+}
 names = pytest.mark.parametrize("name", PENALTIES)
 
 
@@ -163,6 +167,80 @@ def test_with_a_mixed_signature(name):
         assert result.feasibility < 1e-12 * max(1.0, np.linalg.norm(result.x) ** 2)
         assert np.all(np.diff(result.history["objective"]) <= 0.0)
         assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_breakpoints_that_coincide_up_to_rounding_are_one(seed):
+    """ℓ0 by its own kernel and by that of any pieces, on columns whose slopes nearly agree."""
+    rng = np.random.default_rng(seed)
+    r = int(rng.integers(1, 6))
+    n = 2 + r
+    directions = np.append(rng.uniform(0.0, 0.5 * np.pi, 2), 0.0)
+    angles = rng.choice(directions, r) + 0.5 * np.pi * rng.integers(4, size=r)
+    pair = rng.uniform(0.1, 1.0, r) * np.array([np.cos(angles), np.sin(angles)])
+    # Zeros of the axis are zero, or rounding; all entries are off by a few units in the last place.
+    pair[(np.abs(pair) < 1e-15) & (rng.random(pair.shape) < 0.5)] = 0.0
+    pair *= 1.0 + rng.integers(-2, 3, pair.shape) * np.finfo(float).eps / 2
+    x = np.zeros((n, r))
+    x[:2] = pair
+    C = np.zeros((n, n))
+    C[:2, :2] = 1e-3 * rng.standard_normal((2, 2))
+    gaps = []
+    for lam in (1.0, np.ones((n, r))):
+        problem = ob.StiefelProblem(ob.Quadratic(C + C.T), ob.L0(lam), r)
+        gaps.append(ob.certify(problem, x).block2_gap)
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-17, -3e-17, 1e-300])
+def test_an_entry_that_is_rounding_does_not_cost(tiny):
+    """At a point that rests but for it, whatever its row."""
+    for lam in (1.0, np.ones((5, 2))):
+        problem = ob.StiefelProblem(ob.Quadratic(-np.diag([5.0, 4.0, 1, 1, 1])), ob.L0(lam), 2)
+        for row in range(1, 5):
+            x = np.eye(5, 2)
+            x[row, 0] = tiny
+            assert ob.certify(problem, x).block2_gap == pytest.approx(1.0, abs=1e-12)
+            result = ob.solve(problem, x, solver=ob.OBCD())
+            assert result.converged
+            assert result.n_nonzero == 2
+
+
+def boosts(i, j):
+    """The moves of two rows under SIGNATURE: a grid on each component of circle or hyperbola."""
+    if SIGNATURE[i] == SIGNATURE[j]:
+        angles = np.linspace(0.0, 2.0 * np.pi, 49)[1:]
+        c, s, back = np.cos(angles), np.sin(angles), -1.0
+    else:
+        rapidities = np.linspace(-3.0, 3.0, 61)
+        c, s, back = np.cosh(rapidities), np.sinh(rapidities), 1.0
+    turns = np.moveaxis(np.array([[c, s], [back * s, c]]), 2, 0)
+    for signs in itertools.product([1.0, -1.0], repeat=2):
+        yield from np.diag(signs) @ turns
+
+
+@pytest.mark.parametrize("name", [*PENALTIES, *ONE_SIDED])
+@pytest.mark.parametrize("spread", [1, 2, 3])
+def test_the_largest_decrease_is_found_under_a_mixed_signature(name, spread):
+    """Where most columns of a pair of rows are zero, too; from the boundary of what is allowed."""
+    penalty, price = {**PENALTIES, **ONE_SIDED}[name]
+    C = quadratic().C + 3.0 * np.eye(N)
+    linear = -np.abs(np.random.default_rng(2).standard_normal((N, R)))
+    problem = ob.JOrthogonalProblem(ob.Quadratic(C, linear), SIGNATURE, penalty, R)
+    x = np.zeros((N, R))
+    for k in range(R):
+        column = np.arange(2.0, 2.0 + spread)
+        x[3 * k : 3 * k + spread, k] = column / np.linalg.norm(column)
+    if not np.isfinite(price(x)).all():
+        pytest.skip("the point is not allowed")
+    start, gap = value(problem, price, x), 0.0
+    for pair in itertools.combinations(range(N), 2):
+        for move in boosts(*pair):
+            moved = x.copy()
+            moved[list(pair)] = move @ x[list(pair)]
+            gap = max(gap, start - value(problem, price, moved))
+    assert gap > 0.1
+    assert ob.certify(problem, x).block2_gap >= gap - 1e-12
 
 
 @names

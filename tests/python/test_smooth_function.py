@@ -350,3 +350,81 @@ def test_a_missing_package_names_the_extra(package, monkeypatch):
     make = getattr(ob.SmoothFunction, f"from_{package}")
     with pytest.raises(ImportError, match=rf"orthobcd\[{package}\]"):
         make(lambda x: x.sum(), 4)
+
+
+def away_from_b(scale=1.0, gradient="right"):
+    """½‖X − B‖⁴ times a scale, or a constant, with a gradient of its own or a wrong one."""
+    B = np.random.default_rng(7).standard_normal((8, 2))
+
+    def value_and_gradient(x):
+        square = np.sum((x - B) ** 2)
+        if gradient == "constant":
+            return 3.0 * scale, np.zeros_like(x)
+        slope = 2.0 * square * (x - B)
+        slope = {"right": slope, "zero": 0.0 * x, "normal": 1.0 * x}[gradient]
+        return 0.5 * square**2 * scale, slope * scale
+
+    return value_and_gradient
+
+
+ANY_PENALTY = (ob.NoPenalty(), ob.L1(0.1), ob.L0(0.1), ob.NonNegative())
+LIMITS = ({}, {"max_work": 0.01}, {"x0": "identity"}, {"solver": ob.OBCD(working_set="cyclic")})
+
+
+@pytest.mark.parametrize("exponent", [-199, -130, -123, 121, 130, 160, 250])
+@pytest.mark.parametrize("penalty", ANY_PENALTY)
+def test_a_scale_whose_squares_are_no_numbers_is_refused(exponent, penalty):
+    smooth = ob.SmoothFunction(away_from_b(10.0**exponent), 8, 2)
+    for limits in LIMITS:
+        with pytest.raises(ValueError, match=r"smooth must have .* between 1e-120 and 1e120"):
+            ob.solve(ob.StiefelProblem(smooth, penalty, 2), **limits)
+    mixed = ob.JOrthogonalProblem(smooth, [1] * 4 + [-1] * 4, n_components=2)
+    with pytest.raises(ValueError, match="between 1e-120 and 1e120"):
+        ob.solve(mixed)
+    terms = ob.FiniteSum(lambda x, _: away_from_b(10.0**exponent)(x), 5, 8, 2)
+    with pytest.raises(ValueError, match="between 1e-120 and 1e120"):
+        ob.solve(ob.StiefelProblem(terms, ob.NoPenalty(), 2))
+
+
+@pytest.mark.parametrize("exponent", [-119, -60, 60, 117])
+def test_a_scale_whose_squares_are_numbers_changes_nothing(exponent):
+    plain, other = (
+        ob.solve(ob.StiefelProblem(ob.SmoothFunction(away_from_b(s), 8, 2), ob.NoPenalty(), 2))
+        for s in (1.0, 10.0**exponent)
+    )
+    assert other.converged
+    assert other.objective / 10.0**exponent == pytest.approx(plain.objective, rel=1e-10)
+
+
+@pytest.mark.parametrize("gradient", ["zero", "normal"])
+@pytest.mark.parametrize("penalty", ANY_PENALTY)
+def test_a_wrong_gradient_without_tangent_part_is_refused(gradient, penalty):
+    """Nothing would move: one difference quotient tells."""
+    smooth = ob.SmoothFunction(away_from_b(gradient=gradient), 8, 2)
+    for limits in LIMITS:
+        with pytest.raises(ValueError, match="must return the gradient of its value"):
+            ob.solve(ob.StiefelProblem(smooth, penalty, 2), **limits)
+    with pytest.raises(ValueError, match="must return the gradient of its value"):
+        ob.solve(ob.JOrthogonalProblem(smooth, [1] * 4 + [-1] * 4, penalty, 2))
+    for lipschitz in (None, 100.0):
+        terms = ob.FiniteSum(lambda x, _: away_from_b(gradient=gradient)(x), 5, 8, 2, lipschitz)
+        with pytest.raises(ValueError, match="must return the gradient of its value"):
+            ob.solve(ob.StiefelProblem(terms, ob.NoPenalty(), 2))
+
+
+def test_a_constant_and_an_optimal_start_converge_at_once():
+    constant = ob.SmoothFunction(away_from_b(gradient="constant"), 8, 2)
+    for penalty in (ob.NoPenalty(), ob.L1(0.1)):
+        result = ob.solve(ob.StiefelProblem(constant, penalty, 2), "identity")
+        assert result.converged
+        assert (result.x == np.eye(8, 2)).all()
+    problem = ob.StiefelProblem(ob.SmoothFunction(away_from_b(), 8, 2), ob.NoPenalty(), 2)
+    best = ob.solve(problem, tol=1e-18)
+    again = ob.solve(problem, best.x)
+    assert again.converged
+    assert again.objective == pytest.approx(best.objective, rel=1e-12)
+    # Zero gradient at a minimum of zero value, where rounding is all there is.
+    near = ob.SmoothFunction(
+        lambda x: (np.sum((x - np.eye(8, 2)) ** 2), 2 * (x - np.eye(8, 2))), 8, 2
+    )
+    assert ob.solve(ob.StiefelProblem(near, ob.NoPenalty(), 2), "identity").converged

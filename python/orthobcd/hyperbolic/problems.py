@@ -124,6 +124,11 @@ class PencilProblem(Checked):
         return NoPenalty()
 
     @property
+    def weights(self) -> FloatArray:
+        """The diagonal of W, 1 for all columns."""
+        return np.ones(self.n_components)
+
+    @property
     def n_components(self) -> int:
         """Columns of X: n, X is square."""
         return int(self.signature.size)
@@ -160,7 +165,8 @@ class HyperbolicEigenvalueProblem(PencilProblem):
     -----
     The infimum is finite iff ``AᵀA + ridge·I − λJ`` is positive semidefinite for some λ (Liang, Li
     and Bai, Linear Algebra Appl. 438, 2013), and for a positive semidefinite matrix attained
-    iff J is nonsingular on its kernel. `well_posedness` says which; a solve checks it first.
+    iff J is nonsingular on its kernel. `well_posedness` says which; a solve checks it first, warns,
+    and ends with the status ``UNBOUNDED`` or ``DIVERGED`` where there is no minimum.
 
     ``smooth`` is f = ± tr(Xᵀ(AᵀA + ridge·I)X), ``matrix`` is AᵀA + ridge·I.
 

@@ -18,6 +18,7 @@ from ..problems import Problem
 from ..result import Status
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
+from .pencil import eigenvectors
 from .posedness import WellPosedness, well_posedness
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
@@ -110,12 +111,13 @@ def solve_mixed(
         )
     if posed is not None:
         extra["well_posedness"] = posed
-        limits = (Status.MAX_TIME, Status.MAX_SWEEPS, Status.MAX_WORK)
-        ended = (Status.CONVERGED.value, *(status.value for status in limits))
-        if not posed.attained and returned["status"] in ended:
-            returned["status"] = Status.DIVERGED.value
+        told = (Status.INTERRUPTED.value, Status.TARGET.value, Status.UNBOUNDED.value)
+        if not posed.attained and returned["status"] not in told:
+            returned["status"] = (Status.DIVERGED if posed.finite else Status.UNBOUNDED).value
     if isinstance(problem, PencilProblem):
         x = returned["x"]
+        if returned["status"] == Status.CONVERGED.value:
+            returned["x"] = x = eigenvectors(problem, x)
         extra["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, problem.matrix @ x)
     return returned, error, extra
 
@@ -188,10 +190,10 @@ def _check(problem: Problem) -> WellPosedness | None:
     if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
         # Unbounded wherever it is not trivial; the solve finds the pair.
         return None
+    if not problem.weights.any():
+        # Constant, whatever the matrix.
+        return None
     posed = well_posedness(problem.matrix, problem.signature)
-    name = "ridge" if isinstance(problem, HyperbolicEigenvalueProblem) else "C"
-    if not posed.finite:
-        raise ValueError(f"{name}: {posed.message}")
     if not posed.attained:
         logger.warning("%s: %s", type(problem).__name__, posed.message)
     return posed

@@ -13,6 +13,9 @@
 //! * for a number of nonzeros the sparse maxima themselves by branch and bound ([`maximum`]), and Λ by the [`master`];
 //! * the same at the nodes of a [`tree`] on which row may be nonzero in which column, which ends with a proof where n is small.
 //!
+//! Where X ≥ 0 besides a number of nonzeros, uᵀCu is at most uᵀC⁺u, C⁺ being C with zeros in place of its negative entries off
+//! the diagonal: the tree is that of C⁺.
+//!
 //! Of a number of nonzero rows, or a price for each, F is least on the leading eigenvectors of a block of C: after the
 //! relaxation [`maximum`] looks for the block.
 //!
@@ -29,6 +32,7 @@ mod relaxation;
 mod search;
 mod tree;
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use ndarray::Array2;
@@ -57,6 +61,8 @@ pub enum Restriction {
     Nonnegative,
     /// A number of nonzeros, at most.
     Cardinality(Cardinality),
+    /// The same and X ≥ 0.
+    NonnegativeCardinality(Cardinality),
     /// A number of nonzero rows, at most.
     Rows(usize),
     /// h is this times the number of nonzero rows.
@@ -81,20 +87,40 @@ impl Restriction {
     /// Checks it against an n×r matrix.
     fn check(&self, n: usize, r: usize) -> Result<()> {
         let bad = |message: String| Err(Error::invalid("count", message));
+        let few = |count: usize| bad(format!("must be at least r = {r}, got {count}"));
         match self {
-            Self::Cardinality(Cardinality::Total(count)) | Self::Rows(count) if *count < r => {
-                bad(format!("must be at least r = {r}, got {count}"))
-            }
-            Self::Cardinality(Cardinality::Columns(counts)) if counts.len() != r => {
-                bad(format!("must have {r} entries, got {}", counts.len()))
-            }
-            Self::Cardinality(Cardinality::Columns(counts))
-                if counts.iter().any(|k| !(1..=n).contains(k)) =>
-            {
-                bad(format!("must be between 1 and n = {n} in every column"))
-            }
-            _ => Ok(()),
+            Self::Rows(count) if *count < r => few(*count),
+            _ => match self.cardinality() {
+                Some(Cardinality::Total(count)) if *count < r => few(*count),
+                Some(Cardinality::Columns(counts)) if counts.len() != r => {
+                    bad(format!("must have {r} entries, got {}", counts.len()))
+                }
+                Some(Cardinality::Columns(counts))
+                    if counts.iter().any(|k| !(1..=n).contains(k)) =>
+                {
+                    bad(format!("must be between 1 and n = {n} in every column"))
+                }
+                _ => Ok(()),
+            },
         }
+    }
+
+    /// The number of nonzeros, where there is a limit.
+    fn cardinality(&self) -> Option<&Cardinality> {
+        match self {
+            Self::Cardinality(count) | Self::NonnegativeCardinality(count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// A matrix with ⟨u, Cu⟩ no larger for every column u that X may have, and that knows of X ≥ 0.
+    fn bounding<'c>(&self, c: &'c Array2<f64>) -> Cow<'c, Array2<f64>> {
+        if !matches!(self, Self::NonnegativeCardinality(_)) {
+            return Cow::Borrowed(c);
+        }
+        let mut above = c.mapv(|v| v.max(0.0));
+        above.diag_mut().assign(&c.diag());
+        Cow::Owned(above)
     }
 
     /// What the relaxation makes of it, and a constant to add to twice the bound on F.
@@ -108,11 +134,9 @@ impl Restriction {
                 (Entries::Priced(price), price * root * r as f64)
             }
             Self::Nonnegative => (Entries::Nonnegative, 0.0),
-            Self::Cardinality(Cardinality::Total(count)) => {
-                (Entries::Within((*count).min(n * r) as f64), 0.0)
-            }
-            Self::Cardinality(Cardinality::Columns(counts)) => {
-                (Entries::Within(counts.iter().sum::<usize>() as f64), 0.0)
+            Self::Cardinality(count) => (Entries::Within(nonzeros(count, n * r)), 0.0),
+            Self::NonnegativeCardinality(count) => {
+                (Entries::NonnegativeWithin(nonzeros(count, n * r)), 0.0)
             }
             // ‖P‖₁ ≤ k‖P‖_F = k√r on k rows.
             Self::Rows(count) => {
@@ -122,6 +146,15 @@ impl Restriction {
             Self::RowPrice(lambda) => (Entries::Priced(2.0 * lambda / (r as f64).sqrt()), 0.0),
         }
     }
+}
+
+/// The number of nonzeros in all, at most `all`.
+fn nonzeros(count: &Cardinality, all: usize) -> f64 {
+    let total = match count {
+        Cardinality::Total(count) => *count,
+        Cardinality::Columns(counts) => counts.iter().sum(),
+    };
+    total.min(all) as f64
 }
 
 /// How a bound was found.
@@ -156,6 +189,8 @@ impl Method {
 pub struct Bound {
     /// No feasible X has a smaller F.
     pub value: f64,
+    /// F of the point less `value`, over the [magnitude](BoundOptions::magnitude) of F there.
+    pub gap: f64,
     /// How it was found.
     pub method: Method,
     /// Λ, n×n, of the best bound in closed form; none where C was not formed.
@@ -175,7 +210,10 @@ pub struct Bound {
 pub struct BoundOptions {
     /// F at the point whose gap is wanted: the bound cannot pass it by more than rounding, so the search ends near it.
     pub objective: f64,
-    /// The search ends when `objective − bound ≤ gap_tol · max(1, |objective|)`.
+    /// The size of F there that gaps are relative to, see [`Problem::magnitude`](crate::Problem::magnitude). At least 1e-6 of
+    /// ½r‖C‖ counts: of less, a gap of 1e-6 would be rounding.
+    pub magnitude: f64,
+    /// The search ends when `objective − bound ≤ gap_tol · magnitude`.
     pub gap_tol: f64,
     /// Seconds; without them the work is counted, and the result the same every time.
     pub max_time: Option<f64>,
@@ -183,9 +221,10 @@ pub struct BoundOptions {
 
 impl BoundOptions {
     /// A gap of 1e-6, no time limit.
-    pub fn new(objective: f64) -> Self {
+    pub fn new(objective: f64, magnitude: f64) -> Self {
         Self {
             objective,
+            magnitude,
             gap_tol: 1e-6,
             max_time: None,
         }
@@ -195,6 +234,9 @@ impl BoundOptions {
         if !self.objective.is_finite() {
             return Err(Error::invalid("objective", "must be finite"));
         }
+        if !(self.magnitude >= 0.0 && self.magnitude.is_finite()) {
+            return Err(Error::invalid("magnitude", "must be finite and at least 0"));
+        }
         if !(self.gap_tol >= 0.0) {
             return Err(Error::invalid("gap_tol", "must be at least 0"));
         }
@@ -202,13 +244,6 @@ impl BoundOptions {
             return Err(Error::invalid("max_time", "must be at least 0"));
         }
         Ok(())
-    }
-
-    /// Where the search may end: so near that a gap that is computed is at most `gap_tol`.
-    pub(super) fn goal(&self) -> f64 {
-        let size = self.objective.abs().max(1.0);
-        let rounding = 4.0 * f64::EPSILON;
-        self.objective - (self.gap_tol - rounding).max(0.0) * size
     }
 }
 
@@ -226,9 +261,9 @@ impl BoundOptions {
 /// use orthobcd::{Quadratic, Threads, Unwatched};
 ///
 /// let smooth = Quadratic::new(array![[-3.0, 0.5], [0.5, -1.0]], None, None)?;
-/// let (price, options) = (Restriction::Count(0.2), BoundOptions::new(-1.3));
+/// let (price, options) = (Restriction::Count(0.2), BoundOptions::new(-1.3, 0.7));
 /// let bound = lower_bound(&smooth, 1, &price, &options, &Threads::serial(), &mut Unwatched)?;
-/// assert!(bound.value <= -1.3 && bound.value > -1.31);
+/// assert!(bound.value <= -1.3 && bound.value > -1.31 && bound.gap < 0.01 / 0.7);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
 pub fn lower_bound(
@@ -248,7 +283,7 @@ pub fn lower_bound(
         work: f64::INFINITY,
     };
     search.advance_watched(options, &slice, monitor);
-    Ok(search.best)
+    Ok(search.finish(options))
 }
 
 /// The bound that needs no matrix: all r eigenvalues at most the largest, by Lanczos' method.
@@ -256,6 +291,7 @@ fn of_eigenvalues(form: &dyn QuadraticForm, r: usize, restriction: &Restriction)
     let constant = restriction.relaxed(form.order(), r).1;
     Bound {
         value: 0.5 * (r as f64 * form.bounds().0 + constant),
+        gap: f64::NAN,
         method: Method::Eigenvalues,
         multiplier: None,
         nodes: 0,

@@ -9,6 +9,7 @@
 //! | −2λ‖X‖₀ | −2λ‖P‖₁ |
 //! | −2λ‖X‖₁ | −2λ(r√n + ‖P‖₁)/(√n + 1): the chord of t over t² on 1 ≤ t = ‖u_t‖₁ ≤ √n |
 //! | X ≥ 0 | P ≥ 0 |
+//! | X ≥ 0 and ‖X‖₀ ≤ K | P ≥ 0 and ‖P‖₁ ≤ K |
 //! | k nonzero rows | ‖P‖₁ ≤ k‖P‖_F = k√r |
 //! | −2λ a nonzero row | −2λ‖P‖₁/√r |
 //!
@@ -34,6 +35,8 @@ pub(super) enum Entries {
     Priced(f64),
     /// 0 where P ≥ 0, else ∞.
     Nonnegative,
+    /// 0 where P ≥ 0 and ‖P‖₁ is at most this, else ∞.
+    NonnegativeWithin(f64),
 }
 
 impl Entries {
@@ -41,6 +44,7 @@ impl Entries {
     fn conjugate(self, u: &Array2<f64>) -> f64 {
         match self {
             Self::Within(radius) => radius * largest(u),
+            Self::NonnegativeWithin(radius) => radius * highest(u),
             _ => 0.0,
         }
     }
@@ -52,7 +56,8 @@ impl Entries {
             Self::Free => largest(u) * all,
             Self::Within(radius) => radius * (largest(u) + ulp),
             Self::Priced(price) => ((largest(u) - price).max(0.0) + ulp) * all,
-            Self::Nonnegative => (u.iter().fold(0.0, |m: f64, &v| m.max(v)) + ulp) * all,
+            Self::Nonnegative => (highest(u) + ulp) * all,
+            Self::NonnegativeWithin(radius) => radius * (highest(u) + ulp),
         }
     }
 
@@ -64,8 +69,18 @@ impl Entries {
             Self::Within(radius) => shrink(threshold(v, radius)),
             Self::Priced(price) => shrink(price / sigma),
             Self::Nonnegative => v.mapv(|v| v.max(0.0)),
+            Self::NonnegativeWithin(radius) => {
+                let above = v.mapv(|v| v.max(0.0));
+                let by = threshold(&above, radius);
+                above.mapv(|v| (v - by).max(0.0))
+            }
         }
     }
+}
+
+/// The largest entry, or 0.
+fn highest(a: &Array2<f64>) -> f64 {
+    a.iter().fold(0.0, |m: f64, &v| m.max(v))
 }
 
 fn largest(a: &Array2<f64>) -> f64 {

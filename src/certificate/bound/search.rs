@@ -39,6 +39,9 @@ const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
 const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
 const FIRST_NODE: usize = 8;
 
+/// The least magnitude of F that gaps are relative to, over ½r‖C‖: of less, a gap of 1e-6 would be rounding of F and bound.
+const RESOLVED: f64 = 1e-6;
+
 /// How long a search may go on: until the clock has expired, or it has done so much work.
 pub(in crate::certificate) struct Slice<'a> {
     pub(in crate::certificate) clock: &'a Clock,
@@ -71,6 +74,8 @@ pub(in crate::certificate) struct Search<'a> {
     pub(in crate::certificate) work: f64,
     /// Seconds that a step of the relaxation takes, where one was made.
     pace: Option<f64>,
+    /// The least magnitude of F.
+    resolved: f64,
     objective: f64,
     goal: f64,
     pub(in crate::certificate) best: Bound,
@@ -97,6 +102,7 @@ impl<'a> Search<'a> {
         }
         restriction.check(n, r)?;
         let started = Instant::now();
+        let (low, high) = form.bounds();
         let mut best = of_eigenvalues(form, r, restriction);
         best.history
             .push((started.elapsed().as_secs_f64(), best.value));
@@ -112,10 +118,30 @@ impl<'a> Search<'a> {
             over: n > FORMED_ROWS,
             work: 0.0,
             pace: None,
+            resolved: RESOLVED * 0.5 * r as f64 * low.abs().max(high.abs()),
             objective: f64::INFINITY,
             goal: f64::INFINITY,
             best,
         })
+    }
+
+    /// Where the search may end: so near that the gap that is computed is at most `gap_tol`.
+    pub(in crate::certificate) fn goal(&self, options: &BoundOptions) -> f64 {
+        let rounding = 4.0 * f64::EPSILON;
+        let size = options.magnitude.max(self.resolved);
+        options.objective - (options.gap_tol - rounding).max(0.0) * size
+    }
+
+    /// The bound, with its gap.
+    pub(in crate::certificate) fn finish(self, options: &BoundOptions) -> Bound {
+        let difference = options.objective - self.best.value;
+        let size = options.magnitude.max(self.resolved);
+        let gap = if difference == 0.0 {
+            0.0
+        } else {
+            difference / size
+        };
+        Bound { gap, ..self.best }
     }
 
     /// Goes on for a slice, while the monitor is polled.
@@ -125,7 +151,7 @@ impl<'a> Search<'a> {
         slice: &Slice<'_>,
         monitor: &mut dyn Monitor,
     ) {
-        (self.objective, self.goal) = (options.objective, options.goal());
+        (self.objective, self.goal) = (options.objective, self.goal(options));
         let this = std::sync::Mutex::new(self);
         pool::run(
             1,
@@ -289,18 +315,16 @@ impl<'a> Search<'a> {
     fn branch_columns(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
         let (n, r) = (c.nrows(), self.r);
         let planted = self.tree.take().or_else(|| {
-            let shares = match self.restriction {
-                Restriction::Cardinality(Cardinality::Total(count)) => {
-                    tree::shares((*count).min(n * r), r, n, SHARES)
-                }
-                Restriction::Cardinality(Cardinality::Columns(counts)) => {
+            let shares = match self.restriction.cardinality()? {
+                Cardinality::Total(count) => tree::shares((*count).min(n * r), r, n, SHARES),
+                Cardinality::Columns(counts) => {
                     let mut counts = counts.clone();
                     counts.sort_unstable_by(|a, b| b.cmp(a));
                     Some(vec![counts])
                 }
-                _ => None,
             };
-            Some(Tree::new(c, r, &shares?, -2.0 * self.best.value))
+            let bounding = self.restriction.bounding(c);
+            Some(Tree::new(&bounding, r, &shares?, -2.0 * self.best.value))
         });
         let Some(mut tree) = planted else {
             self.over = true;

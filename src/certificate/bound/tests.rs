@@ -197,7 +197,7 @@ fn rows_left_out_are_useless() {
             let count = Restriction::Cardinality(Cardinality::Total(k));
             let options = BoundOptions {
                 gap_tol: 0.0,
-                ..BoundOptions::new(-0.5 * value)
+                ..BoundOptions::new(-0.5 * value, 0.5 * value.abs())
             };
             let threads = Threads::serial();
             let bound = lower_bound(&smooth, 1, &count, &options, &threads, &mut Unwatched);
@@ -251,7 +251,7 @@ fn shares_are_all_partitions() {
 #[test]
 fn doors_are_closed_to_what_does_not_fit() {
     let smooth = Quadratic::new(indefinite(5, 1), None, None).unwrap();
-    let options = BoundOptions::new(0.0);
+    let options = BoundOptions::new(0.0, 1.0);
     let bound = |r: usize, restriction: Restriction, options: &BoundOptions| {
         let threads = Threads::serial();
         lower_bound(&smooth, r, &restriction, options, &threads, &mut Unwatched)
@@ -266,7 +266,8 @@ fn doors_are_closed_to_what_does_not_fit() {
     let mut wrong = options;
     wrong.gap_tol = f64::NAN;
     assert!(bound(2, Restriction::Free, &wrong).is_err());
-    assert!(bound(2, Restriction::Free, &BoundOptions::new(f64::NAN)).is_err());
+    assert!(bound(2, Restriction::Free, &BoundOptions::new(f64::NAN, 1.0)).is_err());
+    assert!(bound(2, Restriction::Free, &BoundOptions::new(0.0, f64::NAN)).is_err());
     let found = bound(2, few(&[2, 1]), &options).unwrap();
     assert_ne!(found.method, Method::Eigenvalues);
 }

@@ -1,0 +1,77 @@
+"""Eigenvectors of a pencil (M, J) from the X of a minimum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._internal.checks import FloatArray
+from .problems import PencilProblem
+
+DIAGONAL = 1e-9
+"""XᵀMX is diagonal where no ``|b_ik|`` exceeds this times ``√(b_ii b_kk)``, or rounding."""
+
+KERNEL = 1e-12
+"""Eigenvalues up to this times the largest one are zero."""
+
+
+def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
+    """X with the columns that f does not tell apart turned until XᵀMX is diagonal on them.
+
+    Columns of one sign and one weight w may be rotated, those of weight 0 boosted too: the trace
+    ``tr(W XᵀMX)`` stays the same. At a minimum all other entries of XᵀMX vanish.
+
+    Parameters
+    ----------
+    problem : PencilProblem
+        The problem, with n columns.
+    x : ndarray of shape (n, n)
+        A minimum.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Columns that are diagonal already stay as they are.
+    """
+    signs = problem.signature.astype(np.float64)
+    weights = problem.weights
+    kinds = np.where(weights == 0.0, 0.0, signs * (1.0 + weights))
+    product = x.T @ problem.matrix @ x
+    sizes = np.linalg.norm(x, axis=0) * np.sqrt(np.abs(problem.matrix).max())
+    noise = np.sqrt(signs.size) * np.finfo(float).eps * np.outer(sizes, sizes)
+    turned = x.copy()
+    for kind in np.unique(kinds):
+        alike = np.flatnonzero(kinds == kind)
+        block = 0.5 * (product + product.T)[np.ix_(alike, alike)]
+        scale = np.sqrt(np.abs(np.outer(np.diag(block), np.diag(block))))
+        off = np.abs(block - np.diag(np.diag(block)))
+        if (off > np.maximum(DIAGONAL * scale, noise[np.ix_(alike, alike)])).any():
+            turn = _diagonalising(block, signs[alike])
+            turned[:, alike] = x[:, alike] @ turn
+    return turned
+
+
+def _diagonalising(b: FloatArray, signs: FloatArray) -> FloatArray:
+    """V with VᵀJV = J and VᵀBV diagonal, for a B that is positive semidefinite if signs differ.
+
+    For the symmetric root R of B the eigenvectors u of RJR give those of (B, J), JRu; on the kernel
+    of B those of J are taken. If J is singular there, V is the identity.
+    """
+    values, vectors = np.linalg.eigh(b)
+    if (signs == signs[0]).all():
+        return vectors
+    zero = values <= KERNEL * values[-1]
+    root = (vectors * np.sqrt(np.where(zero, 0.0, values))) @ vectors.T
+    pencil, u = np.linalg.eigh(root @ (signs[:, np.newaxis] * root))
+    kept = np.argsort(np.abs(pencil))[np.count_nonzero(zero) :]
+    kernel = vectors[:, zero]
+    types, w = np.linalg.eigh(kernel.T @ (signs[:, np.newaxis] * kernel))
+    found = np.hstack([signs[:, np.newaxis] * (root @ u[:, kept]), kernel @ w])
+    lengths = np.concatenate([pencil[kept], types])
+    positive = np.flatnonzero(lengths > 0.0)
+    if np.abs(types).min(initial=1.0) <= KERNEL or positive.size != np.count_nonzero(signs > 0):
+        return np.eye(signs.size)
+    out = np.empty_like(found)
+    scaled = found / np.sqrt(np.abs(lengths))
+    out[:, signs > 0] = scaled[:, positive]
+    out[:, signs < 0] = np.delete(scaled, positive, axis=1)
+    return out

@@ -1,0 +1,133 @@
+//! Whether an f that a caller evaluates can be solved from a start: its size, and whether value and gradient belong together
+//! where nothing else would tell.
+
+use ndarray::{Array2, ArrayView2};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::Problem;
+use crate::error::{Error, Result};
+use crate::linalg::{inner, square};
+use crate::manifold::{Manifold, normals, start_constraint};
+use crate::objective::{LARGEST, SMALLEST, largest};
+use crate::penalty::Penalty;
+use crate::rows::slice_of;
+use crate::threads::Threads;
+
+/// A solve may end at once where the tangent part of ∇f is at most this part of it.
+const CRITICAL: f64 = 1e-6;
+
+/// For a gradient of Lipschitz constant M, `|f(Y) − f(X) − ½⟨∇f(X) + ∇f(Y), Y − X⟩| ≤ ½M‖Y − X‖²`. More than this multiple of
+/// `‖∇f(Y) − ∇f(X)‖·‖Y − X‖`, and of the rounding of f in units of its precision, is a contradiction.
+const EXCESS: f64 = 100.0;
+const ROUNDING: f64 = 64.0;
+
+impl<P: Penalty> Problem<'_, P> {
+    /// Checks an f that is not quadratic by its value and gradient at a start.
+    ///
+    /// Where the gradient has no tangent part, so that a solve would end at once, one difference quotient has to agree.
+    ///
+    /// # Errors
+    /// If value or gradient are not finite or of a size whose products overflow or vanish, or contradict each other.
+    pub(crate) fn check_function(
+        &self,
+        x: &Array2<f64>,
+        (value, gradient): (f64, &Array2<f64>),
+        threads: &Threads,
+    ) -> Result<()> {
+        if self.smooth.quadratic().is_some() || self.smooth.has_failed() {
+            return Ok(());
+        }
+        let size = largest(gradient.iter().chain([&value]));
+        if size.is_nan() {
+            let message = "must have a finite value and gradient at the start";
+            return Err(Error::invalid("smooth", message));
+        }
+        if size != 0.0 && !(SMALLEST..=LARGEST).contains(&size) {
+            return Err(Error::invalid(
+                "smooth",
+                format!(
+                    "must have a value and gradient of which the largest magnitude at the start is zero or between \
+                     {SMALLEST:e} and {LARGEST:e}, where products neither overflow nor vanish; it is {size:e}: \
+                     multiply f by a number"
+                ),
+            ));
+        }
+        let manifold = Manifold::new(
+            self.signature,
+            start_constraint(x.view(), self.signature),
+            None,
+        );
+        let multiplier = manifold.multiplier(x, gradient);
+        let tangent = gradient - &normals(x, self.signature).dot(&multiplier);
+        if square(&tangent).sqrt() > CRITICAL * square(gradient).sqrt() {
+            return Ok(());
+        }
+        self.check_quotient(x, (value, gradient), threads)
+    }
+
+    fn check_quotient(
+        &self,
+        x: &Array2<f64>,
+        (value, gradient): (f64, &Array2<f64>),
+        threads: &Threads,
+    ) -> Result<()> {
+        let precision = self.smooth.precision();
+        let Some(y) = self.neighbour(x.view(), precision.cbrt()) else {
+            return Ok(());
+        };
+        let mut there = Array2::zeros(y.dim());
+        let moved_value = self
+            .smooth
+            .value_and_gradient(y.view(), there.view_mut(), threads);
+        if self.smooth.has_failed() {
+            return Ok(());
+        }
+        let (step, turn) = (&y - x, &there - gradient);
+        let (change, said) = (
+            moved_value - value,
+            0.5 * (inner(gradient, &step) + inner(&there, &step)),
+        );
+        let curved = (square(&turn) * square(&step)).sqrt();
+        let noise = ROUNDING * precision * value.abs().max(moved_value.abs());
+        if (change - said).abs() > EXCESS * curved.max(noise) {
+            return Err(Error::invalid(
+                "smooth",
+                format!(
+                    "must return the gradient of its value: near the start the value changes by {change:e} and the \
+                     gradient says {said:e}"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A point near X that keeps XᵀJX and the domain of h: rows move in pairs by about `angle`; None if none can.
+    fn neighbour(&self, x: ArrayView2<'_, f64>, angle: f64) -> Option<Array2<f64>> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
+        let mut order: Vec<usize> = (0..x.nrows()).collect();
+        order.shuffle(&mut rng);
+        let mut y = x.to_owned();
+        for pair in order.chunks_exact(2) {
+            let (i, j) = (pair[0], pair[1]);
+            let drawn: f64 = StandardNormal.sample(&mut rng);
+            for t in [angle * drawn, -angle * drawn] {
+                let (c, s, back) = match self.signature.sign(i) == self.signature.sign(j) {
+                    true => (t.cos(), t.sin(), -t.sin()),
+                    false => (t.cosh(), t.sinh(), t.sinh()),
+                };
+                let [first, second] =
+                    [(c, s), (back, c)].map(|(a, b)| &x.row(i) * a + &x.row(j) * b);
+                let allowed = |row, new| self.penalty.row_value(row, &slice_of(new)).is_finite();
+                if allowed(i, first.view()) && allowed(j, second.view()) {
+                    y.row_mut(i).assign(&first);
+                    y.row_mut(j).assign(&second);
+                    break;
+                }
+            }
+        }
+        (y != x).then_some(y)
+    }
+}
