@@ -213,6 +213,10 @@ fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f6
 /// Rows per group; pairs are visited group against group.
 const GROUP: usize = 32;
 
+/// Tasks that share the groups, at most: each begins with a product with C. Fixed, so that the result does not depend on
+/// the number of threads.
+const TASKS: usize = 64;
+
 /// What the pairs of rows could do.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Survey {
@@ -242,7 +246,11 @@ pub(super) fn survey<P: Penalty>(
         ..PairOptions::default()
     };
     let serial = Threads::serial();
-    let parts = threads.map(active.len().div_ceil(GROUP), |first| {
+    let firsts = active.len().div_ceil(GROUP);
+    let parts = threads.map(firsts.min(TASKS), |task| {
+        if !go_on() {
+            return None;
+        }
         let mut tracker = form.tracker(x, &serial);
         let mut scratch = Scratch::new(r);
         let mut block = Block::new(r);
@@ -250,7 +258,8 @@ pub(super) fn survey<P: Penalty>(
         block.rotate_only(problem.rotations);
         block.freeze(true);
         let mut found = Outcome::default();
-        for second in first..groups.len() {
+        let seconds = |first: usize| (first..groups.len()).map(move |second| (first, second));
+        for (first, second) in (task..firsts).step_by(TASKS).flat_map(seconds) {
             if !go_on() {
                 return None;
             }

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 
@@ -259,6 +261,58 @@ fn large_lambda_is_proved_only_when_true() {
     let problem = Problem::new(&smooth, &l0, &signature, 2).unwrap();
     let optimum = large_lambda_optimum(&problem, &threads).unwrap();
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
+}
+
+/// Whatever a certificate that ends early says is what the whole one says.
+#[test]
+fn what_is_not_finished_is_left_out() {
+    fn check<P: Penalty>(smooth: &dyn Objective, penalty: &P, signs: &[i8], x: &Array2<f64>) {
+        let (signature, threads) = (Signature::new(signs).unwrap(), Threads::serial());
+        let problem = Problem::new(smooth, penalty, &signature, x.ncols()).unwrap();
+        let whole = certify(&problem, x.view(), &threads).unwrap();
+        let same = |found: f64, whole: f64| found.is_nan() || found == whole;
+        let mut finished = 0;
+        for questions in 0..4000 {
+            let asked = AtomicUsize::new(0);
+            let go_on = || asked.fetch_add(1, Ordering::Relaxed) < questions;
+            let found = certify_while(&problem, x.view(), &threads, &go_on).unwrap();
+            let values =
+                |c: &Certificate| [c.objective, c.smooth_value, c.magnitude, c.feasibility];
+            assert_eq!(values(&found), values(&whole));
+            assert!(same(found.block2_gap, whole.block2_gap));
+            assert!(same(found.block2_measure, whole.block2_measure));
+            assert!(same(found.criticality, whole.criticality));
+            assert!(found.optimum.is_none() || found.optimum == whole.optimum);
+            assert!(found.block2_pair.is_none() || found.block2_pair == whole.block2_pair);
+            assert!(!found.block2_gap.is_nan() || found.block2_pair.is_none());
+            finished += usize::from(found == whole);
+            if asked.into_inner() <= questions {
+                break;
+            }
+            assert!(questions > 0 || found.block2_gap.is_nan() || whole.block2_gap.is_nan());
+        }
+        assert!(finished > 0 || whole.block2_gap.is_nan() || whole.block2_measure.is_nan());
+    }
+    let (n, r) = (70, 3);
+    let smooth = quadratic(n, r, 1, false);
+    let x = start::random(n, r, 2);
+    for lambda in [0.01, 10.0] {
+        check(&smooth, &L0 { lambda }, &[1; 70], &x);
+        let weights = crate::penalty::Weights::Scalar(lambda);
+        check(&smooth, &L1 { weights }, &[1; 70], &x);
+    }
+    check(&smooth, &NonNegative, &[1; 70], &start::partition(n, r, 3));
+    check(&smooth, &NoPenalty, &[1; 70], &x);
+    let signs: Vec<i8> = (0..20).map(|i| if i < 12 { 1 } else { -1 }).collect();
+    let signature = Signature::new(&signs).unwrap();
+    let mixed = start::random_j_orthogonal(&signature, 0.3, 4).unwrap();
+    let weights = crate::penalty::Weights::Scalar(0.1);
+    check(
+        &quadratic(20, 20, 5, false),
+        &L1 { weights },
+        &signs,
+        &mixed,
+    );
 }
 
 proptest! {
