@@ -67,6 +67,15 @@ pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<
     out.into_array()
 }
 
+/// The number c if A = cI.
+pub(crate) fn multiple_of_identity(a: ArrayView2<'_, f64>) -> Option<f64> {
+    let multiple = *a.get((0, 0))?;
+    let scalar = a
+        .indexed_iter()
+        .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
+    scalar.then_some(multiple)
+}
+
 /// (A + Aᵀ)/2.
 pub(crate) fn symmetric(a: &Array2<f64>) -> Array2<f64> {
     (a + &a.t()) * 0.5

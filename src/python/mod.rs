@@ -80,6 +80,16 @@ impl<'a> Instance<'a> {
         })
     }
 
+    /// The same with no penalty in place of one of weight 0.
+    fn without_zero_penalty(self) -> Self {
+        static NOTHING: AnyPenalty = AnyPenalty::None(NoPenalty);
+        let penalty = match self.penalty.is_zero() {
+            true => &NOTHING,
+            false => self.penalty,
+        };
+        Self { penalty, ..self }
+    }
+
     /// What the core answers, or what the objective raised instead.
     fn answer<T>(&self, answer: Result<T, Error>) -> PyResult<T> {
         answer.map_err(|error| self.trouble.take().unwrap_or_else(|| error.into()))
@@ -282,7 +292,7 @@ mod _core {
         run: Run,
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
-        let instance = Instance::new(&problem, &run)?;
+        let instance = Instance::new(&problem, &run)?.without_zero_penalty();
         let x0 = instance.start(&x0, project_x0, run.seed)?;
         let options = solver.options(&run)?;
         let mut watch = Watch::new(callback, run.door());

@@ -72,7 +72,7 @@ pub(super) fn solve_auto<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let mixed = problem.signature.is_some();
-    let instance = Instance::new(&problem, &run)?;
+    let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let x0 = x0
         .map(|x0| match x0 {
             // Its XᵀJX, whatever it is, is to be kept.
@@ -244,7 +244,8 @@ pub(super) fn certify<'py>(
     pairs: bool,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
+    let instance =
+        Instance::with_threads(&problem, Threads::new(n_threads)?)?.without_zero_penalty();
     let x = x.as_array().to_owned();
     let certificate = instance.answer(detached!(py, instance, problem => match pairs {
         true => crate::certify(&problem, x.view(), &instance.threads),

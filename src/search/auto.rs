@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2, s};
 
+use super::answer::answer;
 use super::incumbent::Incumbent;
 use super::options::{Auto, AutoSolution};
 use super::phases::Search;
@@ -74,6 +75,11 @@ pub fn minimize_with<P: Penalty>(
     problem.check_start(first.view())?;
     let mut board = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
     if board.status.is_some() || auto.options.max_sweeps == Some(0) {
+        return board.finish();
+    }
+    if let Some(form) = form
+        && answer(&mut board, form, &clock, threads)
+    {
         return board.finish();
     }
     let meter = Meter::new(&clock, f64::INFINITY);

@@ -13,6 +13,8 @@
 //!
 //! A pass over all pairs that moved nothing is a look by itself.
 
+use ndarray::Array2;
+
 use super::columns::Columns;
 use super::descent::Descent;
 use super::jacobi::Jacobi;
@@ -20,7 +22,9 @@ use super::ledger::Ledger;
 use super::mover::Mover;
 use super::options::{Options, Side, Update};
 use super::point::Point;
+use super::proximal::Proximal;
 use super::rows::Rows;
+use super::smooth::Smooth;
 use crate::block::Curvature;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
@@ -33,10 +37,15 @@ const SMALL_SHARE: f64 = 0.1;
 /// then only every so many sweeps.
 const SELDOM: u32 = 8;
 
+/// Tangent steps follow a pass that changed at most one of so many signs of the nonzeros of X.
+const FEW_CHANGES: usize = 50;
+
 /// What the pass under way is for.
 enum Stage<P: Penalty> {
     /// The mover that was asked for.
     Own,
+    /// Tangent steps from where the signs of X have settled.
+    Finish(Box<Proximal>),
     /// All pairs are solved and none is moved.
     Look(Box<Rows>),
     /// All pairs are solved and moved.
@@ -49,13 +58,30 @@ pub(super) struct Course<'m, P: Penalty> {
     columns: Option<Columns<P>>,
     stage: Stage<P>,
     turn: Turn,
+    pattern: Pattern,
     options: &'m Options,
+}
+
+/// The signs of X after the last pass.
+#[derive(Default)]
+struct Pattern(Vec<i8>);
+
+impl Pattern {
+    /// How many signs differ from those of the last call; all of them the first time.
+    fn changes(&mut self, x: &Array2<f64>) -> usize {
+        let sign = |&v: &f64| i8::from(v > 0.0) - i8::from(v < 0.0);
+        let signs: Vec<i8> = x.iter().map(sign).collect();
+        let before = std::mem::replace(&mut self.0, signs);
+        let same = self.0.iter().zip(&before).filter(|(a, b)| a == b).count();
+        self.0.len() - same
+    }
 }
 
 /// The mover that was asked for.
 enum Own<'m, P: Penalty> {
     Rows(Box<Rows>),
     Jacobi(Jacobi),
+    Smooth(Box<Smooth>),
     Descent(Box<Descent>),
     Given(&'m mut dyn Mover<P>),
 }
@@ -65,6 +91,7 @@ impl<P: Penalty> Own<'_, P> {
         match self {
             Self::Rows(rows) => &mut **rows,
             Self::Jacobi(jacobi) => jacobi,
+            Self::Smooth(smooth) => &mut **smooth,
             Self::Descent(descent) => &mut **descent,
             Self::Given(mover) => &mut **mover,
         }
@@ -94,6 +121,11 @@ impl<'m, P: Penalty> Course<'m, P> {
                 options,
             );
         };
+        if columns.is_none()
+            && let Some(smooth) = Smooth::of_form(point, options)
+        {
+            return Self::alone(Own::Smooth(Box::new(smooth)), options);
+        }
         let proximal = if options.proximal > 0.0 {
             options.proximal * form.spread()
         } else {
@@ -122,6 +154,7 @@ impl<'m, P: Penalty> Course<'m, P> {
             turn: Turn::new(options.side, columns.as_ref(), point.x.nrows()),
             columns,
             stage: Stage::Own,
+            pattern: Pattern::default(),
             options,
         }
     }
@@ -137,6 +170,7 @@ impl<'m, P: Penalty> Course<'m, P> {
             turn: Turn::new::<P>(Side::Rows, None, 0),
             columns: None,
             stage: Stage::Own,
+            pattern: Pattern::default(),
             options,
         }
     }
@@ -163,6 +197,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.turn.columns => columns.mover(),
             (_, Stage::Own) => self.own.mover(),
+            (_, Stage::Finish(proximal)) => &mut **proximal,
             (_, Stage::Look(rows)) => &mut **rows,
             (_, Stage::Clear(mover)) => &mut **mover,
         }
@@ -227,6 +262,13 @@ impl<'m, P: Penalty> Course<'m, P> {
     ) -> bool {
         let pairs = self.moves_column_pairs();
         match &self.stage {
+            Stage::Finish(proximal) => {
+                if proximal.rests() {
+                    self.pattern.changes(&point.x);
+                    self.enter(Stage::Own);
+                }
+                false
+            }
             // A look that finds something does not come to its end.
             Stage::Look(_) if self.turn.columns || !pairs => true,
             Stage::Look(_) => {
@@ -250,11 +292,26 @@ impl<'m, P: Penalty> Course<'m, P> {
                     self.turn_to_columns(self.turn.columns);
                 }
                 if !settled || self.mover().polishes() {
+                    if !settled && let Some(proximal) = self.finishes(point) {
+                        self.enter(Stage::Finish(Box::new(proximal)));
+                    }
                     return false;
                 }
                 !self.options.verify || self.verifies(moved, pairs, point)
             }
         }
+    }
+
+    /// Tangent steps where a pass of tiles has changed few of the signs of X.
+    fn finishes(&mut self, point: &Point<'_, P>) -> Option<Proximal> {
+        let tiled = self.options.working_set == WorkingSet::Tiled;
+        if !tiled || self.columns.is_some() || !matches!(self.own, Own::Rows(_)) {
+            return None;
+        }
+        let proximal = Proximal::new(point)?;
+        let changed = self.pattern.changes(&point.x);
+        let nonzeros = point.x.iter().filter(|&&v| v != 0.0).count();
+        (FEW_CHANGES * changed <= nonzeros).then_some(proximal)
     }
 
     /// Whether a settled pass that `moved` something or not has verified convergence itself; otherwise a look begins.

@@ -1,0 +1,134 @@
+//! Smooth problems that need no search: eigenvectors, or the polar factor, in closed form where one decomposition is
+//! affordable, else from a Krylov space and the gradient and Newton steps of the solver.
+//!
+//! A quadratic form without linear term has no local minimum but the global one on the Stiefel manifold.
+
+use ndarray::Array2;
+
+use super::candidate::Candidate;
+use super::incumbent::Incumbent;
+use super::options::Run;
+use crate::budget::{Clock, RATE};
+use crate::manifold::drift;
+use crate::objective::{QuadraticForm, default_work, step_work};
+use crate::penalty::Penalty;
+use crate::pool;
+use crate::solver::{Options, Quiet, Status, minimize, solution_work};
+use crate::start;
+use crate::threads::Threads;
+
+/// Name of the heuristic whose exact version this is.
+const NAME: &str = "spectral";
+
+/// Products with a block of vectors that a Krylov space takes, in steps.
+const KRYLOV_STEPS: f64 = 20.0;
+
+/// All pairs are solved before the answer counts as converged if that takes at most this share of the work that is left.
+const VERIFIED: f64 = 0.5;
+
+/// Answers a problem without penalty on the Stiefel manifold; returns whether it has.
+pub(super) fn answer<P: Penalty>(
+    board: &mut Incumbent<'_, P>,
+    form: &dyn QuadraticForm,
+    clock: &Clock,
+    threads: &Threads,
+) -> bool {
+    let auto = board.auto;
+    let chosen = auto.strategies.is_some() || auto.plan.is_some() || auto.starts.is_some();
+    if !P::SMOOTH || chosen || !board.problem.signature.is_definite() {
+        return false;
+    }
+    let (problem, r) = (board.problem, board.problem.components);
+    let most = auto
+        .options
+        .max_work
+        .map_or_else(|| default_work(problem.smooth, r), |most| most as f64);
+    let work = clock.left().map_or(most, |left| most.min(left * RATE));
+    let go_on = || !clock.expired();
+    let known = |_: usize| start::closed_form(form, r, problem.rotations, work, &go_on);
+    let found = pool::run(1, 1, clock, known, |_| board.watch(None));
+    if let Some(x) = found.into_iter().flatten().flatten().next() {
+        take(board, x, (0.0, true));
+        board.status = board.status.or(Some(Status::Converged));
+        return true;
+    }
+    if board.status.is_some() || form.linear().is_some() {
+        return board.status.is_some();
+    }
+    let rough = |_: usize| start::rough_spectral(form, r, threads, &go_on);
+    let found = pool::run(1, 1, clock, rough, |_| board.watch(None));
+    let Some((x, _)) = found.into_iter().flatten().flatten().next() else {
+        return board.status.is_some();
+    };
+    let x = problem.oriented(start::matched(&x, form.metric()), threads);
+    let spent = KRYLOV_STEPS * step_work(problem.smooth, r);
+    take(board, x.clone(), (spent, false));
+    if board.status.is_none() {
+        descend(board, x, (work - spent).max(1.0), threads);
+    }
+    true
+}
+
+/// Takes note of an orthonormal point, exact or not, that cost so much work.
+fn take<P: Penalty>(board: &mut Incumbent<'_, P>, x: Array2<f64>, (work, exact): (f64, bool)) {
+    let smooth = board.problem.smooth.value(x.view(), &Threads::serial());
+    let candidate = Candidate {
+        objective: smooth,
+        smooth,
+        price: 0.0,
+        feasibility: drift(x.view(), board.problem.signature, board.k.view()),
+        x,
+        name: NAME.to_owned(),
+        iterations: 0,
+        updates: 0,
+        settled: exact,
+        failed: None,
+        error: None,
+    };
+    report(board, &candidate, (NAME, work));
+}
+
+fn report<P: Penalty>(
+    board: &mut Incumbent<'_, P>,
+    candidate: &Candidate,
+    (name, work): (&str, f64),
+) {
+    let before = board.best.clone();
+    board.runs.push(Run {
+        heuristic: name.to_owned(),
+        improve: false,
+        restricted: false,
+        seconds: board.clock.seconds(),
+        work,
+        objective: candidate.objective,
+        gain: (before.objective - candidate.objective).max(0.0),
+    });
+    board.watch(Some(candidate));
+    board.settle(before, std::iter::once(candidate));
+}
+
+/// Descends from X within the work that is left.
+fn descend<P: Penalty>(board: &mut Incumbent<'_, P>, x: Array2<f64>, left: f64, threads: &Threads) {
+    let (problem, own) = (board.problem, &board.auto.options);
+    let (n, r) = x.dim();
+    let pairs = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
+    let options = Options {
+        max_time: board.clock.left(),
+        max_work: board.clock.counts().then_some(left as u64),
+        verify: pairs <= VERIFIED * left,
+        ..own.clone()
+    };
+    match minimize(problem, x, &options, threads, &mut Quiet(board.monitor)) {
+        Ok(solution) => {
+            let mut candidate = board.best.clone();
+            candidate.take(&solution);
+            candidate.settled = solution.status == Status::Converged;
+            report(board, &candidate, ("polish", solution.work));
+            board.status = board.status.or(Some(solution.status));
+        }
+        Err(error) => {
+            board.status = Some(Status::Interrupted);
+            board.error = Some(error);
+        }
+    }
+}
