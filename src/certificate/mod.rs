@@ -124,7 +124,7 @@ pub fn certify<P: Penalty>(
     (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.resting);
     if problem.signature.is_definite() {
         certificate.block2_measure = rows.distance / rows.pairs as f64;
-        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, &|| true);
+        certificate.optimum = known_optimum(problem, threads, &|| true);
     } else if let Some(columns) = column_gap(problem, &x.to_owned(), threads) {
         certificate.pairs += columns.pairs;
         certificate.block2_columns = columns.decrease > rows.gap;

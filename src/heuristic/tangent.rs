@@ -14,6 +14,9 @@ pub(crate) use crate::solver::tangent_work as step_work;
 /// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
 pub(crate) const STALL: f64 = 1e-12;
 
+/// Relative residual of the Newton systems for Λ.
+const RESIDUAL: f64 = 1e-12;
+
 /// What a descent reached.
 pub(crate) struct Descent {
     pub(crate) x: Array2<f64>,
@@ -60,6 +63,7 @@ pub(crate) fn descend<P: Penalty>(
     let tangent = Tangent {
         penalty,
         manifold: &oracle.manifold,
+        residual: RESIDUAL,
         is_over: &is_over,
     };
     let mut x = x;

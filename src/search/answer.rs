@@ -1,4 +1,6 @@
-//! Smooth problems that need no search: eigenvectors, or the polar factor, in closed form where one decomposition is
+//! What comes before a search: a smooth problem is answered, and an f that is not quadratic is lowered once.
+//!
+//! Smooth problems that need no search are answered by eigenvectors, or the polar factor, in closed form where one decomposition is
 //! affordable, else from a Krylov space and the gradient and Newton steps of the solver.
 //!
 //! A quadratic form without linear term has no local minimum but the global one on the Stiefel manifold.
@@ -7,7 +9,7 @@ use ndarray::Array2;
 
 use super::candidate::Candidate;
 use super::incumbent::Incumbent;
-use super::options::Run;
+use super::options::{Auto, Run};
 use crate::budget::{Clock, RATE};
 use crate::manifold::drift;
 use crate::objective::{QuadraticForm, default_work, step_work};
@@ -26,6 +28,11 @@ const KRYLOV_STEPS: f64 = 20.0;
 /// All pairs are solved before the answer counts as converged if that takes at most this share of the work that is left.
 const VERIFIED: f64 = 0.5;
 
+/// Share of the work that is left for a descent from the first point, and of what is left then for the preparation of
+/// a search, where f has a value and a gradient, no more: every step of either is a feasible point at once, or none at all.
+const DESCENT: f64 = 0.25;
+pub(super) const PREPARATION: f64 = 0.25;
+
 /// Answers a problem without penalty on the Stiefel manifold; returns whether it has.
 pub(super) fn answer<P: Penalty>(
     board: &mut Incumbent<'_, P>,
@@ -33,22 +40,16 @@ pub(super) fn answer<P: Penalty>(
     clock: &Clock,
     threads: &Threads,
 ) -> bool {
-    let auto = board.auto;
-    let chosen = auto.strategies.is_some() || auto.plan.is_some() || auto.starts.is_some();
-    if !P::SMOOTH || chosen || !board.problem.signature.is_definite() {
+    if !P::SMOOTH || is_chosen(board.auto) || !board.problem.signature.is_definite() {
         return false;
     }
     let (problem, r) = (board.problem, board.problem.components);
-    let most = auto
-        .options
-        .max_work
-        .map_or_else(|| default_work(problem.smooth, r), |most| most as f64);
-    let work = clock.left().map_or(most, |left| most.min(left * RATE));
+    let work = work_left(board);
     let go_on = || !clock.expired();
     let known = |_: usize| start::closed_form(form, r, problem.rotations, work, &go_on);
     let found = pool::run(1, 1, clock, known, |_| board.watch(None));
-    if let Some(x) = found.into_iter().flatten().flatten().next() {
-        take(board, x, (0.0, true));
+    if let Some((x, work)) = found.into_iter().flatten().flatten().next() {
+        take(board, x, (work, true));
         board.status = board.status.or(Some(Status::Converged));
         return true;
     }
@@ -64,9 +65,41 @@ pub(super) fn answer<P: Penalty>(
     let spent = KRYLOV_STEPS * step_work(problem.smooth, r);
     take(board, x.clone(), (spent, false));
     if board.status.is_none() {
-        descend(board, x, (work - spent).max(1.0), threads);
+        let status = descend(board, x, (work - spent).max(1.0), true, threads);
+        board.status = board.status.or(status);
     }
     true
+}
+
+/// Lowers an f that is not quadratic from the first point.
+pub(super) fn begin<P: Penalty>(board: &mut Incumbent<'_, P>, threads: &Threads) {
+    if is_chosen(board.auto) || board.auto.options.max_sweeps.is_some() {
+        return;
+    }
+    let (x, work) = (board.best.x.clone(), DESCENT * work_left(board));
+    let status = descend(board, x, work, false, threads);
+    let ended = |status: &Status| matches!(status, Status::Interrupted | Status::Target);
+    board.status = board.status.or(status.filter(ended));
+}
+
+/// Whether the caller says what is to run.
+fn is_chosen(auto: &Auto) -> bool {
+    auto.strategies.is_some() || auto.plan.is_some() || auto.starts.is_some()
+}
+
+/// Work until the limits are reached, or the search without a limit ends.
+pub(super) fn work_left<P: Penalty>(board: &Incumbent<'_, P>) -> f64 {
+    let problem = board.problem;
+    let most = match board.auto.options.max_work {
+        Some(most) => most as f64,
+        None => default_work(problem.smooth, problem.components),
+    };
+    let timed = board.clock.left().map(|left| left * RATE);
+    match timed {
+        Some(timed) if board.clock.counts() => most.min(timed),
+        Some(timed) => timed,
+        None => most,
+    }
 }
 
 /// Takes note of an orthonormal point, exact or not, that cost so much work.
@@ -107,15 +140,25 @@ fn report<P: Penalty>(
     board.settle(before, std::iter::once(candidate));
 }
 
-/// Descends from X within the work that is left.
-fn descend<P: Penalty>(board: &mut Incumbent<'_, P>, x: Array2<f64>, left: f64, threads: &Threads) {
+/// Descends from X by so much work, all pairs being solved before it has converged if there is enough and `verify`;
+/// returns why it ended.
+fn descend<P: Penalty>(
+    board: &mut Incumbent<'_, P>,
+    x: Array2<f64>,
+    work: f64,
+    verify: bool,
+    threads: &Threads,
+) -> Option<Status> {
     let (problem, own) = (board.problem, &board.auto.options);
     let (n, r) = x.dim();
     let pairs = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
     let options = Options {
-        max_time: board.clock.left(),
-        max_work: board.clock.counts().then_some(left as u64),
-        verify: pairs <= VERIFIED * left,
+        max_time: match board.clock.counts() {
+            true => board.clock.left(),
+            false => Some(work / RATE),
+        },
+        max_work: board.clock.counts().then_some(work as u64),
+        verify: verify && pairs <= VERIFIED * work,
         ..own.clone()
     };
     match minimize(problem, x, &options, threads, &mut Quiet(board.monitor)) {
@@ -124,11 +167,12 @@ fn descend<P: Penalty>(board: &mut Incumbent<'_, P>, x: Array2<f64>, left: f64, 
             candidate.take(&solution);
             candidate.settled = solution.status == Status::Converged;
             report(board, &candidate, ("polish", solution.work));
-            board.status = board.status.or(Some(solution.status));
+            Some(solution.status)
         }
         Err(error) => {
             board.status = Some(Status::Interrupted);
             board.error = Some(error);
+            None
         }
     }
 }

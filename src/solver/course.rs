@@ -13,8 +13,6 @@
 //!
 //! A pass over all pairs that moved nothing is a look by itself.
 
-use ndarray::Array2;
-
 use super::columns::Columns;
 use super::descent::Descent;
 use super::jacobi::Jacobi;
@@ -37,14 +35,15 @@ const SMALL_SHARE: f64 = 0.1;
 /// then only every so many sweeps.
 const SELDOM: u32 = 8;
 
-/// Tangent steps follow a pass that changed at most one of so many signs of the nonzeros of X.
-const FEW_CHANGES: usize = 50;
+/// Tangent steps follow a pass that lowered F by at most this share of its magnitude: where h has kinks, passes over pairs
+/// converge slowly from there, or to points that are not critical.
+const SLOW: f64 = 1e-3;
 
 /// What the pass under way is for.
 enum Stage<P: Penalty> {
     /// The mover that was asked for.
     Own,
-    /// Tangent steps from where the signs of X have settled.
+    /// Tangent steps from where passes over all pairs gain little.
     Finish(Box<Proximal>),
     /// All pairs are solved and none is moved.
     Look(Box<Rows>),
@@ -58,23 +57,7 @@ pub(super) struct Course<'m, P: Penalty> {
     columns: Option<Columns<P>>,
     stage: Stage<P>,
     turn: Turn,
-    pattern: Pattern,
     options: &'m Options,
-}
-
-/// The signs of X after the last pass.
-#[derive(Default)]
-struct Pattern(Vec<i8>);
-
-impl Pattern {
-    /// How many signs differ from those of the last call; all of them the first time.
-    fn changes(&mut self, x: &Array2<f64>) -> usize {
-        let sign = |&v: &f64| i8::from(v > 0.0) - i8::from(v < 0.0);
-        let signs: Vec<i8> = x.iter().map(sign).collect();
-        let before = std::mem::replace(&mut self.0, signs);
-        let same = self.0.iter().zip(&before).filter(|(a, b)| a == b).count();
-        self.0.len() - same
-    }
 }
 
 /// The mover that was asked for.
@@ -154,7 +137,6 @@ impl<'m, P: Penalty> Course<'m, P> {
             turn: Turn::new(options.side, columns.as_ref(), point.x.nrows()),
             columns,
             stage: Stage::Own,
-            pattern: Pattern::default(),
             options,
         }
     }
@@ -170,7 +152,6 @@ impl<'m, P: Penalty> Course<'m, P> {
             turn: Turn::new::<P>(Side::Rows, None, 0),
             columns: None,
             stage: Stage::Own,
-            pattern: Pattern::default(),
             options,
         }
     }
@@ -241,12 +222,12 @@ impl<'m, P: Penalty> Course<'m, P> {
     /// the solve has converged.
     pub(super) fn settles(
         &mut self,
-        decrease: f64,
-        moved: bool,
-        threshold: f64,
+        (decrease, moved): (f64, bool),
+        ledger: &Ledger,
         point: &Point<'_, P>,
     ) -> bool {
-        let converged = self.conclude(decrease, moved, threshold, point);
+        let threshold = ledger.threshold();
+        let converged = self.conclude((decrease, moved), ledger, point);
         if !converged && matches!(self.stage, Stage::Own) && !self.turn.columns {
             self.own.mover().again(decrease, threshold);
         }
@@ -255,17 +236,16 @@ impl<'m, P: Penalty> Course<'m, P> {
 
     fn conclude(
         &mut self,
-        decrease: f64,
-        moved: bool,
-        threshold: f64,
+        (decrease, moved): (f64, bool),
+        ledger: &Ledger,
         point: &Point<'_, P>,
     ) -> bool {
+        let threshold = ledger.threshold();
         let pairs = self.moves_column_pairs();
         match &self.stage {
             Stage::Finish(proximal) => {
                 if proximal.rests() {
-                    self.pattern.changes(&point.x);
-                    self.enter(Stage::Own);
+                    self.look(point);
                 }
                 false
             }
@@ -292,8 +272,8 @@ impl<'m, P: Penalty> Course<'m, P> {
                     self.turn_to_columns(self.turn.columns);
                 }
                 if !settled || self.mover().polishes() {
-                    if !settled && let Some(proximal) = self.finishes(point) {
-                        self.enter(Stage::Finish(Box::new(proximal)));
+                    if !settled && decrease <= SLOW * ledger.magnitude {
+                        self.finish(point);
                     }
                     return false;
                 }
@@ -302,16 +282,16 @@ impl<'m, P: Penalty> Course<'m, P> {
         }
     }
 
-    /// Tangent steps where a pass of tiles has changed few of the signs of X.
-    fn finishes(&mut self, point: &Point<'_, P>) -> Option<Proximal> {
+    /// Begins tangent steps where tiles move and these have something to take.
+    fn finish(&mut self, point: &Point<'_, P>) {
         let tiled = self.options.working_set == WorkingSet::Tiled;
-        if !tiled || self.columns.is_some() || !matches!(self.own, Own::Rows(_)) {
-            return None;
+        if tiled
+            && self.columns.is_none()
+            && matches!(self.own, Own::Rows(_))
+            && let Some(proximal) = Proximal::new(point)
+        {
+            self.enter(Stage::Finish(Box::new(proximal)));
         }
-        let proximal = Proximal::new(point)?;
-        let changed = self.pattern.changes(&point.x);
-        let nonzeros = point.x.iter().filter(|&&v| v != 0.0).count();
-        (FEW_CHANGES * changed <= nonzeros).then_some(proximal)
     }
 
     /// Whether a settled pass that `moved` something or not has verified convergence itself; otherwise a look begins.

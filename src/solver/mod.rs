@@ -247,8 +247,8 @@ fn descend<'m, P: Penalty + 'm>(
             if watch.pass(point, ledger) == Control::Stop {
                 return Ok(Status::Interrupted);
             }
-            let (decrease, moved) = ledger.end_pass();
-            if course.settles(decrease, moved, ledger.threshold(), point) {
+            let gained = ledger.end_pass();
+            if course.settles(gained, ledger, point) {
                 return Ok(Status::Converged);
             }
             if limits.sweeps_reached(ledger) {

@@ -2,8 +2,7 @@
 //! 0 and draws entries there.
 //!
 //! They converge to critical points, where pairs alone are slow or stop at kinks. An f that has a value and a gradient, no
-//! more, is lowered by them before pairs are solved; a quadratic form once passes over all pairs have settled on a pattern
-//! of signs.
+//! more, is lowered by them before pairs are solved; a quadratic form once passes over all pairs gain little.
 
 use ndarray::Array2;
 
@@ -36,6 +35,9 @@ const IDLE: u32 = 4;
 
 /// What a product with C costs of the tangent steps on average: a third of their limit of Newton steps.
 const USUAL_WORK: f64 = 0.1;
+
+/// Relative residual of the Newton systems for Λ: rough solutions take fewer products in all than exact ones.
+const RESIDUAL: f64 = 0.05;
 
 /// A direction under trial.
 struct Trial {
@@ -134,6 +136,7 @@ impl Proximal {
         let tangent = Tangent {
             penalty: point.problem.penalty,
             manifold: &manifold,
+            residual: RESIDUAL,
             is_over: &|| false,
         };
         let direction = tangent.step(&point.x, &place.gradient, self.t, &mut place.lambda);
@@ -217,6 +220,7 @@ impl Proximal {
         let tangent = Tangent {
             penalty: point.problem.penalty,
             manifold: &manifold,
+            residual: RESIDUAL,
             is_over: &|| false,
         };
         let found = tangent

@@ -49,6 +49,8 @@ pub(crate) fn tangent_work(n: usize, r: usize) -> f64 {
 pub(crate) struct Tangent<'a, P: Penalty> {
     pub(crate) penalty: &'a P,
     pub(crate) manifold: &'a Manifold<'a>,
+    /// Relative residual to which the Newton systems for Λ are solved, with one sign.
+    pub(crate) residual: f64,
     /// Asked on the way: a step that is given up is not a minimiser.
     pub(crate) is_over: &'a dyn Fn() -> bool,
 }
@@ -69,7 +71,7 @@ impl<P: Penalty> Tangent<'_, P> {
         let (newton_steps, gradients, tolerance) = if mixed {
             (MIXED_NEWTON_STEPS, 4 * r + 20, INEXACT)
         } else {
-            (NEWTON_STEPS, r + 10, 1e-12)
+            (NEWTON_STEPS, r + 10, self.residual)
         };
         let mut weight = Array2::ones(x.dim());
         let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {

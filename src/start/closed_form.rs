@@ -22,23 +22,24 @@ const DECOMPOSITION: f64 = 10.0;
 /// Eigenvalues of AAᵀ of at most this times m in units of the largest are rounding, and count as 0.
 const RANK: f64 = 16.0 * f64::EPSILON;
 
-/// A minimiser over the n×r matrices with orthonormal columns, or over the rotations among them; None where none is known,
-/// where the decomposition is worth more than `work` multiply-adds, or if `go_on` says no.
+/// A minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and the multiply-adds that it
+/// is worth; None where none is known, where it is worth more than `work`, or if `go_on` says no.
 pub(crate) fn closed_form(
     form: &dyn QuadraticForm,
     r: usize,
     rotations: bool,
     work: f64,
     go_on: GoOn<'_>,
-) -> Option<Array2<f64>> {
+) -> Option<(Array2<f64>, f64)> {
     let n = form.order();
     if let Some(linear) = form.linear() {
         let square = r == n && form.metric().is_none();
         let constant = square || form.dense().and_then(multiple_of_identity).is_some();
-        return constant.then(|| match rotations {
+        let x = constant.then(|| match rotations {
             true => nearest_rotation((-&linear).view()),
             false => polar_factor((-&linear).view()),
         });
+        return x.map(|x| (x, DECOMPOSITION * (n * r * r) as f64));
     }
     let (weights, turn) = match form.metric() {
         None => (vec![1.0; r], Array2::eye(r)),
@@ -49,7 +50,7 @@ pub(crate) fn closed_form(
     };
     let count = |sign: f64| weights.iter().filter(|&&w| sign * w > 0.0).count();
     let (low, high) = (count(1.0), count(-1.0));
-    let found = eigenvectors(form, (low, high), work, go_on)?;
+    let (found, work) = eigenvectors(form, (low, high), work, go_on)?;
     // Eigenvalues of D ascend: the negative ones, those that are 0, the positive ones.
     let mut order: Vec<usize> = (0..low).map(|k| r - 1 - k).chain(0..high).collect();
     order.extend(high..r - low);
@@ -60,10 +61,10 @@ pub(crate) fn closed_form(
     };
     let x = assemble(&basis);
     if !rotations || linalg::determinant(x.view()) > 0.0 {
-        return Some(x);
+        return Some((x, work));
     }
     basis.column_mut(0).mapv_inplace(|v| -v);
-    Some(assemble(&basis))
+    Some((assemble(&basis), work))
 }
 
 /// Orthonormal vectors in ascending order of the eigenvalues of C that belong to them, turned so that they meet the
@@ -84,7 +85,7 @@ fn eigenvectors(
     (low, high): (usize, usize),
     work: f64,
     go_on: GoOn<'_>,
-) -> Option<Array2<f64>> {
+) -> Option<(Array2<f64>, f64)> {
     let n = form.order();
     let cost = |size: usize| DECOMPOSITION * (size as f64).powi(3);
     if let Some((scale, at)) = form.factor().filter(|(_, at)| at.ncols() < n) {
@@ -94,8 +95,8 @@ fn eigenvectors(
         } else {
             (high, low)
         };
-        let fits = cost(m) + (n * m * m) as f64 <= work;
-        if fits && null <= n - m {
+        let cost = cost(m) + (n * m * m) as f64;
+        if cost <= work && null <= n - m {
             // What is orthogonal to all singular vectors has the eigenvalue 0.
             let leading = leading(at, if null > 0 { m } else { wanted });
             let zero = wanted.max(leading.ncols());
@@ -105,10 +106,15 @@ fn eigenvectors(
                 basis.slice(s![.., first..first + low]),
                 basis.slice(s![.., second..second + high]),
             ];
-            return go_on().then(|| concatenate(Axis(1), &parts).ok()).flatten();
+            return Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost));
         }
     }
-    if cost(n) + n as f64 * form.product_work() > work {
+    let forming = match form.dense() {
+        Some(_) => 0.0,
+        None => n as f64 * form.product_work(),
+    };
+    let cost = cost(n) + forming;
+    if cost > work {
         return None;
     }
     let rows: Vec<usize> = (0..n).collect();
@@ -123,7 +129,7 @@ fn eigenvectors(
     let (_, vectors) = linalg::symmetric_eigen(c);
     let chosen: Vec<usize> = (0..low).chain((n - high..n).rev()).collect();
     let finite = go_on() && vectors.iter().all(|v| v.is_finite());
-    finite.then(|| vectors.select(Axis(1), &chosen))
+    finite.then(|| (vectors.select(Axis(1), &chosen), cost))
 }
 
 /// Left singular vectors of Aᵀ (n×m, m < n) for its `count` largest singular values, fewer if the others are rounding.
@@ -192,7 +198,8 @@ mod tests {
                 ] {
                     let form = Quadratic::new(c.clone(), None, Some(d.clone())).unwrap();
                     for rotations in [false, r == n] {
-                        let x = closed_form(&form, r, rotations, f64::INFINITY, &|| true).unwrap();
+                        let (x, _) =
+                            closed_form(&form, r, rotations, f64::INFINITY, &|| true).unwrap();
                         let found = value(&form, &x);
                         let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
                         assert!(
@@ -220,7 +227,7 @@ mod tests {
                 );
                 let form =
                     GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), scale, None).unwrap();
-                let x = closed_form(&form, r, false, f64::INFINITY, &|| true).unwrap();
+                let (x, _) = closed_form(&form, r, false, f64::INFINITY, &|| true).unwrap();
                 let c = a.t().dot(&a) * scale;
                 let (found, expected) = (value(&form, &x), least(&c, &Array2::eye(r)));
                 let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
@@ -242,7 +249,7 @@ mod tests {
                 Array2::eye(n) * 3.0
             };
             let form = Quadratic::new(c.clone(), Some(linear.clone()), None).unwrap();
-            let x = closed_form(&form, r, false, 0.0, &|| true).unwrap();
+            let (x, _) = closed_form(&form, r, false, 0.0, &|| true).unwrap();
             let trace = if r == n {
                 c.diag().sum()
             } else {
