@@ -92,7 +92,8 @@ fn turn_positive(x: &mut Array2<f64>) {
     }
 }
 
-fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
+/// How a problem looks before anything is computed.
+pub(crate) fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
     let form = problem.smooth.quadratic();
     let trace_form = form.is_some_and(QuadraticForm::is_trace_form);
     Profile {

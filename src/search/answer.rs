@@ -11,6 +11,7 @@ use super::candidate::Candidate;
 use super::incumbent::Incumbent;
 use super::options::{Auto, Run};
 use crate::budget::{Clock, RATE};
+use crate::heuristic::{Profile, profile};
 use crate::manifold::drift;
 use crate::objective::{QuadraticForm, default_work, step_work};
 use crate::penalty::Penalty;
@@ -50,6 +51,11 @@ pub(super) fn answer<P: Penalty>(
     let found = pool::run(1, 1, clock, known, |_| board.watch(None));
     if let Some((x, work)) = found.into_iter().flatten().flatten().next() {
         take(board, x, (work, true));
+        board.profile = Some(Profile {
+            optimum: Some(board.best.objective),
+            price: board.best.price,
+            ..profile(problem)
+        });
         board.status = board.status.or(Some(Status::Converged));
         return true;
     }
@@ -64,6 +70,7 @@ pub(super) fn answer<P: Penalty>(
     let x = problem.oriented(start::matched(&x, form.metric()), threads);
     let spent = KRYLOV_STEPS * step_work(problem.smooth, r);
     take(board, x.clone(), (spent, false));
+    board.profile = Some(profile(problem));
     if board.status.is_none() {
         let status = descend(board, x, (work - spent).max(1.0), true, threads);
         board.status = board.status.or(status);

@@ -142,6 +142,19 @@ impl Proximal {
         let direction = tangent.step(&point.x, &place.gradient, self.t, &mut place.lambda);
         let slope = square(&direction) / self.t;
         let least = (SMALL * ledger.threshold()).max(rounding(point, ledger));
+        if std::env::var("D_TIMES").is_ok() {
+            let lam = crate::linalg::symmetric(&product(
+                normals(&point.x, point.problem.signature).t(),
+                direction.view(),
+            ));
+            eprintln!(
+                "new t {:e} slope {:e} least {:e} tangency {:e}",
+                self.t,
+                slope,
+                least,
+                (square(&lam) / square(&direction)).sqrt()
+            );
+        }
         (slope > least).then_some(Trial {
             direction,
             slope,
@@ -227,6 +240,17 @@ impl Proximal {
             .retract(&point.x, &trial.direction, trial.length)
             .and_then(|x| point.try_evaluate(&x).map(|evaluated| (x, evaluated)));
         let noise = rounding(point, ledger);
+        if std::env::var("D_TIMES").is_ok() {
+            eprintln!(
+                "t {:e} slope {:e} length {} found {} secant {:e} n2 {:e}",
+                self.t,
+                trial.slope,
+                trial.length,
+                found.is_some(),
+                self.secants.largest,
+                square(&trial.direction)
+            );
+        }
         let Some((x, (value, gradient))) = found else {
             self.refuse(trial, noise);
             self.place = Some(place);
@@ -239,6 +263,9 @@ impl Proximal {
         }
         let price = point.problem.penalty.value(x.view());
         let change = rise + (price - place.price);
+        if std::env::var("D_TIMES").is_ok() {
+            eprintln!("   change {change:e} rise {rise:e}");
+        }
         if change <= -ARMIJO * trial.slope * trial.length {
             let lambda = place.lambda.clone();
             let after = Place {

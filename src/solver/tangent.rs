@@ -49,7 +49,9 @@ pub(crate) fn tangent_work(n: usize, r: usize) -> f64 {
 pub(crate) struct Tangent<'a, P: Penalty> {
     pub(crate) penalty: &'a P,
     pub(crate) manifold: &'a Manifold<'a>,
-    /// Relative residual to which the Newton systems for Λ are solved, with one sign.
+    /// Largest relative residual to which the Newton systems for Λ are solved with one sign; where D is closer to a tangent
+    /// direction it is ‖XᵀD + DᵀX‖/(2‖D‖), so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
+    /// 17, 1996).
     pub(crate) residual: f64,
     /// Asked on the way: a step that is given up is not a minimiser.
     pub(crate) is_over: &'a dyn Fn() -> bool,
@@ -68,10 +70,10 @@ impl<P: Penalty> Tangent<'_, P> {
         let r = x.ncols();
         let mixed = !self.manifold.signature.is_definite();
         let normals = normals(x, self.manifold.signature);
-        let (newton_steps, gradients, tolerance) = if mixed {
-            (MIXED_NEWTON_STEPS, 4 * r + 20, INEXACT)
+        let (newton_steps, gradients) = if mixed {
+            (MIXED_NEWTON_STEPS, 4 * r + 20)
         } else {
-            (NEWTON_STEPS, r + 10, self.residual)
+            (NEWTON_STEPS, r + 10)
         };
         let mut weight = Array2::ones(x.dim());
         let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {
@@ -128,6 +130,10 @@ impl<P: Penalty> Tangent<'_, P> {
                 let mut image = symmetric(&products.apply(d));
                 image.scaled_add(damping.max(LEAST_DAMPING), d);
                 image
+            };
+            let tolerance = match mixed {
+                true => INEXACT,
+                false => self.residual.min((size / square(&step)).sqrt()),
             };
             let newton = conjugate_gradients(operator, &error, gradients, tolerance) / t;
             let mut length = 1.0;

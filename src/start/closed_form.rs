@@ -12,6 +12,7 @@
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
 use super::random;
+use super::spectral::DENSE;
 use crate::linalg::{self, multiple_of_identity, nearest_rotation, polar_factor, product};
 use crate::manifold::polar;
 use crate::objective::{GoOn, QuadraticForm};
@@ -23,7 +24,8 @@ const DECOMPOSITION: f64 = 10.0;
 const RANK: f64 = 16.0 * f64::EPSILON;
 
 /// A minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and the multiply-adds that it
-/// is worth; None where none is known, where it is worth more than `work`, or if `go_on` says no.
+/// is worth; None where none is known, where it is worth more than `work` for more rows than any start decomposes, or if
+/// `go_on` says no.
 pub(crate) fn closed_form(
     form: &dyn QuadraticForm,
     r: usize,
@@ -114,7 +116,7 @@ fn eigenvectors(
         None => n as f64 * form.product_work(),
     };
     let cost = cost(n) + forming;
-    if cost > work {
+    if cost > work && n > DENSE {
         return None;
     }
     let rows: Vec<usize> = (0..n).collect();
