@@ -33,7 +33,8 @@ pub enum Curvature {
     /// `½ tr(C_BB E (Z D Zᵀ) Eᵀ)`, exact (OBCD paper, eq. 8).
     #[default]
     Exact,
-    /// The scalar bound `ς/2 ‖E‖²`, ς = ‖Z D Zᵀ‖·‖C_BB‖ (eq. 9).
+    /// The scalar bound `ς/2 ‖E‖²`, ς = ‖Z D Zᵀ‖·‖C_BB − cJ_B‖ for the c that makes ς least (eq. 9 with C − cJ for C,
+    /// which changes f by a constant).
     Scalar,
 }
 
@@ -435,11 +436,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         };
         let searched = match self.options.curvature {
             Curvature::Exact => model,
-            Curvature::Scalar => PairModel {
-                m: Sym2::scalar(model.s.spectral_norm() * model.m.spectral_norm()),
-                s: Sym2::scalar(1.0),
-                ..model
-            },
+            Curvature::Scalar => model.scalar(),
         };
         let (rotation, reflection) = searched.branches();
         let best = P::Kernel::circle(

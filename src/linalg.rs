@@ -67,6 +67,15 @@ pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<
     out.into_array()
 }
 
+/// The number c if A = cI.
+pub(crate) fn multiple_of_identity(a: ArrayView2<'_, f64>) -> Option<f64> {
+    let multiple = *a.get((0, 0))?;
+    let scalar = a
+        .indexed_iter()
+        .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
+    scalar.then_some(multiple)
+}
+
 /// (A + Aᵀ)/2.
 pub(crate) fn symmetric(a: &Array2<f64>) -> Array2<f64> {
     (a + &a.t()) * 0.5
@@ -105,6 +114,20 @@ pub(crate) fn conjugate_gradients(
     solution
 }
 
+/// What `body` makes of A divided by the power of two that its largest magnitude has, and that power. `faer` decides by
+/// fixed thresholds: a matrix of size 1e-18 would be decomposed to four digits, and 2ᵏA to other bits than A.
+fn at_unit_size<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -> (T, f64) {
+    /// Bits of the exponent of a double.
+    const EXPONENT: u64 = 0x7ff << 52;
+    let largest = a.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    let power = f64::from_bits(largest.to_bits() & EXPONENT);
+    if power == 1.0 || !largest.is_normal() {
+        return (in_faer(a, body), 1.0);
+    }
+    let scaled = a.mapv(|v| v / power);
+    (in_faer(scaled.view(), body), power)
+}
+
 /// Eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
 ///
 /// NaN of a matrix that is not square or not finite, or whose decomposition fails to converge (not
@@ -112,9 +135,10 @@ pub(crate) fn conjugate_gradients(
 pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let n = a.nrows();
     let usable = a.is_square() && a.iter().all(|v| v.is_finite());
-    match usable.then(|| in_faer(a, |a| a.self_adjoint_eigen(faer::Side::Lower))) {
-        Some(Ok(eigen)) => (
-            Array1::from_shape_fn(n, |i| eigen.S()[i]),
+    let body = |a: MatRef<'_, f64>| a.self_adjoint_eigen(faer::Side::Lower);
+    match usable.then(|| at_unit_size(a, body)) {
+        Some((Ok(eigen), size)) => (
+            Array1::from_shape_fn(n, |i| size * eigen.S()[i]),
             from_faer(eigen.U()),
         ),
         _ => (
@@ -127,8 +151,9 @@ pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
 /// Eigenvalues alone, ascending; NaN as [`symmetric_eigen`] has them.
 pub(crate) fn symmetric_eigenvalues(a: ArrayView2<'_, f64>) -> Array1<f64> {
     let usable = a.is_square() && a.iter().all(|v| v.is_finite());
-    match usable.then(|| in_faer(a, |a| a.self_adjoint_eigenvalues(faer::Side::Lower))) {
-        Some(Ok(values)) => Array1::from_vec(values),
+    let body = |a: MatRef<'_, f64>| a.self_adjoint_eigenvalues(faer::Side::Lower);
+    match usable.then(|| at_unit_size(a, body)) {
+        Some((Ok(values), size)) => Array1::from_vec(values) * size,
         _ => Array1::from_elem(a.nrows(), f64::NAN),
     }
 }
@@ -165,10 +190,10 @@ pub(crate) fn positive_solve(a: ArrayView2<'_, f64>, b: &[f64]) -> Option<Vec<f6
 pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
     let k = a.nrows().min(a.ncols());
     let finite = a.iter().all(|v| v.is_finite());
-    match finite.then(|| in_faer(a, |a| a.thin_svd())) {
-        Some(Ok(svd)) => (
+    match finite.then(|| at_unit_size(a, |a| a.thin_svd())) {
+        Some((Ok(svd), size)) => (
             from_faer(svd.U()),
-            Array1::from_shape_fn(k, |i| svd.S()[i]),
+            Array1::from_shape_fn(k, |i| size * svd.S()[i]),
             from_faer(svd.V()),
         ),
         _ => (
@@ -242,4 +267,38 @@ pub fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
         .partial_piv_lu()
         .solve(&identity + &half);
     from_faer(solved.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::random;
+
+    /// Sizes on both sides of those from which `faer` works in blocks.
+    #[test]
+    fn decompositions_of_scaled_matrices_are_scaled_decompositions() {
+        for n in [1, 2, 17, 80, 300] {
+            let a = random(n, n, 1) * 1.7;
+            let c = &a + &a.t();
+            let (values, vectors) = symmetric_eigen(c.view());
+            let (u, singular, v) = svd(a.view());
+            for exponent in [-300, -60, -1, 1, 41, 300] {
+                let factor = 2f64.powi(exponent);
+                let (scaled, same) = symmetric_eigen((&c * factor).view());
+                assert_eq!(
+                    (scaled, same),
+                    (&values * factor, vectors.clone()),
+                    "{n} {exponent}"
+                );
+                let alone = symmetric_eigenvalues((&c * factor).view());
+                assert_eq!(alone, symmetric_eigenvalues(c.view()) * factor);
+                let scaled = svd((&a * factor).view());
+                assert_eq!(scaled, (u.clone(), &singular * factor, v.clone()));
+            }
+            let rebuilt = (&vectors * &values).dot(&vectors.t());
+            assert!((&rebuilt - &c).iter().all(|v| v.abs() < 1e-13 * n as f64));
+        }
+        let zero = Array2::zeros((3, 3));
+        assert_eq!(symmetric_eigen(zero.view()).0, Array1::zeros(3));
+    }
 }

@@ -264,10 +264,8 @@ impl<'a, P: Penalty> Problem<'a, P> {
         self.smooth.value(x, threads) + self.penalty.value(x)
     }
 
-    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
-    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C. 0 for an f
-    /// that is not quadratic.
-    pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
+    /// The multiple c of J that is nearest to C: the mean of J_ii C_ii; 0 for an f that is not quadratic.
+    pub(crate) fn shift(&self) -> f64 {
         let Some(form) = self.smooth.quadratic() else {
             return 0.0;
         };
@@ -277,11 +275,18 @@ impl<'a, P: Penalty> Problem<'a, P> {
             .enumerate()
             .map(|(i, &c)| self.signature.sign(i) * c)
             .sum();
-        let weight = match form.metric() {
+        trace / diagonal.len() as f64
+    }
+
+    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
+    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C. 0 for an f
+    /// that is not quadratic.
+    pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
+        let weight = match self.smooth.quadratic().and_then(QuadraticForm::metric) {
             None => k.diag().sum(),
             Some(metric) => (&metric * &k).sum(),
         };
-        0.5 * (trace / diagonal.len() as f64) * weight
+        0.5 * self.shift() * weight
     }
 
     /// The size of F that tolerances are relative to: |f − constant| + |h|, with

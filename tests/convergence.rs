@@ -230,10 +230,6 @@ fn equivariant<P: Penalty>(
     let n = x0.nrows() as f64;
     let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
     for (factor, shift) in [(1e-8, 0.0), (1e8, 0.0), (1.0, 1e6 * norm / n)] {
-        if shift > 0.0 && options.curvature == Curvature::Scalar {
-            // The papers' bound of C_BB by its norm is one on C itself.
-            continue;
-        }
         let matrix = c * factor + Array2::<f64>::eye(x0.nrows()) * shift;
         let smooth = Quadratic::new(matrix, None, None).unwrap();
         let found = solve(&smooth, &penalty(factor), x0.clone(), options);

@@ -11,7 +11,7 @@ mod common;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
-use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig};
+use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig, Turn};
 use orthobcd::penalty::{
     L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights, solve_on_circle,
 };
@@ -833,6 +833,105 @@ fn even_kernels_agree_with_the_generic_solver() {
             (fast.value - slow.value).abs() <= TOLERANCE * scale,
             "trial {trial}: kernel {fast:?}, generic {slow:?}: {penalty:?}"
         );
+    }
+}
+
+/// Prices that jump up from 0 and are linear beyond, of one weight and of entrywise ones.
+#[test]
+fn jump_kernels_agree_with_the_generic_solver() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(41);
+    let mut scratch = Scratch::new(40);
+    for trial in 0..4_000 {
+        let mut instance = unit_instance(&mut rng, false, trial % 2 == 0);
+        if trial % 4 == 1 {
+            // More breakpoints than are sorted by rank.
+            let mut row = || (0..40).map(|_| normal(&mut rng)).collect();
+            (instance.x, instance.y) = (row(), row());
+        }
+        let mut weights = || {
+            let size = pick(&mut rng, &[0.03, 0.3, 3.0]);
+            let shares = if trial % 3 == 0 {
+                [1.0; 3]
+            } else {
+                [0.0, 0.4, 1.0]
+            };
+            Array2::from_shape_fn((2, instance.x.len()), |_| size * pick(&mut rng, &shares))
+        };
+        let counted = PiecewiseQuadratic::weighted_count(weights());
+        let slopes = L1 {
+            weights: Weights::Entrywise(weights()),
+        };
+        let penalty = match trial % 5 {
+            0 => counted,
+            _ => counted.plus(&(&slopes).into()).unwrap(),
+        };
+        let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
+        let scale = scale(&penalty, &instance);
+        assert!(
+            (fast.value - slow.value).abs() <= TOLERANCE * scale,
+            "trial {trial}: kernel {fast:?}, generic {slow:?}: {penalty:?} {:?} {:?}",
+            instance.x,
+            instance.y
+        );
+    }
+}
+
+/// The scalar bound is that of C − cJ for the c that makes it least: it does not depend on a multiple of J in C.
+#[test]
+fn the_scalar_model_does_not_depend_on_a_multiple_of_the_signature() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(42);
+    for _ in 0..1_000 {
+        let mut draw = || normal(&mut rng);
+        let s = Sym2 {
+            d0: 1.0 + draw().abs(),
+            d1: 1.0 + draw().abs(),
+            o: 0.3 * draw().tanh(),
+        };
+        let m = Sym2 {
+            d0: draw(),
+            d1: draw(),
+            o: draw(),
+        };
+        let gz = [[draw(), draw()], [draw(), draw()]];
+        let c = 50.0 * draw();
+        let model = PairModel {
+            gz,
+            m,
+            s,
+            proximal: 0.1,
+        };
+        let shifted = PairModel {
+            gz: [
+                [gz[0][0] + c * s.d0, gz[0][1] + c * s.o],
+                [gz[1][0] + c * s.o, gz[1][1] + c * s.d1],
+            ],
+            m: Sym2 {
+                d0: m.d0 + c,
+                d1: m.d1 + c,
+                ..m
+            },
+            ..model
+        };
+        let (one, other) = (model.scalar().branches(), shifted.scalar().branches());
+        for (f, g) in [(one.0, other.0), (one.1, other.1)] {
+            let gap = (f.a - g.a).abs() + (f.b - g.b).abs() + (f.p - g.p).abs() + (f.q - g.q).abs();
+            assert!(gap <= 1e-12 * (1.0 + c.abs()), "{gap:e}");
+        }
+        // It lies above the exact model, and touches it at the identity.
+        for reflect in [false, true] {
+            for k in 0..64 {
+                let angle = f64::from(k) * TAU / 64.0;
+                let turn = Turn {
+                    c: angle.cos(),
+                    s: angle.sin(),
+                    reflect,
+                };
+                let e = turn.minus_identity();
+                let bound = shifted.scalar().change(e).0;
+                assert!(bound >= shifted.change(e).0 - 1e-12 * (1.0 + c.abs()));
+            }
+        }
     }
 }
 

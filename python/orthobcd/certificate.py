@@ -20,7 +20,7 @@ from .hyperbolic.problems import (
 )
 from .objectives import ByFunction, GramQuadratic, Quadratic
 from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
-from .problems import Problem, StiefelProblem, as_problem
+from .problems import Problem, StiefelProblem, as_problem, without_trivial_limit
 
 __all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
 
@@ -257,7 +257,7 @@ def certify(
     >>> ob.certify(problem, [[1.0], [0.0]], bound=True).gap < 1e-6
     True
     """
-    as_problem(problem)
+    problem = without_trivial_limit(as_problem(problem))
     if not isinstance(problem.smooth, (Quadratic, GramQuadratic, ByFunction)):
         name = type(problem.smooth).__name__
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
@@ -327,14 +327,14 @@ def check_bounded(problem: Problem, wish: str) -> None:
     if not isinstance(smooth, (Quadratic, GramQuadratic)):
         raise TypeError(f"{wish} for a {type(smooth).__name__}")
     penalty = problem.penalty
-    weighted = isinstance(penalty, L0) and not isinstance(penalty.lam, float)
+    weighted = isinstance(penalty, L0) and np.ptp(penalty.lam) > 0.0
     if weighted or not isinstance(penalty, BOUNDED):
         kind = "weighted L0" if weighted else type(penalty).__name__
         raise TypeError(
             f"{wish} for a penalty other than L0 with one weight, L1, NonNegative, "
             f"NoPenalty, Cardinality and RowSparse, got a {kind}"
         )
-    if isinstance(smooth, Quadratic) and not (smooth.linear is None and smooth.D is None):
+    if isinstance(smooth, Quadratic) and not smooth.is_trace_form:
         raise ValueError(f"{wish} for a Quadratic with a linear term or a column metric")
 
 

@@ -64,6 +64,9 @@ class Quadratic(Checked):
     The curvature of a block of rows B with Z = X_B is exact: ``½ tr(C_BB E (Z D Zᵀ) Eᵀ)``
     (OBCD paper, eq. 8 and Lemma C.1). ``C X`` is kept up to date as rows move.
 
+    A linear term of zeros changes nothing, and D = cI is multiplied into C: problems that differ in
+    this alone have the same results, bit for bit.
+
     Examples
     --------
     >>> import orthobcd as ob
@@ -104,6 +107,14 @@ class Quadratic(Checked):
     def n_rows(self) -> int:
         """Number of rows n of X."""
         return int(self.C.shape[0])
+
+    @property
+    def is_trace_form(self) -> bool:
+        """Whether f is a multiple of ``tr(XᵀCX)``: no linear term, and D a multiple of I."""
+        if self.linear is not None and self.linear.any():
+            return False
+        D = self.D
+        return D is None or bool((D[0, 0] * np.eye(len(D)) == D).all())
 
     @property
     def n_columns(self) -> int | None:

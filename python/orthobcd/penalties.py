@@ -71,7 +71,8 @@ class L0(Separable):
     Parameters
     ----------
     lam : float or array_like of shape (n, r)
-        Price of one nonzero entry, or a price each; nonnegative, at most 1e120.
+        Price of one nonzero entry, or a price each; nonnegative, at most 1e120. Equal prices are
+        one: the results are the same, bit for bit.
 
     Raises
     ------
@@ -98,7 +99,8 @@ class L1(Separable):
     Parameters
     ----------
     lam : float or array_like of shape (n, r)
-        One weight for all entries, or a weight each; nonnegative, at most 1e120.
+        One weight for all entries, or a weight each; nonnegative, at most 1e120. Equal weights are
+        one: the results are the same, bit for bit.
 
     Raises
     ------
@@ -459,6 +461,13 @@ class Cardinality(Checked):
             if flat and max(flat) >= n:
                 raise ValueError(f"{name} must hold rows below {n}, got {max(flat)}")
 
+    def without_limit(self, n: int, r: int) -> Separable | None:
+        """The penalty of the same problem if every n × r matrix keeps the limit, else None."""
+        whole = self.count == n * r or self.count == (n,) * r
+        if self.exclude or not whole:
+            return None
+        return NonNegative() if self.nonnegative else NoPenalty()
+
     def __add__(self, other: NonNegative) -> Cardinality:
         """With X ≥ 0 as well; nothing else adds to a cardinality."""
         if isinstance(other, NonNegative):
@@ -507,6 +516,10 @@ class RowSparse(Checked):
             check_size("lam", lam, (0.0, COEFFICIENTS[1]))
             self._set(lam=lam)
         self._set(count=as_optional_int("count", self.count, 1))
+
+    def without_limit(self, n: int, r: int) -> Separable | None:
+        """The penalty of the same problem if rows cost nothing and every one is allowed."""
+        return NoPenalty() if self.count == n or self.lam == 0.0 else None
 
 
 Penalty: TypeAlias = Separable | Cardinality | RowSparse

@@ -73,6 +73,19 @@ def as_problem(value: Any) -> Problem:
     return value
 
 
+def without_trivial_limit(problem: Problem) -> Problem:
+    """The same problem without a `Cardinality` or `RowSparse` that every matrix keeps.
+
+    All n·r entries, n entries in every column, n rows, or rows at no cost are no limit.
+    """
+    if not isinstance(problem.penalty, (Cardinality, RowSparse)):
+        return problem
+    penalty = problem.penalty.without_limit(*problem.shape)
+    if penalty is None:
+        return problem
+    return StiefelProblem(problem.smooth, penalty, problem.shape[1])
+
+
 def check_problem(
     smooth: Any,
     penalty: Any,

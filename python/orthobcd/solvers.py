@@ -74,8 +74,9 @@ class OBCD(Checked):
         ``block_size``, ``tile_size`` and ``scored_pairs`` then keep their defaults.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
-        ``ς = ‖ZDZᵀ‖·‖C_BB‖`` (Lemma C.2), at most the Lipschitz constant of f's gradient; for
-        pairs of a `SmoothFunction` with ``lipschitz=L`` it is ``ς = L‖Z‖²``.
+        ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖`` (Lemma C.2), c the number that makes it least: at most the
+        Lipschitz constant of f's gradient, and the same for C plus a multiple of I. For pairs of a
+        `SmoothFunction` with ``lipschitz=L`` it is ``ς = L‖Z‖²``.
     side : {"rows", "columns", "both"}, default "rows"
         What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
         lower h: a sparsifying rotation), or both in turn.
@@ -95,6 +96,15 @@ class OBCD(Checked):
     ------
     ValueError, TypeError
         If an option is not one of its choices, out of range, or has no meaning beside ``update``.
+
+    Notes
+    -----
+    With the defaults (tiled, "gauss-seidel", "exact", "rows") a quadratic form without penalty is
+    lowered by Riemannian gradient steps, and by Newton's method where these are slow, as a
+    `SmoothFunction` is. With a penalty that is continuous at 0 and draws entries to zero (`L1`,
+    `CappedL1`, `MCP`, `SCAD`) proximal steps on the tangent space follow a sweep that lowers F by
+    at most a thousandth of its magnitude. Each of these steps counts as a sweep. In either case
+    exact pairs verify convergence, and go on where they lower F.
 
     Examples
     --------
@@ -372,7 +382,7 @@ class JOBCD(Checked):
         move, and for the update "jacobi".
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the model of a pair of rows. "scalar" is Q = ςI, eq. 4 of the paper, with
-        ``ς = ‖ZDZᵀ‖·‖C_BB‖``; for a `SmoothFunction` with ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar
+        ``ς = ‖ZDZᵀ‖·‖C_BB − cJ_B‖`` for the least such norm; for a `SmoothFunction` with ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar
         model has a minimum where the pair has none: such a pair is followed, in bounded steps.
     proximal : float, default 1e-5
         Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f, half the

@@ -19,7 +19,7 @@ from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
 from .objectives import ByFunction, FiniteSum
 from .penalties import Cardinality, NoPenalty, RowSparse
-from .problems import Problem, as_problem
+from .problems import Problem, as_problem, without_trivial_limit
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
@@ -175,7 +175,7 @@ def solve(
     >>> result.converged, bool(result.feasibility < 1e-12)
     (True, True)
     """
-    as_problem(problem)
+    problem = without_trivial_limit(as_problem(problem))
     if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
         problem = on_stiefel(problem)
         solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver

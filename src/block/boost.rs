@@ -117,7 +117,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let (model, light) = self.boost_models(simd, i, j);
         let searched = match self.options.curvature {
             Curvature::Exact => light,
-            Curvature::Scalar => light.scalar(model.s.spectral_norm() * model.m.spectral_norm()),
+            Curvature::Scalar => light.scalar(model.s),
         };
         let block = &mut *self.block;
         let (r, stride) = (block.r, block.stride);

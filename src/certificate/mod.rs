@@ -135,7 +135,7 @@ pub fn certify_while<P: Penalty>(
         return Ok(certificate);
     };
     if problem.signature.is_definite() {
-        certificate.optimum = known_optimum(problem, threads, optimum::EXACT_SPECTRUM, go_on);
+        certificate.optimum = known_optimum(problem, threads, go_on);
     }
     let Some(rows) = survey((problem, form), x.view(), threads, go_on) else {
         return Ok(certificate);

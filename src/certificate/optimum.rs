@@ -15,10 +15,10 @@
 
 use ndarray::Array2;
 
-use crate::linalg;
 use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
+use crate::start::closed_form;
 use crate::threads::Threads;
 
 /// Columns of P computed at a time when its largest off-diagonal entry is sought.
@@ -98,48 +98,26 @@ fn large_lambda_optimum_while<P: Penalty>(
         .then_some(value)
 }
 
-/// Up to this n a certificate computes the spectrum when it settles the problem.
-pub(crate) const EXACT_SPECTRUM: usize = 1024;
+/// Multiply-adds of a decomposition that is computed to know an optimum: about 1000 rows, or data of 1000 rows.
+const DECOMPOSED: f64 = 1.1e10;
 
-/// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1; for a
-/// smooth problem half the sum of the r smallest eigenvalues of C (no linear term, no column
-/// metric), or the value of the polar factor or the nearest rotation when C is a multiple of the identity
-/// (Procrustes).
+/// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1, and the value of
+/// [`closed_form`] for a smooth problem on the Stiefel manifold.
 ///
-/// None too if `go_on` says no on the way, or the objective is not quadratic. Looks
-/// only at spectra of up to `rows` rows: a decomposition cannot be given up.
+/// None too if `go_on` says no on the way, or the objective is not quadratic. A decomposition cannot be given up, so that
+/// none is begun that is worth more than [`DECOMPOSED`].
 pub(crate) fn known_optimum<P: Penalty>(
     problem: &Problem<'_, P>,
     threads: &Threads,
-    rows: usize,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
     if !P::SMOOTH {
         return large_lambda_optimum_while(problem, threads, go_on);
     }
     let form = problem.smooth.quadratic()?;
-    let c = form.dense()?;
-    if let Some(linear) = form.linear() {
-        let multiple = c[[0, 0]];
-        let scalar = c
-            .indexed_iter()
-            .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
-        return scalar.then(|| {
-            let columns = form
-                .metric()
-                .map_or(problem.components as f64, |d| d.diag().sum());
-            let reach = if problem.rotations {
-                (&linalg::nearest_rotation((-&linear).view()) * &linear).sum()
-            } else {
-                -linalg::svd(linear).1.sum()
-            };
-            0.5 * multiple * columns + reach
-        });
-    }
-    (form.is_trace_form() && c.nrows() <= rows).then(|| {
-        let (values, _) = linalg::symmetric_eigen(c);
-        0.5 * values.iter().take(problem.components).sum::<f64>()
-    })
+    let (r, rotations) = (problem.components, problem.rotations);
+    let (x, _) = closed_form(form, r, rotations, DECOMPOSED, go_on)?;
+    Some(form.value(x.view(), threads))
 }
 
 /// max |C_ij| over i in `rows` and j ≠ i; None if `go_on` says no.

@@ -17,9 +17,6 @@ use crate::signature::Signature;
 use crate::start;
 use crate::threads::Threads;
 
-/// Up to this n the spectrum is computed to know the optimum of a smooth problem.
-const KNOWN_ROWS: usize = 512;
-
 /// Steps towards a critical point of an f that is not quadratic, and the change of f by a rotation of that, relative
 /// to how far it is below the start, that counts as none.
 const CRITICAL_STEPS: usize = 200;
@@ -95,7 +92,8 @@ fn turn_positive(x: &mut Array2<f64>) {
     }
 }
 
-fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
+/// How a problem looks before anything is computed.
+pub(crate) fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
     let form = problem.smooth.quadratic();
     let trace_form = form.is_some_and(QuadraticForm::is_trace_form);
     Profile {
@@ -152,7 +150,7 @@ impl<'a> Known<'a> {
         profile.whole = covariance.as_ref().is_some_and(Covariance::is_whole);
         profile.price = problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
         profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
-        profile.optimum = known_optimum(problem, threads, KNOWN_ROWS, &go_on);
+        profile.optimum = known_optimum(problem, threads, &go_on);
         // The pair sweeps need it as well, and cannot give it up.
         form.spectrum(&go_on)?;
         let known = Self {

@@ -45,7 +45,7 @@ use crate::budget::Pace;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 
-pub(crate) use known::{Basis, Known, Prepared};
+pub(crate) use known::{Basis, Known, Prepared, profile};
 pub(crate) use oracle::{Oracle, Watch};
 pub(crate) use partition::settled as settled_partition;
 pub use profile::{Kind, Profile};

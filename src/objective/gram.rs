@@ -41,7 +41,7 @@ pub struct GramQuadratic<'a> {
 
 impl<'a> GramQuadratic<'a> {
     /// The objective for data A, a scale (−1 maximises variance) and optional column means to
-    /// subtract.
+    /// subtract. Means of zero are dropped.
     ///
     /// # Errors
     /// If the largest magnitude of `mean` is above 1e50, or that of `scale`·AᵀA outside
@@ -66,6 +66,7 @@ impl<'a> GramQuadratic<'a> {
             }
             check_means("mean", mean)?;
         }
+        let mean = mean.filter(|mean| mean.iter().any(|&v| v != 0.0));
         let mean = mean.and_then(|mean| data.center(mean));
         let sums = match &mean {
             None => Array1::zeros(0),

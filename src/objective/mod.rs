@@ -30,7 +30,7 @@ pub(crate) use spectrum::{lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
-pub(crate) use work::{evaluation_work, gradient_work, passes_work, step_work};
+pub(crate) use work::{gradient_work, passes_work, step_work};
 
 /// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);
@@ -188,6 +188,11 @@ pub trait QuadraticForm: Objective {
         None
     }
 
+    /// Number of columns r that a linear term or a metric fixes, if there is one.
+    fn fixed_columns(&self) -> Option<usize> {
+        self.linear().or(self.metric()).map(|fixed| fixed.ncols())
+    }
+
     /// C itself, if it is stored.
     fn dense(&self) -> Option<ArrayView2<'_, f64>> {
         None
@@ -289,7 +294,7 @@ impl<Q: QuadraticForm> Objective for Q {
     }
 
     fn columns(&self) -> Option<usize> {
-        self.linear().or(self.metric()).map(|fixed| fixed.ncols())
+        self.fixed_columns()
     }
 
     fn value(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {

@@ -5,6 +5,7 @@ use ndarray::{Array2, ArrayView2};
 use super::tracker::multiply_add;
 use super::{GoOn, LARGEST, QuadraticForm, Spectrum, check_coefficients, check_data, largest};
 use crate::error::{Error, Result};
+use crate::linalg::multiple_of_identity;
 use crate::rows::Rows;
 use crate::threads::Threads;
 
@@ -14,6 +15,8 @@ pub struct Quadratic {
     c: Rows,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
+    /// Number of columns of the linear term or the metric as they were given.
+    columns: Option<usize>,
     spectrum: Spectrum,
     factor: Option<(f64, Array2<f64>)>,
 }
@@ -21,6 +24,9 @@ pub struct Quadratic {
 impl Quadratic {
     /// The objective from C (n×n, symmetric), an optional linear term (n×r) and an optional column
     /// metric D (r×r, symmetric; default identity).
+    ///
+    /// A linear term of zeros is dropped, and D = cI is multiplied into C: the objective then has the same bits as
+    /// one built without the linear term and from cC.
     ///
     /// # Errors
     /// If a shape does not fit, an entry is not finite, C or D is not exactly symmetric, or the
@@ -64,11 +70,18 @@ impl Quadratic {
         );
         let product = size("C", Some(&c), 0.0)? * d;
         check_coefficients(if l > product { "linear" } else { "C" }, product.max(l))?;
+        let columns = linear.as_ref().or(metric.as_ref()).map(Array2::ncols);
+        let (c, metric) = match metric.as_ref().and_then(|d| multiple_of_identity(d.view())) {
+            Some(multiple) => (c * multiple, None),
+            None => (c, metric),
+        };
+        let linear = linear.filter(|l| l.iter().any(|&v| v != 0.0));
         let standard = |a: Array2<f64>| Rows::from(a).into_array();
         Ok(Self {
             c: Rows::from(c),
             linear: linear.map(standard),
             metric: metric.map(standard),
+            columns,
             spectrum: Spectrum::default(),
             factor: None,
         })
@@ -123,6 +136,10 @@ fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
 impl QuadraticForm for Quadratic {
     fn order(&self) -> usize {
         self.c.nrows()
+    }
+
+    fn fixed_columns(&self) -> Option<usize> {
+        self.columns
     }
 
     fn apply_while(

@@ -177,11 +177,19 @@ impl LightModel {
         branch
     }
 
-    /// The same pair under the scalar bound `ς/2 ‖E‖²`: M = ςI, S = I.
+    /// The same pair, whose S is `s`, under the scalar bound `ς/2 ‖E‖²` with ς = ‖S‖·‖M − cJ‖, J = diag(1, −1) and
+    /// c = ½(M₁₁ − M₂₂); see [`PairModel::scalar`](super::PairModel::scalar).
     #[inline(always)]
-    pub fn scalar(&self, bound: f64) -> Self {
+    pub fn scalar(&self, s: Sym2) -> Self {
+        let c = 0.5 * (self.m.d0 - self.m.d1);
+        let norm = (0.5 * (self.m.d0 + self.m.d1)).abs() + self.m.o.abs();
+        let ([first, second], [upper, lower]) = (self.gz, self.t);
         Self {
-            m: Sym2::scalar(bound),
+            gz: [
+                [first[0] - c * upper[0], first[1] - c * upper[1]],
+                [second[0] + c * lower[0], second[1] + c * lower[1]],
+            ],
+            m: Sym2::scalar(s.spectral_norm() * norm),
             t: [[1.0, 1.0], [1.0, -1.0]],
             s: [2.0, 2.0],
             s_size: [2.0, 2.0],

@@ -53,7 +53,7 @@ pub(crate) struct Arcs<'a> {
     pub(crate) s: &'a [f64],
     pub(crate) a: &'a [f64],
     pub(crate) b: &'a [f64],
-    /// P, Q and K.
+    /// P, Q and K; or, where prices jump, the falls in place of P.
     pub(crate) bent: [&'a [f64]; 3],
     pub(crate) rotation: &'a mut [f64],
     pub(crate) reflection: &'a mut [f64],
@@ -226,6 +226,47 @@ impl Breakpoints {
                 *order = (*packed & mask) as u32;
             }
         }
+    }
+
+    /// By how much the price falls where the entry of a slot vanishes.
+    #[inline(always)]
+    pub(crate) fn set_drop(&mut self, slot: usize, drop: f64) {
+        self.bend[0][slot] = drop;
+    }
+
+    /// Sums, at every point, the falls of the slots within `tolerance` of its key; `axis` are those of entries that are 0
+    /// at both ends of the period, where keys are 0 and 2.
+    #[inline(always)]
+    pub(crate) fn lay_drops(&mut self, tolerance: f64, axis: f64) {
+        let live = self.live;
+        let mut ends = axis;
+        let mut m = 1;
+        while m <= live {
+            let group = self.group(m, tolerance);
+            let slots = &self.order[m - 1..m - 1 + group];
+            let drop: f64 = slots.iter().map(|&k| self.bend[0][k as usize]).sum();
+            let key = self.key[slots[0] as usize];
+            if key <= tolerance || key >= 2.0 - tolerance {
+                ends += drop;
+            }
+            self.bent[0][m..m + group].fill(drop);
+            m += group;
+        }
+        self.bent[0][0] = ends;
+        self.bent[0][live + 1..].fill(ends);
+    }
+
+    /// Slots whose entries vanish within `tolerance` of point `m`, of falls laid.
+    pub(crate) fn dropping_at(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
+        let at = self
+            .is_breakpoint(m)
+            .then(|| self.key[self.order[m - 1] as usize]);
+        let near = move |key: f64| match at {
+            Some(at) => (key - at).abs() <= tolerance,
+            None => key <= tolerance || key >= 2.0 - tolerance,
+        };
+        let live = self.order[..self.live].iter().copied();
+        live.filter(move |&k| near(self.key[k as usize]) && self.bend[0][k as usize] > 0.0)
     }
 
     /// The points and arcs laid.

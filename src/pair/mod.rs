@@ -78,6 +78,26 @@ pub struct PairModel {
 }
 
 impl PairModel {
+    /// The model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9) with ς = ‖S‖·‖M − cI‖, c = ½ tr M.
+    ///
+    /// M − cI in place of M changes the smooth part by a constant on the circle if GZᵀ − cS takes the place of GZᵀ, so
+    /// that ς does not depend on a multiple of the identity in M, and is never more than ‖S‖·‖M‖.
+    #[inline(always)]
+    pub fn scalar(&self) -> Self {
+        let (s, [first, second]) = (self.s, self.gz);
+        let c = 0.5 * (self.m.d0 + self.m.d1);
+        let norm = (0.5 * (self.m.d0 - self.m.d1)).hypot(self.m.o);
+        Self {
+            gz: [
+                [first[0] - c * s.d0, first[1] - c * s.o],
+                [second[0] - c * s.o, second[1] - c * s.d1],
+            ],
+            m: Sym2::scalar(s.spectral_norm() * norm),
+            s: Sym2::scalar(1.0),
+            proximal: self.proximal,
+        }
+    }
+
     /// L = G Zᵀ − M S: the linear part once the quadratic one is written in V instead of V − I.
     #[inline(always)]
     fn linear(&self) -> [[f64; 2]; 2] {

@@ -135,10 +135,11 @@ const ANGLE: f64 = 1.110_720_8;
 /// Sweeps the arcs of one period (a quarter turn, or half a turn), in the two or four copies of it
 /// that make up the circle, on both branches.
 ///
-/// What vanishes at the best point is left to the caller, whose slots these are; see [`mark_vanishing`]. One
+/// What vanishes at the best point is left to the caller, whose slots these are; see [`mark_vanishing`]. With `JUMPS`, for
+/// half a turn, prices fall by what the slots say where an entry vanishes, and by `start.k` at θ = 0. One
 /// function, because its running sums and bounds have to stay in registers.
 #[inline(always)]
-pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
+pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS: bool>(
     simd: S,
     pair: &CirclePair<'_>,
     scratch: &mut Scratch,
@@ -146,6 +147,11 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
 ) -> Best {
     let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
     scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
+    if JUMPS {
+        scratch
+            .breakpoints
+            .lay_drops(4.0 * SAME_BREAKPOINT, start.k);
+    }
     let arcs = scratch.breakpoints.arcs();
     let last = arcs.count - 1;
     let padded = arcs.a.len();
@@ -154,6 +160,9 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
     let mut base = pair.rotation.a + pair.rotation.p + start.a;
     if BENT {
         base += start.p + start.k;
+    }
+    if JUMPS {
+        base -= start.k;
     }
     let mut best = Best::IDENTITY;
     for (f, values, reflect) in [
@@ -191,15 +200,20 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool>(
                 even
             };
             *out = simd.add_f64s(h, lowest);
-            least = simd.min_f64s(least, *out);
+            let at = match JUMPS {
+                true => simd.sub_f64s(*out, bp[m]),
+                false => *out,
+            };
+            least = simd.min_f64s(least, at);
         }
         let least = simd.reduce_min_f64s(least);
         let fill = values[last];
         values[padded..].fill(fill);
         if least < best.value {
-            let m = values[..=last]
-                .iter()
-                .position(|&v| v == least)
+            let drops = arcs.bent[0];
+            let mut places = values[..=last].iter().enumerate();
+            let m = places
+                .position(|(m, &v)| if JUMPS { v - drops[m] } else { v } == least)
                 .unwrap_or(last);
             let (c, s) = (arcs.c[m], arcs.s[m]);
             let (first, quarter, second) = harmonics(&f, c, s);

@@ -78,7 +78,7 @@ impl Even {
         for (l, &knot) in self.knots.iter().enumerate() {
             crossings(simd, knot, pair, (points, stride * (1 + 2 * l)), &mut start);
         }
-        let best = search::<S, true, true>(simd, pair, scratch, start);
+        let best = search::<S, true, true, false>(simd, pair, scratch, start);
         if let Some(m) = best.breakpoint
             && scratch.breakpoints.is_breakpoint(m)
         {

@@ -17,6 +17,16 @@ pub enum Weights {
     Entrywise(Array2<f64>),
 }
 
+/// Equal weights are one.
+impl From<Array2<f64>> for Weights {
+    fn from(weights: Array2<f64>) -> Self {
+        match weights.first() {
+            Some(&first) if weights.iter().all(|&weight| weight == first) => Self::Scalar(first),
+            _ => Self::Entrywise(weights),
+        }
+    }
+}
+
 /// h(X) = Σ weight_ij |X_ij|.
 #[derive(Debug, Clone, PartialEq)]
 pub struct L1 {
@@ -225,7 +235,7 @@ impl Kernel<Self> for L1 {
         match &penalty.weights {
             Weights::Scalar(lambda) => {
                 let start = quarter_period(simd, *lambda, pair, &mut scratch.breakpoints);
-                let best = search::<S, true, false>(simd, pair, scratch, start);
+                let best = search::<S, true, false, false>(simd, pair, scratch, start);
                 mark_vanishing(&best, scratch, 1);
                 best
             }
@@ -241,7 +251,7 @@ impl Kernel<Self> for L1 {
                 }
                 // A breakpoint without a jump keeps every arc within a quadrant.
                 points.set(2 * columns, 1.0, (0.0, 1.0), (0.0, 0.0));
-                let best = search::<S, false, false>(simd, pair, scratch, start);
+                let best = search::<S, false, false, false>(simd, pair, scratch, start);
                 mark_vanishing(&best, scratch, 2);
                 best
             }

@@ -10,11 +10,13 @@ mod boost;
 mod derived;
 mod even;
 mod exact;
+mod jump;
 mod l0;
 mod l1;
 mod none;
 mod nonnegative;
 mod piecewise_quadratic;
+mod prices;
 mod sum;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -32,6 +34,8 @@ pub use l0::L0;
 pub use l1::{L1, Weights};
 pub use none::NoPenalty;
 pub use nonnegative::NonNegative;
+#[cfg(feature = "python")]
+pub(crate) use piecewise_quadratic::BuiltIn;
 pub use piecewise_quadratic::PiecewiseQuadratic;
 pub use sum::Sum;
 

@@ -5,7 +5,10 @@ use ndarray::{Array2, ArrayView2, Axis};
 use pulp::Simd;
 
 use super::even::Even;
-use super::{Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, exact, nonnegative};
+use super::prices::{OUTSIDE, Prices};
+use super::{
+    Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, exact, jump, nonnegative,
+};
 use crate::error::{Error, Result};
 use crate::objective::LARGEST;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
@@ -32,14 +35,22 @@ enum Form {
     Even(Even),
     /// X ≥ 0, with this slope and this jump at 0.
     Nonnegative(f64, f64),
+    /// Prices of |x| that jump up from 0 and are linear beyond.
+    Jump,
     /// All others.
     Any,
 }
 
 impl Form {
-    fn of(breakpoints: &[f64], prices: &Prices) -> Self {
-        if let Some(even) = Even::new(breakpoints, &prices.pieces, &prices.at) {
-            return Self::Even(even);
+    fn of(breakpoints: &[f64], prices: &Prices, weighted: &[(Array2<f64>, Prices)]) -> Self {
+        let units = weighted.iter().map(|(_, unit)| unit);
+        let mut all = std::iter::once(prices).chain(units);
+        let plain = weighted.is_empty();
+        match Even::new(breakpoints, &prices.pieces, &prices.at).filter(|_| plain) {
+            Some(even) => return Self::Even(even),
+            None if *breakpoints == [0.0] && all.all(Prices::jump_up) => return Self::Jump,
+            None if !plain => return Self::Any,
+            None => {}
         }
         match (breakpoints, &prices.pieces[..], &prices.at[..]) {
             ([0.0], [OUTSIDE, [a, b, _]], [at]) if a.is_finite() => Self::Nonnegative(*b, a - at),
@@ -48,70 +59,22 @@ impl Form {
     }
 }
 
-/// Pieces between breakpoints, and the price at each of these.
-#[derive(Debug, Clone, PartialEq)]
-struct Prices {
-    pieces: Vec<Piece>,
-    at: Vec<f64>,
+/// [`Penalty::pair_work`] of prices that jump up from 0, measured at r = 20.
+const JUMP_WORK: f64 = 2.0;
+
+/// A penalty with a type of its own.
+#[cfg(feature = "python")]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum BuiltIn {
+    /// [`NoPenalty`](super::NoPenalty).
+    None,
+    /// [`L0`] with this λ.
+    L0(f64),
+    /// [`L1`] with this weight.
+    L1(f64),
+    /// [`NonNegative`].
+    NonNegative,
 }
-
-impl Prices {
-    /// With the lower one of two values at every breakpoint.
-    fn new(breakpoints: &[f64], pieces: Vec<Piece>) -> Self {
-        let lower = |(&level, sides): (&f64, &[Piece])| {
-            derived::at(sides[0], level).min(derived::at(sides[1], level))
-        };
-        let at = breakpoints.iter().zip(pieces.windows(2)).map(lower);
-        Self {
-            at: at.collect(),
-            pieces,
-        }
-    }
-
-    /// The price of `value`, which `above` of the breakpoints do not exceed.
-    fn entry(&self, breakpoints: &[f64], above: usize, value: f64) -> f64 {
-        match above.checked_sub(1) {
-            Some(level) if breakpoints[level] == value => self.at[level],
-            _ => derived::at(self.pieces[above], value),
-        }
-    }
-
-    /// The same prices, with all of `to` as breakpoints, among them those `from` which they have.
-    fn refined(&self, from: &[f64], to: &[f64]) -> Self {
-        let above = |value: f64| from.partition_point(|&level| level <= value);
-        let left = [f64::NEG_INFINITY];
-        let starts = left.iter().chain(to);
-        Self {
-            pieces: starts.map(|&v| self.pieces[above(v)]).collect(),
-            at: to.iter().map(|&v| self.entry(from, above(v), v)).collect(),
-        }
-    }
-
-    /// Of prices with the same breakpoints.
-    fn add(&mut self, other: &Self) {
-        for (piece, more) in self.pieces.iter_mut().zip(&other.pieces) {
-            *piece = match [*piece, *more].iter().any(|p| p[0] == f64::INFINITY) {
-                true => OUTSIDE,
-                false => [0, 1, 2].map(|k| piece[k] + more[k]),
-            };
-        }
-        for (price, more) in self.at.iter_mut().zip(&other.at) {
-            *price += more;
-        }
-    }
-
-    fn scale(&mut self, factor: f64) {
-        for piece in self.pieces.iter_mut().filter(|piece| **piece != OUTSIDE) {
-            *piece = piece.map(|v| factor * v);
-        }
-        for price in self.at.iter_mut().filter(|price| price.is_finite()) {
-            *price *= factor;
-        }
-    }
-}
-
-/// Where x is not allowed.
-const OUTSIDE: Piece = [f64::INFINITY, 0.0, 0.0];
 
 impl PiecewiseQuadratic {
     /// Breakpoints in ascending order, and (a, b, c) of the piece before the first, of those between, and of
@@ -153,11 +116,22 @@ impl PiecewiseQuadratic {
         Ok(Self::made(breakpoints, prices, Vec::new()))
     }
 
-    fn made(breakpoints: Vec<f64>, prices: Prices, weighted: Vec<(Array2<f64>, Prices)>) -> Self {
-        let form = match weighted.is_empty() {
-            true => Form::of(&breakpoints, &prices),
-            false => Form::Any,
-        };
+    fn made(
+        mut breakpoints: Vec<f64>,
+        mut prices: Prices,
+        mut weighted: Vec<(Array2<f64>, Prices)>,
+    ) -> Self {
+        // Where nothing changes there is no breakpoint.
+        for k in (0..breakpoints.len()).rev() {
+            let level = breakpoints[k];
+            let units = weighted.iter_mut().map(|(_, unit)| unit);
+            let mut all: Vec<&mut Prices> = std::iter::once(&mut prices).chain(units).collect();
+            if all.iter().all(|prices| prices.is_idle(k, level)) {
+                breakpoints.remove(k);
+                all.iter_mut().for_each(|prices| prices.remove(k));
+            }
+        }
+        let form = Form::of(&breakpoints, &prices, &weighted);
         Self {
             breakpoints,
             prices,
@@ -344,6 +318,46 @@ impl PiecewiseQuadratic {
         }
     }
 
+    /// Of prices that jump up from 0: by how much, and the slope beyond.
+    #[inline(always)]
+    fn jump_and_slope(&self, row: usize, column: usize) -> (f64, f64) {
+        let own = |prices: &Prices| {
+            let [a, b, _] = prices.pieces[1];
+            (a - prices.at[0], b)
+        };
+        let (mut jump, mut slope) = own(&self.prices);
+        for (weights, unit) in &self.weighted {
+            let (weight, (a, b)) = (weights[[row, column]], own(unit));
+            (jump, slope) = (jump + weight * a, slope + weight * b);
+        }
+        (jump, slope)
+    }
+
+    /// The penalty of its own type that h is, if there is one.
+    #[cfg(feature = "python")]
+    pub(crate) fn built_in(&self) -> Option<BuiltIn> {
+        if !self.weighted.is_empty() {
+            return None;
+        }
+        match (
+            &self.breakpoints[..],
+            &self.prices.pieces[..],
+            &self.prices.at[..],
+        ) {
+            ([], [[0.0, 0.0, 0.0]], _) => Some(BuiltIn::None),
+            ([0.0], [[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0])
+                if a == b && *a > 0.0 && a.is_finite() =>
+            {
+                Some(BuiltIn::L0(*a))
+            }
+            ([0.0], [[0.0, a, 0.0], [0.0, b, 0.0]], [0.0]) if *a == -*b && *b > 0.0 => {
+                Some(BuiltIn::L1(*b))
+            }
+            ([0.0], [OUTSIDE, [0.0, 0.0, 0.0]], [0.0]) => Some(BuiltIn::NonNegative),
+            _ => None,
+        }
+    }
+
     /// Whether h is a constraint somewhere.
     fn constrains(&self) -> bool {
         self.prices.pieces.contains(&OUTSIDE)
@@ -495,6 +509,7 @@ impl Penalty for PiecewiseQuadratic {
         match &self.form {
             Form::Even(even) => even.pair_work(),
             Form::Nonnegative(..) => 1.0,
+            Form::Jump => JUMP_WORK,
             Form::Any => exact::pair_work(&self.breakpoints),
         }
     }
@@ -556,6 +571,10 @@ impl Kernel<Self> for PiecewiseQuadratic {
         match &penalty.form {
             Form::Even(even) => even.circle(simd, pair, scratch),
             &Form::Nonnegative(slope, jump) => nonnegative::circle(pair, (slope, jump), scratch),
+            Form::Jump => {
+                let weights = |row, column| penalty.jump_and_slope(row, column);
+                jump::circle(weights, simd, pair, scratch)
+            }
             Form::Any => Exact::circle(penalty, simd, pair, scratch),
         }
     }

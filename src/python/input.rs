@@ -12,7 +12,7 @@ use super::smooth::{Function, Trouble};
 use super::{L0, L1, NoPenalty, NonNegative, with_penalty};
 use crate::block::Curvature;
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
-use crate::penalty::{Penalty, PiecewiseQuadratic, Weights};
+use crate::penalty::{BuiltIn, Penalty, PiecewiseQuadratic, Weights};
 use crate::solver::{Options, Side, Update};
 use crate::{Cardinality, Error, Result, Threads};
 
@@ -148,6 +148,27 @@ pub(super) enum AnyPenalty {
 }
 
 impl AnyPenalty {
+    /// The penalty of its own type that these pieces are, if there is one: equal penalties take the same path.
+    fn simplest(penalty: PiecewiseQuadratic) -> Self {
+        match penalty.built_in() {
+            Some(BuiltIn::None) => Self::None(NoPenalty),
+            Some(BuiltIn::L0(lambda)) => Self::L0(L0 { lambda }),
+            Some(BuiltIn::L1(lambda)) => Self::L1(L1::new(lambda)),
+            Some(BuiltIn::NonNegative) => Self::NonNegative(NonNegative),
+            None => Self::Pieces(penalty),
+        }
+    }
+
+    /// Whether h = 0, perhaps as ℓ0 or ℓ1 of weight 0.
+    pub(super) fn is_zero(&self) -> bool {
+        match self {
+            Self::None(_) => true,
+            Self::L0(penalty) => penalty.lambda == 0.0,
+            Self::L1(penalty) => penalty.absolute() == Some(0.0),
+            Self::NonNegative(_) | Self::Pieces(_) => false,
+        }
+    }
+
     /// Its pieces.
     fn pieces(&self) -> Result<PiecewiseQuadratic> {
         Ok(match self {
@@ -169,7 +190,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
         let weights = || {
             let lam = object.getattr("lam")?;
             PyResult::Ok(match lam.extract::<PyReadonlyArray2<'_, f64>>() {
-                Ok(array) => Weights::Entrywise(array.as_array().to_owned()),
+                Ok(array) => Weights::from(array.as_array().to_owned()),
                 Err(_) => Weights::Scalar(lam.extract()?),
             })
         };
@@ -183,17 +204,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
             "L1" => Self::L1(L1 {
                 weights: weights()?,
             }),
-            "CappedL1" => Self::Pieces(PiecewiseQuadratic::capped_l1(
+            "CappedL1" => Self::simplest(PiecewiseQuadratic::capped_l1(
                 number("lam")?,
                 number("threshold")?,
             )?),
-            "MCP" => Self::Pieces(PiecewiseQuadratic::mcp(number("lam")?, number("gamma")?)?),
-            "SCAD" => Self::Pieces(PiecewiseQuadratic::scad(number("lam")?, number("a")?)?),
-            "Box" => Self::Pieces(PiecewiseQuadratic::interval(
+            "MCP" => Self::simplest(PiecewiseQuadratic::mcp(number("lam")?, number("gamma")?)?),
+            "SCAD" => Self::simplest(PiecewiseQuadratic::scad(number("lam")?, number("a")?)?),
+            "Box" => Self::simplest(PiecewiseQuadratic::interval(
                 number("lower")?,
                 number("upper")?,
             )?),
-            "PiecewiseQuadratic" => Self::Pieces(PiecewiseQuadratic::new(
+            "PiecewiseQuadratic" => Self::simplest(PiecewiseQuadratic::new(
                 object.getattr("breakpoints")?.extract()?,
                 object.getattr("pieces")?.extract()?,
             )?),
@@ -203,7 +224,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
                 let sum = terms
                     .iter()
                     .try_fold(zero, |sum, term| sum.plus(&term.pieces()?));
-                Self::Pieces(sum?)
+                Self::simplest(sum?)
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(

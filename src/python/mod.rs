@@ -84,6 +84,16 @@ impl<'a> Instance<'a> {
         })
     }
 
+    /// The same with no penalty in place of one of weight 0.
+    fn without_zero_penalty(self) -> Self {
+        static NOTHING: AnyPenalty = AnyPenalty::None(NoPenalty);
+        let penalty = match self.penalty.is_zero() {
+            true => &NOTHING,
+            false => self.penalty,
+        };
+        Self { penalty, ..self }
+    }
+
     /// What the core answers, or what the objective raised instead.
     fn answer<T>(&self, answer: Result<T, Error>) -> PyResult<T> {
         answer.map_err(|error| self.trouble.take().unwrap_or_else(|| error.into()))
@@ -336,7 +346,7 @@ mod _core {
         run: Run,
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
-        let instance = Instance::new(&problem, &run)?;
+        let instance = Instance::new(&problem, &run)?.without_zero_penalty();
         let mut watch = Watch::new(callback, 0.0);
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
         let options = solver.options(&run)?;

@@ -75,7 +75,7 @@ pub(super) fn solve_auto<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let mixed = problem.signature.is_some();
-    let instance = Instance::new(&problem, &run)?;
+    let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let mut watch = Watch::new(callback, 0.0);
     let x0 = x0
         .map(|x0| match x0 {
@@ -262,7 +262,7 @@ pub(super) fn certify<'py>(
     pairs: bool,
     run: Limits,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let instance = Instance::new(&problem, &run)?;
+    let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let x = x.as_array().to_owned();
     let threads = &instance.threads;
     let found = with_penalty!(instance.penalty, penalty => {

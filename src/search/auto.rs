@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2, s};
 
+use super::answer;
 use super::incumbent::Incumbent;
 use super::options::{Auto, AutoSolution};
 use super::phases::Search;
@@ -81,7 +82,22 @@ pub fn minimize_with<P: Penalty>(
     if board.status.is_some() || auto.options.max_sweeps == Some(0) {
         return board.finish();
     }
-    let meter = Meter::new(&clock, f64::INFINITY);
+    if let Some(form) = form
+        && answer::answer(&mut board, form, &clock, threads)
+    {
+        return board.finish();
+    }
+    let units = match form {
+        Some(_) => f64::INFINITY,
+        None => {
+            answer::begin(&mut board, threads);
+            answer::PREPARATION * answer::work_left(&board) / clock.rate()
+        }
+    };
+    if board.status.is_some() {
+        return board.finish();
+    }
+    let meter = Meter::new(&clock, units);
     let (given, k) = (x0.clone(), board.k.clone());
     let prepared = pool::run(
         1,

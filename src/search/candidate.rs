@@ -70,7 +70,7 @@ impl Candidate {
     }
 
     /// The point of a descent, if it is no worse, and its counts.
-    fn take(&mut self, solution: &Solution) {
+    pub(super) fn take(&mut self, solution: &Solution) {
         self.iterations += solution.iterations;
         self.updates += solution.updates;
         if solution.objective <= self.objective {

@@ -20,6 +20,7 @@
 //! machine's load. Without any limit the count follows the size of the problem: some seconds for
 //! hundreds of rows, about ten for many thousands, at the rate of a common core.
 
+mod answer;
 mod arms;
 mod auto;
 mod candidate;

@@ -20,7 +20,9 @@ use super::ledger::Ledger;
 use super::mover::Mover;
 use super::options::{Options, Side, Update};
 use super::point::Point;
+use super::proximal::Proximal;
 use super::rows::Rows;
+use super::smooth::Smooth;
 use crate::block::Curvature;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
@@ -33,10 +35,16 @@ const SMALL_SHARE: f64 = 0.1;
 /// then only every so many sweeps.
 const SELDOM: u32 = 8;
 
+/// Tangent steps follow a pass that lowered F by at most this share of its magnitude: where h has kinks, passes over pairs
+/// converge slowly from there, or to points that are not critical.
+const SLOW: f64 = 1e-3;
+
 /// What the pass under way is for.
 enum Stage<P: Penalty> {
     /// The mover that was asked for.
     Own,
+    /// Tangent steps from where passes over all pairs gain little.
+    Finish(Box<Proximal>),
     /// All pairs are solved and none is moved.
     Look(Box<Rows>),
     /// All pairs are solved and moved.
@@ -56,6 +64,7 @@ pub(super) struct Course<'m, P: Penalty> {
 enum Own<'m, P: Penalty> {
     Rows(Box<Rows>),
     Jacobi(Jacobi),
+    Smooth(Box<Smooth>),
     Descent(Box<Descent>),
     Given(&'m mut dyn Mover<P>),
 }
@@ -65,6 +74,7 @@ impl<P: Penalty> Own<'_, P> {
         match self {
             Self::Rows(rows) => &mut **rows,
             Self::Jacobi(jacobi) => jacobi,
+            Self::Smooth(smooth) => &mut **smooth,
             Self::Descent(descent) => &mut **descent,
             Self::Given(mover) => &mut **mover,
         }
@@ -94,6 +104,11 @@ impl<'m, P: Penalty> Course<'m, P> {
                 options,
             );
         };
+        if columns.is_none()
+            && let Some(smooth) = Smooth::of_form(point, options)
+        {
+            return Self::alone(Own::Smooth(Box::new(smooth)), options);
+        }
         let proximal = if options.proximal > 0.0 {
             options.proximal * form.spread()
         } else {
@@ -163,6 +178,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.turn.columns => columns.mover(),
             (_, Stage::Own) => self.own.mover(),
+            (_, Stage::Finish(proximal)) => &mut **proximal,
             (_, Stage::Look(rows)) => &mut **rows,
             (_, Stage::Clear(mover)) => &mut **mover,
         }
@@ -206,12 +222,12 @@ impl<'m, P: Penalty> Course<'m, P> {
     /// the solve has converged.
     pub(super) fn settles(
         &mut self,
-        decrease: f64,
-        moved: bool,
-        threshold: f64,
+        (decrease, moved): (f64, bool),
+        ledger: &Ledger,
         point: &Point<'_, P>,
     ) -> bool {
-        let converged = self.conclude(decrease, moved, threshold, point);
+        let threshold = ledger.threshold();
+        let converged = self.conclude((decrease, moved), ledger, point);
         if !converged && matches!(self.stage, Stage::Own) && !self.turn.columns {
             self.own.mover().again(decrease, threshold);
         }
@@ -220,13 +236,19 @@ impl<'m, P: Penalty> Course<'m, P> {
 
     fn conclude(
         &mut self,
-        decrease: f64,
-        moved: bool,
-        threshold: f64,
+        (decrease, moved): (f64, bool),
+        ledger: &Ledger,
         point: &Point<'_, P>,
     ) -> bool {
+        let threshold = ledger.threshold();
         let pairs = self.moves_column_pairs();
         match &self.stage {
+            Stage::Finish(proximal) => {
+                if proximal.rests() {
+                    self.look(point);
+                }
+                false
+            }
             // A look that finds something does not come to its end.
             Stage::Look(_) if self.turn.columns || !pairs => true,
             Stage::Look(_) => {
@@ -250,10 +272,25 @@ impl<'m, P: Penalty> Course<'m, P> {
                     self.turn_to_columns(self.turn.columns);
                 }
                 if !settled || self.mover().polishes() {
+                    if !settled && decrease <= SLOW * ledger.magnitude {
+                        self.finish(point);
+                    }
                     return false;
                 }
                 !self.options.verify || self.verifies(moved, pairs, point)
             }
+        }
+    }
+
+    /// Begins tangent steps where tiles move and these have something to take.
+    fn finish(&mut self, point: &Point<'_, P>) {
+        let tiled = self.options.working_set == WorkingSet::Tiled;
+        if tiled
+            && self.columns.is_none()
+            && matches!(self.own, Own::Rows(_))
+            && let Some(proximal) = Proximal::new(point)
+        {
+            self.enter(Stage::Finish(Box::new(proximal)));
         }
     }
 

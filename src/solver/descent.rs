@@ -1,73 +1,99 @@
-//! The mover of an f that is not quadratic: gradient and Newton steps where h = 0, pairs on a majoriser elsewhere and to
-//! verify; or the papers' single pairs where they are asked for.
+//! The mover of an f that is not quadratic: gradient and Newton steps where h = 0, tangent steps where h has kinks, pairs
+//! on a majoriser elsewhere and to verify; or the papers' single pairs where they are asked for.
 
-use super::gradient::Gradient;
 use super::ledger::Ledger;
 use super::majorised::Majorised;
 use super::mover::{Mover, Step};
-use super::newton::Newton;
 use super::options::Options;
 use super::pairwise::Pairwise;
 use super::point::Point;
+use super::proximal::Proximal;
+use super::smooth::Smooth;
 use crate::penalty::Penalty;
 
-/// Single pairs or gradient steps, if there are any, until they rest; then pairs, as long as they find something.
+/// Single pairs, or steps of all rows at once if there are any, until they converge; then pairs, as long as they lower F.
 pub(super) struct Descent {
-    single: Option<Pairwise>,
-    gradient: Option<Gradient>,
-    /// None once f has given no product with its Hessian, or a wrong one.
-    newton: Option<Newton>,
+    first: First,
     pairs: Majorised,
+}
+
+/// What moves before the pairs do.
+enum First {
+    Single(Pairwise),
+    Smooth(Box<Smooth>),
+    Proximal(Box<Proximal>),
+    None,
+}
+
+impl First {
+    fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
+        if let Some(single) = Pairwise::new(point, options) {
+            return Self::Single(single);
+        }
+        if let Some(smooth) = Smooth::new(point) {
+            return Self::Smooth(Box::new(smooth));
+        }
+        match Proximal::new(point) {
+            Some(proximal) => Self::Proximal(Box::new(proximal)),
+            None => Self::None,
+        }
+    }
 }
 
 impl Descent {
     pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
-        let single = Pairwise::new(point, options);
         Self {
-            gradient: if P::SMOOTH && single.is_none() {
-                Gradient::new(point)
-            } else {
-                None
-            },
-            newton: Some(Newton::default()),
+            first: First::new(point, options),
             pairs: Majorised::new(point, options),
-            single,
+        }
+    }
+
+    /// A step before those of the pairs; None if what moves before them has converged.
+    fn before_pairs<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Option<Step> {
+        match &mut self.first {
+            First::Single(single) if !single.rests => {
+                Some(single.step(&mut self.pairs, point, ledger))
+            }
+            First::Smooth(smooth) if !smooth.gradient.rests => {
+                let step = smooth.advance(point, ledger);
+                let gradient = &smooth.gradient;
+                if gradient.rests {
+                    self.pairs
+                        .learn(gradient.secants.largest, gradient.steepest);
+                    let blind = gradient.norm() > gradient.goal(ledger);
+                    self.pairs.verify(point, ledger, blind);
+                }
+                Some(step)
+            }
+            First::Proximal(proximal) if !proximal.rests() => {
+                let step = proximal.advance(point, ledger);
+                if proximal.rests() {
+                    self.pairs.learn(proximal.secant(), 0.0);
+                }
+                Some(step)
+            }
+            _ => None,
         }
     }
 }
 
 impl<P: Penalty> Mover<P> for Descent {
     fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
-        if let Some(single) = self.single.as_mut().filter(|single| !single.rests) {
-            return single.step(&mut self.pairs, point, ledger);
-        }
-        if let Some(gradient) = self.gradient.as_mut().filter(|gradient| !gradient.rests) {
-            let newton = self.newton.as_mut();
-            let newton = newton.and_then(|newton| newton.takes_over(gradient).then_some(newton));
-            let step = match newton.map(|newton| newton.step(gradient, point, ledger)) {
-                Some(Some(step)) => step,
-                Some(None) => {
-                    self.newton = None;
-                    Step::Done
-                }
-                None => gradient.step(point, ledger),
-            };
-            if gradient.rests {
-                self.pairs
-                    .learn(gradient.secants.largest, gradient.steepest);
-                let blind = gradient.norm() > gradient.goal(ledger);
-                self.pairs.verify(point, ledger, blind);
-            }
+        if let Some(step) = self.before_pairs(point, ledger) {
             return step;
         }
         let before = ledger.updates;
         let step = self.pairs.step(point, ledger);
         if step == Step::Pass && ledger.updates > before && !self.pairs.verified {
-            if let Some(single) = &mut self.single {
-                single.rests = false;
-            }
-            if let Some(gradient) = &mut self.gradient {
-                gradient.restart(point);
+            match &mut self.first {
+                First::Single(single) => single.rests = false,
+                First::Smooth(smooth) => smooth.gradient.restart(point),
+                First::Proximal(proximal) => proximal.restart(),
+                First::None => {}
             }
         }
         step

@@ -40,6 +40,8 @@ const CONTRADICTION: f64 = 1e-6;
 pub(super) struct Gradient {
     pub(super) x: Array2<f64>,
     pub(super) value: f64,
+    /// f at the point, the best met.
+    best: f64,
     pub(super) gradient: Array2<f64>,
     /// G − JXΛ, and its square.
     pub(super) direction: Array2<f64>,
@@ -79,14 +81,14 @@ impl Gradient {
     /// At the current X; none where there is no retraction: XᵀJX has to be diag(±1).
     pub(super) fn new<P: Penalty>(point: &Point<'_, P>) -> Option<Self> {
         signs_of(point.domain.k.view())?;
-        let gradient = point.tracker.gradient(point.threads);
+        let (value, gradient) = point.evaluated();
         let direction = tangent_part(point, &point.x, &gradient);
         let norm2 = square(&direction);
-        let value = point.values().0;
         let length = FIRST * (square(&point.x) / norm2).sqrt();
         Some(Self {
             x: point.x.clone(),
             value,
+            best: value,
             steepest: square(&gradient).sqrt(),
             gradient,
             length,
@@ -234,7 +236,7 @@ impl Gradient {
         (self.mass, self.first) = (mass, self.length);
         (self.x, self.value) = (x, value);
         (self.gradient, self.direction) = (gradient, direction);
-        if value < ledger.objective {
+        if value < self.best {
             self.adopt(point, ledger);
         }
     }
@@ -252,15 +254,16 @@ impl Gradient {
         Step::Pass
     }
 
-    fn adopt<P: Penalty>(&self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
-        ledger.lower(self.value - ledger.objective, 1);
+    fn adopt<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
+        ledger.lower(self.value - self.best, 1);
+        self.best = self.value;
         point.adopt(self.x.clone(), (self.value, self.gradient.clone()));
     }
 
     /// Ends here, unless the best X is better by more than rounding: then the steps go on from there.
     pub(super) fn rest<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
-        if self.value <= ledger.objective + rounding(point, ledger) {
-            if self.value != ledger.objective {
+        if self.value <= self.best + rounding(point, ledger) {
+            if self.value != self.best {
                 self.adopt(point, ledger);
             }
             self.rests = true;

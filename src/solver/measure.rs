@@ -15,8 +15,10 @@ use crate::penalty::Penalty;
 const CRITICAL: f64 = 0.1;
 const SHARE: f64 = 1e-3;
 
-/// Rounding of F, in units of the precision of f and the magnitude of F.
+/// Rounding of F, in units of the precision of f: of the magnitude of F, and of the constant of a quadratic form, which
+/// is subtracted after a product with C.
 const ROUNDING: f64 = 64.0;
+const CANCELLED: f64 = 4.0;
 
 /// Decreases of more than this times the rounding are resolved for certain.
 pub(super) const RESOLVED: f64 = 1e4;
@@ -28,13 +30,13 @@ const EXCESS: f64 = 100.0;
 
 /// What one value and gradient counts for.
 pub(super) fn evaluation_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
-    let (n, r) = point.x.dim();
-    objective::evaluation_work(n, r)
+    objective::gradient_work(point.problem.smooth, point.x.ncols())
 }
 
 /// What a difference of two values of F may be without meaning anything.
 pub(super) fn rounding<P: Penalty>(point: &Point<'_, P>, ledger: &Ledger) -> f64 {
-    ROUNDING * point.problem.smooth.precision() * ledger.magnitude
+    let size = ROUNDING * ledger.magnitude + CANCELLED * point.constant.abs();
+    point.problem.smooth.precision() * size
 }
 
 /// Where X is.

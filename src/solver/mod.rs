@@ -34,7 +34,10 @@ mod options;
 mod outcome;
 mod pairwise;
 mod point;
+mod proximal;
 mod rows;
+mod smooth;
+mod tangent;
 
 use ndarray::Array2;
 
@@ -61,6 +64,7 @@ pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
 pub use outcome::{Record, Solution, Status};
 pub use point::Point;
 pub(crate) use rows::solution_work;
+pub(crate) use tangent::{Tangent, tangent_work};
 
 /// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
 /// count as diverging: the infimum is not attained, or not finite.
@@ -243,8 +247,8 @@ fn descend<'m, P: Penalty + 'm>(
             if watch.pass(point, ledger) == Control::Stop {
                 return Ok(Status::Interrupted);
             }
-            let (decrease, moved) = ledger.end_pass();
-            if course.settles(decrease, moved, ledger.threshold(), point) {
+            let gained = ledger.end_pass();
+            if course.settles(gained, ledger, point) {
                 return Ok(Status::Converged);
             }
             if limits.sweeps_reached(ledger) {
@@ -265,6 +269,7 @@ fn contradiction() -> Error {
 
 /// The last point as a result.
 fn finish<P: Penalty>(mut point: Point<'_, P>, mut ledger: Ledger, status: Status) -> Solution {
+    point.follow();
     point.checkpoint(&mut ledger);
     let (values, feasibility) = (point.values(), point.feasibility());
     ledger.close(status, point.into_x(), values, feasibility)

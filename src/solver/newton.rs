@@ -210,10 +210,8 @@ impl Model {
 
     /// The product of the Hessian with the direction.
     fn product<P: Penalty>(&self, at: &Gradient, point: &Point<'_, P>) -> Option<Array2<f64>> {
-        let problem = point.problem;
-        let (x, v) = (at.x.view(), self.direction.view());
-        let product = problem.smooth.hessian_product(x, v, point.threads)?;
-        let bent = normals(&self.direction, problem.signature).dot(&self.lambda);
+        let product = point.hessian_product(&at.x, &self.direction)?;
+        let bent = normals(&self.direction, point.problem.signature).dot(&self.lambda);
         Some(tangent_part(point, &at.x, &(product - bent)))
     }
 }

@@ -8,6 +8,8 @@ use super::domain::Domain;
 use super::ledger::Ledger;
 use crate::block::Block;
 use crate::error::Result;
+use crate::linalg::inner;
+use crate::manifold::normals;
 use crate::objective::{Evaluated, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -26,12 +28,15 @@ pub struct Point<'a, P: Penalty> {
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
     pub(super) domain: Domain<'a, P>,
-    /// What f is all over the constraint, see [`Problem::constant`].
-    constant: f64,
+    /// c of C − cJ, and what that takes from f all over the constraint, see [`Problem::constant`].
+    shift: f64,
+    pub(super) constant: f64,
     pub(super) tracker: Box<dyn Tracker + 'a>,
     /// Whether the tracker has followed moves since it was evaluated, and whether X moved without it.
     updated: bool,
     stale: bool,
+    /// Whether the tracker holds values of a quadratic form alone.
+    adopted: bool,
     /// Counts what invalidates copies of rows of X and of the gradient, except moves of blocks.
     pub(super) version: u64,
     /// The last point of a mixed signature that was not diverging.
@@ -61,9 +66,11 @@ impl<'a, P: Penalty> Point<'a, P> {
             threads,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             tracker,
+            shift: problem.shift(),
             constant: problem.constant(domain.k.view()),
             updated: false,
             stale: false,
+            adopted: false,
             version: 0,
             room: domain.room(&x),
             domain,
@@ -129,21 +136,79 @@ impl<'a, P: Penalty> Point<'a, P> {
         self.version += 1;
     }
 
-    /// f and ∇f at `x`; None if they are not finite.
+    /// cJVD, which is normal at V = X.
+    fn shifted(&self, v: &Array2<f64>) -> Array2<f64> {
+        let image = normals(v, self.problem.signature).into_owned() * self.shift;
+        match self.form.and_then(QuadraticForm::metric) {
+            Some(metric) => image.dot(&metric),
+            None => image,
+        }
+    }
+
+    /// f and its gradient with C − cJ for C: f less its [constant](Problem::constant) and ∇f less a normal part, which
+    /// do not depend on a multiple of J in C, from the gradient of f.
+    fn relative(&self, x: &Array2<f64>, gradient: Array2<f64>) -> (f64, Array2<f64>) {
+        let gradient = gradient - self.shifted(x);
+        let linear = self.form.and_then(QuadraticForm::linear);
+        let slope = linear.map_or(0.0, |linear| (&linear * x).sum());
+        (0.5 * (inner(&gradient, x) + slope), gradient)
+    }
+
+    /// f and ∇f at X; of a quadratic form, those with C − cJ for C.
+    pub(super) fn evaluated(&self) -> (f64, Array2<f64>) {
+        let gradient = self.tracker.gradient(self.threads);
+        match self.form {
+            Some(_) => self.relative(&self.x, gradient),
+            None => (self.tracker.value(self.x.view()), gradient),
+        }
+    }
+
+    /// The same at `x`; None if they are not finite.
     pub(super) fn try_evaluate(&self, x: &Array2<f64>) -> Option<(f64, Array2<f64>)> {
-        let mut gradient = Array2::zeros(x.dim());
         let smooth = self.problem.smooth;
-        let value = smooth.value_and_gradient(x.view(), gradient.view_mut(), self.threads);
+        let (value, gradient) = match self.form {
+            Some(_) => self.relative(x, smooth.gradient(x.view(), self.threads)),
+            None => {
+                let mut gradient = Array2::zeros(x.dim());
+                let value = smooth.value_and_gradient(x.view(), gradient.view_mut(), self.threads);
+                (value, gradient)
+            }
+        };
         is_finite(value, &gradient).then_some((value, gradient))
     }
 
-    /// Moves to `x`, where an f that is not quadratic has been evaluated.
-    pub(super) fn adopt(&mut self, x: Array2<f64>, evaluated: (f64, Array2<f64>)) {
+    /// The product of the Hessian of f at `x` with `v`, if f gives it; of a quadratic form with C − cJ for C.
+    pub(super) fn hessian_product(&self, x: &Array2<f64>, v: &Array2<f64>) -> Option<Array2<f64>> {
+        let smooth = self.problem.smooth;
+        let product = smooth.hessian_product(x.view(), v.view(), self.threads)?;
+        Some(match self.form {
+            Some(_) => product - self.shifted(v),
+            None => product,
+        })
+    }
+
+    /// Moves to `x`, where f has been [evaluated](Self::try_evaluate). Blocks of a quadratic form cannot be filled until
+    /// [`follow`](Self::follow).
+    pub(super) fn adopt(&mut self, x: Array2<f64>, (value, gradient): (f64, Array2<f64>)) {
+        let evaluated = match self.form {
+            Some(_) => (value + self.constant, gradient + self.shifted(&x)),
+            None => (value, gradient),
+        };
         let tracker = Evaluated::of(self.problem.smooth, x.clone(), evaluated);
         self.tracker = Box::new(tracker);
+        self.adopted = self.form.is_some();
         (self.stale, self.updated) = (false, false);
         self.version += 1;
         self.x = x;
+    }
+
+    /// Gives a quadratic form its own tracker again after [`adopt`](Self::adopt).
+    pub(super) fn follow(&mut self) {
+        if std::mem::take(&mut self.adopted) {
+            self.tracker = self.problem.tracker(self.x.view(), self.threads);
+            (self.stale, self.updated) = (false, false);
+            self.version += 1;
+        }
     }
 
     /// Takes over the rows of a block that moved.
@@ -207,6 +272,7 @@ impl<'a, P: Penalty> Point<'a, P> {
         let value = tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());
         if value <= ceiling {
             self.tracker = tracker;
+            self.adopted = false;
             self.x = repaired;
             self.version += 1;
             self.evaluate(ledger);

@@ -1,5 +1,6 @@
 //! Feasible starting points: on the Stiefel manifold, and J-orthogonal ones.
 
+mod closed_form;
 mod cs;
 mod spectral;
 
@@ -14,6 +15,7 @@ use crate::linalg;
 use crate::manifold;
 use crate::signature::Signature;
 
+pub(crate) use closed_form::{closed_form, matched};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub use spectral::spectral;
 pub(crate) use spectral::{is_spectrum_exact, rough_spectral, spectral_while};

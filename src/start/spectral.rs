@@ -13,7 +13,7 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::threads::Threads;
 
 /// Up to this n the spectrum is computed.
-const DENSE: usize = 400;
+pub(super) const DENSE: usize = 400;
 
 /// Products with a block that are good enough to begin with, and blocks in the space between
 /// restarts, at most.

@@ -1,0 +1,90 @@
+//! The prices of an entry as data: quadratic pieces between breakpoints, and a value at each of these.
+
+use super::derived;
+use crate::pair::Piece;
+
+/// Where x is not allowed.
+pub(super) const OUTSIDE: Piece = [f64::INFINITY, 0.0, 0.0];
+
+/// Pieces between breakpoints, and the price at each of these.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Prices {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) at: Vec<f64>,
+}
+
+impl Prices {
+    /// With the lower one of two values at every breakpoint.
+    pub(super) fn new(breakpoints: &[f64], pieces: Vec<Piece>) -> Self {
+        let lower = |(&level, sides): (&f64, &[Piece])| {
+            derived::at(sides[0], level).min(derived::at(sides[1], level))
+        };
+        let at = breakpoints.iter().zip(pieces.windows(2)).map(lower);
+        Self {
+            at: at.collect(),
+            pieces,
+        }
+    }
+
+    /// Whether the price is one quadratic across breakpoint `k`.
+    pub(super) fn is_idle(&self, k: usize, level: f64) -> bool {
+        let [left, right] = [self.pieces[k], self.pieces[k + 1]];
+        left == right && left[0].is_finite() && self.at[k] == derived::at(left, level)
+    }
+
+    pub(super) fn remove(&mut self, k: usize) {
+        self.pieces.remove(k);
+        self.at.remove(k);
+    }
+
+    /// With 0 as the only breakpoint: whether they are linear in |x| and rise from 0 on.
+    pub(super) fn jump_up(&self) -> bool {
+        match (&self.pieces[..], &self.at[..]) {
+            ([[a, b, 0.0], [c, d, 0.0]], [at]) => {
+                a == c && *b == -*d && *d >= 0.0 && a >= at && a.is_finite()
+            }
+            _ => false,
+        }
+    }
+
+    /// The price of `value`, which `above` of the breakpoints do not exceed.
+    pub(super) fn entry(&self, breakpoints: &[f64], above: usize, value: f64) -> f64 {
+        match above.checked_sub(1) {
+            Some(level) if breakpoints[level] == value => self.at[level],
+            _ => derived::at(self.pieces[above], value),
+        }
+    }
+
+    /// The same prices, with all of `to` as breakpoints, among them those `from` which they have.
+    pub(super) fn refined(&self, from: &[f64], to: &[f64]) -> Self {
+        let above = |value: f64| from.partition_point(|&level| level <= value);
+        let left = [f64::NEG_INFINITY];
+        let starts = left.iter().chain(to);
+        Self {
+            pieces: starts.map(|&v| self.pieces[above(v)]).collect(),
+            at: to.iter().map(|&v| self.entry(from, above(v), v)).collect(),
+        }
+    }
+
+    /// Of prices with the same breakpoints.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (piece, more) in self.pieces.iter_mut().zip(&other.pieces) {
+            *piece = match [*piece, *more].iter().any(|p| p[0] == f64::INFINITY) {
+                true => OUTSIDE,
+                false => [0, 1, 2].map(|k| piece[k] + more[k]),
+            };
+        }
+        for (price, more) in self.at.iter_mut().zip(&other.at) {
+            *price += more;
+        }
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        for piece in self.pieces.iter_mut().filter(|piece| **piece != OUTSIDE) {
+            *piece = piece.map(|v| factor * v);
+        }
+        for price in self.at.iter_mut().filter(|price| price.is_finite()) {
+            *price *= factor;
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Tangent-proximal steps (see [`tangent`](super::tangent)) of Barzilai–Borwein length, for a penalty that is continuous at
+//! 0 and draws entries there.
+//!
+//! They converge to critical points, where pairs alone are slow or stop at kinks. An f that has a value and a gradient, no
+//! more, is lowered by them before pairs are solved; a quadratic form once passes over all pairs gain little.
+
+use ndarray::Array2;
+
+use super::ledger::Ledger;
+use super::measure::{Secants, evaluation_work, manifold, rounding};
+use super::mover::{Mover, Step};
+use super::point::Point;
+use super::tangent::{Tangent, tangent_work};
+use crate::linalg::{inner, product, square};
+use crate::manifold::{normals, signs_of};
+use crate::penalty::Penalty;
+
+/// The first step moves X by about this share of itself.
+const FIRST: f64 = 0.02;
+
+/// Shortest and longest t, in units of the inverse of the largest secant, and the t from which on a direction whose steps all
+/// fail is given up.
+const SHORTEST: f64 = 1e-3;
+const LONGEST: f64 = 1e3;
+const SHORT: f64 = 0.1;
+
+/// A step is taken if it lowers F by this share of ‖D‖²/t, and is shortened by the second factor, at most so many times.
+const ARMIJO: f64 = 1e-4;
+const SHORTER: f64 = 0.4;
+const TRIALS: u32 = 12;
+
+/// The steps end where ‖D‖²/t is at most this share of the tolerance, or after so many in a row whose decrease is.
+const SMALL: f64 = 1e-3;
+const IDLE: u32 = 4;
+
+/// What a product with C costs of the tangent steps on average: a third of their limit of Newton steps.
+const USUAL_WORK: f64 = 0.1;
+
+/// Relative residual of the Newton systems for Λ: rough solutions take fewer products in all than exact ones.
+const RESIDUAL: f64 = 0.05;
+
+/// A direction under trial.
+struct Trial {
+    direction: Array2<f64>,
+    /// ‖D‖²/t.
+    slope: f64,
+    length: f64,
+    count: u32,
+}
+
+/// Where the steps are.
+struct Place {
+    value: f64,
+    price: f64,
+    gradient: Array2<f64>,
+    lambda: Array2<f64>,
+}
+
+/// The steps and their memory.
+#[derive(Default)]
+pub(super) struct Proximal {
+    place: Option<Place>,
+    trial: Option<Trial>,
+    t: f64,
+    odd: bool,
+    idle: u32,
+    secants: Secants,
+    rests: bool,
+}
+
+impl Proximal {
+    /// Steps from the current X; None for other penalties, or where X is not on the Stiefel manifold.
+    pub(super) fn new<P: Penalty>(point: &Point<'_, P>) -> Option<Self> {
+        let penalty = point.problem.penalty;
+        let (low, high) = penalty.subdifferential(0, 0, 0.0);
+        let continuous = low.is_finite() && high.is_finite();
+        let stiefel =
+            point.problem.signature.is_definite() && signs_of(point.domain.k.view()).is_some();
+        (penalty.sparsifies() && continuous && stiefel).then(Self::default)
+    }
+
+    /// Whether no step lowers F by more than the tolerance.
+    pub(super) fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// The largest secant of ∇f met.
+    pub(super) fn secant(&self) -> f64 {
+        self.secants.largest
+    }
+
+    /// Goes on after something else has moved X.
+    pub(super) fn restart(&mut self) {
+        (self.place, self.trial) = (None, None);
+        (self.rests, self.idle) = (false, 0);
+    }
+
+    fn place<P: Penalty>(&mut self, point: &Point<'_, P>) -> Place {
+        let (value, gradient) = point.evaluated();
+        let lambda = manifold(point).multiplier(&point.x, &gradient);
+        let price = point.problem.penalty.value(point.x());
+        if self.t == 0.0 {
+            let tangent = &gradient
+                - &product(
+                    normals(&point.x, point.problem.signature).view(),
+                    lambda.view(),
+                );
+            let t = FIRST * (square(&point.x) / square(&tangent)).sqrt();
+            self.t = if t.is_finite() {
+                t
+            } else {
+                square(&point.x) / price
+            };
+        }
+        Place {
+            value,
+            price,
+            gradient,
+            lambda,
+        }
+    }
+
+    /// The trial under way, or a new one; None if the direction promises nothing.
+    fn trial<P: Penalty>(
+        &mut self,
+        place: &mut Place,
+        point: &Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Option<Trial> {
+        if let Some(trial) = self.trial.take() {
+            return Some(trial);
+        }
+        let (n, r) = point.x.dim();
+        ledger.visit(0, USUAL_WORK * tangent_work(n, r));
+        let manifold = manifold(point);
+        let tangent = Tangent {
+            penalty: point.problem.penalty,
+            manifold: &manifold,
+            residual: RESIDUAL,
+            is_over: &|| false,
+        };
+        let direction = tangent.step(&point.x, &place.gradient, self.t, &mut place.lambda);
+        let slope = square(&direction) / self.t;
+        let least = (SMALL * ledger.threshold()).max(rounding(point, ledger));
+        if std::env::var("D_TIMES").is_ok() {
+            let lam = crate::linalg::symmetric(&product(
+                normals(&point.x, point.problem.signature).t(),
+                direction.view(),
+            ));
+            eprintln!(
+                "new t {:e} slope {:e} least {:e} tangency {:e}",
+                self.t,
+                slope,
+                least,
+                (square(&lam) / square(&direction)).sqrt()
+            );
+        }
+        (slope > least).then_some(Trial {
+            direction,
+            slope,
+            length: 1.0,
+            count: 0,
+        })
+    }
+
+    /// After a trial that does not lower F enough: a shorter step, a shorter t, or the end.
+    fn refuse(&mut self, mut trial: Trial, least: f64) {
+        trial.count += 1;
+        trial.length *= SHORTER;
+        if trial.count < TRIALS && trial.length * trial.slope > least {
+            self.trial = Some(trial);
+            return;
+        }
+        let unit = 1.0 / self.secants.largest;
+        if self.t > SHORT * unit {
+            self.t = (0.1 * self.t).max(SHORTEST * unit);
+        } else {
+            self.rests = true;
+        }
+    }
+
+    /// Takes the trial over; learns t from it.
+    fn accept<P: Penalty>(
+        &mut self,
+        before: &Place,
+        (x, after): (Array2<f64>, Place),
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) {
+        let moved = &x - &point.x;
+        let turned = {
+            let normal = |x| {
+                let normals = normals(x, point.problem.signature);
+                product(normals.view(), before.lambda.view())
+            };
+            (&after.gradient - &normal(&x)) - (&before.gradient - &normal(&point.x))
+        };
+        let along = inner(&moved, &turned).abs();
+        let proposal = match self.odd {
+            true => along / square(&turned),
+            false => square(&moved) / along,
+        };
+        self.odd = !self.odd;
+        let unit = 1.0 / self.secants.largest;
+        if proposal.is_finite() && unit.is_finite() {
+            self.t = proposal.clamp(SHORTEST * unit, LONGEST * unit);
+        }
+        let change = (after.value - before.value) + (after.price - before.price);
+        let small = SMALL * ledger.threshold();
+        self.idle = if -change > small { 0 } else { self.idle + 1 };
+        self.rests = self.idle >= IDLE;
+        ledger.lower(change, 1);
+        point.adopt(x, (after.value, after.gradient.clone()));
+        self.place = Some(after);
+    }
+
+    /// A trial. All rows move in it: it counts as a sweep.
+    pub(super) fn advance<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Step {
+        let mut place = match self.place.take() {
+            Some(place) => place,
+            None => self.place(point),
+        };
+        let Some(trial) = self.trial(&mut place, point, ledger) else {
+            self.rests = true;
+            return Step::Pass;
+        };
+        ledger.visit(ledger.sweep, evaluation_work(point));
+        let manifold = manifold(point);
+        let tangent = Tangent {
+            penalty: point.problem.penalty,
+            manifold: &manifold,
+            residual: RESIDUAL,
+            is_over: &|| false,
+        };
+        let found = tangent
+            .retract(&point.x, &trial.direction, trial.length)
+            .and_then(|x| point.try_evaluate(&x).map(|evaluated| (x, evaluated)));
+        let noise = rounding(point, ledger);
+        if std::env::var("D_TIMES").is_ok() {
+            eprintln!(
+                "t {:e} slope {:e} length {} found {} secant {:e} n2 {:e}",
+                self.t,
+                trial.slope,
+                trial.length,
+                found.is_some(),
+                self.secants.largest,
+                square(&trial.direction)
+            );
+        }
+        let Some((x, (value, gradient))) = found else {
+            self.refuse(trial, noise);
+            self.place = Some(place);
+            return Step::Pass;
+        };
+        let (moved, rise) = (&x - &point.x, value - place.value);
+        let gradients = (&place.gradient, &gradient);
+        if (self.secants).contradict(&moved, rise, gradients, noise) && point.form.is_none() {
+            return Step::Contradiction;
+        }
+        let price = point.problem.penalty.value(x.view());
+        let change = rise + (price - place.price);
+        if std::env::var("D_TIMES").is_ok() {
+            eprintln!("   change {change:e} rise {rise:e}");
+        }
+        if change <= -ARMIJO * trial.slope * trial.length {
+            let lambda = place.lambda.clone();
+            let after = Place {
+                value,
+                price,
+                gradient,
+                lambda,
+            };
+            self.accept(&place, (x, after), point, ledger);
+        } else {
+            self.refuse(trial, noise);
+            self.place = Some(place);
+        }
+        Step::Pass
+    }
+}
+
+impl<P: Penalty> Mover<P> for Proximal {
+    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        let step = self.advance(point, ledger);
+        if self.rests {
+            point.follow();
+        }
+        step
+    }
+}

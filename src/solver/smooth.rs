@@ -1,0 +1,93 @@
+//! Gradient steps and, where they are slow, Newton's method for a smooth f alone: the mover of a quadratic form without
+//! penalty, and the first part of the descent of any other f.
+
+use super::gradient::Gradient;
+use super::ledger::Ledger;
+use super::mover::{Mover, Step};
+use super::newton::Newton;
+use super::options::{Options, Update};
+use super::point::Point;
+use crate::block::Curvature;
+use crate::penalty::Penalty;
+use crate::working_set::WorkingSet;
+
+/// Steps of all rows at once.
+pub(super) struct Smooth {
+    pub(super) gradient: Gradient,
+    /// None once f has given no product with its Hessian, or a wrong one.
+    newton: Option<Newton>,
+    /// Whether something else has moved X.
+    moved: bool,
+}
+
+impl Smooth {
+    /// From the current X; None with a penalty, or where XᵀJX is not diag(±1).
+    pub(super) fn new<P: Penalty>(point: &Point<'_, P>) -> Option<Self> {
+        let gradient = P::SMOOTH.then(|| Gradient::new(point)).flatten()?;
+        Some(Self {
+            gradient,
+            newton: Some(Newton::default()),
+            moved: false,
+        })
+    }
+
+    /// The mover of a quadratic form without penalty on the Stiefel manifold, unless the options ask for single pairs
+    /// or blocks, matchings or the scalar curvature.
+    pub(super) fn of_form<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Option<Self> {
+        let free = options.update == Update::GaussSeidel
+            && options.working_set == WorkingSet::Tiled
+            && options.curvature == Curvature::Exact;
+        let stiefel = point.form.is_some() && point.problem.signature.is_definite();
+        (free && stiefel).then(|| Self::new(point)).flatten()
+    }
+
+    /// A gradient step, or a part of a Newton step.
+    pub(super) fn advance<P: Penalty>(
+        &mut self,
+        point: &mut Point<'_, P>,
+        ledger: &mut Ledger,
+    ) -> Step {
+        let gradient = &mut self.gradient;
+        let newton = self.newton.as_mut();
+        let newton = newton.and_then(|newton| newton.takes_over(gradient).then_some(newton));
+        match newton.map(|newton| newton.step(gradient, point, ledger)) {
+            Some(Some(step)) => step,
+            Some(None) => {
+                self.newton = None;
+                Step::Done
+            }
+            None => gradient.step(point, ledger),
+        }
+    }
+}
+
+impl<P: Penalty> Mover<P> for Smooth {
+    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+        if std::mem::take(&mut self.moved) {
+            self.gradient.restart(point);
+        }
+        if self.gradient.rests {
+            return Step::Pass;
+        }
+        let step = match self.advance(point, ledger) {
+            // Value and gradient of a quadratic form belong together: F is lost in rounding.
+            Step::Contradiction => {
+                self.gradient.rests = true;
+                Step::Pass
+            }
+            step => step,
+        };
+        if self.gradient.rests {
+            point.follow();
+        }
+        step
+    }
+
+    fn begin(&mut self) {
+        self.moved = true;
+    }
+
+    fn polishes(&mut self) -> bool {
+        !self.gradient.rests
+    }
+}

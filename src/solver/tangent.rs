@@ -1,0 +1,187 @@
+//! Proximal-gradient steps on the tangent space: what pairs cannot do.
+//!
+//! A point that no pair can improve need not be critical when h is not smooth (SPEC section 7, item
+//! 7): a descent direction may need three rows at once. The step (ManPG: Chen, Ma, So and Zhang,
+//! SIAM J. Optim. 30, 2020) minimises
+//!
+//! ```text
+//! ⟨∇f(X), D⟩ + ‖D‖²/(2t) + h(X + D)   over tangent D,   D = prox_{th}(X − t(∇f(X) − XΛ)) − X,
+//! ```
+//!
+//! with the symmetric Λ that makes D tangent found by a semismooth Newton method. D ≠ 0 exactly when
+//! X is not critical. The retraction keeps the zeros of X + D: Newton's method on
+//! {XᵀX = I, that pattern}. For ℓ0 the pattern of X is kept (its normal cone is the whole line).
+//! Every accepted point is feasible and lowers F.
+//!
+//! With mixed signs JXΛ takes the place of XΛ (the normal space of {XᵀJX = K}). For square X the system
+//! for Λ has more unknowns than X + D has nonzeros as long as the step is long, so it is damped in
+//! proportion to its residual; and a pattern on which there is no feasible point nearby gives
+//! way to a retraction without one.
+
+use ndarray::{Array2, Axis, Zip};
+
+use crate::linalg::{conjugate_gradients, product, square, symmetric};
+use crate::manifold::{Manifold, PatternProducts, normals};
+use crate::penalty::Penalty;
+
+/// Entries below this are zero when X ≥ 0.
+const NEGLIGIBLE: f64 = 1e-14;
+
+/// Semismooth Newton steps for Λ, with one sign and with mixed signs.
+const NEWTON_STEPS: usize = 12;
+const MIXED_NEWTON_STEPS: usize = 30;
+
+/// Residual to which the Newton system is solved with mixed signs.
+const INEXACT: f64 = 1e-2;
+
+/// Damping of the Newton system: the least, and with mixed signs the share of ‖error‖/‖D‖, at most
+/// itself.
+const LEAST_DAMPING: f64 = 1e-12;
+const DAMPING: f64 = 0.01;
+
+/// What a step costs at most, unless its line search is long: see [`Tangent::step`].
+pub(crate) fn tangent_work(n: usize, r: usize) -> f64 {
+    let newton = (NEWTON_STEPS * (r + 10)) as f64;
+    2.0 * newton * (2 * n * r * (r + 2)) as f64
+}
+
+/// The tangent-proximal steps of a penalty on a manifold.
+pub(crate) struct Tangent<'a, P: Penalty> {
+    pub(crate) penalty: &'a P,
+    pub(crate) manifold: &'a Manifold<'a>,
+    /// Largest relative residual to which the Newton systems for Λ are solved with one sign; where D is closer to a tangent
+    /// direction it is ‖XᵀD + DᵀX‖/(2‖D‖), so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
+    /// 17, 1996).
+    pub(crate) residual: f64,
+    /// Asked on the way: a step that is given up is not a minimiser.
+    pub(crate) is_over: &'a dyn Fn() -> bool,
+}
+
+impl<P: Penalty> Tangent<'_, P> {
+    /// The step D and the multiplier Λ (kept from one call to the next as a warm start). One function: a Newton method
+    /// whose line search needs all that a step does.
+    pub(crate) fn step(
+        &self,
+        x: &Array2<f64>,
+        gradient: &Array2<f64>,
+        t: f64,
+        lambda: &mut Array2<f64>,
+    ) -> Array2<f64> {
+        let r = x.ncols();
+        let mixed = !self.manifold.signature.is_definite();
+        let normals = normals(x, self.manifold.signature);
+        let (newton_steps, gradients) = if mixed {
+            (MIXED_NEWTON_STEPS, 4 * r + 20)
+        } else {
+            (NEWTON_STEPS, r + 10)
+        };
+        let mut weight = Array2::ones(x.dim());
+        let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {
+            // X − t(G − JXΛ)
+            let mut target = product(normals.view(), lambda.view());
+            Zip::from(&mut target)
+                .and(gradient)
+                .and(x)
+                .for_each(|v, &g, &x| *v = x + t * (*v - g));
+            let penalty = self.penalty;
+            Zip::indexed(&mut target)
+                .and(&mut *weight)
+                .and(x)
+                .for_each(|(i, k), v, w, &x| (*v, *w) = penalty.proximal_near(i, k, x, *v, t));
+            target -= x;
+            let mut error = symmetric(&product(normals.t(), target.view()));
+            error.mapv_inplace(|v| -v);
+            (target, error)
+        };
+        let (mut step, mut error) = evaluate(lambda, &mut weight);
+        for _ in 0..newton_steps {
+            if self.manifold.refuses(x, 2) || (self.is_over)() {
+                break;
+            }
+            let size = square(&error);
+            let tangent = if mixed { 1e-10 } else { 1e-18 };
+            if size <= tangent * square(&step) || size <= 1e-30 {
+                break;
+            }
+            let damping = if mixed {
+                DAMPING * (size / square(&step)).sqrt().min(1.0)
+            } else {
+                0.0
+            };
+            // Rows that the proximal map makes zero take no part.
+            let moving = |i: &usize| weight.row(*i).iter().any(|&w| w != 0.0);
+            let rows: Vec<usize> = (0..weight.nrows()).filter(moving).collect();
+            let few = (2 * rows.len() < weight.nrows()).then(|| {
+                (
+                    normals.select(Axis(0), &rows),
+                    weight.select(Axis(0), &rows),
+                )
+            });
+            let (normals, weights) = match &few {
+                Some((normals, weights)) => (normals, weights),
+                None => (&*normals, &weight),
+            };
+            let products = PatternProducts::new(normals, weights);
+            // For tΛ, which has no unit.
+            let operator = |d: &Array2<f64>| {
+                if self.manifold.late(products.work()) {
+                    return Array2::zeros(d.dim());
+                }
+                let mut image = symmetric(&products.apply(d));
+                image.scaled_add(damping.max(LEAST_DAMPING), d);
+                image
+            };
+            let tolerance = match mixed {
+                true => INEXACT,
+                false => self.residual.min((size / square(&step)).sqrt()),
+            };
+            let newton = conjugate_gradients(operator, &error, gradients, tolerance) / t;
+            let mut length = 1.0;
+            let mut improved = false;
+            for _ in 0..8 {
+                if self.manifold.refuses(x, 2) {
+                    break;
+                }
+                let trial = &*lambda + &(&newton * length);
+                let mut trial_weight = weight.clone();
+                let (trial_step, trial_error) = evaluate(&trial, &mut trial_weight);
+                if square(&trial_error) < size {
+                    *lambda = trial;
+                    (step, error, weight) = (trial_step, trial_error, trial_weight);
+                    improved = true;
+                    break;
+                }
+                length *= 0.5;
+            }
+            if !improved {
+                break;
+            }
+        }
+        step
+    }
+
+    /// The feasible point with the pattern of `x + length·step`, if there is one nearby.
+    pub(crate) fn retract(
+        &self,
+        x: &Array2<f64>,
+        step: &Array2<f64>,
+        length: f64,
+    ) -> Option<Array2<f64>> {
+        let mut moved = x.clone();
+        moved.scaled_add(length, step);
+        let nonnegative = self.penalty.nonnegative();
+        for _ in 0..3 {
+            if nonnegative {
+                moved.mapv_inplace(|v| if v > NEGLIGIBLE { v } else { 0.0 });
+            }
+            moved = match self.manifold.restore(&moved) {
+                Some(restored) => restored,
+                None => self.manifold.restore_dense(&moved)?,
+            };
+            if !nonnegative || moved.iter().all(|&v| v >= 0.0) {
+                return Some(moved);
+            }
+        }
+        None
+    }
+}

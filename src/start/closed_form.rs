@@ -1,0 +1,267 @@
+//! Minimisers of a quadratic form over {XᵀX = I} that one decomposition gives.
+//!
+//! Without a linear term f = ½ tr(C·XDXᵀ), and XDXᵀ has the eigenvalues of D and n − r zeros. By von Neumann's trace
+//! inequality f is least where the largest of them meet eigenvectors of the smallest eigenvalues of C, and so on: with
+//! D = W diag(μ) Wᵀ, X = Σ_k u_k w_kᵀ, where u_k are eigenvectors of C for its smallest eigenvalues in ascending order,
+//! matched with the positive μ_k in descending order, for its largest eigenvalues, matched with the negative μ_k, and any other
+//! orthonormal vectors for μ_k = 0.
+//!
+//! With a linear term L the minimiser is known where the quadratic part is constant, for C = cI and for square X with D = I:
+//! the polar factor of −L.
+
+use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
+
+use super::random;
+use super::spectral::DENSE;
+use crate::linalg::{self, multiple_of_identity, nearest_rotation, polar_factor, product};
+use crate::manifold::polar;
+use crate::objective::{GoOn, QuadraticForm};
+
+/// Multiply-adds of a matrix product that an eigenvalue decomposition is worth, in units of n³ (n from 300 to 1500).
+const DECOMPOSITION: f64 = 10.0;
+
+/// Eigenvalues of AAᵀ of at most this times m in units of the largest are rounding, and count as 0.
+const RANK: f64 = 16.0 * f64::EPSILON;
+
+/// A minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and the multiply-adds that it
+/// is worth; None where none is known, where it is worth more than `work` for more rows than any start decomposes, or if
+/// `go_on` says no.
+pub(crate) fn closed_form(
+    form: &dyn QuadraticForm,
+    r: usize,
+    rotations: bool,
+    work: f64,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, f64)> {
+    let n = form.order();
+    if let Some(linear) = form.linear() {
+        let square = r == n && form.metric().is_none();
+        let constant = square || form.dense().and_then(multiple_of_identity).is_some();
+        let x = constant.then(|| match rotations {
+            true => nearest_rotation((-&linear).view()),
+            false => polar_factor((-&linear).view()),
+        });
+        return x.map(|x| (x, DECOMPOSITION * (n * r * r) as f64));
+    }
+    let (weights, turn) = match form.metric() {
+        None => (vec![1.0; r], Array2::eye(r)),
+        Some(metric) => {
+            let (values, vectors) = linalg::symmetric_eigen(metric);
+            (values.to_vec(), vectors)
+        }
+    };
+    let count = |sign: f64| weights.iter().filter(|&&w| sign * w > 0.0).count();
+    let (low, high) = (count(1.0), count(-1.0));
+    let (found, work) = eigenvectors(form, (low, high), work, go_on)?;
+    // Eigenvalues of D ascend: the negative ones, those that are 0, the positive ones.
+    let mut order: Vec<usize> = (0..low).map(|k| r - 1 - k).chain(0..high).collect();
+    order.extend(high..r - low);
+    let mut basis = completed(found, r);
+    let assemble = |basis: &Array2<f64>| match form.metric() {
+        None => basis.clone(),
+        Some(_) => basis.dot(&turn.select(Axis(1), &order).t()),
+    };
+    let x = assemble(&basis);
+    if !rotations || linalg::determinant(x.view()) > 0.0 {
+        return Some((x, work));
+    }
+    basis.column_mut(0).mapv_inplace(|v| -v);
+    Some((assemble(&basis), work))
+}
+
+/// Orthonormal vectors in ascending order of the eigenvalues of C that belong to them, turned so that they meet the
+/// eigenvectors of D in descending order.
+pub(crate) fn matched(basis: &Array2<f64>, metric: Option<ArrayView2<'_, f64>>) -> Array2<f64> {
+    match metric {
+        None => basis.clone(),
+        Some(metric) => {
+            let (_, vectors) = linalg::symmetric_eigen(metric);
+            basis.dot(&vectors.slice(s![.., ..;-1]).t())
+        }
+    }
+}
+
+/// Eigenvectors of C for its `low` smallest eigenvalues, ascending, and then for its `high` largest ones, descending.
+fn eigenvectors(
+    form: &dyn QuadraticForm,
+    (low, high): (usize, usize),
+    work: f64,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, f64)> {
+    let n = form.order();
+    let cost = |size: usize| DECOMPOSITION * (size as f64).powi(3);
+    if let Some((scale, at)) = form.factor().filter(|(_, at)| at.ncols() < n) {
+        let m = at.ncols();
+        let (wanted, null) = if scale < 0.0 {
+            (low, high)
+        } else {
+            (high, low)
+        };
+        let cost = cost(m) + (n * m * m) as f64;
+        if cost <= work && null <= n - m {
+            // What is orthogonal to all singular vectors has the eigenvalue 0.
+            let leading = leading(at, if null > 0 { m } else { wanted });
+            let zero = wanted.max(leading.ncols());
+            let basis = completed(leading, zero + null);
+            let (first, second) = if scale < 0.0 { (0, zero) } else { (zero, 0) };
+            let parts = [
+                basis.slice(s![.., first..first + low]),
+                basis.slice(s![.., second..second + high]),
+            ];
+            return Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost));
+        }
+    }
+    let forming = match form.dense() {
+        Some(_) => 0.0,
+        None => n as f64 * form.product_work(),
+    };
+    let cost = cost(n) + forming;
+    if cost > work && n > DENSE {
+        return None;
+    }
+    let rows: Vec<usize> = (0..n).collect();
+    let formed;
+    let c = match form.dense() {
+        Some(c) => c,
+        None => {
+            formed = form.principal(&rows, go_on)?;
+            formed.view()
+        }
+    };
+    let (_, vectors) = linalg::symmetric_eigen(c);
+    let chosen: Vec<usize> = (0..low).chain((n - high..n).rev()).collect();
+    let finite = go_on() && vectors.iter().all(|v| v.is_finite());
+    finite.then(|| (vectors.select(Axis(1), &chosen), cost))
+}
+
+/// Left singular vectors of Aᵀ (n×m, m < n) for its `count` largest singular values, fewer if the others are rounding.
+fn leading(at: ArrayView2<'_, f64>, count: usize) -> Array2<f64> {
+    let m = at.ncols();
+    let (values, vectors) = linalg::symmetric_eigen(product(at.t(), at).view());
+    let least = RANK * m as f64 * values[m - 1];
+    let kept = |&k: &usize| values[k] > least;
+    let kept: Vec<usize> = (0..m).rev().take(count).take_while(kept).collect();
+    let mut images = product(at, vectors.select(Axis(1), &kept).view());
+    for (mut image, &k) in images.axis_iter_mut(Axis(1)).zip(&kept) {
+        image.mapv_inplace(|v| v / values[k].sqrt());
+    }
+    polar(&images)
+}
+
+/// The same orthonormal columns, and others that make them `count`.
+fn completed(basis: Array2<f64>, count: usize) -> Array2<f64> {
+    let (n, have) = basis.dim();
+    if have >= count {
+        return basis;
+    }
+    let more = random(n, count - have, 0x6261_7369);
+    let all = concatenate![Axis(1), basis, more];
+    linalg::orthonormal_factor(all.view())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic};
+    use crate::threads::Threads;
+
+    fn symmetric(n: usize, seed: u64) -> Array2<f64> {
+        let a = random(n, n, seed) * 3.0;
+        &a + &a.t()
+    }
+
+    fn value(form: &dyn QuadraticForm, x: &Array2<f64>) -> f64 {
+        let gap = &x.t().dot(x) - &Array2::<f64>::eye(x.ncols());
+        assert!(gap.iter().all(|v| v.abs() < 1e-13), "{gap}");
+        form.value(x.view(), &Threads::serial())
+    }
+
+    /// ½ Σ λ_k μ_k with the eigenvalues of C ascending and those of D, padded by zeros, descending.
+    fn least(c: &Array2<f64>, d: &Array2<f64>) -> f64 {
+        let (values, _) = linalg::symmetric_eigen(c.view());
+        let (weights, _) = linalg::symmetric_eigen(d.view());
+        let mut weights = weights.to_vec();
+        weights.resize(c.nrows(), 0.0);
+        weights.sort_by(|a, b| b.total_cmp(a));
+        0.5 * values.iter().zip(weights).map(|(c, d)| c * d).sum::<f64>()
+    }
+
+    #[test]
+    fn it_has_the_least_value_for_every_inertia_of_both_factors() {
+        for (n, r) in [(2, 1), (2, 2), (5, 3), (12, 5), (30, 30)] {
+            for shift in [-5.0, 0.0, 5.0] {
+                let c = symmetric(n, 1) + Array2::<f64>::eye(n) * shift;
+                let zero = Array2::from_shape_fn((r, r), |(i, j)| f64::from(i == j && i > r / 2));
+                for d in [
+                    Array2::eye(r),
+                    symmetric(r, 2),
+                    symmetric(r, 3) * 1e-3,
+                    zero,
+                ] {
+                    let form = Quadratic::new(c.clone(), None, Some(d.clone())).unwrap();
+                    for rotations in [false, r == n] {
+                        let (x, _) =
+                            closed_form(&form, r, rotations, f64::INFINITY, &|| true).unwrap();
+                        let found = value(&form, &x);
+                        let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+                        assert!(
+                            (found - least(&c, &d)).abs() <= 1e-13 * size * n as f64,
+                            "{n} {r}"
+                        );
+                        assert!(!rotations || linalg::determinant(x.view()) > 0.0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn data_of_few_rows_give_the_same_value_as_their_moments() {
+        for (m, n, r) in [(1, 3, 2), (4, 9, 3), (4, 9, 7), (20, 33, 12), (9, 4, 3)] {
+            for (scale, rank) in [(-1.0, m), (2.0, m), (-1.0, 1.max(m / 2))] {
+                let left =
+                    Array2::from_shape_fn((m, rank), |(i, j)| ((3 * i + 5 * j) % 7) as f64 - 2.5);
+                let a = left.dot(
+                    &random(n, rank.min(n), 4)
+                        .t()
+                        .slice(s![..rank.min(n), ..])
+                        .to_owned(),
+                );
+                let form =
+                    GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), scale, None).unwrap();
+                let (x, _) = closed_form(&form, r, false, f64::INFINITY, &|| true).unwrap();
+                let c = a.t().dot(&a) * scale;
+                let (found, expected) = (value(&form, &x), least(&c, &Array2::eye(r)));
+                let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+                assert!(
+                    (found - expected).abs() <= 1e-12 * size * n as f64,
+                    "{m} {n} {r} {found} {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_quadratic_part_leaves_the_polar_factor() {
+        for (n, r) in [(5, 2), (4, 4)] {
+            let linear = random(n, n, 5).slice(s![.., ..r]).to_owned() * 2.0;
+            let c = if r == n {
+                symmetric(n, 6)
+            } else {
+                Array2::eye(n) * 3.0
+            };
+            let form = Quadratic::new(c.clone(), Some(linear.clone()), None).unwrap();
+            let (x, _) = closed_form(&form, r, false, 0.0, &|| true).unwrap();
+            let trace = if r == n {
+                c.diag().sum()
+            } else {
+                3.0 * r as f64
+            };
+            let expected = 0.5 * trace - linalg::svd(linear.view()).1.sum();
+            assert!((value(&form, &x) - expected).abs() < 1e-12);
+            let other = Quadratic::new(symmetric(n, 7), Some(linear), None).unwrap();
+            let known = closed_form(&other, r, false, f64::INFINITY, &|| true).is_some();
+            assert_eq!(known, r == n);
+        }
+    }
+}
