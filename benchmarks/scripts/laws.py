@@ -1,9 +1,10 @@
 """The laws of limits on nonzeros and features over a grid of sizes and kinds of data, as a table.
 
-For every kind of data: the number of fits, the worst share of the best simple point (law 1; 1 or more is kept), the
-worst ratio where a limit is at least doubled and where it is larger by one (law 2), the fits that end below a simple
-point or below a limit half as large, the fits that raise, the most processor seconds of a fit, and the worst excess
-over ``max_time``. Simple points are those of ``tests/python/laws.py``.
+For every kind of data: the number of fits, the worst ratio of the variance to that of the best
+simple point (law 1; 1 or more is kept), the worst ratio where a limit is at least doubled and where
+it is larger by one (law 2), the fits that end below a simple point or below a limit half as large,
+the fits that raise, the most processor seconds of a fit, and the worst excess over ``max_time``.
+Simple points are those of ``tests/python/laws.py``.
 
     python benchmarks/scripts/laws.py [--max-time S | --max-work W] [--large] [--kinds noise,counts]
 """
@@ -30,7 +31,8 @@ ROUNDING = 1e-9
 def load_laws() -> Any:
     path = Path(__file__).parents[2] / "tests" / "python" / "laws.py"
     spec = importlib.util.spec_from_file_location("laws", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["laws"] = module
     spec.loader.exec_module(module)

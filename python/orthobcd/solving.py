@@ -156,8 +156,8 @@ def solve(
 
     Notes
     -----
-    A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for. They
-    begin with points that need no search (the principal axes on the features of largest leverage or
+    A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for.
+    They begin with points that need no search (the principal axes on the features of largest leverage or
     variance, the principal axes cut to their largest entries, disjoint supports), so they never end
     above one of these, however small ``max_work`` is. Then chains descend by swaps of entries
     or rows and are perturbed, also from an ``x0``, which is cut to the limit where it does not keep

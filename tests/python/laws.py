@@ -1,7 +1,7 @@
 """Problems of many sizes and kinds, and points that are simple to write down.
 
-No search may end above the best of the simple points: ten lines of NumPy find each. No rule of a search
-was chosen on these problems.
+No search may end above the best of the simple points: ten lines of NumPy find each. No rule of a
+search was chosen on these problems.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def by_count(A: np.ndarray, r: int, count: int) -> Iterator[np.ndarray]:
     yield disjoint(A, r, each)
 
 
-def by_rows(A: np.ndarray, r: int, count: int, axes: np.ndarray | None = None) -> Iterator[np.ndarray]:
+def by_rows(
+    A: np.ndarray, r: int, count: int, axes: np.ndarray | None = None
+) -> Iterator[np.ndarray]:
     """Points with at most ``count`` nonzero rows."""
     yield selection(A, r)
     if count >= r:

@@ -109,7 +109,7 @@ def test_few_values_of_a_function_go_as_far_as_a_smoothed_penalty(n, r, how):
             left -= 1
             if left < 0:
                 raise StopIteration
-            return f(x)  # noqa: B023
+            return f(x)
 
         problem = ob.StiefelProblem(ob.SmoothFunction(limited, n), ob.L1(lam), r)
         solver = {"obcd": ob.OBCD(), "auto": ob.Auto()}[how]

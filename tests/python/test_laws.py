@@ -1,8 +1,8 @@
 """Laws of every search, on a grid of problems that no search was tuned on.
 
-(1) No search ends above a point that is simple to write down. (2) A larger limit on nonzeros or features never
-ends lower. (3) A limit on nonzeros that brings gain is used. (4) More counted work is never worse, where
-nonzeros or features are counted. (5) A limit that is none gives the principal axes.
+(1) No search ends above a point that is simple to write down. (2) A larger limit on nonzeros or
+features never ends lower. (3) More counted work is never worse, where nonzeros or features are
+counted. (4) A limit that is none gives the principal axes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from .laws import Case
 
 SMALL = [(4, 2, 1), (5, 3, 2), (2, 4, 1), (30, 10, 3), (10, 30, 3), (40, 40, 10)]
 MIDDLE = [(100, 60, 20), (60, 150, 8), (50, 300, 5), (10, 100, 10), (300, 450, 5)]
-LARGE = [(200, 120, 50), (700, 900, 20), (40, 2000, 30), (1500, 1200, 3), (5000, 700, 7), (300, 6000, 4)]
+LARGE = [
+    (200, 120, 50),
+    (700, 900, 20),
+    (40, 2000, 30),
+    (1500, 1200, 3),
+    (5000, 700, 7),
+    (300, 6000, 4),
+]
 
 ROUNDING = 1e-9
 """Relative difference of variances that is rounding: simple points are orthonormal up to 1e-9."""
@@ -35,8 +42,7 @@ def cases(sizes: list[tuple[int, int, int]]) -> list[Case]:
 
 GRID = [pytest.param(case, id=str(case)) for case in cases(SMALL + MIDDLE[:2])]
 GRID += [
-    pytest.param(case, id=str(case), marks=pytest.mark.long)
-    for case in cases(MIDDLE[2:] + LARGE)
+    pytest.param(case, id=str(case), marks=pytest.mark.long) for case in cases(MIDDLE[2:] + LARGE)
 ]
 LIMITS: list[Any] = [
     pytest.param({"max_work": 0.05}, id="work-0.05"),
@@ -113,9 +119,7 @@ def test_penalties(case: Case, kind: str, limits: dict[str, Any]) -> None:
     if scale == 0.0:
         pytest.skip("the data do not vary")
     weights = [0.0] if kind == "nonnegative" else [1e-6, 1e-2, 0.5]
-    points = list(
-        (laws.nonnegative if kind == "nonnegative" else laws.penalised)(A, case.r)
-    )
+    points = list((laws.nonnegative if kind == "nonnegative" else laws.penalised)(A, case.r))
     for weight in weights:
         lam = weight * scale
         penalty = {"l0": ob.L0(lam), "l1": ob.L1(lam), "nonnegative": ob.NonNegative()}[kind]

@@ -74,7 +74,9 @@ def test_order_of_the_rows_does_not_matter(n, r, rng):
 
 
 @pytest.mark.parametrize("storage", ["dense", "sparse", "centred", "float32"])
-@pytest.mark.parametrize(("m", "n", "r"), [(1, 3, 2), (6, 40, 6), (6, 40, 9), (40, 6, 3), (90, 300, 5)])
+@pytest.mark.parametrize(
+    ("m", "n", "r"), [(1, 3, 2), (6, 40, 6), (6, 40, 9), (40, 6, 3), (90, 300, 5)]
+)
 def test_data_in_every_form(m, n, r, storage, rng):
     data = rng.standard_normal((m, n))
     mean = None
@@ -94,7 +96,7 @@ def test_data_in_every_form(m, n, r, storage, rng):
 
 
 def test_beyond_what_is_decomposed(rng):
-    """Where a decomposition is worth more than the work, a Krylov space and gradient steps answer."""
+    """Where a decomposition takes longer than the work limit, a Krylov space answers."""
     data = rng.standard_normal((700, 600)) * np.linspace(1.0, 3.0, 600)
     C = -data.T @ data
     for D in (None, np.diag([3.0, 2.0, 1.0, 1.0])):
@@ -123,7 +125,7 @@ def test_procrustes_and_rotations(rng):
 @pytest.mark.parametrize(("n", "r"), [(2, 1), (5, 3), (30, 4), (40, 40), (200, 8)])
 @pytest.mark.parametrize("form", ["trace", "brockett", "linear", "both"])
 def test_obcd_converges_to_critical_points_within_little_work(n, r, form):
-    """From every start, whatever multiple of I is added: gradient and Newton steps, pairs at the end."""
+    """From every start, whatever multiple of I is added to C."""
     rng = np.random.default_rng(n)
     C = symmetric(n, 2)
     D = np.diag(np.arange(1.0, r + 1.0)) if form in ("brockett", "both") else None
