@@ -383,7 +383,8 @@ class JOBCD(Checked):
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the model of a pair of rows. "scalar" is Q = ςI, eq. 4 of the paper, with
         ``ς = ‖ZDZᵀ‖·‖C_BB − cJ_B‖`` for the least such norm; for a `SmoothFunction` with
-        ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar model has a minimum where the pair has none: such a pair is followed, in bounded steps.
+        ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar model has a minimum where the pair has none: such
+        a pair is followed, in bounded steps.
     proximal : float, default 1e-5
         Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f, half the
         spread of C's eigenvalues (times ``‖D‖``). For an objective

@@ -157,15 +157,15 @@ def solve(
     Notes
     -----
     A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for.
-    They begin with points that need no search (the principal axes on the features of largest leverage or
-    variance, the principal axes cut to their largest entries, disjoint supports), so they never end
-    above one of these, however small ``max_work`` is. Then chains descend by swaps of entries
-    or rows and are perturbed, also from an ``x0``, which is cut to the limit where it does not keep
-    it. ``n_iterations`` counts descents and ``n_sweeps`` rounds of all chains, which ``max_sweeps``
-    limits; a gain of at most ``tol`` times the spread of f is none. Without limits the status is
-    ``CONVERGED`` when half of the chains, each from a start of its own, have the best value and two
-    rounds brought nothing, many perturbations in a row brought nothing, or f reached a bound. With
-    the same seed a larger ``max_work`` never ends higher.
+    They begin with points that need no search (the principal axes on the features of largest
+    leverage or variance, the principal axes cut to their largest entries, disjoint supports), so
+    they never end above one of these, however small ``max_work`` is. Then chains descend by swaps
+    of entries or rows and are perturbed, also from an ``x0``, which is cut to the limit where it
+    does not keep it. ``n_iterations`` counts descents and ``n_sweeps`` rounds of all chains, which
+    ``max_sweeps`` limits; a gain of at most ``tol`` times the spread of f is none. Without limits
+    the status is ``CONVERGED`` when half of the chains, each from a start of its own, have the
+    best value and two rounds brought nothing, many perturbations in a row brought nothing, or f
+    reached a bound. With the same seed a larger ``max_work`` never ends higher.
 
     Examples
     --------
