@@ -157,7 +157,7 @@ def test_eigenvalues_are_those_of_the_pencil_whoever_moves(n, seed):
             np.testing.assert_allclose(
                 np.sort(result.eigenvalues), pencil, atol=1e-4 * np.abs(pencil).max()
             )
-            x, values = result.x, result.eigenvalues
+            x, values = result.eigenvectors, result.eigenvalues
             off = problem.matrix @ x - j[:, None] * x * values
             assert np.linalg.norm(off) <= 1e-4 * np.linalg.norm(problem.matrix @ x)
             drift = np.linalg.norm(x.T @ (j[:, None] * x) - np.diag(j))
