@@ -306,14 +306,25 @@ class Result:
     def eigenvalues(self) -> NDArray[np.float64]:
         """Hyperbolic eigenvalues: ``J XᵀMX``'s diagonal, those of JM when it has converged.
 
-        Where rows alone have found the minimum, its columns are turned to make ``XᵀMX`` diagonal,
-        which leaves F alone. Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has
-        them; column k of ``x`` is the eigenvector of entry k, of the type of ``signature[k]``.
+        X is `eigenvectors`. Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has
+        them; column k of `eigenvectors` is that of entry k, of the type of ``signature[k]``.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")
         values: NDArray[np.float64] = self.extra["eigenvalues"]
         return values
+
+    @property
+    def eigenvectors(self) -> NDArray[np.float64]:
+        """Hyperbolic eigenvectors, the columns: ``x`` where its columns have moved.
+
+        Where rows alone have found the minimum, the columns of ``x`` turned to make ``XᵀMX``
+        diagonal, which leaves F alone. Where it has not converged, ``x``.
+        """
+        if "eigenvalues" not in self.extra:
+            raise AttributeError("eigenvectors: only a hyperbolic eigenvalue problem has them")
+        vectors: NDArray[np.float64] = self.extra.get("eigenvectors", self.x)
+        return vectors
 
     @property
     def n_nonzero(self) -> int:

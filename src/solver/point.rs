@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::linalg::inner;
 use crate::manifold::normals;
 use crate::objective::{Evaluated, QuadraticForm, Tracker};
+use crate::pair::{Boost, Recession};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
@@ -18,6 +19,9 @@ use crate::threads::Threads;
 fn is_finite(value: f64, gradient: &Array2<f64>) -> bool {
     value.is_finite() && gradient.iter().all(|v| v.is_finite())
 }
+
+/// Rapidities that are tried along a direction in which F falls without bound.
+const DOUBLINGS: u32 = 6;
 
 /// X, what it keeps, and f's follower.
 pub struct Point<'a, P: Penalty> {
@@ -121,6 +125,49 @@ impl<'a, P: Penalty> Point<'a, P> {
         self.replace(x);
         ledger.lower(change, 1);
         true
+    }
+
+    /// Moves along a direction in which F falls without bound, to the first of the rapidities 1, 2, 4, … where F is lower; the
+    /// direction from there.
+    pub(super) fn follow(&mut self, recession: Recession, ledger: &mut Ledger) -> Recession {
+        let Recession {
+            pair: (i, j),
+            columns,
+            signs,
+            upwards,
+        } = recession;
+        for doublings in 0..DOUBLINGS {
+            let rapidity = f64::from(1u32 << doublings);
+            let u = if upwards { rapidity } else { -rapidity }.exp();
+            let mut x = self.x.clone();
+            let mut rows = if columns {
+                x.view_mut().reversed_axes()
+            } else {
+                x.view_mut()
+            };
+            let [first, second] = [i, j].map(|k| rows.row(k).to_vec());
+            let (mut new_first, mut new_second) = (first.clone(), second.clone());
+            Boost { u, signs }.apply(&first, &second, &mut new_first, &mut new_second);
+            for (k, new) in [(i, new_first), (j, new_second)] {
+                rows.row_mut(k)
+                    .iter_mut()
+                    .zip(new)
+                    .for_each(|(x, new)| *x = new);
+            }
+            let allowed = self.problem.penalty.infeasibility(x.view()) == 0.0;
+            if !self.domain.is_bounded(&x) {
+                break;
+            }
+            if allowed && self.try_move(x, ledger) {
+                // From D H(μ)X on, D H(ν) D leads the same way.
+                return Recession {
+                    signs: [1.0; 2],
+                    upwards: upwards == (signs[0] == signs[1]),
+                    ..recession
+                };
+            }
+        }
+        recession
     }
 
     /// Moves to `x`; the tracker follows when it is needed.

@@ -157,7 +157,7 @@ def test_eigenvalues_are_those_of_the_pencil_whoever_moves(n, seed):
             np.testing.assert_allclose(
                 np.sort(result.eigenvalues), pencil, atol=1e-4 * np.abs(pencil).max()
             )
-            x, values = result.x, result.eigenvalues
+            x, values = result.eigenvectors, result.eigenvalues
             off = problem.matrix @ x - j[:, None] * x * values
             assert np.linalg.norm(off) <= 1e-4 * np.linalg.norm(problem.matrix @ x)
             drift = np.linalg.norm(x.T @ (j[:, None] * x) - np.diag(j))
@@ -219,6 +219,7 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
                 assert drift <= 1e-12 * max(1.0, size)
                 assert size <= 1.01e8 * max(n, np.sum(k**2))
                 if result.status is ob.Status.UNBOUNDED:
+                    assert result.objective < history[0]
                     way = result.extra["recession"]
                     near, far = (value(moved_along(x, way, mu)) for mu in (12.0, 13.0))
                     assert far < near < result.objective
@@ -235,6 +236,12 @@ def test_what_diverges_comes_below_its_start():
         if np.sum(A[0, :p] ** 2) > np.sum(A[0, p:] ** 2):
             A[0, -1] = np.sqrt(np.sum(A[0, :p] ** 2) - np.sum(A[0, p:-1] ** 2))
         problem = ob.HyperbolicEigenvalueProblem(A, signs(n, p))
+        steep = ob.HyperbolicEigenvalueProblem(A, signs(n, p), sense="max")
+        long = [replace(solver, rapidity_bound=5.0) for solver in SOLVERS]
+        for solver in long:
+            result = ob.solve(steep, "random", solver=solver, max_sweeps=200, seed=seed)
+            assert result.status is ob.Status.DIVERGED
+            assert result.objective < 2.0 * result.history["objective"][0] < 0.0
         for solver in SOLVERS:
             result = ob.solve(problem, "random", solver=solver, max_sweeps=200, seed=seed)
             if result.status is not ob.Status.DIVERGED:

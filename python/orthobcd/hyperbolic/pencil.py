@@ -13,6 +13,9 @@ DIAGONAL = 1e-9
 KERNEL = 1e-12
 """Eigenvalues up to this times the largest one are zero."""
 
+ORTHOGONAL = 1e-10
+"""Largest ``‖VᵀJV − J‖``, over ``max(1, ‖V‖²)``, of a V that turns columns of both signs."""
+
 
 def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
     """X with the columns that f does not tell apart turned until XᵀMX is diagonal on them.
@@ -30,7 +33,7 @@ def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
     Returns
     -------
     ndarray of shape (n, n)
-        Columns that are diagonal already stay as they are.
+        X itself where XᵀMX is diagonal already.
     """
     signs = problem.signature.astype(np.float64)
     weights = problem.weights
@@ -38,15 +41,15 @@ def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
     product = x.T @ problem.matrix @ x
     sizes = np.linalg.norm(x, axis=0) * np.sqrt(np.abs(problem.matrix).max())
     noise = np.sqrt(signs.size) * np.finfo(float).eps * np.outer(sizes, sizes)
-    turned = x.copy()
+    turned = x
     for kind in np.unique(kinds):
         alike = np.flatnonzero(kinds == kind)
         block = 0.5 * (product + product.T)[np.ix_(alike, alike)]
         scale = np.sqrt(np.abs(np.outer(np.diag(block), np.diag(block))))
         off = np.abs(block - np.diag(np.diag(block)))
         if (off > np.maximum(DIAGONAL * scale, noise[np.ix_(alike, alike)])).any():
-            turn = _diagonalising(block, signs[alike])
-            turned[:, alike] = x[:, alike] @ turn
+            turned = turned.copy() if turned is x else turned
+            turned[:, alike] = x[:, alike] @ _diagonalising(block, signs[alike])
     return turned
 
 
@@ -54,7 +57,7 @@ def _diagonalising(b: FloatArray, signs: FloatArray) -> FloatArray:
     """V with VᵀJV = J and VᵀBV diagonal, for a B that is positive semidefinite if signs differ.
 
     For the symmetric root R of B the eigenvectors u of RJR give those of (B, J), JRu; on the kernel
-    of B those of J are taken. If J is singular there, V is the identity.
+    of B those of J are taken. If J is singular there, or nearly so, V is the identity.
     """
     values, vectors = np.linalg.eigh(b)
     if (signs == signs[0]).all():
@@ -74,4 +77,5 @@ def _diagonalising(b: FloatArray, signs: FloatArray) -> FloatArray:
     scaled = found / np.sqrt(np.abs(lengths))
     out[:, signs > 0] = scaled[:, positive]
     out[:, signs < 0] = np.delete(scaled, positive, axis=1)
-    return out
+    drift = np.linalg.norm(out.T @ (signs[:, np.newaxis] * out) - np.diag(signs))
+    return out if drift <= ORTHOGONAL * max(1.0, np.vdot(out, out)) else np.eye(signs.size)

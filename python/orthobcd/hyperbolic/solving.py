@@ -117,7 +117,9 @@ def solve_mixed(
     if isinstance(problem, PencilProblem):
         x = returned["x"]
         if returned["status"] == Status.CONVERGED.value:
-            returned["x"] = x = eigenvectors(problem, x)
+            x = eigenvectors(problem, x)
+        if x is not returned["x"]:
+            extra["eigenvectors"] = x
         extra["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, problem.matrix @ x)
     return returned, error, extra
 
