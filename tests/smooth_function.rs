@@ -405,7 +405,7 @@ fn limits_and_seeds_hold() {
     };
     let few = run(&Options::default().with_max_sweeps(3));
     assert!(few.status == Status::MaxSweeps && few.sweeps <= 4);
-    let work = Options::default().with_max_work(1_000_000);
+    let work = Options::default().with_max_work(100_000);
     let (one, two) = (run(&work), run(&work));
     assert!(one.status == Status::MaxWork && one.x == two.x);
     let goal = Options::default().with_target(0.5 * (few.objective + few.history[0].objective));

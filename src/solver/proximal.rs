@@ -136,7 +136,7 @@ impl Proximal {
         let tangent = Tangent {
             penalty: point.problem.penalty,
             manifold: &manifold,
-            residual: RESIDUAL,
+            residual: std::env::var("D_RES").map_or(RESIDUAL, |v| v.parse().unwrap()),
             is_over: &|| false,
         };
         let direction = tangent.step(&point.x, &place.gradient, self.t, &mut place.lambda);
@@ -233,11 +233,18 @@ impl Proximal {
         let tangent = Tangent {
             penalty: point.problem.penalty,
             manifold: &manifold,
-            residual: RESIDUAL,
+            residual: std::env::var("D_RES").map_or(RESIDUAL, |v| v.parse().unwrap()),
             is_over: &|| false,
         };
         let found = tangent
             .retract(&point.x, &trial.direction, trial.length)
+            .or_else(|| {
+                let mut moved = point.x.clone();
+                moved.scaled_add(trial.length, &trial.direction);
+                std::env::var("D_POLAR")
+                    .is_ok()
+                    .then(|| crate::manifold::polar(&moved))
+            })
             .and_then(|x| point.try_evaluate(&x).map(|evaluated| (x, evaluated)));
         let noise = rounding(point, ledger);
         if std::env::var("D_TIMES").is_ok() {
