@@ -19,7 +19,7 @@ pub(super) struct Descent {
 
 /// What moves before the pairs do.
 enum First {
-    Single(Pairwise),
+    Single(Box<Pairwise>),
     Smooth(Box<Smooth>),
     Proximal(Box<Proximal>),
     None,
@@ -28,7 +28,7 @@ enum First {
 impl First {
     fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
         if let Some(single) = Pairwise::new(point, options) {
-            return Self::Single(single);
+            return Self::Single(Box::new(single));
         }
         if let Some(smooth) = Smooth::new(point) {
             return Self::Smooth(Box::new(smooth));

@@ -206,7 +206,7 @@ fn descend<'m, P: Penalty + 'm>(
     }
     let mut course = begin(point);
     if let Some(recession) = course.probe(point, ledger) {
-        ledger.recession = Some(point.follow(recession, ledger));
+        ledger.recession = Some(point.follow_recession(recession, ledger));
         return Ok(Status::Unbounded);
     }
     loop {
@@ -223,7 +223,7 @@ fn descend<'m, P: Penalty + 'm>(
         match step {
             Step::Within => continue,
             Step::Unbounded(recession) => {
-                ledger.recession = Some(point.follow(recession, ledger));
+                ledger.recession = Some(point.follow_recession(recession, ledger));
                 return Ok(Status::Unbounded);
             }
             Step::Contradiction if point.problem.smooth.has_failed() => {

@@ -129,7 +129,11 @@ impl<'a, P: Penalty> Point<'a, P> {
 
     /// Moves along a direction in which F falls without bound, to the first of the rapidities 1, 2, 4, … where F is lower; the
     /// direction from there.
-    pub(super) fn follow(&mut self, recession: Recession, ledger: &mut Ledger) -> Recession {
+    pub(super) fn follow_recession(
+        &mut self,
+        recession: Recession,
+        ledger: &mut Ledger,
+    ) -> Recession {
         let Recession {
             pair: (i, j),
             columns,

@@ -162,7 +162,7 @@ fn completed(basis: Array2<f64>, count: usize) -> Array2<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic};
+    use crate::objective::{DenseColumns, GramQuadratic, Quadratic};
     use crate::threads::Threads;
 
     fn symmetric(n: usize, seed: u64) -> Array2<f64> {
@@ -217,7 +217,13 @@ mod tests {
 
     #[test]
     fn data_of_few_rows_give_the_same_value_as_their_moments() {
-        for (m, n, r) in [(1, 3, 2), (4, 9, 3), (4, 9, 7), (20, 33, 12), (9, 4, 3)] {
+        for (m, n, r) in [
+            (1usize, 3, 2),
+            (4, 9, 3),
+            (4, 9, 7),
+            (20, 33, 12),
+            (9, 4, 3),
+        ] {
             for (scale, rank) in [(-1.0, m), (2.0, m), (-1.0, m.div_ceil(2))] {
                 let rank = rank.min(n);
                 let left =
