@@ -33,8 +33,8 @@ pub enum Curvature {
     /// `½ tr(C_BB E (Z D Zᵀ) Eᵀ)`, exact (OBCD paper, eq. 8).
     #[default]
     Exact,
-    /// The scalar bound `ς/2 ‖E‖²`, ς = ‖Z D Zᵀ‖·‖C_BB − cJ_B‖ for the c that makes ς least (eq. 9 with C − cJ for C,
-    /// which changes f by a constant).
+    /// The scalar bound `ς/2 ‖E‖²`, ς = ‖Z D Zᵀ‖·‖C_BB − cJ_B‖, eq. 9 with C − cJ for C, see
+    /// [`PairOptions::shift`].
     Scalar,
 }
 
@@ -262,6 +262,9 @@ impl Outcome {
 pub struct PairOptions<'a> {
     /// Exact or scalar curvature.
     pub curvature: Curvature,
+    /// c of C − cJ, which changes f by a constant, for the scalar curvature: with the mean of J_ii C_ii steps do not depend
+    /// on a multiple of J in C. J is the identity for a block whose rows have one sign.
+    pub shift: f64,
     /// Proximal weight α.
     pub proximal: f64,
     /// The column metric D, if it is not the identity.
@@ -436,7 +439,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         };
         let searched = match self.options.curvature {
             Curvature::Exact => model,
-            Curvature::Scalar => model.scalar(),
+            Curvature::Scalar => model.scalar(self.options.shift * block.mixed.sign(pair.0)),
         };
         let (rotation, reflection) = searched.branches();
         let best = P::Kernel::circle(

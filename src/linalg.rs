@@ -298,7 +298,7 @@ mod tests {
             let rebuilt = (&vectors * &values).dot(&vectors.t());
             assert!((&rebuilt - &c).iter().all(|v| v.abs() < 1e-13 * n as f64));
         }
-        let zero = Array2::zeros((3, 3));
+        let zero = Array2::<f64>::zeros((3, 3));
         assert_eq!(symmetric_eigen(zero.view()).0, Array1::<f64>::zeros(3));
     }
 }

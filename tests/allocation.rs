@@ -38,6 +38,7 @@ fn sweep<P: Penalty>(block: &mut Block, penalty: &P, scratch: &mut Scratch) -> O
         penalty,
         options: PairOptions {
             curvature: Curvature::Exact,
+            shift: 0.0,
             proximal: 1e-5,
             metric: None,
         },

@@ -74,9 +74,9 @@ class OBCD(Checked):
         ``block_size``, ``tile_size`` and ``scored_pairs`` then keep their defaults.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
-        ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖`` (Lemma C.2), c the number that makes it least: at most the
-        Lipschitz constant of f's gradient, and the same for C plus a multiple of I. For pairs of a
-        `SmoothFunction` with ``lipschitz=L`` it is ``ς = L‖Z‖²``.
+        ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖`` (Lemma C.2 for C − cI, which changes f by a constant), c the mean
+        of C's diagonal: the same for C plus a multiple of I. For pairs of a `SmoothFunction` with
+        ``lipschitz=L`` it is ``ς = L‖Z‖²``.
     side : {"rows", "columns", "both"}, default "rows"
         What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
         lower h: a sparsifying rotation), or both in turn.
@@ -382,7 +382,7 @@ class JOBCD(Checked):
         move, and for the update "jacobi".
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the model of a pair of rows. "scalar" is Q = ςI, eq. 4 of the paper, with
-        ``ς = ‖ZDZᵀ‖·‖C_BB − cJ_B‖`` for the least such norm; for a `SmoothFunction` with
+        ``ς = ‖ZDZᵀ‖·‖C_BB − cJ_B‖``, c the mean of the J_ii·C_ii; for a `SmoothFunction` with
         ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar model has a minimum where the pair has none: such
         a pair is followed, in bounded steps.
     proximal : float, default 1e-5

@@ -156,6 +156,11 @@ def solve(
 
     Notes
     -----
+    A quadratic form without penalty is answered by eigenvectors, or the polar factor of the linear
+    term, where one decomposition gives the optimum. A `Cardinality` of all n·r entries, or of n in
+    every column, and a `RowSparse` of n rows or ``lam=0`` are no limit: such a problem is the one
+    without penalty.
+
     A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for.
     They begin with points that need no search (the principal axes on the features of largest
     leverage or variance, the principal axes cut to their largest entries, disjoint supports), so

@@ -44,6 +44,12 @@ impl Mixed {
         self.recession.is_some() || self.left
     }
 
+    /// Sign of global row i, +1 where all signs are equal.
+    #[inline(always)]
+    pub(super) fn sign(&self, i: usize) -> f64 {
+        self.signs.get(i).map_or(1.0, |&sign| sign.into())
+    }
+
     /// Whether global rows i and j move on a hyperbola.
     #[inline(always)]
     pub(super) fn opposite(&self, i: usize, j: usize) -> bool {
@@ -117,7 +123,10 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let (model, light) = self.boost_models(simd, i, j);
         let searched = match self.options.curvature {
             Curvature::Exact => light,
-            Curvature::Scalar => light.scalar(model.s),
+            Curvature::Scalar => {
+                let shift = self.options.shift * self.block.mixed.sign(self.block.rows[i]);
+                light.scalar(model.s, shift)
+            }
         };
         let block = &mut *self.block;
         let (r, stride) = (block.r, block.stride);

@@ -26,12 +26,13 @@ impl Block {
             (values[0], values[b - 1])
         };
         let ((m_low, m_high), (s_low, s_high)) = (largest(&m), largest(&s));
-        let bound = 0.5 * (m_high - m_low) * s_low.abs().max(s_high.abs());
+        let c = options.shift * self.mixed.sign(self.rows[0]);
+        let bound = (m_low - c).abs().max((m_high - c).abs()) * s_low.abs().max(s_high.abs());
         // Bounding M by its largest eigenvalue needs S ⪰ 0; otherwise the scalar bound is used.
         let mut linear = if options.curvature == Curvature::Exact && s_low >= -TIE * s_high.abs() {
             &gz - &(m_high * &s)
         } else {
-            let mut linear = &gz - &(0.5 * (m_low + m_high) * &s);
+            let mut linear = &gz - &(c * &s);
             linear.diag_mut().mapv_inplace(|v| v - bound);
             linear
         };

@@ -177,19 +177,23 @@ impl LightModel {
         branch
     }
 
-    /// The same pair, whose S is `s`, under the scalar bound `ς/2 ‖E‖²` with ς = ‖S‖·‖M − cJ‖, J = diag(1, −1) and
-    /// c = ½(M₁₁ − M₂₂); see [`PairModel::scalar`](super::PairModel::scalar).
+    /// The same pair, whose S is `s`, under the scalar bound `ς/2 ‖E‖²` with ς = ‖S‖·‖M − cJ‖, cJ = diag(`shift`,
+    /// −`shift`); see [`PairModel::scalar`](super::PairModel::scalar).
     #[inline(always)]
-    pub fn scalar(&self, s: Sym2) -> Self {
-        let c = 0.5 * (self.m.d0 - self.m.d1);
-        let norm = (0.5 * (self.m.d0 + self.m.d1)).abs() + self.m.o.abs();
+    pub fn scalar(&self, s: Sym2, shift: f64) -> Self {
+        let c = shift;
+        let m = Sym2 {
+            d0: self.m.d0 - c,
+            d1: self.m.d1 + c,
+            o: self.m.o,
+        };
         let ([first, second], [upper, lower]) = (self.gz, self.t);
         Self {
             gz: [
                 [first[0] - c * upper[0], first[1] - c * upper[1]],
                 [second[0] + c * lower[0], second[1] + c * lower[1]],
             ],
-            m: Sym2::scalar(s.spectral_norm() * norm),
+            m: Sym2::scalar(s.spectral_norm() * m.spectral_norm()),
             t: [[1.0, 1.0], [1.0, -1.0]],
             s: [2.0, 2.0],
             s_size: [2.0, 2.0],

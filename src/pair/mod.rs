@@ -78,21 +78,23 @@ pub struct PairModel {
 }
 
 impl PairModel {
-    /// The model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9) with ς = ‖S‖·‖M − cI‖, c = ½ tr M.
+    /// The model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9) with ς = ‖S‖·‖M − cI‖, c = `shift`.
     ///
-    /// M − cI in place of M changes the smooth part by a constant on the circle if GZᵀ − cS takes the place of GZᵀ, so
-    /// that ς does not depend on a multiple of the identity in M, and is never more than ‖S‖·‖M‖.
+    /// M − cI in place of M changes the smooth part by a constant on the circle if GZᵀ − cS takes the place of GZᵀ.
     #[inline(always)]
-    pub fn scalar(&self) -> Self {
-        let (s, [first, second]) = (self.s, self.gz);
-        let c = 0.5 * (self.m.d0 + self.m.d1);
-        let norm = (0.5 * (self.m.d0 - self.m.d1)).hypot(self.m.o);
+    pub fn scalar(&self, shift: f64) -> Self {
+        let (s, c, [first, second]) = (self.s, shift, self.gz);
+        let m = Sym2 {
+            d0: self.m.d0 - c,
+            d1: self.m.d1 - c,
+            o: self.m.o,
+        };
         Self {
             gz: [
                 [first[0] - c * s.d0, first[1] - c * s.o],
                 [second[0] - c * s.o, second[1] - c * s.d1],
             ],
-            m: Sym2::scalar(s.spectral_norm() * norm),
+            m: Sym2::scalar(s.spectral_norm() * m.spectral_norm()),
             s: Sym2::scalar(1.0),
             proximal: self.proximal,
         }

@@ -79,6 +79,11 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Minimises from a feasible start.
 ///
+/// A quadratic form without penalty on the Stiefel manifold is lowered by Riemannian gradient steps and, where these are slow,
+/// by those of a trust region, unless the options ask for a working set other than tiles, the Jacobi update, the scalar
+/// curvature or columns. Under a penalty that is continuous at 0 and draws entries there, proximal steps on the tangent
+/// space follow a pass of tiles that gains little. Each such step counts as a sweep, and exact pairs verify convergence.
+///
 /// An f that is not quadratic is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X), and the step is
 /// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps, and, where f gives
 /// [products with its Hessian](crate::Objective::hessian_product) and these get slow, those of a trust region. One

@@ -75,6 +75,7 @@ impl Pairwise {
         };
         let options = PairOptions {
             curvature: self.curvature,
+            shift: 0.0,
             proximal: self.proximal * model.bound,
             metric: None,
         };

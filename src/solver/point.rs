@@ -187,6 +187,15 @@ impl<'a, P: Penalty> Point<'a, P> {
         self.version += 1;
     }
 
+    /// c of C − cJ, or of C − cI where all signs are equal.
+    pub(super) fn shift_of_signs(&self) -> f64 {
+        let signature = self.problem.signature;
+        match signature.is_definite() {
+            true => signature.sign(0) * self.shift,
+            false => self.shift,
+        }
+    }
+
     /// cJVD, which is normal at V = X.
     fn shifted(&self, v: &Array2<f64>) -> Array2<f64> {
         let image = normals(v, self.problem.signature).into_owned() * self.shift;

@@ -12,7 +12,7 @@ use super::mover::{Mover, Step};
 use super::point::Point;
 use super::tangent::{Tangent, tangent_work};
 use crate::linalg::{inner, product, square};
-use crate::manifold::{normals, signs_of};
+use crate::manifold::{Manifold, normals, polar, signs_of};
 use crate::penalty::Penalty;
 
 /// The first step moves X by about this share of itself.
@@ -54,6 +54,15 @@ struct Place {
     price: f64,
     gradient: Array2<f64>,
     lambda: Array2<f64>,
+}
+
+fn tangent<'a, P: Penalty>(penalty: &'a P, manifold: &'a Manifold<'a>) -> Tangent<'a, P> {
+    Tangent {
+        penalty,
+        manifold,
+        residual: RESIDUAL,
+        is_over: &|| false,
+    }
 }
 
 /// The steps and their memory.
@@ -133,28 +142,10 @@ impl Proximal {
         let (n, r) = point.x.dim();
         ledger.visit(0, USUAL_WORK * tangent_work(n, r));
         let manifold = manifold(point);
-        let tangent = Tangent {
-            penalty: point.problem.penalty,
-            manifold: &manifold,
-            residual: std::env::var("D_RES").map_or(RESIDUAL, |v| v.parse().unwrap()),
-            is_over: &|| false,
-        };
+        let tangent = tangent(point.problem.penalty, &manifold);
         let direction = tangent.step(&point.x, &place.gradient, self.t, &mut place.lambda);
         let slope = square(&direction) / self.t;
         let least = (SMALL * ledger.threshold()).max(rounding(point, ledger));
-        if std::env::var("D_TIMES").is_ok() {
-            let lam = crate::linalg::symmetric(&product(
-                normals(&point.x, point.problem.signature).t(),
-                direction.view(),
-            ));
-            eprintln!(
-                "new t {:e} slope {:e} least {:e} tangency {:e}",
-                self.t,
-                slope,
-                least,
-                (square(&lam) / square(&direction)).sqrt()
-            );
-        }
         (slope > least).then_some(Trial {
             direction,
             slope,
@@ -230,35 +221,16 @@ impl Proximal {
         };
         ledger.visit(ledger.sweep, evaluation_work(point));
         let manifold = manifold(point);
-        let tangent = Tangent {
-            penalty: point.problem.penalty,
-            manifold: &manifold,
-            residual: std::env::var("D_RES").map_or(RESIDUAL, |v| v.parse().unwrap()),
-            is_over: &|| false,
+        let tangent = tangent(point.problem.penalty, &manifold);
+        // A pattern on which no orthonormal matrix is nearby gives way to the polar factor.
+        let dense = || {
+            let mut moved = point.x.clone();
+            moved.scaled_add(trial.length, &trial.direction);
+            polar(&moved)
         };
-        let found = tangent
-            .retract(&point.x, &trial.direction, trial.length)
-            .or_else(|| {
-                let mut moved = point.x.clone();
-                moved.scaled_add(trial.length, &trial.direction);
-                std::env::var("D_POLAR")
-                    .is_ok()
-                    .then(|| crate::manifold::polar(&moved))
-            })
-            .and_then(|x| point.try_evaluate(&x).map(|evaluated| (x, evaluated)));
+        let x = (tangent.retract(&point.x, &trial.direction, trial.length)).unwrap_or_else(dense);
         let noise = rounding(point, ledger);
-        if std::env::var("D_TIMES").is_ok() {
-            eprintln!(
-                "t {:e} slope {:e} length {} found {} secant {:e} n2 {:e}",
-                self.t,
-                trial.slope,
-                trial.length,
-                found.is_some(),
-                self.secants.largest,
-                square(&trial.direction)
-            );
-        }
-        let Some((x, (value, gradient))) = found else {
+        let Some((value, gradient)) = point.try_evaluate(&x) else {
             self.refuse(trial, noise);
             self.place = Some(place);
             return Step::Pass;
@@ -270,9 +242,6 @@ impl Proximal {
         }
         let price = point.problem.penalty.value(x.view());
         let change = rise + (price - place.price);
-        if std::env::var("D_TIMES").is_ok() {
-            eprintln!("   change {change:e} rise {rise:e}");
-        }
         if change <= -ARMIJO * trial.slope * trial.length {
             let lambda = place.lambda.clone();
             let after = Place {

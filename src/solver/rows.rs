@@ -253,6 +253,7 @@ impl Rows {
         let problem = point.problem;
         let options = PairOptions {
             curvature: self.curvature,
+            shift: point.shift_of_signs(),
             proximal: self.proximal,
             metric: point.form.and_then(|form| form.metric()),
         };

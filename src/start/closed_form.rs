@@ -217,14 +217,8 @@ mod tests {
 
     #[test]
     fn data_of_few_rows_give_the_same_value_as_their_moments() {
-        for (m, n, r) in [
-            (1usize, 3, 2),
-            (4, 9, 3),
-            (4, 9, 7),
-            (20, 33, 12),
-            (9, 4, 3),
-        ] {
-            for (scale, rank) in [(-1.0, m), (2.0, m), (-1.0, m.div_ceil(2))] {
+        for (m, n, r) in [(1, 3, 2), (4, 9, 3), (4, 9, 7), (20, 33, 12), (9, 4, 3)] {
+            for (scale, rank) in [(-1.0, m), (2.0, m), (-1.0, usize::div_ceil(m, 2))] {
                 let rank = rank.min(n);
                 let left =
                     Array2::from_shape_fn((m, rank), |(i, j)| ((3 * i + 5 * j) % 7) as f64 - 2.5);
