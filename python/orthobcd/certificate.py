@@ -69,6 +69,8 @@ class Bound:
         ascending: those for which that is proved, by branch and bound over a `Cardinality`.
     history : dict of str to ndarray
         "seconds" and "bound": how the bound rose.
+    interrupted : bool
+        Whether Ctrl-C ended the search for a better bound.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Bound:
     n_nodes: int
     features_excluded: NDArray[np.int64]
     history: dict[str, FloatArray]
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -287,10 +290,12 @@ def certify(
     count = few.count if isinstance(few, Cardinality) else None
     rows = few if isinstance(few, RowSparse) else None
     run = replace(run, max_time=deadline.left())
-    bounded, error = _core.lower_bound(plain, count, rows, certificate.objective, gap_tol, run)
+    bounded, interrupted, error = _core.lower_bound(
+        plain, count, rows, certificate.objective, gap_tol, run
+    )
     if error is not None:
         raise error
-    return replace(certificate, bound=Bound(**bounded))
+    return replace(certificate, bound=Bound(**bounded, interrupted=interrupted))
 
 
 def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:
