@@ -130,7 +130,7 @@ def lower_bound(
     at: tuple[float, float],
     gap_tol: float,
     run: Run,
-) -> tuple[dict[str, Any], BaseException | None]: ...
+) -> tuple[dict[str, Any], bool, BaseException | None]: ...
 def solve_j_orthogonal(
     problem: Problem,
     x0: _Matrix,

@@ -73,6 +73,8 @@ class Bound:
         ascending: those for which that is proved, by branch and bound over a `Cardinality`.
     history : dict of str to ndarray
         "seconds" and "bound": how the bound rose.
+    interrupted : bool
+        Whether Ctrl-C ended the search for a better bound.
 
     Examples
     --------
@@ -90,6 +92,7 @@ class Bound:
     n_nodes: int
     features_excluded: NDArray[np.int64]
     history: dict[str, FloatArray]
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -298,10 +301,10 @@ def certify(
     rows = few if isinstance(few, RowSparse) else None
     run = replace(run, max_time=deadline.left())
     at = (certificate.objective, certificate.magnitude)
-    bounded, error = _core.lower_bound(plain, count, rows, at, gap_tol, run)
+    bounded, interrupted, error = _core.lower_bound(plain, count, rows, at, gap_tol, run)
     if error is not None:
         raise error
-    return replace(certificate, bound=Bound(**bounded))
+    return replace(certificate, bound=Bound(**bounded, interrupted=interrupted))
 
 
 def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:

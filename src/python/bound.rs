@@ -58,8 +58,8 @@ pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
 }
 
 /// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
-/// `rows` of its smooth part with so many nonzero rows or a price for each. The gap is that of a point with F and its magnitude
-/// `at`.
+/// `rows` of its smooth part with so many nonzero rows or a price for each; whether a signal ended the search, and what it
+/// raised but for Ctrl-C. The gap is that of a point with F and its magnitude `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(
@@ -70,7 +70,7 @@ pub(super) fn certified_bound<'py>(
     at: (f64, f64),
     gap_tol: f64,
     run: Run,
-) -> PyResult<(Bound<'py, PyDict>, Option<PyErr>)> {
+) -> PyResult<(Bound<'py, PyDict>, bool, Option<PyErr>)> {
     let instance = Instance::new(&problem, &run)?;
     let form = quadratic(&*instance.smooth)?;
     let restriction = match (count, rows) {
@@ -88,7 +88,11 @@ pub(super) fn certified_bound<'py>(
     let found = released(py, || {
         lower_bound(form, r, &restriction, &options, threads, &mut watch)
     })??;
-    Ok((bound_dict(py, found)?, watch.into_error()))
+    Ok((
+        bound_dict(py, found)?,
+        watch.is_pressed(),
+        watch.into_error(),
+    ))
 }
 
 /// What `orthobcd.Bound` is made of.

@@ -109,6 +109,11 @@ impl Watch {
         self.error
     }
 
+    /// Whether a signal has asked to stop.
+    pub(super) fn is_pressed(&self) -> bool {
+        self.pressed
+    }
+
     /// Raises what a signal has asked to stop with, if one has.
     pub(super) fn raise(self) -> PyResult<()> {
         match (self.pressed, self.error) {

@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
+from orthobcd import _core
 from orthobcd.sklearn import base
 
 pytestmark = pytest.mark.timeout(60)  # nothing here ends by itself within ten minutes
@@ -106,6 +107,28 @@ def test_a_fit_raises_with_its_best_result(case):
         assert sorted(order) == list(range(5))
         np.testing.assert_allclose(np.abs(V[order]), np.abs(result.x.T), atol=1e-12)
         assert estimator.explained_variance_ratio_.shape == (5,)
+
+
+@pytest.mark.parametrize("part", ["pairs", "bound"])
+def test_a_fit_raises_with_its_result_while_it_is_certified(monkeypatch, part):
+    name = "certify" if part == "pairs" else "lower_bound"
+    call = getattr(_core, name)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+
+    def slow(*arguments: Any) -> Any:
+        timer.start()
+        if part == "pairs":
+            timer.join()
+        return call(*arguments)
+
+    monkeypatch.setattr(_core, name, slow)
+    pca = ob.SparsePCA(1, n_nonzero=10, certify=True, random_state=0)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        pca.fit(X)
+    timer.join()
+    assert caught.value.result is pca.result_
+    assert pca.result_.status is not ob.Status.INTERRUPTED
+    assert (pca.gap_ is None) == (part == "pairs")
 
 
 @pytest.mark.parametrize("how", ["fit", "partial_fit", "fit_covariance"])

@@ -75,9 +75,9 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
         except (ValueError, TypeError) as error:
             # Refused at the door: a setting, or data that it does not fit.
             raise WrongArgument(in_options(error, options)) from error
-        except KeyboardInterrupt:
-            # The best components so far are written, if there are some.
-            if not hasattr(pca, "components_"):
+        except KeyboardInterrupt as stop:
+            # With a result there are components to write.
+            if getattr(stop, "result", None) is None:
                 raise
     seconds = time.perf_counter() - started
     V, ratios = pca.components_, pca.explained_variance_ratio_

@@ -186,9 +186,7 @@ COUNTS: dict[str, Any] = {
 def _add_sparse(one: argparse.ArgumentParser) -> None:
     one.add_argument("--penalty", choices=("l0", "l1"), default="l0", help="default l0")
     size = one.add_mutually_exclusive_group()
-    size.add_argument(
-        "--alpha", type=_nonnegative, default=0.1, help="weight of the penalty (default 0.1)"
-    )
+    size.add_argument("--alpha", type=_nonnegative, help="weight of the penalty (default 0.1)")
     size.add_argument("--n-nonzero", **{**COUNTS, "help": COUNTS["help"] + "; instead of alpha"})
     size.add_argument(
         "--n-features",

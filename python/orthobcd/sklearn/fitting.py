@@ -22,12 +22,18 @@ class Fitting(Kept):
     ----------
     estimator : object
         It has ``max_time`` and ``verbose``.
+
+    Attributes
+    ----------
+    interrupted : bool
+        Whether Ctrl-C ended what came after the last solve.
     """
 
     def __init__(self, estimator: Any) -> None:
         super().__init__()
         limit = as_optional_float("max_time", estimator.max_time, minimum=0.0)
         self.deadline = Deadline(limit)
+        self.interrupted = False
         self._live = live(bool(estimator.verbose), limit)
 
     def __enter__(self) -> Self:
@@ -51,6 +57,7 @@ class Fitting(Kept):
                 self._line.bar.refresh()
 
     def end(self) -> None:
-        """Raise the `KeyboardInterrupt` that Ctrl-C stands for, if it ended the last solve."""
-        if self.result is not None and self.result.status is Status.INTERRUPTED:
+        """Raise the `KeyboardInterrupt` that Ctrl-C stands for, if it ended a part of the fit."""
+        solved = self.result is None or self.result.status is not Status.INTERRUPTED
+        if self.interrupted or not solved:
             raise KeyboardInterrupt

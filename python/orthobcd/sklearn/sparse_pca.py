@@ -272,19 +272,26 @@ class SparsePCA(OrthonormalPCA):
             )
         return alpha, result
 
-    def _gap(self, problem: Any, result: Result) -> Result:
+    def _gap(self, fitting: Fitting, problem: Any, result: Result) -> Result:
         """The same result, its gap noted if that is wanted."""
         self.gap_: float | None = None
-        if self.certify and result.status is not Status.INTERRUPTED:
-            counted = isinstance(self._budget, Cardinality)
-            penalty = self._budget if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
-            self.gap_ = certify(
+        if not self.certify or result.status is Status.INTERRUPTED:
+            return result
+        counted = isinstance(self._budget, Cardinality)
+        penalty = self._budget if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
+        try:
+            certificate = certify(
                 problem.with_penalty(penalty),
                 result.x,
                 bound=True,
                 max_time=self.max_time,
                 n_threads=self._threads(),
-            ).gap
+            )
+        except KeyboardInterrupt:
+            fitting.interrupted = True
+            return result
+        self.gap_ = certificate.gap
+        fitting.interrupted = certificate.bound is not None and certificate.bound.interrupted
         return result
 
     def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
@@ -302,4 +309,4 @@ class SparsePCA(OrthonormalPCA):
             unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
             self.alpha_ = (ALPHA if self.alpha is None else float(self.alpha)) * unit
             fitting.result = fit.at_penalty(self.alpha_)
-        return self._gap(problem, fitting.result)
+        return self._gap(fitting, problem, fitting.result)
