@@ -470,7 +470,7 @@ fn a_million_updates_do_not_drift() {
         None,
     )
     .unwrap();
-    let solution = audit(&gram, &NoPenalty, x0, &million(WorkingSet::Tiled), false);
+    let solution = audit(&gram, &penalty, x0, &million(WorkingSet::Tiled), false);
     assert!(solution.iterations >= 1_000_000 && solution.updates > 100_000);
     let parts = start::partition(n, r, 0);
     let options = million(WorkingSet::Random);

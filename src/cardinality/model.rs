@@ -5,7 +5,7 @@
 //! with X ≥ 0 a fixed point of the projected power method; those that hang together are solved [jointly](super::joint).
 //! The price of a change of support is that of the columns around it, whatever n and r are.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use super::joint::{Block, Joint, common};
 use super::rules::Rules;
@@ -54,6 +54,17 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// The nonzeros of a column.
+    pub(super) fn of(column: ArrayView1<'_, f64>) -> Self {
+        let nonzeros = column.iter().enumerate().filter(|(_, v)| **v != 0.0);
+        let (rows, values) = nonzeros.map(|(i, &v)| (i, v)).unzip();
+        Self {
+            rows,
+            values,
+            value: 0.0,
+        }
+    }
+
     pub(super) fn unit(row: usize) -> Self {
         Self {
             rows: vec![row],
@@ -242,13 +253,9 @@ impl<'a> Model<'a> {
         let parts =
             (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
                 let linear = |i: usize| self.slope(i, t);
-                let mut part = Part::default();
-                for (i, &v) in x.iter().enumerate() {
-                    if v != 0.0 {
-                        part.rows.push(i);
-                        part.values.push(v);
-                        part.value += v * (0.5 * self.weights[t] * y[i] + linear(i));
-                    }
+                let mut part = Part::of(x);
+                for (&i, &v) in part.rows.iter().zip(&part.values) {
+                    part.value += v * (0.5 * self.weights[t] * y[i] + linear(i));
                 }
                 for &i in &self.rules.included[t] {
                     part.insert(i, 0.0);
@@ -385,7 +392,7 @@ impl<'a> Model<'a> {
     }
 
     /// Takes negligible entries out of the support; whether there were any.
-    fn cleaned(&self, part: &mut Part, t: usize) -> bool {
+    pub(super) fn cleaned(&self, part: &mut Part, t: usize) -> bool {
         let largest = part.values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
         let gone: Vec<usize> = (part.rows.iter().zip(&part.values))
             .filter(|&(&i, v)| v.abs() <= NEGLIGIBLE * largest && !self.rules.holds(i, t))

@@ -89,8 +89,28 @@ pub(super) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// The point of a number below [`POINTS`]; None if there is none, or the task expired.
+    /// The point of a number below [`POINTS`], without negligible entries; None if there is none, or the task expired.
     pub(super) fn point(&self, number: usize) -> Option<Array2<f64>> {
+        let mut x = self.raw(number)?;
+        while let Some(parts) = self.without_negligible(&x) {
+            x = self.near(parts)?;
+        }
+        Some(x)
+    }
+
+    /// What is left of X without negligible entries; None if it has none.
+    fn without_negligible(&self, x: &Array2<f64>) -> Option<Vec<Part>> {
+        let mut dropped = false;
+        let parts = (0..x.ncols()).map(|t| {
+            let mut part = Part::of(x.column(t));
+            dropped |= self.model.cleaned(&mut part, t);
+            part
+        });
+        let parts: Vec<Part> = parts.collect();
+        dropped.then_some(parts)
+    }
+
+    fn raw(&self, number: usize) -> Option<Array2<f64>> {
         let rows = |weights: &[f64]| {
             let (rows, order) = self.rows(weights)?;
             let axes = axes_on(self.model.form, &rows, self.basis.ncols(), self.meter)?;

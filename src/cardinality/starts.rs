@@ -196,10 +196,7 @@ impl<'a> Maker<'a> {
             .filter(|((i, t), _)| !rules.admits(*i, *t))
             .for_each(|(_, v)| *v = 0.0);
         if cut.iter().filter(|&&v| v != 0.0).count() <= SURPLUS * budget {
-            let mut parts = vec![Part::default(); self.columns()];
-            for ((i, t), &v) in cut.indexed_iter().filter(|(_, v)| **v != 0.0) {
-                parts[t].insert(i, v);
-            }
+            let mut parts: Vec<Part> = cut.columns().into_iter().map(Part::of).collect();
             for (part, rows) in parts.iter_mut().zip(&rules.included) {
                 rows.iter().for_each(|&i| part.insert(i, 0.0));
             }
