@@ -8,12 +8,16 @@ use pyo3::types::PyDict;
 
 use super::guard::released;
 use super::input::{AnyPenalty, AnyProblem, Count, RowBudget, Run};
+use super::memory::reserve_bytes;
 use super::watch::Watch;
 use super::{Instance, with_penalty};
 use crate::certificate::{BoundOptions, Restriction, lower_bound, minimize_proved};
 use crate::penalty::{L0, L1, Penalty, Weights};
 use crate::search::{Auto, AutoSolution, minimize_auto};
 use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
+
+/// Matrices as large as C that a lower bound works with.
+const BOUND_ARRAYS: f64 = 4.0;
 
 /// What a penalty asks of the entries of X.
 pub(super) fn restriction(penalty: &AnyPenalty) -> PyResult<Restriction> {
@@ -73,6 +77,12 @@ pub(super) fn certified_bound<'py>(
 ) -> PyResult<(Bound<'py, PyDict>, bool, Option<PyErr>)> {
     let instance = Instance::new(&problem, &run)?;
     let form = quadratic(&*instance.smooth)?;
+    if form.dense().is_some() {
+        let n = form.order();
+        reserve_bytes(BOUND_ARRAYS * 8.0 * (n * n) as f64, || {
+            format!("matrices of shape ({n}, {n}) of a lower bound")
+        })?;
+    }
     let restriction = match (count, rows) {
         (Some(count), _) => {
             let nonnegative = with_penalty!(&problem.penalty, penalty => penalty.nonnegative());

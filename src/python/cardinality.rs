@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use super::bound::{few, quadratic, set_bound};
 use super::guard::{guarded, released};
 use super::input::{AnySmooth, Count, RowBudget, Run};
+use super::memory::reserve;
 use super::smooth::Trouble;
 use super::strategy::auto_dict;
 use super::watch::Watch;
@@ -109,6 +110,7 @@ fn solved<'py>(
     ) -> Result<AutoSolution>
     + Sync,
 ) -> PyResult<Returned<'py>> {
+    reserve(&smooth.stored(), (n, r), run.n_threads)?;
     let smooth = guarded(|| smooth.build(&Arc::new(Trouble::default())))?;
     let threads = run.threads()?;
     let mut watch = Watch::new(callback, 0.0);

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::guard::released;
 use super::hyperbolic::signature_of;
 use super::input::{AnyPenalty, Run, choice, side as side_of};
+use super::memory::{Stored, reserve};
 use super::smooth::{Function, FunctionSum, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
@@ -43,6 +44,22 @@ pub(super) enum AnySum<'py> {
         #[pyo3(attribute("lipschitz"))]
         lipschitz: Option<f64>,
     },
+}
+
+impl AnySum<'_> {
+    /// What it will keep in memory.
+    fn stored(&self) -> Stored {
+        let numbers = match self {
+            Self::Logistic { a, b, .. } => a.len() + b.len(),
+            Self::Gram(a, _) => a.len(),
+            Self::Probe(_) | Self::Function { .. } => 0,
+        };
+        Stored {
+            numbers: numbers as f64,
+            name: "copies of the data".to_owned(),
+            rows: 0.0,
+        }
+    }
 }
 
 /// `orthobcd.VRJOBCD`, its defaults filled in for the sum.
@@ -105,6 +122,8 @@ pub(super) fn solve_finite_sum<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
+    let shape = (x0.shape()[0], x0.shape()[1]);
+    reserve(&sum.stored(), shape, run.n_threads)?;
     let threads = run.threads()?;
     let trouble = Arc::new(Trouble::default());
     let sum: Box<dyn FiniteSum> = match sum {

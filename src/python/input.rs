@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use ndarray::Array1;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::memory::Stored;
 use super::smooth::{Function, Trouble};
 use super::{L0, L1, NoPenalty, NonNegative, with_penalty};
 use crate::block::Curvature;
@@ -91,6 +92,39 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
+    /// What the objective will keep in memory.
+    pub(super) fn stored(&self) -> Stored {
+        let (numbers, name, rows) = match self {
+            Self::Quadratic { c, .. } => {
+                let n = c.shape()[0];
+                let name =
+                    format!("a copy of C of shape ({n}, {n}), which A in its place does not need");
+                (c.len() as f64, name, 0.0)
+            }
+            Self::Gram {
+                data: AnyData::Dense(a),
+                ..
+            } => {
+                let (m, n) = (a.shape()[0], a.shape()[1]);
+                let name = format!("copies of A of shape ({m}, {n})");
+                (2.0 * a.len() as f64, name, m as f64)
+            }
+            Self::Gram {
+                data: AnyData::Sparse { values, shape, .. },
+                ..
+            } => {
+                let name = format!("copies of the {} stored entries of A", values.len());
+                (4.0 * values.len() as f64, name, shape.0 as f64)
+            }
+            Self::Function { .. } => (0.0, "f".to_owned(), 0.0),
+        };
+        Stored {
+            numbers,
+            name,
+            rows,
+        }
+    }
+
     /// The objective, which leaves in `trouble` what Python raises.
     pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective + '_>> {
         Ok(match self {

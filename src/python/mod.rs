@@ -7,6 +7,7 @@ mod finite_sum;
 mod guard;
 mod hyperbolic;
 mod input;
+mod memory;
 mod smooth;
 mod strategy;
 mod ultrahyperbolic;
@@ -30,6 +31,7 @@ use crate::{Error, Objective, Signature, Threads, minimize, start};
 use guard::guarded;
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
+use memory::reserve;
 use smooth::Trouble;
 use watch::Watch;
 
@@ -67,10 +69,14 @@ struct Instance<'a> {
 
 impl<'a> Instance<'a> {
     fn new(problem: &'a AnyProblem<'_>, run: &Run) -> PyResult<Self> {
-        Self::with_threads(problem, run.threads()?)
+        Self::with_threads(problem, run.n_threads)
     }
 
-    fn with_threads(problem: &'a AnyProblem<'_>, threads: Threads) -> PyResult<Self> {
+    /// # Errors
+    /// If the problem or the number of threads is not valid, or there is too little memory.
+    fn with_threads(problem: &'a AnyProblem<'_>, n_threads: Option<usize>) -> PyResult<Self> {
+        reserve(&problem.smooth.stored(), problem.shape, n_threads)?;
+        let threads = Threads::new(n_threads)?;
         let trouble = Arc::new(Trouble::default());
         let smooth = guarded(|| problem.smooth.build(&trouble))?;
         Ok(Self {

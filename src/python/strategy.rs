@@ -15,7 +15,7 @@ use crate::certificate::certify_while;
 use crate::continuation::largest_lambda_while;
 use crate::heuristic::Profile;
 use crate::search::{Auto, AutoSolution, Entries, Phase, Plan, Polish, Run, Stages, follow_path};
-use crate::{Options, Side, Threads};
+use crate::{Options, Side};
 
 /// `orthobcd.Auto`.
 #[derive(FromPyObject)]
@@ -231,7 +231,7 @@ pub(super) fn largest_lam(
     problem: AnyProblem<'_>,
     n_threads: Option<usize>,
 ) -> PyResult<Option<f64>> {
-    let instance = Instance::with_threads(&problem, Threads::new(n_threads)?)?;
+    let instance = Instance::with_threads(&problem, n_threads)?;
     with_penalty!(instance.penalty, penalty => {
         let problem = instance.problem(penalty)?;
         interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
@@ -248,7 +248,7 @@ pub(super) fn heuristics() -> Vec<&'static str> {
 /// The work of a search without any limit, as `max_work` counts it.
 #[pyfunction]
 pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
-    let instance = Instance::with_threads(&problem, Threads::serial())?;
+    let instance = Instance::with_threads(&problem, Some(1))?;
     let work = crate::search::default_work(&*instance.smooth, instance.components);
     Ok(work / crate::WORK_UNIT)
 }

@@ -2,13 +2,15 @@
 
 use ndarray::{Array1, Array2, Array3, Axis};
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
+    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2,
+    PyReadonlyArray3, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 
 use super::guard::{guarded, released};
 use super::hyperbolic::signature_of;
 use super::input::choice;
+use super::memory::reserve_bytes;
 use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
     Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe,
@@ -113,6 +115,10 @@ pub(super) fn distance_pairs<'py>(
     radius: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
+    let (rows, columns) = (x.shape()[0], y.shape()[0]);
+    reserve_bytes(8.0 * rows as f64 * columns as f64, || {
+        format!("distances of shape ({rows}, {columns})")
+    })?;
     let mut d = guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?;
     d.mapv_inplace(|g| space.distance_of(g).0);
     Ok(d.into_pyarray(py))
@@ -139,6 +145,8 @@ impl PyStructuralProbe {
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
         let space = space_of(&signature, radius)?;
+        let numbers = 2 * d.len() + targets.as_ref().map_or(0, |targets| targets.len());
+        reserve_bytes(8.0 * numbers as f64, || "copies of the data".to_owned())?;
         let threads = Threads::new(n_threads)?;
         let d = d.as_array().to_owned();
         let targets = targets.map_or(Targets::Euclidean, |t| {
@@ -273,6 +281,16 @@ fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
     }
 }
 
+/// Makes sure that a state can be copied twice: when it is read, and when it is written.
+fn reserve_state(n: usize, (entities, relations): (usize, usize), memory: usize) -> PyResult<()> {
+    let [n, entities, relations, memory] =
+        [n, entities, relations, memory].map(|length| length as f64);
+    reserve_bytes(
+        2.0 * 8.0 * (entities * (n + 1.0) + relations * (n * n + memory)),
+        || format!("copies of {entities} entities and {relations} relations in {n} dimensions"),
+    )
+}
+
 fn write_state<'py>(py: Python<'py>, state: Embedding, n: usize) -> StateOut<'py> {
     let count = state.relations.len();
     let memory = state.relations.first().map_or(0, |r| r.memory.len());
@@ -318,6 +336,8 @@ pub(super) fn ultra_e_init<'py>(
 ) -> PyResult<StateOut<'py>> {
     let signature = signature_of(&signature)?;
     options.model(&signature)?;
+    let memory = Relation::memory_length(&signature, options.update()?);
+    reserve_state(signature.len(), (n_entities, n_relations), memory)?;
     let state = Embedding::random(
         n_entities,
         n_relations,
@@ -346,6 +366,8 @@ pub(super) fn ultra_e_epoch<'py>(
 ) -> PyResult<Epoch<'py>> {
     let signature = signature_of(&signature)?;
     let model = options.model(&signature)?;
+    let counts = (state.0.shape()[0], state.1.shape()[0]);
+    reserve_state(signature.len(), counts, state.2.shape()[1])?;
     let triples = read_triples(&triples)?;
     let mut state = read_state(&state);
     let threads = Threads::new(n_threads)?;

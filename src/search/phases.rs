@@ -1,6 +1,6 @@
 //! The orchestrator: a plan is carried out, phase by phase.
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -173,8 +173,8 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         self.rounds.run(self.board, &jobs, &froms, slice);
     }
 
-    /// Descends by exact pairs alone, so that no search without limits ends above such a descent: from the identity for a
-    /// quadratic form where h allows it, else from the first point.
+    /// Descends by exact pairs alone, so that no search without limits ends above such a descent: for a quadratic form
+    /// from a partition where X ≥ 0, from the identity elsewhere; from the first point where h does not allow that.
     fn compare(&mut self) {
         self.conclude();
         let problem = self.rounds.problem;
@@ -185,14 +185,15 @@ impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
         if mixed || self.board.status.is_some() || !(DESCENT_SWEEPS * sweep <= units) {
             return;
         }
-        let identity = start::identity(n, r);
+        let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
         let own = self.rounds.whole.known.given.is_none() && problem.smooth.quadratic().is_some();
-        let allowed =
-            !problem.penalty.nonnegative() && problem.penalty.infeasibility(identity.view()) == 0.0;
-        let from = if own && allowed {
-            identity
-        } else {
-            self.first.clone()
+        let start = match problem.penalty.nonnegative() {
+            true => start::partition_within((n, r), self.auto.options.seed, allowed),
+            false => start::identity(n, r),
+        };
+        let from = match own && allowed(start.view()) {
+            true => start,
+            false => self.first.clone(),
         };
         let job = Job {
             plain: true,

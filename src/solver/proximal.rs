@@ -114,12 +114,9 @@ impl Proximal {
                     normals(&point.x, point.problem.signature).view(),
                     lambda.view(),
                 );
-            let t = FIRST * (square(&point.x) / square(&tangent)).sqrt();
-            self.t = if t.is_finite() {
-                t
-            } else {
-                square(&point.x) / price
-            };
+            // ⟨∂h, X⟩ is about h: at a critical point of f alone it is h that moves X.
+            let size = square(&point.x).sqrt();
+            self.t = FIRST * size / (square(&tangent).sqrt() + price / size);
         }
         Place {
             value,

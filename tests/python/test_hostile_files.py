@@ -436,7 +436,7 @@ def test_a_wide_table_takes_memory_by_its_size(folder, outcomes):
 NUMBERS = ("objective", "smooth_value", "penalty_value", "feasibility", "seconds")
 ACCEPTED = {
     **dict.fromkeys([*NUMBERS, "n_iterations", "n_sweeps", "n_updates", "seed"], (7,)),
-    **dict.fromkeys(["n_epochs", "work", "lower_bound"], (7, None)),
+    **dict.fromkeys(["n_epochs", "work", "lower_bound", "gap"], (7, None)),
     **dict.fromkeys(["strategy", "bound_method"], ("hello", None)),
     **dict.fromkeys(["search", "features_excluded"], (None,)),
     "extra": ({"a": 1},),

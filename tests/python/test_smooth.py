@@ -161,3 +161,23 @@ def test_rules_of_the_papers_move_pairs(rule):
     result = ob.solve(problem, solver=ob.OBCD(working_set=rule), max_sweeps=1)
     assert result.n_updates > 1
     assert result.n_iterations <= 15 + 8
+
+
+@pytest.mark.parametrize("n", [5, 40])
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 1e3])
+def test_first_step_from_a_minimiser_of_f_is_short(n: int, lam: float) -> None:
+    """There h alone moves X, and must not throw it onto one of its vertices."""
+    rng = np.random.default_rng(n)
+    C = rng.standard_normal((n, n))
+    C = C + C.T
+    start = np.linalg.eigh(C)[1][:, :3]
+    moves = []
+
+    def f(X: np.ndarray) -> tuple[float, np.ndarray]:
+        moves.append(np.linalg.norm(X - start) / np.linalg.norm(start))
+        return 0.5 * float(np.sum(X * (C @ X))), C @ X
+
+    problem = ob.StiefelProblem(ob.SmoothFunction(f, n), ob.L1(lam), 3)
+    ob.solve(problem, start, solver=ob.OBCD(), max_sweeps=3)
+    # Difference quotients at the door are shorter.
+    assert next(move for move in moves if move > 1e-4) <= 0.1
