@@ -12,7 +12,7 @@ use super::rules::Rules;
 use crate::budget::Meter;
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
-use crate::objective::{Column, Columns, QuadraticForm, gradient_work};
+use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
@@ -25,10 +25,6 @@ const DECOMPOSED: usize = 40;
 
 /// What an operation outside of matrix products costs, in their multiply-adds.
 pub(super) const SCALAR: f64 = 16.0;
-
-/// What an eigendecomposition of order k costs: in units of k³, and at least.
-const EIGEN: f64 = 10.0;
-const LEAST_EIGEN: f64 = 2e4;
 
 /// Multiply-adds of a Newton step on given supports above which points are taken as they were made: a step takes a tenth of a second.
 const COSTLY: f64 = 1e9;
@@ -567,11 +563,6 @@ impl<'a> Model<'a> {
         *part = std::mem::take(&mut point.parts[t]);
         solved
     }
-}
-
-/// Multiply-adds that an eigendecomposition of order k takes as long as.
-pub(super) fn eigen_work(k: usize) -> f64 {
-    EIGEN * (k as f64).powi(3) + LEAST_EIGEN
 }
 
 /// The unit vector of the same direction, without negative entries; None for none.

@@ -10,12 +10,12 @@
 use ndarray::{Array2, Axis, s};
 
 use super::cut::{Cut, LEAST_STEPS};
-use super::model::{Model, Part, SCALAR, eigen_work};
+use super::model::{Model, Part, SCALAR};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
 use crate::linalg::{orthonormal_factor, symmetric, symmetric_eigen};
 use crate::manifold::polar;
-use crate::objective::{Quadratic, QuadraticForm, gradient_work};
+use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
 use crate::threads::Threads;
 

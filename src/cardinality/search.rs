@@ -39,7 +39,7 @@ const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
 /// The least work without a limit, and the most: on thousands of features a unit takes longer here than other searches do for it.
-const WORK: (f64, f64) = (1.5e10, 9e10);
+const WORK: (f64, f64) = (1.5e10, 5e10);
 
 /// What a start or a perturbation that came to nothing counts for.
 const NOTHING: f64 = 1e4;

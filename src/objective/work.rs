@@ -16,11 +16,16 @@ const PASSES: f64 = 40.0;
 const PASS: f64 = 1.0;
 const DECOMPOSITION: f64 = 60.0;
 
+/// What all eigenvectors of order k cost, in units of k, k² and k³: measured on orders of 20 to 800, within a factor of
+/// 1.5, beside products.
+const EIGEN: [f64; 3] = [1e4, 500.0, 1.0];
+
 /// Work of a search without any limit: steps, and at most so much with few rows, per thousand rows of more, and in all.
+/// A unit takes one to two seconds of a core at 2 GHz whose memory others use too, see `benchmarks/scripts/work.py`.
 const STEPS: f64 = 30_000.0;
 const WORK: f64 = 2.0 * RATE;
 const WORK_ROWS: f64 = 1000.0;
-const MOST_WORK: f64 = 10.0 * RATE;
+const MOST_WORK: f64 = 5.0 * RATE;
 
 /// What one value and gradient counts for, where nothing is known of f: a product with a dense n×n matrix.
 pub(crate) fn evaluation_work(n: usize, r: usize) -> f64 {
@@ -49,6 +54,12 @@ pub(crate) fn gradient_work(smooth: &dyn Objective, r: usize) -> f64 {
 pub(crate) fn passes_work(n: usize, r: usize) -> f64 {
     let (n, r) = (n as f64, r as f64);
     n * r * (PASSES + PASS * r) + DECOMPOSITION * r * r * r
+}
+
+/// What all eigenvectors of a symmetric matrix of order k cost.
+pub(crate) fn eigen_work(k: usize) -> f64 {
+    let k = k as f64;
+    k * (EIGEN[0] + k * (EIGEN[1] + k * EIGEN[2]))
 }
 
 /// What a step costs: a gradient and what goes with it.

@@ -23,6 +23,12 @@ const MANY: usize = 2048;
 const MOST: usize = 4096;
 const SOME: usize = 2048;
 
+/// What an entry of a C that is formed costs beside its inner product, and what its rough eigenvectors take: so many
+/// products, each with so many columns more than there are components.
+const FORMED: f64 = 16.0;
+const BASIS: f64 = 4.0;
+const COLUMNS: f64 = 10.0;
+
 /// Rounds in which rows join columns.
 const JOINS: usize = 6;
 
@@ -94,6 +100,15 @@ impl<P: Penalty> Compact<P> {
         }
         rows.truncate(count);
         rows.sort_unstable();
+        let entries = (rows.len() * rows.len()) as f64;
+        let inner = match form.dense() {
+            Some(_) => 0.0,
+            None => form.product_work() / (2.0 * n as f64),
+        };
+        let each = FORMED + inner;
+        oracle
+            .meter
+            .spend(entries * (each + BASIS * (r as f64 + COLUMNS)));
         let mut smooth = Quadratic::new(form.principal(&rows, go_on)?, None, None).ok()?;
         if let Some((scale, at)) = form.factor() {
             let work = gradient_work(&smooth, r);
