@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use orthobcd::penalty::Penalty;
 use orthobcd::{Auto, Options, Problem, Quadratic, Signature, Threads, Unwatched};
-use orthobcd::{certify, minimize_auto};
+use orthobcd::{certify, minimize, minimize_auto};
 
 /// Huber's function of width 1/4 on the even rows, a price of 2 beyond ±1/3 on the odd ones.
 fn own((n, r): (usize, usize)) -> orthobcd::Result<Penalty> {
@@ -22,10 +22,19 @@ fn a_penalty_of_ones_own_is_solved_searched_and_certified() {
     let signature = Signature::stiefel(8);
     let penalty = own((8, 2)).unwrap();
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
-    let auto = Auto::default().with_options(Options::default().with_max_sweeps(400));
+    let options = Options::default();
+    let auto = Auto::default().with_options(options.clone().with_max_sweeps(400));
     let threads = Threads::serial();
-    let solution = minimize_auto(&problem, None, &auto, &threads, &mut Unwatched).unwrap();
-    let x = &solution.solution.x;
+    let found = minimize_auto(&problem, None, &auto, &threads, &mut Unwatched).unwrap();
+    let solution = minimize(
+        &problem,
+        found.solution.x,
+        &options,
+        &threads,
+        &mut Unwatched,
+    )
+    .unwrap();
+    let x = &solution.x;
     let certificate = certify(&problem, x.view(), &threads).unwrap();
     assert!(certificate.feasibility < 1e-12, "{certificate:?}");
     assert!(certificate.block2_gap < 1e-9, "{certificate:?}");
