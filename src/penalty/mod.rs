@@ -1,9 +1,9 @@
 //! Separable penalties h(X) = Σ φ_ij(X_ij), their exact pair solvers and what else the methods ask of them.
 //!
 //! A [`Penalty`] is data: which quadratic `a + b x + ½ c x²` one entry costs between which breakpoints, perhaps times a
-//! weight per entry. It is kept in a form that is recognised from the data, so that equal penalties are solved alike. Every
-//! form has a pair solver that is global ([`Form`]); a loop over pairs is compiled for each form and entered through
-//! [`each_form`], and nothing else depends on the form's type.
+//! weight per entry. Its form is recognised from the data, so that equal penalties are solved alike. Every form has a pair
+//! solver that is global. A loop over pairs is compiled for each form and entered by `each_form!`, once per sweep;
+//! nothing else is generic over the form.
 
 mod arcs;
 mod boost;
