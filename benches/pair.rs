@@ -5,8 +5,8 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
 use orthobcd::pair::{CirclePair, Scratch, Trig};
+use orthobcd::penalty::Penalty;
 use orthobcd::penalty::solve_on_circle;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Weights};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
 };
@@ -50,7 +50,7 @@ fn quartic(c: &mut Criterion) {
     group.finish();
 }
 
-fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P) {
+fn pair_of(c: &mut Criterion, name: &str, make: impl Fn(usize) -> Penalty) {
     let mut group = c.benchmark_group(format!("pair/{name}"));
     for r in [1, 5, 20, 100] {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
@@ -93,33 +93,29 @@ fn pair_of<P: Penalty>(c: &mut Criterion, name: &str, make: impl Fn(usize) -> P)
 }
 
 fn pairs(c: &mut Criterion) {
-    pair_of(c, "none", |_| NoPenalty);
-    pair_of(c, "l0", |_| L0 { lambda: 0.1 });
-    pair_of(c, "l1", |_| L1::new(0.1));
-    pair_of(c, "l1-weighted", |r| L1 {
-        weights: Weights::Entrywise(Array2::from_shape_fn((2, r), |(i, k)| {
+    pair_of(c, "none", |_| Penalty::NONE);
+    pair_of(c, "l0", |_| Penalty::l0(0.1));
+    pair_of(c, "l1", |_| Penalty::l1(0.1));
+    pair_of(c, "l1-weighted", |r| {
+        Penalty::l1(Array2::from_shape_fn((2, r), |(i, k)| {
             0.1 + 0.01 * ((i + k) % 7) as f64
-        })),
+        }))
     });
-    pair_of(c, "nonnegative", |_| NonNegative);
+    pair_of(c, "nonnegative", |_| Penalty::NONNEGATIVE);
     // Levels at the size of the entries, 1/√r, where every column crosses them.
     let size = |r: usize| 1.0 / (r as f64).sqrt();
     pair_of(c, "capped-l1", |r| {
-        PiecewiseQuadratic::capped_l1(0.1, size(r)).unwrap()
+        Penalty::capped_l1(0.1, size(r)).unwrap()
     });
-    pair_of(c, "mcp", |r| {
-        PiecewiseQuadratic::mcp(0.1, 10.0 * size(r)).unwrap()
-    });
-    pair_of(c, "scad", |r| {
-        PiecewiseQuadratic::scad(size(r) / 3.0, 3.7).unwrap()
-    });
+    pair_of(c, "mcp", |r| Penalty::mcp(0.1, 10.0 * size(r)).unwrap());
+    pair_of(c, "scad", |r| Penalty::scad(size(r) / 3.0, 3.7).unwrap());
     pair_of(c, "l1+nonnegative", |_| {
-        let l1 = PiecewiseQuadratic::from(&L1::new(0.1));
-        l1.plus(&(&NonNegative).into()).unwrap()
+        let l1 = Penalty::l1(0.1);
+        l1.plus(&Penalty::NONNEGATIVE).unwrap()
     });
 }
 
-fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative: bool) {
+fn sweep_of(c: &mut Criterion, name: &str, penalty: &Penalty, nonnegative: bool) {
     let (n, r) = (400, 20);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let data = Array2::from_shape_fn((200, n), |_| normal(&mut rng));
@@ -151,10 +147,10 @@ fn sweep_of<P: Penalty>(c: &mut Criterion, name: &str, penalty: &P, nonnegative:
 }
 
 fn sweeps(c: &mut Criterion) {
-    sweep_of(c, "none", &NoPenalty, false);
-    sweep_of(c, "l0", &L0 { lambda: 1.0 }, false);
-    sweep_of(c, "l1", &L1::new(1.0), false);
-    sweep_of(c, "nonnegative", &NonNegative, true);
+    sweep_of(c, "none", &Penalty::NONE, false);
+    sweep_of(c, "l0", &Penalty::l0(1.0), false);
+    sweep_of(c, "l1", &Penalty::l1(1.0), false);
+    sweep_of(c, "nonnegative", &Penalty::NONNEGATIVE, true);
 }
 
 criterion_group!(benches, quartic, pairs, sweeps);

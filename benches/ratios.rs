@@ -15,11 +15,10 @@ use std::time::Instant;
 use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
-use orthobcd::penalty::{Kernel, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic};
+use orthobcd::penalty::{Penalty, solve_each_on_circle};
 use orthobcd::{
     Options, Problem, Quadratic, Signature, Threads, Unwatched, Update, WorkingSet, minimize, start,
 };
-use pulp::{Simd, WithSimd};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -96,31 +95,21 @@ fn instances(r: usize, count: usize) -> Vec<Instance> {
         .collect()
 }
 
-struct Solve<'a, P: Penalty> {
-    penalty: &'a P,
-    instances: &'a [Instance],
-    scratch: &'a mut Scratch,
-}
-
-impl<P: Penalty> WithSimd for Solve<'_, P> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> f64 {
-        let mut sum = 0.0;
-        for instance in self.instances {
-            let (rotation, reflection) = instance.model.branches();
-            let pair = CirclePair {
-                rows: (0, 1),
-                x: &instance.x,
-                y: &instance.y,
-                rotation,
-                reflection: Some(reflection),
-            };
-            sum += P::Kernel::circle(self.penalty, simd, &pair, self.scratch).value;
+/// Solves all, in one loop of vector code.
+fn solve(penalty: &Penalty, instances: &[Instance], scratch: &mut Scratch) -> f64 {
+    let pairs = instances.iter().map(|instance| {
+        let (rotation, reflection) = instance.model.branches();
+        CirclePair {
+            rows: (0, 1),
+            x: &instance.x,
+            y: &instance.y,
+            rotation,
+            reflection: Some(reflection),
         }
-        sum
-    }
+    });
+    let mut sum = 0.0;
+    solve_each_on_circle(penalty, pairs, scratch, |best| sum += best.value);
+    sum
 }
 
 /// The papers' search without running sums: h from scratch at every breakpoint of both branches.
@@ -151,7 +140,7 @@ fn kernel() {
     println!("\n1. l1 pair solve, all entries nonzero (ns)");
     let arch = pulp::Arch::new();
     let lambda = 1.0;
-    let penalty = L1::new(lambda);
+    let penalty = Penalty::l1(lambda);
     let sizes = [1, 5, 20, 100, 200];
     let sets: Vec<_> = sizes.iter().map(|&r| instances(r, 256)).collect();
     let mut ours = vec![Vec::new(); sizes.len()];
@@ -162,11 +151,7 @@ fn kernel() {
             // Several passes: a solve calls the kernel millions of times, with warm predictors.
             let begun = Instant::now();
             for _ in 0..PASSES {
-                black_box(arch.dispatch(Solve {
-                    penalty: &penalty,
-                    instances: set,
-                    scratch: &mut scratch,
-                }));
+                black_box(solve(&penalty, set, &mut scratch));
             }
             ours[k].push(begun.elapsed().as_secs_f64() * 1e9 / (PASSES * set.len()) as f64);
             let begun = Instant::now();
@@ -195,9 +180,9 @@ fn kernel() {
 }
 
 /// Seconds per pair visited.
-fn per_pair<P: Penalty>(
+fn per_pair(
     smooth: &Quadratic,
-    penalty: &P,
+    penalty: &Penalty,
     r: usize,
     options: &Options,
     threads: &Threads,
@@ -244,9 +229,9 @@ fn tiles() {
         );
         let mut figures = vec![Vec::new(); 5];
         for _ in 0..ROUNDS {
-            let l1 = L1::new(10.0);
-            figures[0].push(1e6 * per_pair(&smooth, &NoPenalty, r, &tiled, &threads));
-            figures[1].push(1e6 * per_pair(&smooth, &NoPenalty, r, &plain, &threads));
+            let l1 = Penalty::l1(10.0);
+            figures[0].push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &tiled, &threads));
+            figures[1].push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &plain, &threads));
             figures[2].push(1e6 * per_pair(&smooth, &l1, r, &tiled, &threads));
             figures[3].push(1e6 * per_pair(&smooth, &l1, r, &plain, &threads));
             figures[4].push(1e6 * (4 * tiled.tile * r) as f64 / peak());
@@ -278,8 +263,8 @@ fn sizes() {
         for (k, &tile) in sizes.iter().enumerate() {
             let options = options(WorkingSet::Tiled, 0.3).with_tile(tile);
             let threads = Threads::serial();
-            none[k].push(1e6 * per_pair(&smooth, &NoPenalty, r, &options, &threads));
-            l1[k].push(1e6 * per_pair(&smooth, &L1::new(10.0), r, &options, &threads));
+            none[k].push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &options, &threads));
+            l1[k].push(1e6 * per_pair(&smooth, &Penalty::l1(10.0), r, &options, &threads));
         }
     }
     for (k, tile) in sizes.iter().enumerate() {
@@ -302,8 +287,8 @@ fn jacobi() {
     );
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        first.push(1e6 * per_pair(&smooth, &NoPenalty, r, &options, &one));
-        second.push(1e6 * per_pair(&smooth, &NoPenalty, r, &options, &two));
+        first.push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &options, &one));
+        second.push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &options, &two));
     }
     println!("   one thread  {}", spread(first.clone()));
     println!("   two threads {}", spread(second.clone()));
@@ -311,15 +296,10 @@ fn jacobi() {
 }
 
 /// Nanoseconds of a pair.
-fn timed<P: Penalty>(penalty: &P, set: &[Instance], scratch: &mut Scratch) -> f64 {
-    let arch = pulp::Arch::new();
+fn timed(penalty: &Penalty, set: &[Instance], scratch: &mut Scratch) -> f64 {
     let begun = Instant::now();
     for _ in 0..PASSES {
-        black_box(arch.dispatch(Solve {
-            penalty,
-            instances: set,
-            scratch,
-        }));
+        black_box(solve(penalty, set, scratch));
     }
     begun.elapsed().as_secs_f64() * 1e9 / (PASSES * set.len()) as f64
 }
@@ -331,20 +311,15 @@ fn penalties() {
     for row in positive.iter_mut().flat_map(|i| [&mut i.x, &mut i.y]) {
         row.iter_mut().for_each(|v| *v = v.abs());
     }
-    let l1 = L1::new(1.0);
+    let l1 = Penalty::l1(1.0);
     let made = [
-        ("capped l1", PiecewiseQuadratic::capped_l1(1.0, 1.0), &set),
-        ("MCP", PiecewiseQuadratic::mcp(1.0, 1.0), &set),
-        ("SCAD", PiecewiseQuadratic::scad(1.0 / 3.0, 3.7), &set),
-        (
-            "l1 + X >= 0",
-            PiecewiseQuadratic::from(&l1).plus(&(&NonNegative).into()),
-            &positive,
-        ),
+        ("capped l1", Penalty::capped_l1(1.0, 1.0), &set),
+        ("MCP", Penalty::mcp(1.0, 1.0), &set),
+        ("SCAD", Penalty::scad(1.0 / 3.0, 3.7), &set),
+        ("l1 + X >= 0", l1.plus(&Penalty::NONNEGATIVE), &positive),
         (
             "l1 + bounds",
-            PiecewiseQuadratic::from(&l1)
-                .plus(&PiecewiseQuadratic::interval(-9.0, 9.0).expect("an interval")),
+            l1.plus(&Penalty::interval(-9.0, 9.0).expect("an interval")),
             &set,
         ),
     ];

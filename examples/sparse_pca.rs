@@ -1,7 +1,7 @@
 //! Sparse PCA with exactly orthonormal components: `cargo run --release --example sparse_pca`.
 
 use ndarray::Array2;
-use orthobcd::penalty::L0;
+use orthobcd::penalty::Penalty;
 use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, start};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -17,7 +17,7 @@ fn main() -> orthobcd::Result<()> {
     });
 
     let smooth = Quadratic::from_data(data.view())?; // f(X) = -½‖A X‖²
-    let penalty = L0 { lambda: 20.0 }; // h(X) = 20 · nonzeros
+    let penalty = Penalty::l0(20.0); // h(X) = 20 · nonzeros
     let signature = Signature::stiefel(features);
     let problem = Problem::new(&smooth, &penalty, &signature, components)?;
     let x0 = start::spectral(&smooth, components, &Threads::serial());

@@ -18,7 +18,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::objective::{BlockModel, Moved};
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2};
-use crate::penalty::{Kernel, Penalty};
+use crate::penalty::{Form, Penalty, each_form};
 
 pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
@@ -271,21 +271,35 @@ pub struct PairOptions<'a> {
     pub metric: Option<ArrayView2<'a, f64>>,
 }
 
-/// One sweep over the pairs of a block.
-pub struct Sweep<'a, 'b, P: Penalty> {
-    /// The block.
-    pub block: &'a mut Block,
-    /// Which pairs.
-    pub pairs: Pairs,
-    /// h.
-    pub penalty: &'a P,
-    /// How pairs are solved.
-    pub options: PairOptions<'b>,
-    /// Work space.
-    pub scratch: &'a mut Scratch,
+impl Block {
+    /// One sweep over pairs of the block.
+    pub fn sweep(
+        &mut self,
+        pairs: Pairs,
+        penalty: &Penalty,
+        options: PairOptions<'_>,
+        scratch: &mut Scratch,
+    ) -> Outcome {
+        each_form!(penalty, form => crate::simd::arch().dispatch(Sweep {
+            block: self,
+            pairs,
+            form,
+            options,
+            scratch,
+        }))
+    }
 }
 
-impl<P: Penalty> WithSimd for Sweep<'_, '_, P> {
+/// One sweep over pairs of a block, for one form of h.
+struct Sweep<'a, 'b, F> {
+    block: &'a mut Block,
+    pairs: Pairs,
+    form: &'a F,
+    options: PairOptions<'b>,
+    scratch: &'a mut Scratch,
+}
+
+impl<F: Form> WithSimd for Sweep<'_, '_, F> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -409,7 +423,7 @@ fn add_two<S: Simd>(simd: S, target: &mut [f64], u: f64, x: &[f64], v: f64, y: &
     }
 }
 
-impl<P: Penalty> Sweep<'_, '_, P> {
+impl<F: Form> Sweep<'_, '_, F> {
     /// Solves the pair (i, j) of the block; returns the change of the objective if it moves. Where it is
     /// only looked at, its distance from the identity is added to `distances`.
     #[inline(always)]
@@ -442,8 +456,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             Curvature::Scalar => model.scalar(self.options.shift * block.mixed.sign(pair.0)),
         };
         let (rotation, reflection) = searched.branches();
-        let best = P::Kernel::circle(
-            self.penalty,
+        let best = self.form.circle(
             simd,
             &CirclePair {
                 rows: pair,
@@ -472,7 +485,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             e,
             smooth: model.change(e),
         };
-        let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
+        let change = proposal.settle(self.form, self.scratch, self.options.proximal)?;
         if block.frozen {
             *distances += distance(simd, e, x, y);
         }

@@ -101,13 +101,13 @@ pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
 /// grows by cos θ + sin θ − 1. Costs the r columns of C.
 ///
 /// None where it is not known (a linear term, a column metric, entrywise weights) or f is not quadratic.
-pub fn largest_lambda<P: Penalty>(problem: &Problem<'_, P>, threads: &Threads) -> Option<f64> {
+pub fn largest_lambda(problem: &Problem<'_>, threads: &Threads) -> Option<f64> {
     largest_lambda_while(problem, threads, &|| true)
 }
 
 /// The same, None too if `go_on` says no on the way.
-pub(crate) fn largest_lambda_while<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(crate) fn largest_lambda_while(
+    problem: &Problem<'_>,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
@@ -141,7 +141,7 @@ pub(crate) fn largest_lambda_while<P: Penalty>(
 
 /// A bound on the λ at which a point other than the selection can change: two rows gain at most
 /// ½√(P₁₁P₂₂) from sharing a column, P = high·I − C for `high` at least the largest eigenvalue of C.
-fn bound_on_lambda<P: Penalty>(penalty: &P, form: &dyn QuadraticForm, high: f64) -> f64 {
+fn bound_on_lambda(penalty: &Penalty, form: &dyn QuadraticForm, high: f64) -> f64 {
     let diagonal = form.diagonal();
     let mut sizes: Vec<f64> = diagonal.iter().map(|&v| (high - v).max(0.0)).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
@@ -192,8 +192,8 @@ impl Monitor for Last<'_> {
 /// # Errors
 /// If the penalty is not ℓ0 or ℓ1, `ratio` is not inside (0, 1), a λ is negative or not finite, or
 /// anything that [`minimize`] rejects.
-pub fn follow_path<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn follow_path(
+    problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
     stages: &Stages<'_>,
     options: &Options,
@@ -255,7 +255,7 @@ pub fn follow_path<P: Penalty>(
 }
 
 /// λ of the problem, if the stages can be followed to it.
-fn check_stages<P: Penalty>(problem: &Problem<'_, P>, stages: &Stages<'_>) -> Result<f64> {
+fn check_stages(problem: &Problem<'_>, stages: &Stages<'_>) -> Result<f64> {
     let ratio = stages.ratio;
     if !(ratio > 0.0 && ratio < 1.0) {
         return Err(Error::invalid(
@@ -297,8 +297,8 @@ struct Prepared {
 
 /// The start and the largest λ, what takes long while the monitor is asked; says in `ended` if it was
 /// not done.
-fn prepare<P: Penalty>(
-    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
+fn prepare(
+    (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     x0: Option<Array2<f64>>,
     stages: &Stages<'_>,
     threads: &Threads,
@@ -373,8 +373,8 @@ fn prepare<P: Penalty>(
 
 /// The same for an f that is not quadratic: a random point, and the λ at which its steepest row, or half of what two
 /// could gain from sharing a column, is outweighed.
-fn unprepared<P: Penalty>(
-    problem: &Problem<'_, P>,
+fn unprepared(
+    problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
     seed: u64,
     threads: &Threads,
@@ -392,8 +392,8 @@ fn unprepared<P: Penalty>(
 }
 
 /// A path under way.
-struct Walk<'a, P: Penalty> {
-    problem: &'a Problem<'a, P>,
+struct Walk<'a> {
+    problem: &'a Problem<'a>,
     form: Option<&'a dyn QuadraticForm>,
     stages: &'a Stages<'a>,
     options: &'a Options,
@@ -412,7 +412,7 @@ struct Walk<'a, P: Penalty> {
     spent: u64,
 }
 
-impl<P: Penalty> Walk<'_, P> {
+impl Walk<'_> {
     fn has_enough(&self) -> bool {
         let last = self.path.last().map_or(0, |point| point.nonzeros);
         self.stages.nonzeros.is_some_and(|enough| last >= enough)

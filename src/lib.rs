@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use ndarray::Array2;
-//! use orthobcd::penalty::L0;
+//! use orthobcd::penalty::Penalty;
 //! use orthobcd::{
 //!     Options, Problem, Quadratic, Signature, Status, Threads, Unwatched, certify, minimize, start,
 //! };
@@ -15,7 +15,7 @@
 //! // f(X) = −½‖AX‖² and h(X) = 100·‖X‖₀ over 8×3 matrices with XᵀX = I.
 //! let a = Array2::from_shape_fn((50, 8), |(i, j)| ((i * (j + 3)) % 17) as f64 - 8.0);
 //! let smooth = Quadratic::from_data(a.view())?;
-//! let penalty = L0 { lambda: 100.0 };
+//! let penalty = Penalty::l0(100.0);
 //! let signature = Signature::stiefel(8);
 //! let problem = Problem::new(&smooth, &penalty, &signature, 3)?;
 //!
@@ -35,8 +35,8 @@
 //! The parts, each of which can be exchanged for one's own or another:
 //!
 //! * f: [`Quadratic`], [`GramQuadratic`], anything that is [`Objective`], or a [`finite_sum`]
-//! * h: [`penalty`], from [`NoPenalty`](penalty::NoPenalty) to any [`Sum`](penalty::Sum) of
-//!   [quadratic pieces](penalty::PiecewiseQuadratic), with exact pair solvers
+//! * h: a [`Penalty`](penalty::Penalty), any [quadratic pieces](penalty::Penalty::pieces) and their
+//!   [sums](penalty::Penalty::plus), with exact pair solvers
 //! * J: a [`Signature`]; with mixed signs X stays J-orthogonal, see [`start::random_j_orthogonal`]
 //! * how: [`minimize`] from one of the [starts](start) with [`Options`], [`follow_path`] over falling λ, or
 //!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept

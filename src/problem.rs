@@ -14,11 +14,11 @@ use crate::threads::Threads;
 
 /// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀, checked when it is made.
 #[derive(Clone, Copy)]
-pub struct Problem<'a, P: Penalty> {
+pub struct Problem<'a> {
     /// f.
     pub(crate) smooth: &'a dyn Objective,
     /// h.
-    pub(crate) penalty: &'a P,
+    pub(crate) penalty: &'a Penalty,
     /// J.
     pub(crate) signature: &'a Signature,
     /// Number of columns r.
@@ -27,7 +27,7 @@ pub struct Problem<'a, P: Penalty> {
     pub(crate) rotations: bool,
 }
 
-impl<'a, P: Penalty> Problem<'a, P> {
+impl<'a> Problem<'a> {
     /// The problem of f, h, J and r.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl<'a, P: Penalty> Problem<'a, P> {
     /// environment variable `ORTHOBCD_SIMD` is wrong.
     pub fn new(
         smooth: &'a dyn Objective,
-        penalty: &'a P,
+        penalty: &'a Penalty,
         signature: &'a Signature,
         components: usize,
     ) -> Result<Self> {
@@ -85,13 +85,13 @@ impl<'a, P: Penalty> Problem<'a, P> {
     ///
     /// ```
     /// use ndarray::{Array2, array};
-    /// use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, penalty::NoPenalty};
+    /// use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, penalty::Penalty};
     ///
     /// // The rotation nearest to a reflection, by ⟨X, −B⟩.
     /// let linear = array![[-2.0, 0.0], [0.0, 1.0]];
     /// let smooth = Quadratic::new(Array2::zeros((2, 2)), Some(linear), None)?;
     /// let signature = Signature::stiefel(2);
-    /// let problem = Problem::new(&smooth, &NoPenalty, &signature, 2)?.rotations_only()?;
+    /// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2)?.rotations_only()?;
     /// let solution = minimize(
     ///     &problem, array![[0.0, 1.0], [-1.0, 0.0]],
     ///     &Options::default(), &Threads::serial(), &mut Unwatched,
@@ -117,7 +117,7 @@ impl<'a, P: Penalty> Problem<'a, P> {
     }
 
     /// h.
-    pub fn penalty(&self) -> &'a P {
+    pub fn penalty(&self) -> &'a Penalty {
         self.penalty
     }
 
@@ -240,7 +240,7 @@ impl<'a, P: Penalty> Problem<'a, P> {
         let products = pull.dot(&x.t());
         let cost = |i: usize, j: usize| {
             let [x, y] = [i, j].map(|row| slice_of(x.row(row)).into_owned());
-            let prices = self.penalty.change(i, &x, &y).0 + self.penalty.change(j, &y, &x).0;
+            let prices = self.penalty.change(i, &x, &y) + self.penalty.change(j, &y, &x);
             let [own, cross] = [[(i, i), (j, j)], [(i, j), (j, i)]]
                 .map(|[a, b]| products[[a.0, a.1]] + products[[b.0, b.1]]);
             cross - own + prices

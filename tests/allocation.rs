@@ -5,9 +5,9 @@ use std::cell::Cell;
 
 use ndarray::Array2;
 use orthobcd::Curvature;
-use orthobcd::block::{Block, Outcome, PairOptions, Pairs, Sweep};
+use orthobcd::block::{Block, Outcome, PairOptions, Pairs};
 use orthobcd::pair::Scratch;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::penalty::Penalty;
 use orthobcd::start;
 
 struct Counting;
@@ -31,22 +31,17 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn sweep<P: Penalty>(block: &mut Block, penalty: &P, scratch: &mut Scratch) -> Outcome {
-    pulp::Arch::new().dispatch(Sweep {
-        block,
-        pairs: Pairs::Cross,
-        penalty,
-        options: PairOptions {
-            curvature: Curvature::Exact,
-            shift: 0.0,
-            proximal: 1e-5,
-            metric: None,
-        },
-        scratch,
-    })
+fn sweep(block: &mut Block, penalty: &Penalty, scratch: &mut Scratch) -> Outcome {
+    let options = PairOptions {
+        curvature: Curvature::Exact,
+        shift: 0.0,
+        proximal: 1e-5,
+        metric: None,
+    };
+    block.sweep(Pairs::Cross, penalty, options, scratch)
 }
 
-fn allocations<P: Penalty>(penalty: &P, x: &Array2<f64>) -> usize {
+fn allocations(penalty: &Penalty, x: &Array2<f64>) -> usize {
     let (n, r) = x.dim();
     let rows: Vec<usize> = (0..n).collect();
     let mut block = Block::new(r);
@@ -76,14 +71,17 @@ fn allocations<P: Penalty>(penalty: &P, x: &Array2<f64>) -> usize {
 fn a_second_sweep_allocates_nothing() {
     let (n, r) = (32, 10);
     let dense = start::random(n, r, 1);
-    assert_eq!(allocations(&NoPenalty, &dense), 0);
-    assert_eq!(allocations(&L0 { lambda: 0.1 }, &dense), 0);
-    assert_eq!(allocations(&L1::new(0.1), &dense), 0);
-    let weights = L1 {
-        weights: Weights::Entrywise(Array2::from_elem((n, r), 0.1)),
-    };
+    assert_eq!(allocations(&Penalty::NONE, &dense), 0);
+    assert_eq!(allocations(&Penalty::l0(0.1), &dense), 0);
+    assert_eq!(allocations(&Penalty::l1(0.1), &dense), 0);
+    let weights = Penalty::l1(Array2::from_shape_fn((n, r), |(i, _)| {
+        0.1 + 1e-3 * i as f64
+    }));
     assert_eq!(allocations(&weights, &dense), 0);
-    assert_eq!(allocations(&NonNegative, &start::partition(n, r, 1)), 0);
+    assert_eq!(
+        allocations(&Penalty::NONNEGATIVE, &start::partition(n, r, 1)),
+        0
+    );
 }
 
 #[test]

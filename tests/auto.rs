@@ -3,7 +3,7 @@
 mod common;
 
 use ndarray::{Array1, Array2, array};
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::{
     Auto, Cardinality, Control, Monitor, Options, Problem, Quadratic, Record, RowSparsity,
     Signature, Sparsity, Stages, Status, Threads, Unwatched, certify, follow_path, linalg,
@@ -21,11 +21,7 @@ fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
     mixed.slice(ndarray::s![..m, ..]).mapv(common::given)
 }
 
-fn solve<P: Penalty>(
-    problem: &Problem<'_, P>,
-    options: Options,
-    threads: usize,
-) -> orthobcd::AutoSolution {
+fn solve(problem: &Problem<'_>, options: Options, threads: usize) -> orthobcd::AutoSolution {
     let auto = Auto::default().with_options(options);
     minimize_auto(
         problem,
@@ -37,7 +33,7 @@ fn solve<P: Penalty>(
     .unwrap()
 }
 
-fn check<P: Penalty>(penalty: &P) {
+fn check(penalty: &Penalty) {
     let (n, r) = (40, 4);
     let smooth = Quadratic::from_data(data(30, n, 3).view()).unwrap();
     let signature = Signature::stiefel(n);
@@ -89,10 +85,10 @@ fn check<P: Penalty>(penalty: &P) {
 
 #[test]
 fn every_penalty_is_reproducible_and_good() {
-    check(&L0 { lambda: 3.0 });
-    check(&L1::new(2.0));
-    check(&NonNegative);
-    check(&NoPenalty);
+    check(&Penalty::l0(3.0));
+    check(&Penalty::l1(2.0));
+    check(&Penalty::NONNEGATIVE);
+    check(&Penalty::NONE);
 }
 
 #[test]
@@ -103,7 +99,7 @@ fn procrustes_reaches_the_singular_value_optimum() {
             let a: Array2<f64> = Array2::from_shape_fn((n, n), |_| StandardNormal.sample(&mut rng));
             let smooth = Quadratic::new(Array2::zeros((n, n)), Some(&a * -2.0), None).unwrap();
             let signature = Signature::stiefel(n);
-            let problem = Problem::new(&smooth, &NoPenalty, &signature, n).unwrap();
+            let problem = Problem::new(&smooth, &Penalty::NONE, &signature, n).unwrap();
             let (_, singular, _) = linalg::svd(a.view());
             let answer = solve(&problem, Options::default().with_seed(seed), 1);
             assert!(answer.solution.objective <= -2.0 * singular.sum() * (1.0 - 1e-12));
@@ -121,7 +117,7 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     let linear = array![[0.0, 0.0], [0.0, -w], [0.0, w]] - &(&x * 5.0);
     let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
     let signature = Signature::stiefel(3);
-    let penalty = L1::new(1.0);
+    let penalty = Penalty::l1(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let options = Options::default();
     let stays = minimize(
@@ -159,7 +155,7 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
 fn large_lambda_is_proved_at_once() {
     let smooth = Quadratic::from_data(data(30, 25, 1).view()).unwrap();
     let signature = Signature::stiefel(25);
-    let penalty = L0 { lambda: 1e4 };
+    let penalty = Penalty::l0(1e4);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let answer = solve(&problem, Options::default(), 2);
     assert_eq!(answer.solution.status, Status::Converged);
@@ -180,7 +176,7 @@ fn limits_and_stops_return_a_feasible_point() {
     let n = 30;
     let smooth = Quadratic::from_data(data(30, n, 1).view()).unwrap();
     let signature = Signature::stiefel(n);
-    let penalty = L0 { lambda: 1.0 };
+    let penalty = Penalty::l0(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     for (options, status) in [
         (Options::default().with_max_sweeps(0), Status::MaxSweeps),
@@ -211,7 +207,7 @@ fn path_falls_to_the_problems_own_lambda() {
     let n = 30;
     let smooth = Quadratic::from_data(data(40, n, 2).view()).unwrap();
     let signature = Signature::stiefel(n);
-    let penalty = L0 { lambda: 0.5 };
+    let penalty = Penalty::l0(0.5);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let options = Options::default();
     let threads = Threads::serial();
@@ -277,7 +273,7 @@ fn path_falls_to_the_problems_own_lambda() {
             .is_err()
         );
     }
-    let smooth_problem = Problem::new(&smooth, &NoPenalty, &signature, 3).unwrap();
+    let smooth_problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
     assert!(
         follow_path(
             &smooth_problem,
@@ -298,14 +294,14 @@ fn moved(c: &Array2<f64>, factor: f64, shift: f64) -> Quadratic {
     Quadratic::new(c, None, None).unwrap()
 }
 
-fn found<P: Penalty>(smooth: &Quadratic, penalty: &P) -> orthobcd::Solution {
+fn found(smooth: &Quadratic, penalty: &Penalty) -> orthobcd::Solution {
     let signature = Signature::stiefel(24);
     let problem = Problem::new(smooth, penalty, &signature, 3).unwrap();
     solve(&problem, Options::default(), 1).solution
 }
 
 /// The same bits for F·2^k, about the same point for any factor and for C + cI.
-fn check_equivariance<P: Penalty>(penalty: impl Fn(f64) -> P) {
+fn check_equivariance(penalty: impl Fn(f64) -> Penalty) {
     let c = Quadratic::from_data(data(20, 24, 7).view()).unwrap();
     let c = c.matrix().to_owned();
     let norm = c.iter().map(|v| v * v).sum::<f64>().sqrt();
@@ -341,12 +337,10 @@ fn check_equivariance<P: Penalty>(penalty: impl Fn(f64) -> P) {
 
 #[test]
 fn scale_and_shift_do_not_matter() {
-    check_equivariance(|factor| L0 {
-        lambda: 3.0 * factor,
-    });
-    check_equivariance(|factor| L1::new(2.0 * factor));
-    check_equivariance(|_| NonNegative);
-    check_equivariance(|_| NoPenalty);
+    check_equivariance(|factor| Penalty::l0(3.0 * factor));
+    check_equivariance(|factor| Penalty::l1(2.0 * factor));
+    check_equivariance(|_| Penalty::NONNEGATIVE);
+    check_equivariance(|_| Penalty::NONE);
 }
 
 /// f = ¼ Σ (X_ij − a_ij)⁴.
@@ -377,12 +371,12 @@ fn what_is_not_quadratic_is_searched_but_not_counted() {
         target: start::random(6, 2, 1) * 2.0,
     };
     let signature = Signature::stiefel(6);
-    let penalty = L1::new(1e6);
+    let penalty = Penalty::l1(1e6);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let serial = Threads::serial();
     let options = Options::default().with_max_sweeps(50);
     let x0 = start::identity(6, 2);
-    let counted = Problem::new(&smooth, &NoPenalty, &signature, 2).unwrap();
+    let counted = Problem::new(&smooth, &Penalty::NONE, &signature, 2).unwrap();
     let sparsity = Sparsity::new(Cardinality::Total(4));
     let rows = RowSparsity::Count(4);
     let refusals = [
@@ -431,7 +425,7 @@ fn what_is_not_quadratic_is_searched_but_not_counted() {
 fn a_constant_objective_ends() {
     for lambda in [0.0, 0.1] {
         let smooth = Quadratic::new(Array2::zeros((24, 24)), None, None).unwrap();
-        let solution = found(&smooth, &L0 { lambda });
+        let solution = found(&smooth, &Penalty::l0(lambda));
         assert!(solution.feasibility <= 1e-12);
         assert!(solution.objective <= 3.0 * lambda + 1e-12);
     }
@@ -445,7 +439,7 @@ fn sizes_at_their_limits_end() {
     let c = &c / c.iter().fold(0.0f64, |m, v| m.max(v.abs()));
     for scale in [1e-120, 1e-119, 1e119, 1e120] {
         let smooth = Quadratic::new(&c * scale, None, None).unwrap();
-        let solution = found(&smooth, &NonNegative);
+        let solution = found(&smooth, &Penalty::NONNEGATIVE);
         assert!(solution.x.iter().all(|v| v.is_finite() && *v >= 0.0));
         assert!(solution.objective.is_finite() && solution.feasibility <= 1e-12);
     }
@@ -460,7 +454,7 @@ fn work_is_limited_and_counted() {
     let n = 40;
     let smooth = Quadratic::from_data(data(30, n, 3).view()).unwrap();
     let signature = Signature::stiefel(n);
-    let penalty = L1::new(0.1);
+    let penalty = Penalty::l1(0.1);
     let problem = Problem::new(&smooth, &penalty, &signature, 4).unwrap();
     let limited = |work: u64| Options::default().with_max_work(work).with_tol(0.0);
     let x0 = start::random(n, 4, 1);

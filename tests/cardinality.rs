@@ -3,7 +3,7 @@
 
 use ndarray::{Array1, Array2, s};
 use orthobcd::certificate::{Restriction, minimize_proved};
-use orthobcd::penalty::NoPenalty;
+use orthobcd::penalty::Penalty;
 use orthobcd::{
     Cardinality, Control, DenseColumns, Error, GramQuadratic, Monitor, NEGLIGIBLE, Objective,
     Options, Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature, Solution, Sparsity,
@@ -37,7 +37,7 @@ fn solve_from(
     threads: usize,
 ) -> Result<Solution, Error> {
     let signature = Signature::stiefel(smooth.rows());
-    let problem = Problem::new(smooth, &NoPenalty, &signature, r)?;
+    let problem = Problem::new(smooth, &Penalty::NONE, &signature, r)?;
     let threads = Threads::new(Some(threads))?;
     let found = minimize_at_cardinality(&problem, sparsity, x0, options, &threads, &mut Unwatched);
     Ok(found?.solution)
@@ -376,7 +376,7 @@ fn what_cannot_be_is_refused() {
     assert!(solve_from(&smooth, 2, &fine, Some(start::identity(4, 2)), &options, 1).is_err());
     assert!(solve_from(&smooth, 2, &fine, None, &options.with_max_time(f64::NAN), 1).is_err());
     let mixed = Signature::new(&[1, 1, 1, -1, -1]).unwrap();
-    let problem = Problem::new(&smooth, &NoPenalty, &mixed, 2).unwrap();
+    let problem = Problem::new(&smooth, &Penalty::NONE, &mixed, 2).unwrap();
     let (options, threads) = (Options::default(), Threads::serial());
     assert!(
         minimize_at_cardinality(&problem, &fine, None, &options, &threads, &mut Unwatched).is_err()
@@ -411,7 +411,7 @@ fn limits_targets_and_monitors_end_a_search() {
     assert_eq!(reached.status, Status::Target);
     assert!(reached.objective <= target.target.unwrap());
     let signature = Signature::stiefel(20);
-    let problem = Problem::new(&smooth, &NoPenalty, &signature, 3).unwrap();
+    let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
     let threads = Threads::serial();
     let stopped = minimize_at_cardinality(
         &problem,
@@ -428,7 +428,7 @@ fn limits_targets_and_monitors_end_a_search() {
 
 fn solve_rows(smooth: &Quadratic, r: usize, sparsity: RowSparsity, work: u64) -> Solution {
     let signature = Signature::stiefel(smooth.rows());
-    let problem = Problem::new(smooth, &NoPenalty, &signature, r).unwrap();
+    let problem = Problem::new(smooth, &Penalty::NONE, &signature, r).unwrap();
     let options = Options::default().with_max_work(work);
     minimize_row_sparse(
         &problem,
@@ -490,7 +490,7 @@ fn rows_with_more_work_are_never_worse() {
         last = found.objective;
     }
     let signature = Signature::stiefel(60);
-    let problem = Problem::new(&smooth, &NoPenalty, &signature, 4).unwrap();
+    let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 4).unwrap();
     let (options, threads) = (Options::default(), Threads::serial());
     for sparsity in [
         RowSparsity::Count(3),
@@ -511,7 +511,7 @@ fn a_search_within_a_proof_leaves_useless_rows_out() {
     let sizes = Array1::from_shape_fn(n, |i| 0.8f64.powi(i as i32));
     let smooth = Quadratic::from_data((data(2 * n, n, 3) * &sizes).view()).unwrap();
     let (signature, threads) = (Signature::stiefel(n), Threads::serial());
-    let problem = Problem::new(&smooth, &NoPenalty, &signature, r).unwrap();
+    let problem = Problem::new(&smooth, &Penalty::NONE, &signature, r).unwrap();
     let count = Cardinality::Columns(vec![3, 3]);
     let sparsity = Sparsity::new(count.clone());
     let restriction = Restriction::Cardinality(count);

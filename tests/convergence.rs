@@ -7,7 +7,7 @@ mod common;
 use ndarray::Array2;
 use orthobcd::certificate::row_gap;
 use orthobcd::objective::Moved;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::{
     Curvature, Objective, Options, Problem, Quadratic, QuadraticForm, Side, Signature, Solution,
@@ -35,9 +35,9 @@ fn matrix(n: usize, seed: u64) -> Array2<f64> {
     (&c + &c.t()) * 0.5
 }
 
-fn solve<P: Penalty>(
+fn solve(
     smooth: &dyn Objective,
-    penalty: &P,
+    penalty: &Penalty,
     x0: Array2<f64>,
     options: &Options,
 ) -> Solution {
@@ -47,7 +47,7 @@ fn solve<P: Penalty>(
 }
 
 /// (what the best pair can still gain, that relative to the tolerance) after convergence.
-fn rests<P: Penalty>(smooth: &Quadratic, penalty: &P, x0: Array2<f64>, options: &Options) {
+fn rests(smooth: &Quadratic, penalty: &Penalty, x0: Array2<f64>, options: &Options) {
     let signature = Signature::stiefel(x0.nrows());
     let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     let threads = Threads::serial();
@@ -69,10 +69,15 @@ fn all_rest(seed: u64, options: &Options) {
     let linear = seed.is_multiple_of(3).then(|| gauss(seed + 1, n, r));
     let smooth = Quadratic::new(matrix(n, seed), linear, None).unwrap();
     let random = || start::random(n, r, seed);
-    rests(&smooth, &NoPenalty, random(), options);
-    rests(&smooth, &L0 { lambda: 0.7 }, random(), options);
-    rests(&smooth, &L1::new(0.7), random(), options);
-    rests(&smooth, &NonNegative, start::partition(n, r, seed), options);
+    rests(&smooth, &Penalty::NONE, random(), options);
+    rests(&smooth, &Penalty::l0(0.7), random(), options);
+    rests(&smooth, &Penalty::l1(0.7), random(), options);
+    rests(
+        &smooth,
+        &Penalty::NONNEGATIVE,
+        start::partition(n, r, seed),
+        options,
+    );
 }
 
 #[test]
@@ -141,9 +146,9 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
                 .with_working_set(working_set)
                 .with_side(side)
                 .with_seed(seed);
-            fn check<P: Penalty>(
+            fn check(
                 smooth: &Quadratic,
-                penalty: &P,
+                penalty: &Penalty,
                 signature: &Signature,
                 x0: &Array2<f64>,
                 options: &Options,
@@ -166,9 +171,9 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
                     certificate.magnitude
                 );
             }
-            check(&smooth, &NoPenalty, &signature, &x0, &options);
-            check(&smooth, &L1::new(0.5), &signature, &x0, &options);
-            check(&smooth, &L0 { lambda: 0.5 }, &signature, &x0, &options);
+            check(&smooth, &Penalty::NONE, &signature, &x0, &options);
+            check(&smooth, &Penalty::l1(0.5), &signature, &x0, &options);
+            check(&smooth, &Penalty::l0(0.5), &signature, &x0, &options);
         }
     }
 }
@@ -211,9 +216,9 @@ fn pattern(x: &Array2<f64>) -> Vec<Vec<bool>> {
 
 /// F·`factor` and F itself end at the same X: bit for bit for powers of two, else on the same
 /// support with the scaled objective.
-fn equivariant<P: Penalty>(
+fn equivariant(
     c: &Array2<f64>,
-    penalty: impl Fn(f64) -> P,
+    penalty: impl Fn(f64) -> Penalty,
     x0: &Array2<f64>,
     options: &Options,
     wrong: &mut Vec<String>,
@@ -239,8 +244,8 @@ fn equivariant<P: Penalty>(
         let same = pattern(&found.x) == pattern(&expected.x);
         if !(error.abs() <= 1e-9 * size && same) {
             wrong.push(format!(
-                "{} {factor:e}, {shift:e}, {:?} {:?} {:?} {:?}: error {:e}, same support: {same}, {:e}",
-                std::any::type_name::<P>(),
+                "{:?} {factor:e}, {shift:e}, {:?} {:?} {:?} {:?}: error {:e}, same support: {same}, {:e}",
+                penalty(factor),
                 options.working_set,
                 options.update,
                 options.curvature,
@@ -260,16 +265,14 @@ fn results_scale_with_f_and_ignore_multiples_of_the_identity() {
         let c = matrix(n, seed);
         for options in &rules() {
             let random = start::random(n, r, seed);
-            equivariant(&c, |_| NoPenalty, &random, options, wrong);
-            equivariant(&c, |s| L0 { lambda: 2.0 * s }, &random, options, wrong);
-            equivariant(&c, |s| L1::new(2.0 * s), &random, options, wrong);
+            equivariant(&c, |_| Penalty::NONE, &random, options, wrong);
+            equivariant(&c, |s| Penalty::l0(2.0 * s), &random, options, wrong);
+            equivariant(&c, |s| Penalty::l1(2.0 * s), &random, options, wrong);
             let weights = gauss(seed + 9, n, r).mapv(|v: f64| v.abs());
-            let entrywise = |s: f64| L1 {
-                weights: orthobcd::penalty::Weights::Entrywise(&weights * s),
-            };
+            let entrywise = |s: f64| Penalty::l1(&weights * s);
             equivariant(&c, entrywise, &random, options, wrong);
             let parts = start::partition(n, r, seed);
-            equivariant(&c, |_| NonNegative, &parts, options, wrong);
+            equivariant(&c, |_| Penalty::NONNEGATIVE, &parts, options, wrong);
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -282,7 +285,7 @@ fn a_tiny_problem_is_solved_like_a_large_one() {
     let c = (&c + &c.t()) * 0.5;
     let value = |factor: f64| {
         let smooth = Quadratic::new(&c * factor, None, None).unwrap();
-        let penalty = L0 { lambda: factor };
+        let penalty = Penalty::l0(factor);
         let x0 = start::random(8, 3, 0);
         solve(&smooth, &penalty, x0, &Options::default()).objective / factor
     };
@@ -318,12 +321,12 @@ fn mixed_signs_scale_with_f() {
             for penalised in [false, true] {
                 let run = |factor: f64| {
                     let smooth = Quadratic::new(&c * factor, None, None).unwrap();
-                    let l1 = L1::new(0.5 * factor);
+                    let l1 = Penalty::l1(0.5 * factor);
                     let threads = Threads::serial();
                     let parts = (&smooth, &signature, x0.clone());
-                    fn end<P: Penalty>(
+                    fn end(
                         (smooth, signature, x0): (&Quadratic, &Signature, Array2<f64>),
-                        penalty: &P,
+                        penalty: &Penalty,
                         options: &Options,
                         threads: &Threads,
                     ) -> Solution {
@@ -333,7 +336,7 @@ fn mixed_signs_scale_with_f() {
                     if penalised {
                         end(parts, &l1, &options, &threads)
                     } else {
-                        end(parts, &NoPenalty, &options, &threads)
+                        end(parts, &Penalty::NONE, &options, &threads)
                     }
                 };
                 let expected = run(1.0);
@@ -377,9 +380,9 @@ impl Observer for Vec<Seen> {
     }
 }
 
-fn spied<P: Penalty>(
+fn spied(
     c: Array2<f64>,
-    penalty: &P,
+    penalty: &Penalty,
     x0: Array2<f64>,
     options: &Options,
 ) -> (Quadratic, Vec<Seen>) {
@@ -392,7 +395,7 @@ fn spied<P: Penalty>(
 /// F(X) − F(X⁺) ≥ ακ/2 ‖V − I‖² ≥ ακ/2 ‖X⁺ − X‖².
 #[test]
 fn the_proximal_term_gives_the_decrease_that_it_promises() {
-    fn check<P: Penalty>(c: &Array2<f64>, penalty: &P, x0: Array2<f64>, seed: u64) -> usize {
+    fn check(c: &Array2<f64>, penalty: &Penalty, x0: Array2<f64>, seed: u64) -> usize {
         let alpha = 0.2;
         let options = Options::default()
             .with_working_set(WorkingSet::Random)
@@ -424,11 +427,16 @@ fn the_proximal_term_gives_the_decrease_that_it_promises() {
         for factor in [1e-8, 1.0, 1e8] {
             let c = matrix(n, seed) * factor;
             let random = || start::random(n, r, seed);
-            moves += check(&c, &NoPenalty, random(), seed);
-            let l0 = L0 { lambda: factor };
+            moves += check(&c, &Penalty::NONE, random(), seed);
+            let l0 = Penalty::l0(factor);
             moves += check(&c, &l0, random(), seed);
-            moves += check(&c, &L1::new(factor), random(), seed);
-            moves += check(&c, &NonNegative, start::partition(n, r, seed), seed);
+            moves += check(&c, &Penalty::l1(factor), random(), seed);
+            moves += check(
+                &c,
+                &Penalty::NONNEGATIVE,
+                start::partition(n, r, seed),
+                seed,
+            );
         }
     }
     assert!(moves > 1000, "{moves}");
@@ -468,11 +476,11 @@ fn chosen(score: impl Fn(usize, usize) -> f64, n: usize, k: usize) -> Option<Vec
 
 #[test]
 fn greedy_rules_choose_what_their_definitions_say() {
-    fn check<P: Penalty>(
+    fn check(
         (working_set, alpha): (WorkingSet, f64),
         k: usize,
         seed: u64,
-        penalty: &P,
+        penalty: &Penalty,
         subgradient: impl Fn(f64) -> f64,
     ) -> usize {
         let (n, r) = (9, 3);
@@ -513,10 +521,10 @@ Options::default().with_working_set(working_set).with_block_size(k).with_scored_
             let mut checked = 0;
             for seed in 0..6 {
                 let rule = (working_set, if seed < 3 { 0.0 } else { 0.1 });
-                checked += check(rule, k, seed, &NoPenalty, |_| 0.0);
-                checked += check(rule, k, seed, &L0 { lambda: 0.3 }, |_| 0.0);
+                checked += check(rule, k, seed, &Penalty::NONE, |_| 0.0);
+                checked += check(rule, k, seed, &Penalty::l0(0.3), |_| 0.0);
                 let sign = |v: f64| if v < 0.0 { -0.4 } else { 0.4 };
-                checked += check(rule, k, seed, &L1::new(0.4), sign);
+                checked += check(rule, k, seed, &Penalty::l1(0.4), sign);
             }
             assert!(checked > 30, "{checked}");
         }

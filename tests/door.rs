@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, array};
 use orthobcd::finite_sum::{FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Weights};
+use orthobcd::penalty::Penalty;
 use orthobcd::search::{top_diagonal, varimax};
 use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Transform};
 use orthobcd::{
@@ -92,14 +92,13 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         );
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
         let signature = Signature::stiefel(5);
-        let weighed = |weights| {
-            let penalty = L1 { weights };
-            Problem::new(&smooth, &penalty, &signature, 2).is_err()
-        };
-        assert!(weighed(Weights::Scalar(size)));
-        assert!(weighed(Weights::Entrywise(Array2::from_elem((5, 2), size))));
-        let penalty = L0 { lambda: size };
-        assert!(Problem::new(&smooth, &penalty, &signature, 2).is_err());
+        let weighed = |penalty| Problem::new(&smooth, &penalty, &signature, 2).is_err();
+        let mut weights = Array2::ones((5, 2));
+        weights[[3, 1]] = size;
+        assert!(weighed(Penalty::l1(size)));
+        assert!(weighed(Penalty::l1(weights.clone())));
+        assert!(weighed(Penalty::l0(size)));
+        assert!(weighed(Penalty::l0(weights)));
     }
     // Products of weights that small are lost, and slow.
     let (smooth, signature) = (
@@ -112,7 +111,7 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         (9e-121, false),
         (1e-320, false),
     ] {
-        let penalty = L0 { lambda };
+        let penalty = Penalty::l0(lambda);
         assert_eq!(
             Problem::new(&smooth, &penalty, &signature, 2).is_ok(),
             allowed
@@ -191,7 +190,7 @@ fn shapes_that_do_not_fit_are_answered() {
                 certificate::stationarity(x.view(), x.view(), signature);
                 assert!(certificate::stationarity(x.view(), wrong.view(), signature).is_nan());
                 assert!(
-                    certificate::criticality(&NoPenalty, x.view(), wrong.view(), signature)
+                    certificate::criticality(&Penalty::NONE, x.view(), wrong.view(), signature)
                         .is_nan()
                 );
                 let answer = start::hyperbolic_cs(x.view(), signature);
@@ -238,12 +237,7 @@ fn shapes_that_do_not_fit_are_answered() {
     assert!(factors.compose(&signature).is_err());
 }
 
-fn with<P: orthobcd::penalty::Penalty>(
-    penalty: &P,
-    signature: &Signature,
-    components: usize,
-    check: impl Fn(&Problem<'_, P>),
-) {
+fn with(penalty: &Penalty, signature: &Signature, components: usize, check: impl Fn(&Problem<'_>)) {
     let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
     check(&Problem::new(&smooth, penalty, signature, components).unwrap());
 }
@@ -254,7 +248,7 @@ fn solves_refuse_bad_starts() {
     let options = Options::default();
     let flat = Signature::stiefel(4);
     let nan = Array2::from_elem((4, 2), f64::NAN);
-    with(&NonNegative, &flat, 2, |problem| {
+    with(&Penalty::NONNEGATIVE, &flat, 2, |problem| {
         for x0 in [
             -start::identity(4, 2),
             nan.clone(),
@@ -277,7 +271,7 @@ fn solves_refuse_bad_starts() {
     });
     let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
     for r in [0, 5] {
-        assert!(Problem::new(&smooth, &L0 { lambda: 1.0 }, &flat, r).is_err());
+        assert!(Problem::new(&smooth, &Penalty::l0(1.0), &flat, r).is_err());
     }
 }
 
@@ -299,7 +293,7 @@ fn sums_over_data_rows() {
     let threads = Threads::serial();
     let solved = minimize_finite_sum(
         &sum,
-        &NonNegative,
+        &Penalty::NONNEGATIVE,
         &signature,
         negative,
         &options,
@@ -385,7 +379,7 @@ fn large_means_cancel_nothing() {
         let value = -0.5 * exact.dot(&x).iter().map(|v| v * v).sum::<f64>();
         assert!((smooth.value(x.view(), &threads) - value).abs() < 1e-12 * value.abs());
         let solution = {
-            let (penalty, signature) = (L1::new(0.5), Signature::stiefel(n));
+            let (penalty, signature) = (Penalty::l1(0.5), Signature::stiefel(n));
             let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
             minimize(&problem, x, &Options::default(), &threads, &mut Unwatched).unwrap()
         };

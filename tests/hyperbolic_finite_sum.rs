@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2};
 use orthobcd::finite_sum::{
     FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum,
 };
-use orthobcd::penalty::{L1, NoPenalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::{Signature, Status, Threads, Unwatched};
 use rand::{RngExt, SeedableRng};
@@ -197,7 +197,7 @@ fn full_batches_are_monotone_and_feasible() {
             .with_max_evaluations(50 * 300);
         let solution = minimize_finite_sum(
             &*sum,
-            &NoPenalty,
+            &Penalty::NONE,
             &signature,
             x0,
             &options,
@@ -219,7 +219,7 @@ fn drift_is_repaired_with_a_penalty_too() {
     for sum in members(9, 50, 9) {
         let solution = minimize_finite_sum(
             &*sum,
-            &L1::new(0.1),
+            &Penalty::l1(0.1),
             &signature,
             random_j_orthogonal(&signature, 0.5, 3).unwrap(),
             &FiniteSumOptions::default().with_max_evaluations(50 * 4000),
@@ -251,7 +251,7 @@ fn variance_reduction_saves_component_gradients() {
     let solve = |options: &FiniteSumOptions| {
         minimize_finite_sum(
             &sum,
-            &NoPenalty,
+            &Penalty::NONE,
             &signature,
             x0.clone(),
             options,
@@ -291,7 +291,7 @@ fn bad_input_is_named() {
     let run = |options: FiniteSumOptions| {
         minimize_finite_sum(
             &**sum,
-            &NoPenalty,
+            &Penalty::NONE,
             &signature,
             Array2::eye(4),
             &options,

@@ -8,13 +8,11 @@ use orthobcd::pair::{
     BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
     Scratch, Sym2,
 };
-use orthobcd::penalty::{
-    L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights, solve_on_hyperbola,
-};
+use orthobcd::penalty::{Penalty, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{Generic, normal};
+use common::normal;
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;
@@ -139,7 +137,7 @@ impl Instance {
     }
 
     /// (value, magnitude) of the surrogate at V = D H(μ), straight from the new rows.
-    fn value<P: Penalty>(&self, penalty: &P, u: f64, signs: [f64; 2], zeros: &[u32]) -> (f64, f64) {
+    fn value(&self, penalty: &Penalty, u: f64, signs: [f64; 2], zeros: &[u32]) -> (f64, f64) {
         let (mut value, mut size) = (0.0, 0.0);
         let mut h = 0.0;
         for k in 0..self.x.len() {
@@ -176,7 +174,7 @@ impl Instance {
         (value + h, size)
     }
 
-    fn solve<P: Penalty>(&self, penalty: &P, scratch: &mut Scratch) -> BestBoost {
+    fn solve(&self, penalty: &Penalty, scratch: &mut Scratch) -> BestBoost {
         let pair = HyperbolaPair::new((0, 1), &self.x, &self.y, &self.light(), None);
         solve_on_hyperbola(penalty, &pair, scratch)
     }
@@ -219,7 +217,7 @@ impl Instance {
 
     /// The least value on a dense grid of all four components, refined locally, at the breakpoints
     /// (with the entry zero) and at the identity.
-    fn reference<P: Penalty>(&self, penalty: &P) -> f64 {
+    fn reference(&self, penalty: &Penalty) -> f64 {
         let mut best = 0.0f64;
         const N: i32 = 160;
         const REACH: f64 = 16.0;
@@ -262,7 +260,7 @@ impl Instance {
     }
 }
 
-fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -> P) {
+fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -> Penalty) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(name.len() as u64);
     let mut scratch = Scratch::new(8);
     let (mut worst, mut moved, mut furthest) = (0.0f64, 0, 0.0f64);
@@ -298,7 +296,7 @@ fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro25
         moved += usize::from(value < 0.0);
         furthest = furthest.max(best.boost.rapidity().abs());
         components[SIGNS.iter().position(|s| *s == best.boost.signs).unwrap()] += 1;
-        let generic = case.solve(&Generic(penalty.clone()), &mut scratch);
+        let generic = case.solve(&penalty.general(), &mut scratch);
         assert!(
             (generic.value - best.value).abs() <= 1e-11 * size,
             "{name} {trial}: kernel {} generic {}",
@@ -320,44 +318,44 @@ fn check<P: Penalty>(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro25
 
 #[test]
 fn no_penalty_is_global() {
-    check("none", false, |_| NoPenalty);
+    check("none", false, |_| Penalty::NONE);
 }
 
 #[test]
 fn l0_is_global() {
-    check("l0", false, |rng| L0 {
-        lambda: 10f64.powf(rng.random_range(-3.0..3.0)),
+    check("l0", false, |rng| {
+        Penalty::l0(10f64.powf(rng.random_range(-3.0..3.0)))
     });
 }
 
 #[test]
 fn l1_is_global() {
     check("l1", false, |rng| {
-        L1::new(10f64.powf(rng.random_range(-3.0..2.0)))
+        Penalty::l1(10f64.powf(rng.random_range(-3.0..2.0)))
     });
 }
 
 #[test]
 fn weighted_l1_is_global() {
-    check("weights", false, |rng| L1 {
-        weights: Weights::Entrywise(Array2::from_shape_fn((2, 6), |_| {
+    check("weights", false, |rng| {
+        Penalty::l1(Array2::from_shape_fn((2, 6), |_| {
             if rng.random_bool(0.2) {
                 0.0
             } else {
                 rng.random_range(0.0..5.0)
             }
-        })),
+        }))
     });
 }
 
 #[test]
 fn nonnegative_is_global() {
-    check("nonneg", true, |_| NonNegative);
+    check("nonneg", true, |_| Penalty::NONNEGATIVE);
 }
 
 /// The value at u with every entry on the level that it is next to, and the magnitude of its terms.
-fn settled<P: Penalty>(case: &Instance, penalty: &P, u: f64, signs: [f64; 2]) -> (f64, f64) {
-    let (mut value, mut size) = case.value(&NoPenalty, u, signs, &[]);
+fn settled(case: &Instance, penalty: &Penalty, u: f64, signs: [f64; 2]) -> (f64, f64) {
+    let (mut value, mut size) = case.value(&Penalty::NONE, u, signs, &[]);
     for k in 0..case.x.len() {
         let (up, down) = (
             0.5 * u * (case.x[k] + case.y[k]),
@@ -367,9 +365,14 @@ fn settled<P: Penalty>(case: &Instance, penalty: &P, u: f64, signs: [f64; 2]) ->
         let new = [signs[0] * (up + down), signs[1] * (up - down)];
         for (row, (now, new)) in [case.x[k], case.y[k]].into_iter().zip(new).enumerate() {
             let near = |l: &&f64| (new - **l).abs() <= 1e-14 * reach;
-            let new = penalty.levels().iter().find(near).copied().unwrap_or(new);
+            let new = penalty
+                .breakpoints()
+                .iter()
+                .find(near)
+                .copied()
+                .unwrap_or(new);
             value += penalty.entry(row, k, new) - penalty.entry(row, k, now);
-            let pieces = penalty.levels().iter().chain([&f64::NEG_INFINITY]);
+            let pieces = penalty.breakpoints().iter().chain([&f64::NEG_INFINITY]);
             let prices = pieces.map(|&level| {
                 let [a, b, c] = penalty.piece(row, k, level);
                 a.abs() + b.abs() * reach + 0.5 * c.abs() * reach * reach
@@ -381,13 +384,13 @@ fn settled<P: Penalty>(case: &Instance, penalty: &P, u: f64, signs: [f64; 2]) ->
 }
 
 /// The least value at the points where an entry meets a level.
-fn at_levels<P: Penalty>(case: &Instance, penalty: &P) -> f64 {
+fn at_levels(case: &Instance, penalty: &Penalty) -> f64 {
     let mut least = f64::INFINITY;
     for signs in SIGNS {
         for k in 0..case.x.len() {
             let (p, m) = (0.5 * (case.x[k] + case.y[k]), 0.5 * (case.x[k] - case.y[k]));
             for (alpha, beta) in [(signs[0] * p, signs[0] * m), (signs[1] * p, -signs[1] * m)] {
-                for &level in penalty.levels() {
+                for &level in penalty.breakpoints() {
                     let root = (level * level - 4.0 * alpha * beta).sqrt();
                     for u in [
                         (level + root) / (2.0 * alpha),
@@ -409,7 +412,7 @@ fn at_levels<P: Penalty>(case: &Instance, penalty: &P) -> f64 {
 
 /// Random pieces that do not fall without bound, jumps at every breakpoint, some pieces infinite; the
 /// identity is feasible.
-fn pieces(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> PiecewiseQuadratic {
+fn pieces(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> Penalty {
     loop {
         let mut breakpoints: Vec<f64> = (0..rng.random_range(0..5))
             .map(|_| match rng.random_range(0..5) {
@@ -429,7 +432,7 @@ fn pieces(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> PiecewiseQuadratic {
             _ => [normal(rng), normal(rng), normal(rng)],
         });
         let pieces = pieces.collect();
-        if let Ok(penalty) = PiecewiseQuadratic::new(breakpoints, pieces)
+        if let Ok(penalty) = Penalty::pieces(breakpoints, pieces)
             && settled(case, &penalty, 1.0, [1.0, 1.0]).0.is_finite()
         {
             return penalty;
@@ -437,10 +440,10 @@ fn pieces(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> PiecewiseQuadratic {
     }
 }
 
-fn check_pieces<P: Penalty>(
+fn check_pieces(
     seed: u64,
     nonnegative: bool,
-    draw: impl Fn(&mut Xoshiro256PlusPlus, &Instance) -> P,
+    draw: impl Fn(&mut Xoshiro256PlusPlus, &Instance) -> Penalty,
 ) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut scratch = Scratch::new(8);
@@ -475,10 +478,8 @@ fn check_pieces<P: Penalty>(
 fn piecewise_quadratic_is_global() {
     check_pieces(41, false, pieces);
     check_pieces(42, false, |rng, case| {
-        Sum::new(
-            Sum::new(L0 { lambda: 0.3 }, pieces(rng, case)),
-            L1::new(0.2),
-        )
+        let inner = Penalty::l0(0.3).plus(&pieces(rng, case)).unwrap();
+        inner.plus(&Penalty::l1(0.2)).unwrap()
     });
 }
 
@@ -497,7 +498,7 @@ fn level(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> f64 {
 fn capped_l1_is_global() {
     check_pieces(43, false, |rng, case| {
         let lambda = rng.random_range(0.0..3.0);
-        PiecewiseQuadratic::capped_l1(lambda, level(rng, case)).unwrap()
+        Penalty::capped_l1(lambda, level(rng, case)).unwrap()
     });
 }
 
@@ -505,7 +506,7 @@ fn capped_l1_is_global() {
 fn mcp_is_global() {
     check_pieces(45, false, |rng, case| {
         let lambda = rng.random_range(0.1..3.0);
-        PiecewiseQuadratic::mcp(lambda, level(rng, case) / lambda).unwrap()
+        Penalty::mcp(lambda, level(rng, case) / lambda).unwrap()
     });
 }
 
@@ -513,7 +514,7 @@ fn mcp_is_global() {
 fn scad_is_global() {
     check_pieces(46, false, |rng, case| {
         let a = rng.random_range(2.1..5.0);
-        PiecewiseQuadratic::scad(level(rng, case) / a, a).unwrap()
+        Penalty::scad(level(rng, case) / a, a).unwrap()
     });
 }
 
@@ -527,7 +528,7 @@ fn interval_is_global() {
         // Entries on both ends leave single points, which rounding may hide.
         let above = if below == 0.0 { 0.1 } else { above };
         let upper = entries().fold(1e-3f64, |m, v| m.max(*v)) + above;
-        PiecewiseQuadratic::interval(lower, upper).unwrap()
+        Penalty::interval(lower, upper).unwrap()
     });
 }
 
@@ -536,10 +537,10 @@ fn nonnegative_sums_are_global() {
     check_pieces(48, true, |rng, _| {
         let lambda = rng.random_range(0.0..3.0);
         let price = match rng.random() {
-            true => PiecewiseQuadratic::from(&L1::new(lambda)),
-            false => PiecewiseQuadratic::from(&L0 { lambda }),
+            true => Penalty::l1(lambda),
+            false => Penalty::l0(lambda),
         };
-        price.plus(&(&NonNegative).into()).unwrap()
+        price.plus(&Penalty::NONNEGATIVE).unwrap()
     });
 }
 
@@ -551,11 +552,9 @@ fn entrywise_sums_are_global() {
                 [0.0, 0.3, 1.0][rng.random_range(0..3)]
             })
         };
-        let counted = PiecewiseQuadratic::weighted_count(weights());
-        let weighted = L1 {
-            weights: Weights::Entrywise(weights()),
-        };
-        counted.plus(&(&weighted).into()).unwrap()
+        let counted = Penalty::l0(weights());
+        let weighted = Penalty::l1(weights());
+        counted.plus(&weighted).unwrap()
     });
 }
 
@@ -568,7 +567,7 @@ fn concave_tails_are_recognised_as_unbounded() {
         let case = instance(&mut rng, false);
         let steep = 10.0 * (case.m.d0 + case.m.d1);
         let tail = [0.0, 0.0, -steep];
-        let falling = PiecewiseQuadratic::new(vec![-1.0, 1.0], vec![tail, [0.0; 3], tail]);
+        let falling = Penalty::pieces(vec![-1.0, 1.0], vec![tail, [0.0; 3], tail]);
         assert!(
             case.solve(&falling.unwrap(), &mut scratch)
                 .unbounded
@@ -593,10 +592,11 @@ fn unbounded_instances_are_recognised() {
         };
         let bounded = case.m.d0 + case.m.d1 > 2.0 * case.m.o.abs();
         for unbounded in [
-            case.solve(&NoPenalty, &mut scratch).unbounded,
-            case.solve(&L0 { lambda: 1.0 }, &mut scratch).unbounded,
-            case.solve(&L1::new(1.0), &mut scratch).unbounded,
-            case.solve(&Generic(L1::new(1.0)), &mut scratch).unbounded,
+            case.solve(&Penalty::NONE, &mut scratch).unbounded,
+            case.solve(&Penalty::l0(1.0), &mut scratch).unbounded,
+            case.solve(&Penalty::l1(1.0), &mut scratch).unbounded,
+            case.solve(&Penalty::l1(1.0).general(), &mut scratch)
+                .unbounded,
         ] {
             assert_eq!(unbounded.is_none(), bounded, "{:?}", case.m);
             if let Some((signs, upwards)) = unbounded {
@@ -607,7 +607,7 @@ fn unbounded_instances_are_recognised() {
                 };
                 let far = |mu: f64| {
                     let u = if upwards { mu.exp() } else { (-mu).exp() };
-                    case.value(&L1::new(1.0), u, signs, &[]).0
+                    case.value(&Penalty::l1(1.0), u, signs, &[]).0
                 };
                 assert!(
                     far(150.0) < -1e3 && far(160.0) < far(150.0),
@@ -642,7 +642,7 @@ fn flat_directions_follow_the_linear_part() {
         let plus: Vec<f64> = case.x.iter().zip(&case.y).map(|(x, y)| x + y).collect();
         let slope = dot(&case.g[0], &plus) + dot(&case.g[1], &plus);
         let size: f64 = case.g.iter().flatten().map(|v| v.abs()).sum::<f64>();
-        let none = case.solve(&NoPenalty, &mut scratch).unbounded;
+        let none = case.solve(&Penalty::NONE, &mut scratch).unbounded;
         if slope.abs() > 1e-6 * size {
             assert!(none.is_some());
             // An ℓ1 penalty steeper than the slope makes it bounded, a flatter one does not.
@@ -652,12 +652,12 @@ fn flat_directions_follow_the_linear_part() {
             let other = dot(&case.g[0], &minus) + dot(&case.g[1], &minus);
             let norm_minus: f64 = minus.iter().map(|v| v.abs()).sum();
             let steep = (0.5 * slope.abs() / norm).max(0.5 * other.abs() / norm_minus);
-            let above = L1::new(1.01 * steep);
+            let above = Penalty::l1(1.01 * steep);
             assert!(case.solve(&above, &mut scratch).unbounded.is_none());
-            let below = L1::new(0.99 * steep);
+            let below = Penalty::l1(0.99 * steep);
             assert!(case.solve(&below, &mut scratch).unbounded.is_some());
             assert!(
-                case.solve(&Generic(below), &mut scratch)
+                case.solve(&below.general(), &mut scratch)
                     .unbounded
                     .is_some()
             );
@@ -687,20 +687,20 @@ fn recession_tolerance_from_both_sides() {
     // (1, −1)ᵀM(1, −1) = −4·defect, against 4 in magnitude.
     assert!(
         with(0.5 * RECESSION_TOLERANCE)
-            .solve(&NoPenalty, &mut scratch)
+            .solve(&Penalty::NONE, &mut scratch)
             .unbounded
             .is_none()
     );
     assert!(
         with(2.0 * RECESSION_TOLERANCE)
-            .solve(&NoPenalty, &mut scratch)
+            .solve(&Penalty::NONE, &mut scratch)
             .unbounded
             .is_some()
     );
     // The proximal term does not hide it: f itself is unbounded.
     let mut case = with(2.0 * RECESSION_TOLERANCE);
     case.proximal = 1.0;
-    assert!(case.solve(&NoPenalty, &mut scratch).unbounded.is_some());
+    assert!(case.solve(&Penalty::NONE, &mut scratch).unbounded.is_some());
 }
 
 #[test]
@@ -719,11 +719,11 @@ fn rapidity_bound_is_kept_and_best_within_it() {
         let bound = rng.random_range(0.01..2.0);
         let light = case.light();
         let pair = HyperbolaPair::new((0, 1), &case.x, &case.y, &light, Some(bound));
-        let l1 = L1::new(0.7);
+        let l1 = Penalty::l1(0.7);
         let best = solve_on_hyperbola(&l1, &pair, &mut scratch);
         assert!(best.unbounded.is_none());
         assert!(best.boost.rapidity().abs() <= bound * (1.0 + 1e-12));
-        let generic = solve_on_hyperbola(&Generic(l1.clone()), &pair, &mut scratch);
+        let generic = solve_on_hyperbola(&l1.general(), &pair, &mut scratch);
         let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1
             + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
         assert!(

@@ -4,7 +4,7 @@ mod common;
 
 use ndarray::{Array1, Array2, s};
 use orthobcd::certificate::{column_gap, row_gap, stationarity};
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, Weights};
+use orthobcd::penalty::Penalty;
 use orthobcd::start::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::{
     MIXED_REPAIR_THRESHOLD, Objective, Options, Problem, Quadratic, Side, Signature, Solution,
@@ -54,9 +54,9 @@ fn infimum(m: &Array2<f64>, signature: &Signature) -> f64 {
     eigenvalues.iter().map(|v| v.abs()).sum()
 }
 
-fn solve<P: Penalty>(
+fn solve(
     smooth: &dyn Objective,
-    penalty: &P,
+    penalty: &Penalty,
     signature: &Signature,
     x0: &Array2<f64>,
     options: &Options,
@@ -91,7 +91,7 @@ fn columns_reach_the_infimum() {
         let optimum = 0.5 * infimum(&c, &signature);
         for side in [Side::Columns, Side::Both] {
             let options = Options::default().with_side(side);
-            let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+            let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Converged);
             assert!(
                 (solution.objective / optimum - 1.0).abs() < 1e-11,
@@ -101,7 +101,7 @@ fn columns_reach_the_infimum() {
             assert_monotone(&solution);
             assert!(solution.sweeps <= 20);
             // First-order critical, and no pair of either kind gains anything.
-            let problem = Problem::new(&smooth, &NoPenalty, &signature, n).unwrap();
+            let problem = Problem::new(&smooth, &Penalty::NONE, &signature, n).unwrap();
             let threads = Threads::serial();
             let gradient = smooth.gradient(solution.x.view(), &threads);
             let residual = stationarity(solution.x.view(), gradient.view(), &signature);
@@ -144,7 +144,7 @@ fn rows_alone_are_monotone_and_converge() {
             .with_proximal(0.0)
             .with_tol(1e-14)
             .with_tile(6);
-        let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+        let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(solution.status, Status::Converged);
         assert_monotone(&solution);
         assert!(solution.objective / (0.5 * infimum(&c, &signature)) - 1.0 < 1e-8);
@@ -163,7 +163,7 @@ fn indefinite_stiefel_keeps_its_constraint() {
     for start in [x0, skew] {
         for side in [Side::Rows, Side::Both] {
             let options = Options::default().with_side(side);
-            let solution = solve(&smooth, &NoPenalty, &signature, &start, &options);
+            let solution = solve(&smooth, &Penalty::NONE, &signature, &start, &options);
             let kept = constraint(start.view(), &signature);
             let gap = drift(solution.x.view(), &signature, kept.view());
             assert!(gap <= 1e-12 * norm2(&solution.x), "{gap}");
@@ -180,7 +180,7 @@ fn penalties_are_kept_and_lowered() {
     let signature = shuffled(n, 9);
     let smooth = Quadratic::new(twice_gram(&gauss(8, 20, n)), None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.4, 6).unwrap();
-    fn check<P: Penalty>(smooth: &Quadratic, signature: &Signature, x0: &Array2<f64>, penalty: &P) {
+    fn check(smooth: &Quadratic, signature: &Signature, x0: &Array2<f64>, penalty: &Penalty) {
         for side in [Side::Rows, Side::Both, Side::Columns] {
             let options = Options::default().with_side(side).with_max_sweeps(60);
             let solution = solve(smooth, penalty, signature, x0, &options);
@@ -193,22 +193,21 @@ fn penalties_are_kept_and_lowered() {
             );
         }
     }
-    check(&smooth, &signature, &x0, &L1::new(3.0));
-    check(&smooth, &signature, &x0, &L0 { lambda: 5.0 });
+    check(&smooth, &signature, &x0, &Penalty::l1(3.0));
+    check(&smooth, &signature, &x0, &Penalty::l0(5.0));
     let weights = gauss(10, n, n).mapv(f64::abs);
-    check(
-        &smooth,
-        &signature,
-        &x0,
-        &L1 {
-            weights: Weights::Entrywise(weights),
-        },
-    );
+    check(&smooth, &signature, &x0, &Penalty::l1(weights));
     // From the identity the nonnegative problem has somewhere to go only with a linear term.
     let linear = -gauss(12, n, n).mapv(f64::abs) * 30.0;
     let pulled = Quadratic::new(smooth.matrix().to_owned(), Some(linear), None).unwrap();
     let options = Options::default().with_max_sweeps(50);
-    let solution = solve(&pulled, &NonNegative, &signature, &Array2::eye(n), &options);
+    let solution = solve(
+        &pulled,
+        &Penalty::NONNEGATIVE,
+        &signature,
+        &Array2::eye(n),
+        &options,
+    );
     assert!(solution.x.iter().all(|&v| v >= 0.0));
     assert_monotone(&solution);
 }
@@ -222,13 +221,13 @@ fn a_definite_signature_is_the_stiefel_path() {
         let options = Options::default().with_update(update).with_max_sweeps(5);
         let stiefel = solve(
             &smooth,
-            &L1::new(0.7),
+            &Penalty::l1(0.7),
             &Signature::stiefel(n),
             &x0,
             &options,
         );
         let given = Signature::new(&[1i8; 17]).unwrap();
-        let solution = solve(&smooth, &L1::new(0.7), &given, &x0, &options);
+        let solution = solve(&smooth, &Penalty::l1(0.7), &given, &x0, &options);
         assert_eq!(stiefel.x, solution.x);
         assert_eq!(stiefel.objective.to_bits(), solution.objective.to_bits());
     }
@@ -241,7 +240,7 @@ fn column_rotations_leave_the_variance_alone_and_sparsify() {
     let smooth = Quadratic::new(c.clone(), None, None).unwrap();
     let x0 = orthobcd::start::spectral(&smooth, r, &Threads::serial());
     let signature = Signature::stiefel(n);
-    let penalty = L1::new(2.0);
+    let penalty = Penalty::l1(2.0);
     let columns = Options::default().with_side(Side::Columns);
     let solution = solve(&smooth, &penalty, &signature, &x0, &columns);
     assert_eq!(solution.status, Status::Converged);
@@ -262,7 +261,7 @@ fn columns_refuse_what_they_cannot_move() {
     let (n, r) = (6, 3);
     let d = Array2::from_shape_fn((r, r), |(i, j)| if i == j { 2.0 } else { 0.5 });
     let smooth = Quadratic::new(twice_gram(&gauss(1, 9, n)), None, Some(d)).unwrap();
-    let (penalty, signature) = (L1::new(1.0), Signature::stiefel(n));
+    let (penalty, signature) = (Penalty::l1(1.0), Signature::stiefel(n));
     let problem = Problem::new(&smooth, &penalty, &signature, r).unwrap();
     let x0: Array2<f64> = Array2::eye(n).slice_move(s![.., ..r]);
     let run = |side| {
@@ -293,7 +292,7 @@ fn the_papers_problem_is_recognised_as_unbounded() {
     for side in [Side::Rows, Side::Columns, Side::Both] {
         for update in [Update::GaussSeidel, Update::Jacobi] {
             let options = Options::default().with_side(side).with_update(update);
-            let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+            let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Unbounded);
             let recession = solution.recession.unwrap();
             let (i, j) = recession.pair;
@@ -310,13 +309,13 @@ fn the_papers_problem_is_recognised_as_unbounded() {
             .with_side(side)
             .with_rapidity_bound(0.05)
             .with_max_sweeps(3);
-        let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+        let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(solution.status, Status::MaxSweeps);
         assert_monotone(&solution);
         assert!(solution.objective < solution.history[0].objective);
         assert!(solution.feasibility <= 1e-10 * norm2(&solution.x));
         let options = options.with_max_sweeps(None);
-        let far = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+        let far = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(far.status, Status::Diverged);
         assert_monotone(&far);
         assert!(far.objective < 1e3 * solution.objective);
@@ -332,7 +331,7 @@ fn an_infimum_that_is_not_attained_is_approached() {
     let smooth = Quadratic::new(c, None, None).unwrap();
     for side in [Side::Columns, Side::Both] {
         let options = Options::default().with_proximal(0.0).with_side(side);
-        let solution = solve(&smooth, &NoPenalty, &small, &Array2::eye(2), &options);
+        let solution = solve(&smooth, &Penalty::NONE, &small, &Array2::eye(2), &options);
         assert_monotone(&solution);
         assert_eq!(solution.history[0].objective, 2.0);
         // As far as iterates go, and no farther.
@@ -348,7 +347,7 @@ fn jacobi_is_monotone_and_the_same_on_two_threads() {
     let c = twice_gram(&gauss(6, 200, n));
     let smooth = Quadratic::new(c, None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let problem = Problem::new(&smooth, &NoPenalty, &signature, n).unwrap();
+    let problem = Problem::new(&smooth, &Penalty::NONE, &signature, n).unwrap();
     let run = |threads: usize, adaptive: bool, side: Side, update: Update| {
         let options = Options::default()
             .with_update(update)
@@ -387,7 +386,7 @@ fn an_odd_row_rests_in_jacobi() {
         .with_update(Update::Jacobi)
         .with_adaptive(true)
         .with_max_sweeps(200);
-    let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+    let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
     assert_monotone(&solution);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
 }
@@ -402,7 +401,7 @@ fn blocks_of_mixed_rows_are_not_turned_orthogonally() {
         .with_working_set(WorkingSet::Random)
         .with_block_size(4)
         .with_max_sweeps(20);
-    let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+    let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
     assert_monotone(&solution);
 }
@@ -469,7 +468,7 @@ fn drift_is_repaired_from_both_sides_of_the_threshold() {
         let x0 = &exact + &(gauss(4, n, n) * error);
         let before = drift(x0.view(), &signature, j.view());
         let options = Options::default().with_max_time(0.0);
-        let solution = solve(&smooth, &NoPenalty, &signature, &x0, &options);
+        let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
         let after = drift(solution.x.view(), &signature, j.view());
         if repaired {
             assert!(before > MIXED_REPAIR_THRESHOLD * norm2(&x0));

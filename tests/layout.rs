@@ -1,7 +1,7 @@
 //! How an array is stored is no part of its value: Fortran order, gaps and reversed axes give the same bits.
 
 use ndarray::{Array1, Array2, Axis, s};
-use orthobcd::penalty::{L1, NoPenalty, Penalty, Weights};
+use orthobcd::penalty::Penalty;
 use orthobcd::ultrahyperbolic::{
     Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Transform, UltraE,
@@ -47,7 +47,7 @@ fn csc(a: &Array2<f64>) -> SparseColumns {
 }
 
 /// Where every update ends from x0, what the default solver finds, and what the certificate says.
-fn answers<P: Penalty>(smooth: &dyn Objective, penalty: &P, x0: &Array2<f64>) -> Vec<Array2<f64>> {
+fn answers(smooth: &dyn Objective, penalty: &Penalty, x0: &Array2<f64>) -> Vec<Array2<f64>> {
     let signature = Signature::stiefel(x0.nrows());
     let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     let threads = Threads::serial();
@@ -85,8 +85,7 @@ fn quadratics_weights_and_starts() {
     );
     let run = |c: &Array2<f64>, l: &Array2<f64>, d: &Array2<f64>, w: &Array2<f64>, x0| {
         let smooth = Quadratic::new(c.clone(), Some(l.clone()), Some(d.clone())).unwrap();
-        let weights = Weights::Entrywise(w.clone());
-        answers(&smooth, &L1 { weights }, x0)
+        answers(&smooth, &Penalty::l1(w.clone()), x0)
     };
     let expected = run(&c, &linear, &metric, &weights, &x0);
     let others = [&c, &linear, &metric, &weights, &x0].map(layouts);
@@ -107,7 +106,7 @@ fn data_and_means() {
     let x0 = start::random(n, r, 5);
     fn run(data: impl Data, mean: &Array1<f64>, x0: &Array2<f64>) -> Vec<Array2<f64>> {
         let smooth = GramQuadratic::new(data, -1.0, Some(mean.clone())).unwrap();
-        answers(&smooth, &NoPenalty, x0)
+        answers(&smooth, &Penalty::NONE, x0)
     }
     let dense = run(DenseColumns::new(a.view()).unwrap(), &mean, &x0);
     let stored = run(

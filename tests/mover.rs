@@ -1,13 +1,13 @@
 //! A way of moving of one's own: rotations of two rows by angles from a list, kept when F falls.
 
-use orthobcd::penalty::{L1, Penalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::*;
 
 /// The pairs that have been turned.
 struct Turns(usize);
 
-impl<P: Penalty> Mover<P> for Turns {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for Turns {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let n = point.x().nrows();
         let (i, j) = (self.0 / n % n, self.0 % n);
         self.0 += 1;
@@ -30,7 +30,7 @@ impl<P: Penalty> Mover<P> for Turns {
 #[test]
 fn what_a_mover_leaves_the_loop_bounds_reports_and_verifies() {
     let smooth = Quadratic::from_data((start::random(12, 9, 3) * 4.0).view()).unwrap();
-    let (penalty, signature) = (L1::new(0.2), Signature::stiefel(9));
+    let (penalty, signature) = (Penalty::l1(0.2), Signature::stiefel(9));
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let (one, x0) = (Threads::serial(), start::random(9, 3, 1));
     let (options, mut turns) = (Options::default(), Turns(0));

@@ -12,13 +12,11 @@ use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
 use orthobcd::pair::{Best, CirclePair, PairModel, Scratch, Sym2, Trig, Turn};
-use orthobcd::penalty::{
-    L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic, Sum, Weights, solve_on_circle,
-};
+use orthobcd::penalty::{Penalty, solve_on_circle};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{Generic, normal};
+use common::normal;
 
 const INSTANCES: usize = 10_000;
 const ANGLES: usize = 20_000;
@@ -180,8 +178,8 @@ fn turned(c: f64, s: f64, reflect: bool, x: f64, y: f64) -> (f64, f64) {
 
 /// Smooth part plus h at one angle; entries of the columns in `vanishing` that are the smaller of
 /// their column count as exact zeros.
-fn value_at<P: Penalty>(
-    penalty: &P,
+fn value_at(
+    penalty: &Penalty,
     instance: &Instance,
     c: f64,
     s: f64,
@@ -227,7 +225,7 @@ impl Grid {
     }
 
     /// The smallest value anywhere, identity included.
-    fn minimum<P: Penalty>(&mut self, penalty: &P, instance: &Instance) -> f64 {
+    fn minimum(&mut self, penalty: &Penalty, instance: &Instance) -> f64 {
         let mut least = identity_value(penalty, instance);
         let angles = self.values.len();
         let step = TAU / angles as f64;
@@ -261,13 +259,13 @@ impl Grid {
     }
 }
 
-fn identity_value<P: Penalty>(penalty: &P, instance: &Instance) -> f64 {
+fn identity_value(penalty: &Penalty, instance: &Instance) -> f64 {
     value_at(penalty, instance, 1.0, 0.0, false, &[])
 }
 
 /// The smallest value at the angles where an entry vanishes and on the axes. Columns whose slope is
 /// the same or perpendicular, exactly, vanish together.
-fn special<P: Penalty>(penalty: &P, instance: &Instance, reflect: bool) -> f64 {
+fn special(penalty: &Penalty, instance: &Instance, reflect: bool) -> f64 {
     let mut least = f64::INFINITY;
     let axes = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)];
     for (c, s) in axes {
@@ -297,16 +295,11 @@ fn special<P: Penalty>(penalty: &P, instance: &Instance, reflect: bool) -> f64 {
 
 /// The smallest value at the angles where an entry of one column meets a level other than 0, with every entry
 /// on the level that it is next to.
-fn at_levels<P: Penalty>(
-    penalty: &P,
-    instance: &Instance,
-    (x, y): (f64, f64),
-    reflect: bool,
-) -> f64 {
+fn at_levels(penalty: &Penalty, instance: &Instance, (x, y): (f64, f64), reflect: bool) -> f64 {
     let mut least = f64::INFINITY;
     let second = if reflect { (-y, x) } else { (y, -x) };
     for (alpha, beta) in [(x, y), second] {
-        for &level in penalty.levels().iter().filter(|v| **v != 0.0) {
+        for &level in penalty.breakpoints().iter().filter(|v| **v != 0.0) {
             let length = alpha.hypot(beta);
             if level.abs() > length || length == 0.0 {
                 continue;
@@ -327,7 +320,12 @@ fn at_levels<P: Penalty>(
                         let size = x.abs() + y.abs();
                         let near =
                             |l: &&f64| (v - **l).abs() <= 1e-15 * size && slope.abs() > 1e-4 * size;
-                        let v = penalty.levels().iter().find(near).copied().unwrap_or(v);
+                        let v = penalty
+                            .breakpoints()
+                            .iter()
+                            .find(near)
+                            .copied()
+                            .unwrap_or(v);
                         value += penalty.entry(row, k, v);
                     }
                 }
@@ -360,12 +358,12 @@ fn golden(mut lo: f64, mut hi: f64, f: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Magnitude of everything that is added up.
-fn scale<P: Penalty>(penalty: &P, instance: &Instance) -> f64 {
+fn scale(penalty: &Penalty, instance: &Instance) -> f64 {
     let mut scale = instance.rotation.magnitude() + instance.reflection.magnitude();
     for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
         let size = x.abs() + y.abs();
         for row in [0, 1] {
-            let pieces = penalty.levels().iter().chain([&f64::NEG_INFINITY]);
+            let pieces = penalty.breakpoints().iter().chain([&f64::NEG_INFINITY]);
             let price = pieces.map(|&level| {
                 let [a, b, c] = penalty.piece(row, k, level);
                 a.abs() + b.abs() * size + 0.5 * c.abs() * size * size
@@ -377,7 +375,7 @@ fn scale<P: Penalty>(penalty: &P, instance: &Instance) -> f64 {
 }
 
 /// What the solver claims is true, and the entries it says vanish do.
-fn verify<P: Penalty>(penalty: &P, instance: &Instance, best: &Best, scratch: &Scratch) -> f64 {
+fn verify(penalty: &Penalty, instance: &Instance, best: &Best, scratch: &Scratch) -> f64 {
     let turn = best.turn;
     assert!((turn.c.hypot(turn.s) - 1.0).abs() < 4.0 * f64::EPSILON);
     // The entries that are exact at a breakpoint are so up to rounding already.
@@ -427,10 +425,10 @@ fn verify<P: Penalty>(penalty: &P, instance: &Instance, best: &Best, scratch: &S
     value
 }
 
-fn against_grid<P: Penalty>(
+fn against_grid(
     seed: u64,
     nonnegative: bool,
-    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
+    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> Penalty,
 ) {
     against_grid_on(seed, INSTANCES, ANGLES, |rng| {
         let instance = instance(rng, nonnegative, true);
@@ -439,11 +437,11 @@ fn against_grid<P: Penalty>(
     });
 }
 
-fn against_grid_on<P: Penalty>(
+fn against_grid_on(
     seed: u64,
     instances: usize,
     angles: usize,
-    mut draw: impl FnMut(&mut Xoshiro256PlusPlus) -> (Instance, P),
+    mut draw: impl FnMut(&mut Xoshiro256PlusPlus) -> (Instance, Penalty),
 ) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut grid = Grid::new(angles);
@@ -502,20 +500,20 @@ fn weight(rng: &mut Xoshiro256PlusPlus, instance: &Instance, per_size: bool) -> 
 
 #[test]
 fn no_penalty_against_grid() {
-    against_grid(1, false, |_, _| NoPenalty);
+    against_grid(1, false, |_, _| Penalty::NONE);
 }
 
 #[test]
 fn l0_against_grid() {
-    against_grid(2, false, |rng, instance| L0 {
-        lambda: weight(rng, instance, false),
+    against_grid(2, false, |rng, instance| {
+        Penalty::l0(weight(rng, instance, false))
     });
 }
 
 #[test]
 fn l1_against_grid() {
     against_grid(3, false, |rng, instance| {
-        L1::new(weight(rng, instance, true))
+        Penalty::l1(weight(rng, instance, true))
     });
 }
 
@@ -526,15 +524,13 @@ fn weighted_l1_against_grid() {
         let weights = Array2::from_shape_fn((2, instance.x.len()), |_| {
             top * pick(rng, &[0.0, 0.2, 0.7, 1.0])
         });
-        L1 {
-            weights: Weights::Entrywise(weights),
-        }
+        Penalty::l1(weights)
     });
 }
 
 #[test]
 fn nonnegative_against_grid() {
-    against_grid(5, true, |_, _| NonNegative);
+    against_grid(5, true, |_, _| Penalty::NONNEGATIVE);
 }
 
 /// Unit sizes: products with the square of an entry stay in range.
@@ -566,7 +562,7 @@ fn knot(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> f64 {
 }
 
 /// Random pieces, jumps up and down at every breakpoint, some pieces infinite; the identity is feasible.
-fn pieces(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+fn pieces(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     loop {
         let mut breakpoints: Vec<f64> = (0..rng.random_range(0..5))
             .map(|_| knot(rng, instance))
@@ -586,7 +582,7 @@ fn pieces(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadrat
             _ => [normal(rng), normal(rng), normal(rng)],
         });
         let pieces = pieces.collect();
-        if let Ok(penalty) = PiecewiseQuadratic::new(breakpoints, pieces)
+        if let Ok(penalty) = Penalty::pieces(breakpoints, pieces)
             && identity_value(&penalty, instance).is_finite()
         {
             return penalty;
@@ -595,18 +591,18 @@ fn pieces(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadrat
 }
 
 /// An interval that holds all entries, some of them perhaps on its ends.
-fn interval(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+fn interval(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     let entries = || instance.x.iter().chain(&instance.y);
     let lower = entries().fold(0.0f64, |m, v| m.min(*v));
     let upper = entries().fold(0.0f64, |m, v| m.max(*v));
     let slack = pick(rng, &[0.0, 0.1, 1.0]);
-    PiecewiseQuadratic::interval(lower - slack, upper + slack.max(1e-3)).unwrap()
+    Penalty::interval(lower - slack, upper + slack.max(1e-3)).unwrap()
 }
 
-fn pieces_against_grid<P: Penalty>(
+fn pieces_against_grid(
     seed: u64,
     (nonnegative, close): (bool, bool),
-    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
+    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> Penalty,
 ) {
     against_grid_on(seed, INSTANCES, FEWER_ANGLES, |rng| {
         let instance = unit_instance(rng, nonnegative, close);
@@ -628,23 +624,23 @@ fn level(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> f64 {
     if size > 1e-3 { size } else { 0.5 }
 }
 
-fn capped(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+fn capped(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     let lambda = pick(rng, &[0.0, 0.03, 0.3, 1.0, 3.0]);
-    PiecewiseQuadratic::capped_l1(lambda, level(rng, instance)).unwrap()
+    Penalty::capped_l1(lambda, level(rng, instance)).unwrap()
 }
 
-fn mcp(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+fn mcp(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     let lambda = pick(rng, &[0.03, 0.3, 1.0, 3.0]);
-    PiecewiseQuadratic::mcp(lambda, level(rng, instance) / lambda).unwrap()
+    Penalty::mcp(lambda, level(rng, instance) / lambda).unwrap()
 }
 
-fn scad(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+fn scad(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     let a = pick(rng, &[2.0 + 1e-9, 2.5, 3.7, 30.0]);
-    PiecewiseQuadratic::scad(level(rng, instance) / pick(rng, &[1.0, a]), a).unwrap()
+    Penalty::scad(level(rng, instance) / pick(rng, &[1.0, a]), a).unwrap()
 }
 
 /// Even, with kinks and bends up and down.
-fn even(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic {
+fn even(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     let mut knots: Vec<f64> = (0..rng.random_range(0..4))
         .map(|_| level(rng, instance))
         .collect();
@@ -665,7 +661,7 @@ fn even(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> PiecewiseQuadratic
         .chain([0.0])
         .chain(knots.clone());
     let pieces = mirrored.chain(right.clone());
-    PiecewiseQuadratic::new(levels.collect(), pieces.collect()).unwrap()
+    Penalty::pieces(levels.collect(), pieces.collect()).unwrap()
 }
 
 #[test]
@@ -699,10 +695,10 @@ fn nonnegative_sums_against_grid() {
     pieces_against_grid(39, (true, true), |rng, _| {
         let lambda = pick(rng, &[0.0, 0.03, 0.3, 1.0, 3.0]);
         let price = match rng.random() {
-            true => PiecewiseQuadratic::from(&L1::new(lambda)),
-            false => PiecewiseQuadratic::from(&L0 { lambda }),
+            true => Penalty::l1(lambda),
+            false => Penalty::l0(lambda),
         };
-        price.plus(&(&NonNegative).into()).unwrap()
+        price.plus(&Penalty::NONNEGATIVE).unwrap()
     });
 }
 
@@ -715,11 +711,9 @@ fn entrywise_sums_against_grid() {
                 size * pick(rng, &[0.0, 0.3, 1.0])
             })
         };
-        let counted = PiecewiseQuadratic::weighted_count(weights());
-        let weighted = L1 {
-            weights: Weights::Entrywise(weights()),
-        };
-        let sum = counted.plus(&(&weighted).into()).unwrap();
+        let counted = Penalty::l0(weights());
+        let weighted = Penalty::l1(weights());
+        let sum = counted.plus(&weighted).unwrap();
         match rng.random_range(0..3) {
             0 => sum,
             1 => sum.plus(&scad(rng, instance)).unwrap(),
@@ -738,8 +732,8 @@ fn piecewise_quadratic_against_grid() {
 fn sums_against_grid() {
     // Where prices jump, entries that differ by rounding are told apart by one of the two only.
     pieces_against_grid(33, (false, false), |rng, instance| {
-        let inner = Sum::new(L0 { lambda: 0.1 }, pieces(rng, instance));
-        Sum::new(inner, L1::new(0.3))
+        let inner = Penalty::l0(0.1).plus(&pieces(rng, instance)).unwrap();
+        inner.plus(&Penalty::l1(0.3)).unwrap()
     });
 }
 
@@ -750,12 +744,12 @@ fn a_sum_of_pieces_is_the_sum_of_the_terms() {
     for _ in 0..2_000 {
         let instance = unit_instance(&mut rng, false, true);
         let (first, second) = (pieces(&mut rng, &instance), pieces(&mut rng, &instance));
-        let first = first.plus(&(&L0 { lambda: 0.3 }).into()).unwrap();
+        let first = first.plus(&Penalty::l0(0.3)).unwrap();
         let Ok(sum) = first.plus(&second) else {
             continue;
         };
         let random: Vec<f64> = (0..5).map(|_| normal(&mut rng)).collect();
-        let levels = sum.levels().iter().chain(&random);
+        let levels = sum.breakpoints().iter().chain(&random);
         for &v in levels {
             for v in [v, v.next_up(), v.next_down()] {
                 let apart = first.entry(0, 0, v) + second.entry(0, 0, v);
@@ -769,18 +763,15 @@ fn a_sum_of_pieces_is_the_sum_of_the_terms() {
     }
 }
 
-fn against_generic<P: Penalty>(
-    seed: u64,
-    make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
-) {
+fn against_generic(seed: u64, make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> Penalty) {
     against_generic_on(seed, |_, _| (), make);
 }
 
 /// On instances that `change` changes.
-fn against_generic_on<P: Penalty>(
+fn against_generic_on(
     seed: u64,
     change: impl Fn(&mut Xoshiro256PlusPlus, &mut Instance),
-    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> P,
+    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> Penalty,
 ) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut scratch = Scratch::new(8);
@@ -790,7 +781,7 @@ fn against_generic_on<P: Penalty>(
         change(&mut rng, &mut instance);
         let penalty = make(&mut rng, &instance);
         let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
-        let slow = solve_on_circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&penalty.general(), &instance.pair(), &mut scratch);
         let scale = scale(&penalty, &instance);
         assert!(
             (fast.value - slow.value).abs() <= TOLERANCE * scale,
@@ -805,18 +796,16 @@ fn against_generic_on<P: Penalty>(
 
 #[test]
 fn kernels_agree_with_the_generic_solver() {
-    against_generic(11, |_, _| NoPenalty);
-    against_generic(12, |rng, instance| L0 {
-        lambda: weight(rng, instance, false),
+    against_generic(11, |_, _| Penalty::NONE);
+    against_generic(12, |rng, instance| {
+        Penalty::l0(weight(rng, instance, false))
     });
-    against_generic(13, |rng, instance| L1::new(weight(rng, instance, true)));
+    against_generic(13, |rng, instance| Penalty::l1(weight(rng, instance, true)));
     against_generic(14, |rng, instance| {
         let top = weight(rng, instance, true);
-        L1 {
-            weights: Weights::Entrywise(Array2::from_shape_fn((2, instance.x.len()), |_| {
-                top * rng.random::<f64>()
-            })),
-        }
+        Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| {
+            top * rng.random::<f64>()
+        }))
     });
 }
 
@@ -834,8 +823,8 @@ fn entries_that_are_zero_up_to_rounding_vanish() {
             }
         }
     };
-    against_generic_on(21, with_tiny, |rng, instance| L0 {
-        lambda: weight(rng, instance, false),
+    against_generic_on(21, with_tiny, |rng, instance| {
+        Penalty::l0(weight(rng, instance, false))
     });
 }
 
@@ -856,7 +845,7 @@ fn even_kernels_agree_with_the_generic_solver() {
             _ => mcp(&mut rng, &instance),
         };
         let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
-        let slow = solve_on_circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&penalty.general(), &instance.pair(), &mut scratch);
         let scale = scale(&penalty, &instance);
         assert!(
             (fast.value - slow.value).abs() <= TOLERANCE * scale,
@@ -886,16 +875,14 @@ fn jump_kernels_agree_with_the_generic_solver() {
             };
             Array2::from_shape_fn((2, instance.x.len()), |_| size * pick(&mut rng, &shares))
         };
-        let counted = PiecewiseQuadratic::weighted_count(weights());
-        let slopes = L1 {
-            weights: Weights::Entrywise(weights()),
-        };
+        let counted = Penalty::l0(weights());
+        let slopes = Penalty::l1(weights());
         let penalty = match trial % 5 {
             0 => counted,
-            _ => counted.plus(&(&slopes).into()).unwrap(),
+            _ => counted.plus(&slopes).unwrap(),
         };
         let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
-        let slow = solve_on_circle(&Generic(penalty.clone()), &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&penalty.general(), &instance.pair(), &mut scratch);
         let scale = scale(&penalty, &instance);
         assert!(
             (fast.value - slow.value).abs() <= TOLERANCE * scale,
@@ -1032,9 +1019,9 @@ fn quarter_turns_only_permute() {
             rotation: Trig::default(),
             reflection: Trig::default(),
         };
-        let best = solve_on_circle(&L0 { lambda: 1.0 }, &instance.pair(), &mut scratch);
+        let best = solve_on_circle(&Penalty::l0(1.0), &instance.pair(), &mut scratch);
         assert_eq!(best.value, 0.0);
-        let best = solve_on_circle(&L1::new(1.0), &instance.pair(), &mut scratch);
+        let best = solve_on_circle(&Penalty::l1(1.0), &instance.pair(), &mut scratch);
         assert!(best.value.abs() < 1e-15);
     }
 }

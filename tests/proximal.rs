@@ -3,32 +3,30 @@
 mod common;
 
 use ndarray::Array2;
-use orthobcd::penalty::{L0, L1, NonNegative, Penalty, PiecewiseQuadratic, Weights};
+use orthobcd::penalty::Penalty;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{Generic, normal};
+use common::normal;
 
 /// Prices of every kind, the weights for a 1×2 matrix.
-fn penalties() -> Vec<PiecewiseQuadratic> {
-    let l0 = PiecewiseQuadratic::from(&L0 { lambda: 0.3 });
-    let l1 = PiecewiseQuadratic::from(&L1::new(0.7));
-    let nonnegative = PiecewiseQuadratic::from(&NonNegative);
-    let each = L1 {
-        weights: Weights::Entrywise(Array2::from_elem((1, 2), 0.4)),
-    };
+fn penalties() -> Vec<Penalty> {
+    let l0 = Penalty::l0(0.3);
+    let l1 = Penalty::l1(0.7);
+    let nonnegative = Penalty::NONNEGATIVE;
+    let each = Penalty::l1(Array2::from_shape_fn((1, 2), |(_, k)| 0.4 - 0.1 * k as f64));
     let weights = Array2::from_shape_fn((1, 2), |(_, k)| 0.2 + k as f64);
-    let counted = PiecewiseQuadratic::weighted_count(weights);
-    let mcp = PiecewiseQuadratic::mcp(1.0, 0.5).unwrap();
+    let counted = Penalty::l0(weights);
+    let mcp = Penalty::mcp(1.0, 0.5).unwrap();
     vec![
-        PiecewiseQuadratic::capped_l1(0.8, 0.6).unwrap(),
+        Penalty::capped_l1(0.8, 0.6).unwrap(),
         mcp.clone(),
-        PiecewiseQuadratic::scad(0.3, 3.7).unwrap(),
-        PiecewiseQuadratic::interval(-0.4, 0.9).unwrap(),
-        PiecewiseQuadratic::interval(0.0, f64::INFINITY).unwrap(),
+        Penalty::scad(0.3, 3.7).unwrap(),
+        Penalty::interval(-0.4, 0.9).unwrap(),
+        Penalty::interval(0.0, f64::INFINITY).unwrap(),
         l1.plus(&nonnegative).unwrap(),
         l0.plus(&nonnegative).unwrap(),
-        counted.plus(&(&each).into()).unwrap(),
+        counted.plus(&each).unwrap(),
         counted.plus(&mcp).unwrap(),
         l0,
         l1,
@@ -36,10 +34,10 @@ fn penalties() -> Vec<PiecewiseQuadratic> {
 }
 
 /// The least value of h(u) + (u − x)²/(2t) on a grid that has every level.
-fn least(penalty: &PiecewiseQuadratic, column: usize, x: f64, t: f64) -> f64 {
+fn least(penalty: &Penalty, column: usize, x: f64, t: f64) -> f64 {
     let at = |u: f64| penalty.entry(0, column, u) + (u - x) * (u - x) / (2.0 * t);
     let grid = (0..=40_000).map(|i| -4.0 + 2e-4 * f64::from(i));
-    grid.chain(penalty.levels().iter().copied())
+    grid.chain(penalty.breakpoints().iter().copied())
         .chain([x])
         .map(at)
         .fold(f64::INFINITY, f64::min)
@@ -57,7 +55,7 @@ fn proximal_maps_are_global() {
             let grid = least(&penalty, column, x, t);
             assert!(value <= grid + 1e-12, "{penalty:?} {x} {t}: {u}");
             // Near x it is a point of h as well, and no worse than x.
-            let (near, slope) = penalty.proximal_near(0, column, u, x, t);
+            let (near, slope) = penalty.proximal_near((0, column), u, x, t);
             assert!(penalty.entry(0, column, near).is_finite());
             assert!(slope >= 0.0);
         }
@@ -68,8 +66,8 @@ fn proximal_maps_are_global() {
 fn smoothings_are_below_smooth_and_close() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
     for penalty in penalties() {
-        // As any penalty that says no more than its pieces.
-        let penalty = Generic(penalty);
+        // The Moreau envelope, which pieces without a form of their own have.
+        let penalty = penalty.general();
         for _ in 0..100 {
             let x = Array2::from_shape_fn((1, 2), |_| normal(&mut rng));
             let smoothed = |x: &Array2<f64>, width: f64| {
@@ -105,7 +103,7 @@ fn smoothings_are_below_smooth_and_close() {
 #[test]
 fn squared_distances_from_the_domain_are_the_least_ones() {
     let outside = [f64::INFINITY, 0.0, 0.0];
-    let islands = PiecewiseQuadratic::new(
+    let islands = Penalty::pieces(
         vec![-0.9, -0.3, 0.1, 0.2, 0.8],
         vec![
             outside,
@@ -116,16 +114,12 @@ fn squared_distances_from_the_domain_are_the_least_ones() {
             outside,
         ],
     );
-    let bounded = PiecewiseQuadratic::interval(-0.4, f64::INFINITY).unwrap();
-    let above = PiecewiseQuadratic::from(&NonNegative);
+    let bounded = Penalty::interval(-0.4, f64::INFINITY).unwrap();
+    let above = Penalty::NONNEGATIVE;
     let penalties = [
-        PiecewiseQuadratic::interval(-0.4, 0.9).unwrap(),
-        bounded
-            .plus(&PiecewiseQuadratic::from(&L0 { lambda: 0.3 }))
-            .unwrap(),
-        above
-            .plus(&PiecewiseQuadratic::from(&L1::new(0.1)))
-            .unwrap(),
+        Penalty::interval(-0.4, 0.9).unwrap(),
+        bounded.plus(&Penalty::l0(0.3)).unwrap(),
+        above.plus(&Penalty::l1(0.1)).unwrap(),
         islands.unwrap(),
     ];
     for penalty in &penalties {
@@ -142,10 +136,5 @@ fn squared_distances_from_the_domain_are_the_least_ones() {
         }
     }
     assert!(penalties[3].infeasibility(Array2::from_elem((1, 1), -0.05).view()) > 0.24);
-    assert_eq!(
-        PiecewiseQuadratic::scad(0.3, 3.7)
-            .unwrap()
-            .squared_distance(),
-        None
-    );
+    assert_eq!(Penalty::scad(0.3, 3.7).unwrap().squared_distance(), None);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::{Array2, Axis};
 use orthobcd::heuristic::{Heuristic, Prior, Profile, Task, registry};
-use orthobcd::penalty::{L0, L1, NonNegative, Penalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::search::{Entries, From, Phase, Plan, Polish, minimize_with};
 use orthobcd::{
     Auto, AutoSolution, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic,
@@ -16,7 +16,7 @@ use orthobcd::{
 /// Rows in random order as unit vectors, or those of the best point with one exchanged.
 struct Selection;
 
-impl<P: Penalty> Heuristic<P> for Selection {
+impl Heuristic for Selection {
     fn name(&self) -> &'static str {
         "selection"
     }
@@ -25,7 +25,7 @@ impl<P: Penalty> Heuristic<P> for Selection {
         (!profile.mixed).then(|| Prior::new(0.5, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (n, r) = task.rotated().dim();
         let mut x = task.from.cloned().unwrap_or_else(|| start::identity(n, r));
         let row = (task.seed % n as u64) as usize;
@@ -46,9 +46,9 @@ fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
     a.mapv(common::given)
 }
 
-fn solve<P: Penalty>(
+fn solve(
     smooth: &dyn Objective,
-    penalty: &P,
+    penalty: &Penalty,
     r: usize,
     auto: &Auto,
     threads: usize,
@@ -67,7 +67,7 @@ fn counted(work: u64) -> Auto {
 fn a_heuristic_of_ones_own_takes_part() {
     let smooth = Quadratic::from_data(data(20, 24, 1).view()).unwrap();
     let signature = Signature::stiefel(24);
-    let penalty = L0 { lambda: 0.05 };
+    let penalty = Penalty::l0(0.05);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let mut heuristics = registry();
     heuristics.push(Box::new(Selection));
@@ -87,7 +87,7 @@ fn a_heuristic_of_ones_own_takes_part() {
             .any(|run| run.heuristic == "selection" && !run.improve)
     );
     assert!(answer.solution.feasibility < 1e-12);
-    let alone: Vec<Box<dyn Heuristic<L0>>> = vec![Box::new(Selection)];
+    let alone: Vec<Box<dyn Heuristic>> = vec![Box::new(Selection)];
     let alone = minimize_with(
         &problem,
         None,
@@ -102,7 +102,7 @@ fn a_heuristic_of_ones_own_takes_part() {
 /// Nearer to the leading eigenvectors the longer it runs.
 struct Slow;
 
-impl<P: Penalty> Heuristic<P> for Slow {
+impl Heuristic for Slow {
     fn name(&self) -> &'static str {
         "slow"
     }
@@ -111,7 +111,7 @@ impl<P: Penalty> Heuristic<P> for Slow {
         (!improve).then(|| Prior::new(1.0, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let rotated = task.rotated().to_owned();
         let mut steps = 0.0;
         while task.progress() < 1.0 {
@@ -126,7 +126,7 @@ impl<P: Penalty> Heuristic<P> for Slow {
 /// The point where it begins, or the first rows.
 struct Idle;
 
-impl<P: Penalty> Heuristic<P> for Idle {
+impl Heuristic for Idle {
     fn name(&self) -> &'static str {
         "idle"
     }
@@ -135,7 +135,7 @@ impl<P: Penalty> Heuristic<P> for Idle {
         Some(Prior::new(0.5, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (n, r) = task.rotated().dim();
         Some(task.from.cloned().unwrap_or_else(|| start::identity(n, r)))
     }
@@ -145,9 +145,9 @@ impl<P: Penalty> Heuristic<P> for Idle {
 fn what_gains_from_more_work_gets_more() {
     let smooth = Quadratic::from_data(data(40, 48, 1).view()).unwrap();
     let signature = Signature::stiefel(48);
-    let penalty = L0 { lambda: 1e-9 };
+    let penalty = Penalty::l0(1e-9);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
-    let heuristics: Vec<Box<dyn Heuristic<L0>>> = vec![
+    let heuristics: Vec<Box<dyn Heuristic>> = vec![
         Box::new(Slow),
         Box::new(Idle),
         Box::new(Idle),
@@ -167,11 +167,11 @@ fn what_gains_from_more_work_gets_more() {
 }
 
 /// The work of the runs after a race between a slow heuristic, which wins it, and an idle one, and what a step counts for.
-fn after_a_race<P: Penalty>(r: usize, penalty: &P) -> (Vec<(String, f64)>, f64) {
+fn after_a_race(r: usize, penalty: &Penalty) -> (Vec<(String, f64)>, f64) {
     let smooth = Quadratic::from_data(data(60, 1000, 3).view()).unwrap();
     let signature = Signature::stiefel(1000);
     let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
-    let heuristics: Vec<Box<dyn Heuristic<P>>> = vec![Box::new(Slow), Box::new(Idle)];
+    let heuristics: Vec<Box<dyn Heuristic>> = vec![Box::new(Slow), Box::new(Idle)];
     let phase = |entries, share| Phase {
         entries,
         from: From::Scratch,
@@ -199,15 +199,15 @@ fn after_a_race<P: Penalty>(r: usize, penalty: &P) -> (Vec<(String, f64)>, f64) 
 #[test]
 fn where_the_steps_of_a_count_are_costly_the_best_of_a_race_goes_on_alone() {
     let names = |runs: &[(String, f64)]| runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>();
-    let (cheap, step) = after_a_race(30, &L0 { lambda: 1e-9 });
+    let (cheap, step) = after_a_race(30, &Penalty::l0(1e-9));
     assert!(step < 2e7, "{step:e}");
     assert_eq!(names(&cheap), ["slow", "idle"]);
-    let (costly, step) = after_a_race(34, &L0 { lambda: 1e-9 });
+    let (costly, step) = after_a_race(34, &Penalty::l0(1e-9));
     assert!(step >= 2e7, "{step:e}");
     assert_eq!(names(&costly), ["slow"]);
     assert!(costly[0].1 > 3.0 * cheap[0].1, "{costly:?} {cheap:?}");
     // Only for counts.
-    let (other, _) = after_a_race(34, &L1::new(1e-9));
+    let (other, _) = after_a_race(34, &Penalty::l1(1e-9));
     assert_eq!(names(&other), ["slow", "idle"]);
 }
 
@@ -217,7 +217,7 @@ struct Endless;
 /// Seconds of a search beside it.
 const SHORT: f64 = 0.5;
 
-impl<P: Penalty> Heuristic<P> for Endless {
+impl Heuristic for Endless {
     fn name(&self) -> &'static str {
         "endless"
     }
@@ -226,7 +226,7 @@ impl<P: Penalty> Heuristic<P> for Endless {
         (!improve).then(|| Prior::new(1.0, 1.0))
     }
 
-    fn run(&self, _: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, _: &Task<'_>) -> Option<Array2<f64>> {
         std::thread::sleep(std::time::Duration::from_secs_f64(2.0 * SHORT));
         None
     }
@@ -236,10 +236,10 @@ impl<P: Penalty> Heuristic<P> for Endless {
 fn a_point_that_needs_no_steps_is_found_before_anything_else() {
     let smooth = Quadratic::from_data(data(20, 24, 2).view()).unwrap();
     let signature = Signature::stiefel(24);
-    let penalty = L0 { lambda: 1e-9 };
+    let penalty = Penalty::l0(1e-9);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let varimax = registry().into_iter().filter(|h| h.name() == "varimax");
-    let mut heuristics: Vec<Box<dyn Heuristic<L0>>> = vec![Box::new(Endless)];
+    let mut heuristics: Vec<Box<dyn Heuristic>> = vec![Box::new(Endless)];
     heuristics.extend(varimax);
     let auto = Auto::default().with_options(Options::default().with_max_time(SHORT));
     let threads = Threads::serial();
@@ -271,7 +271,7 @@ fn a_plan_is_carried_out() {
     };
     let answer = solve(
         &smooth,
-        &L0 { lambda: 0.05 },
+        &Penalty::l0(0.05),
         3,
         &Auto::default().with_plan(plan),
         2,
@@ -299,7 +299,7 @@ fn a_plan_is_carried_out() {
         phases: vec![phase(named(&["luck"]), From::Scratch, 1, Polish::Never)],
     };
     let signature = Signature::stiefel(24);
-    let problem = Problem::new(&smooth, &NonNegative, &signature, 3).unwrap();
+    let problem = Problem::new(&smooth, &Penalty::NONNEGATIVE, &signature, 3).unwrap();
     let auto = Auto::default().with_plan(unknown);
     let refused = minimize_auto(&problem, None, &auto, &Threads::serial(), &mut Unwatched);
     assert!(refused.unwrap_err().to_string().contains("luck"));
@@ -324,7 +324,7 @@ fn a_plan_is_carried_out_without_limits_on_many_rows_too() {
         ],
     };
     let auto = Auto::default().with_plan(plan);
-    let answer = solve(&smooth, &L0 { lambda: 0.05 }, 5, &auto, 2);
+    let answer = solve(&smooth, &Penalty::l0(0.05), 5, &auto, 2);
     let changes = answer.runs.iter().filter(|run| run.improve);
     let changed: f64 = changes.map(|run| run.work).sum();
     assert!(changed > 0.1 * answer.solution.work, "{changed:e}");
@@ -333,7 +333,7 @@ fn a_plan_is_carried_out_without_limits_on_many_rows_too() {
 #[test]
 fn counted_work_gives_the_same_bits_whatever_the_load() {
     let smooth = Quadratic::from_data(data(30, 60, 3).view()).unwrap();
-    fn check<P: Penalty>(smooth: &Quadratic, penalty: &P) {
+    fn check(smooth: &Quadratic, penalty: &Penalty) {
         let quiet = solve(smooth, penalty, 4, &counted(300_000_000), 1);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -352,9 +352,9 @@ fn counted_work_gives_the_same_bits_whatever_the_load() {
         });
         assert!(quiet.solution.feasibility < 1e-12);
     }
-    check(&smooth, &L0 { lambda: 0.01 });
-    check(&smooth, &L1::new(0.02));
-    check(&smooth, &NonNegative);
+    check(&smooth, &Penalty::l0(0.01));
+    check(&smooth, &Penalty::l1(0.02));
+    check(&smooth, &Penalty::NONNEGATIVE);
 }
 
 /// What decides here is far from rounding: the search of the problem with its rows in another order, or with cI added
@@ -383,7 +383,7 @@ fn the_order_of_the_rows_and_a_constant_do_not_matter() {
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
         solve(
             &smooth,
-            &L0 { lambda: 0.3 },
+            &Penalty::l0(0.3),
             3,
             &Auto::default().with_plan(plan.clone()),
             1,
@@ -427,9 +427,7 @@ fn thousands_of_rows_are_searched_on_those_that_matter() {
         .map(|c| c.dot(&c))
         .fold(0.0f64, f64::max);
     let gram = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
-    let penalty = L0 {
-        lambda: 0.05 * largest,
-    };
+    let penalty = Penalty::l0(0.05 * largest);
     let answer = solve(&gram, &penalty, r, &counted(2_000_000_000), 2);
     let profile = answer.profile.unwrap();
     let chosen = profile.chosen.expect("some rows are chosen");
@@ -451,7 +449,7 @@ fn thousands_of_rows_are_searched_on_those_that_matter() {
         Status::MaxWork | Status::Converged
     ));
     // X ≥ 0 is completed on all rows.
-    let answer = solve(&gram, &NonNegative, r, &counted(2_000_000_000), 2);
+    let answer = solve(&gram, &Penalty::NONNEGATIVE, r, &counted(2_000_000_000), 2);
     assert!(answer.solution.x.iter().all(|&v| v >= 0.0));
     assert!(answer.solution.feasibility < 1e-12);
     assert_eq!(answer.profile.unwrap().rows, n);

@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, Zip};
 use orthobcd::certificate::criticality;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::{
     Mover, Objective, Options, Point, Problem, Quadratic, Signature, Solution, Status, Step,
     Threads, Unwatched, certify, minimize, minimize_by, start,
@@ -138,9 +138,9 @@ fn all(n: usize, r: usize) -> [(&'static str, Box<dyn Objective>); 4] {
     ]
 }
 
-fn solve<P: Penalty>(
+fn solve(
     (name, smooth): (&str, &dyn Objective),
-    penalty: &P,
+    penalty: &Penalty,
     signature: &Signature,
     x0: &Array2<f64>,
     options: &Options,
@@ -157,9 +157,9 @@ fn solve<P: Penalty>(
 }
 
 /// dist(0, ∂F) over the size of the gradient at the start.
-fn relative<P: Penalty>(
+fn relative(
     smooth: &dyn Objective,
-    penalty: &P,
+    penalty: &Penalty,
     signature: &Signature,
     x: &Array2<f64>,
     x0: &Array2<f64>,
@@ -178,9 +178,9 @@ fn smooth_problems_end_at_critical_points() {
     for (name, smooth) in all(n, r) {
         let x0 = start::random(n, r, 1);
         let options = Options::default().with_max_time(60.0);
-        let solution = solve((name, &*smooth), &NoPenalty, &signature, &x0, &options);
+        let solution = solve((name, &*smooth), &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(solution.status, Status::Converged, "{name}");
-        let left = relative(&*smooth, &NoPenalty, &signature, &solution.x, &x0);
+        let left = relative(&*smooth, &Penalty::NONE, &signature, &solution.x, &x0);
         assert!(left <= 1e-6, "{name}: {left:e}");
     }
 }
@@ -203,15 +203,15 @@ fn and_j_orthogonal_ones() {
     for (name, smooth) in objectives {
         let x0 = start::random_j_orthogonal(&signature, 0.4, 2).unwrap();
         let options = Options::default().with_max_time(60.0);
-        let solution = solve((name, &*smooth), &NoPenalty, &signature, &x0, &options);
+        let solution = solve((name, &*smooth), &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(solution.status, Status::Converged, "{name}");
-        let left = relative(&*smooth, &NoPenalty, &signature, &solution.x, &x0);
+        let left = relative(&*smooth, &Penalty::NONE, &signature, &solution.x, &x0);
         assert!(left <= 1e-6, "{name}: {left:e}");
     }
 }
 
 /// From `x0`, with a penalty: at the end no pair of the model with a constant that holds lowers F.
-fn penalised<P: Penalty>(penalty: &P, signature: &Signature, x0: &Array2<f64>) {
+fn penalised(penalty: &Penalty, signature: &Signature, x0: &Array2<f64>) {
     for (name, smooth) in all(x0.nrows(), x0.ncols()) {
         if !signature.is_definite() && name != "electronic" && name != "rosenbrock" {
             continue;
@@ -244,13 +244,17 @@ fn penalised<P: Penalty>(penalty: &P, signature: &Signature, x0: &Array2<f64>) {
 fn every_penalty_is_taken() {
     let (n, r) = (16, 3);
     let (signature, x0) = (Signature::stiefel(n), start::random(n, r, 7));
-    penalised(&L1::new(0.05), &signature, &x0);
-    penalised(&L0 { lambda: 0.05 }, &signature, &x0);
-    penalised(&NonNegative, &signature, &start::partition(n, r, 1));
+    penalised(&Penalty::l1(0.05), &signature, &x0);
+    penalised(&Penalty::l0(0.05), &signature, &x0);
+    penalised(
+        &Penalty::NONNEGATIVE,
+        &signature,
+        &start::partition(n, r, 1),
+    );
     let mixed = Signature::new(&[1, 1, -1, 1, -1, 1, 1, -1]).unwrap();
     let x0 = start::random_j_orthogonal(&mixed, 0.3, 4).unwrap();
-    penalised(&L1::new(0.05), &mixed, &x0);
-    penalised(&L0 { lambda: 0.05 }, &mixed, &x0);
+    penalised(&Penalty::l1(0.05), &mixed, &x0);
+    penalised(&Penalty::l0(0.05), &mixed, &x0);
 }
 
 #[test]
@@ -269,12 +273,18 @@ fn a_quadratic_ends_where_its_values_and_gradients_alone_do() {
     let options = Options::default();
     let own = solve(
         ("function", &*function),
-        &NoPenalty,
+        &Penalty::NONE,
         &signature,
         &x0,
         &options,
     );
-    let exact = solve(("form", &quadratic), &NoPenalty, &signature, &x0, &options);
+    let exact = solve(
+        ("form", &quadratic),
+        &Penalty::NONE,
+        &signature,
+        &x0,
+        &options,
+    );
     assert_eq!(own.status, Status::Converged);
     assert!((own.objective - exact.objective).abs() <= 1e-8 * exact.objective.abs());
     assert!((own.objective - 3.0).abs() <= 1e-8);
@@ -290,7 +300,7 @@ fn a_maximum_is_left_by_pairs() {
     let options = Options::default();
     let solution = solve(
         ("linear", &*function),
-        &NoPenalty,
+        &Penalty::NONE,
         &signature,
         &weights,
         &options,
@@ -312,11 +322,11 @@ fn a_wrong_gradient_is_an_error() {
         let (signature, x0) = (Signature::stiefel(n), start::random(n, 2, 1));
         let (threads, options) = (Threads::serial(), Options::default().with_max_time(30.0));
         let solved = if penalty > 0.0 {
-            let h = L1::new(penalty);
+            let h = Penalty::l1(penalty);
             let problem = Problem::new(&*wrong, &h, &signature, 2).unwrap();
             minimize(&problem, x0, &options, &threads, &mut Unwatched)
         } else {
-            let problem = Problem::new(&*wrong, &NoPenalty, &signature, 2).unwrap();
+            let problem = Problem::new(&*wrong, &Penalty::NONE, &signature, 2).unwrap();
             minimize(&problem, x0, &options, &threads, &mut Unwatched)
         };
         let message = match solved {
@@ -335,7 +345,7 @@ fn values_that_are_not_finite() {
     let n = 6;
     let broken = of(n, |x| (f64::NAN, x.to_owned()));
     let problem_signature = Signature::stiefel(n);
-    let problem = Problem::new(&*broken, &NoPenalty, &problem_signature, 2).unwrap();
+    let problem = Problem::new(&*broken, &Penalty::NONE, &problem_signature, 2).unwrap();
     let (threads, options) = (Threads::serial(), Options::default());
     let x0 = start::random(n, 2, 1);
     let solved = minimize(&problem, x0, &options, &threads, &mut Unwatched);
@@ -357,7 +367,7 @@ fn values_that_are_not_finite() {
     });
     let solution = solve(
         ("barrier", &*barrier),
-        &NoPenalty,
+        &Penalty::NONE,
         &problem_signature,
         &x0,
         &options,
@@ -368,8 +378,8 @@ fn values_that_are_not_finite() {
 /// A mover that does nothing.
 struct Idle;
 
-impl<P: Penalty> Mover<P> for Idle {
-    fn step(&mut self, _: &mut Point<'_, P>, ledger: &mut orthobcd::Ledger) -> Step {
+impl Mover for Idle {
+    fn step(&mut self, _: &mut Point<'_>, ledger: &mut orthobcd::Ledger) -> Step {
         ledger.visit(1, 1.0);
         Step::Pass
     }
@@ -380,7 +390,7 @@ fn a_mover_of_ones_own_is_verified() {
     let (n, r) = (12, 2);
     let (signature, x0) = (Signature::stiefel(n), start::random(n, r, 1));
     let smooth = logistic(n, r);
-    let penalty = L1::new(0.01);
+    let penalty = Penalty::l1(0.01);
     let problem = Problem::new(&*smooth, &penalty, &signature, r).unwrap();
     let (threads, options) = (Threads::serial(), Options::default().with_max_time(60.0));
     let solution =
@@ -397,7 +407,7 @@ fn limits_and_seeds_hold() {
     let run = |options: &Options| {
         solve(
             ("fourth", &*smooth),
-            &L1::new(0.01),
+            &Penalty::l1(0.01),
             &signature,
             &x0,
             options,

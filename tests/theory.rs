@@ -9,8 +9,8 @@ use std::f64::consts::TAU;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
 use orthobcd::objective::Moved;
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
+use orthobcd::penalty::Penalty;
 use orthobcd::penalty::solve_on_circle;
-use orthobcd::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
 use orthobcd::working_set::{guaranteed_decrease, violation};
 use orthobcd::{
     Control, DenseColumns, GramQuadratic, Monitor, Objective, Options, Problem, Quadratic,
@@ -52,8 +52,8 @@ fn with_rows(x: &Array2<f64>, i: usize, j: usize, z: &Array2<f64>) -> Array2<f64
 }
 
 /// The pair problem of rows (i, j) with curvature `m`, `s`: solved, applied; (X⁺, V).
-fn step<P: Penalty>(
-    penalty: &P,
+fn step(
+    penalty: &Penalty,
     x: &Array2<f64>,
     gradient: &Array2<f64>,
     (i, j): (usize, usize),
@@ -95,7 +95,7 @@ fn step<P: Penalty>(
     (with_rows(x, i, j, &new), v)
 }
 
-fn sufficient_decrease<P: Penalty>(penalty: &P, nonnegative: bool) {
+fn sufficient_decrease(penalty: &Penalty, nonnegative: bool) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let threads = Threads::serial();
     let (n, r) = (9, 3);
@@ -116,13 +116,7 @@ fn sufficient_decrease<P: Penalty>(penalty: &P, nonnegative: bool) {
         };
         let (low, high) = smooth.hessian_bounds();
         let lipschitz = high.max(-low);
-        let value = |x: &Array2<f64>| {
-            smooth.value(x.view(), &threads)
-                + x.outer_iter()
-                    .enumerate()
-                    .map(|(i, row)| penalty.row_value(i, row.as_slice().unwrap()))
-                    .sum::<f64>()
-        };
+        let value = |x: &Array2<f64>| smooth.value(x.view(), &threads) + penalty.value(x.view());
         for alpha in [0.0, 1e-5, 0.3, 20.0] {
             for curvature in 0..3 {
                 let i = rng.random_range(0..n - 1);
@@ -160,10 +154,10 @@ fn sufficient_decrease<P: Penalty>(penalty: &P, nonnegative: bool) {
 
 #[test]
 fn theorem_4_2a_sufficient_decrease() {
-    sufficient_decrease(&NoPenalty, false);
-    sufficient_decrease(&L0 { lambda: 0.4 }, false);
-    sufficient_decrease(&L1::new(0.4), false);
-    sufficient_decrease(&NonNegative, true);
+    sufficient_decrease(&Penalty::NONE, false);
+    sufficient_decrease(&Penalty::l0(0.4), false);
+    sufficient_decrease(&Penalty::l1(0.4), false);
+    sufficient_decrease(&Penalty::NONNEGATIVE, true);
 }
 
 /// A random orthogonal 2×2 matrix of either branch.
@@ -229,7 +223,7 @@ fn lemma_2_2_distances_in_terms_of_v() {
 /// ‖V − A‖² + λ‖V‖₁ on the 2×2 orthogonal matrices, up to the constant ‖A‖² + 2.
 fn solve_2x2(a: &Array2<f64>, lambda: f64, x0: Array2<f64>, alpha: f64) -> Solution {
     let smooth = Quadratic::new(Array2::zeros((2, 2)), Some(a * -2.0), None).unwrap();
-    let penalty = L1::new(lambda);
+    let penalty = Penalty::l1(lambda);
     let signature = Signature::stiefel(2);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let options = Options::default().with_proximal(alpha).with_tol(0.0);
@@ -338,8 +332,8 @@ fn wss_or_is_the_nuclear_norm() {
 
 /// Checks every row of the history as it comes: feasible, never rising, and the tracked objective
 /// equal to a fresh one.
-struct Auditor<'a, P: Penalty> {
-    problem: &'a Problem<'a, P>,
+struct Auditor<'a> {
+    problem: &'a Problem<'a>,
     last: f64,
     rows: usize,
     worst_drift: f64,
@@ -349,8 +343,8 @@ struct Auditor<'a, P: Penalty> {
     curvature: f64,
 }
 
-impl<'a, P: Penalty> Auditor<'a, P> {
-    fn new(problem: &'a Problem<'a, P>, nonnegative: bool) -> Self {
+impl<'a> Auditor<'a> {
+    fn new(problem: &'a Problem<'a>, nonnegative: bool) -> Self {
         let (low, high) = problem.smooth().quadratic().unwrap().hessian_bounds();
         Self {
             curvature: high.max(-low),
@@ -364,7 +358,7 @@ impl<'a, P: Penalty> Auditor<'a, P> {
     }
 }
 
-impl<P: Penalty> Monitor for Auditor<'_, P> {
+impl Monitor for Auditor<'_> {
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
         let drift = norm(&(x.t().dot(&x) - Array2::<f64>::eye(x.ncols())));
         let fresh = self.problem.objective(x, &Threads::serial());
@@ -383,9 +377,9 @@ impl<P: Penalty> Monitor for Auditor<'_, P> {
     }
 }
 
-fn audit<P: Penalty>(
+fn audit(
     smooth: &dyn Objective,
-    penalty: &P,
+    penalty: &Penalty,
     x0: Array2<f64>,
     options: &Options,
     nonnegative: bool,
@@ -432,11 +426,11 @@ fn jacobi_never_ascends() {
                     .with_tol(0.0)
                     .with_seed(seed);
                 let random = || start::random(n, 4, seed);
-                audit(&smooth, &NoPenalty, random(), &options, false);
-                audit(&smooth, &L0 { lambda: 0.5 }, random(), &options, false);
-                audit(&smooth, &L1::new(0.5), random(), &options, false);
+                audit(&smooth, &Penalty::NONE, random(), &options, false);
+                audit(&smooth, &Penalty::l0(0.5), random(), &options, false);
+                audit(&smooth, &Penalty::l1(0.5), random(), &options, false);
                 let parts = start::partition(n, 4, seed);
-                audit(&smooth, &NonNegative, parts, &options, true);
+                audit(&smooth, &Penalty::NONNEGATIVE, parts, &options, true);
             }
         }
     }
@@ -454,7 +448,7 @@ fn a_million_updates_do_not_drift() {
             .with_max_sweeps(3)
             .with_tol(0.0)
     };
-    let penalty = L1::new(0.2);
+    let penalty = Penalty::l1(0.2);
     let x0 = start::random(n, r, 0);
     let solution = audit(
         &quadratic,
@@ -474,15 +468,15 @@ fn a_million_updates_do_not_drift() {
     assert!(solution.iterations >= 1_000_000 && solution.updates > 100_000);
     let parts = start::partition(n, r, 0);
     let options = million(WorkingSet::Random);
-    let solution = audit(&quadratic, &NonNegative, parts, &options, true);
+    let solution = audit(&quadratic, &Penalty::NONNEGATIVE, parts, &options, true);
     assert!(solution.iterations >= 1_000_000);
 }
 
 /// Its own books of F = h − ½‖A X‖²: after every move that the solver commits, F and XᵀX are followed from A
 /// and the rows alone, and asserted on.
-struct Witness<'a, P: Penalty> {
+struct Witness<'a> {
     a: Array2<f64>,
-    penalty: &'a P,
+    penalty: &'a Penalty,
     nonnegative: bool,
     w: Array2<f64>,
     gram: Array2<f64>,
@@ -491,13 +485,13 @@ struct Witness<'a, P: Penalty> {
     moves: u64,
 }
 
-impl<P: Penalty> Witness<'_, P> {
+impl Witness<'_> {
     fn objective(&self) -> f64 {
         self.h - 0.5 * self.w.iter().map(|v| v * v).sum::<f64>()
     }
 }
 
-impl<P: Penalty> Observer for Witness<'_, P> {
+impl Observer for Witness<'_> {
     fn placed(&mut self, x: &Array2<f64>) {
         self.w = self.a.dot(x);
         self.gram = x.t().dot(x);
@@ -545,7 +539,7 @@ impl<P: Penalty> Observer for Witness<'_, P> {
     }
 }
 
-fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool, moves: u64) {
+fn witnessed_million(penalty: &Penalty, x0: Array2<f64>, nonnegative: bool, moves: u64) {
     let n = x0.nrows();
     let a = gauss(&mut Xoshiro256PlusPlus::seed_from_u64(9), 25, n);
     let data = DenseColumns::from_transposed(a.t().to_owned()).unwrap();
@@ -574,15 +568,20 @@ fn witnessed_million<P: Penalty>(penalty: &P, x0: Array2<f64>, nonnegative: bool
 #[test]
 fn each_of_a_million_updates_descends() {
     let x0 = start::random(1000, 20, 0);
-    witnessed_million(&NoPenalty, x0.clone(), false, 500_000);
-    witnessed_million(&L0 { lambda: 0.2 }, x0, false, 5_000);
+    witnessed_million(&Penalty::NONE, x0.clone(), false, 500_000);
+    witnessed_million(&Penalty::l0(0.2), x0, false, 5_000);
 }
 
 #[test]
 fn each_of_a_million_updates_descends_in_l1_and_nonnegative() {
     let (n, r) = (1000, 20);
-    witnessed_million(&L1::new(0.2), start::random(n, r, 0), false, 100_000);
-    witnessed_million(&NonNegative, start::partition(n, r, 0), true, 1_000);
+    witnessed_million(&Penalty::l1(0.2), start::random(n, r, 0), false, 100_000);
+    witnessed_million(
+        &Penalty::NONNEGATIVE,
+        start::partition(n, r, 0),
+        true,
+        1_000,
+    );
 }
 
 #[test]
@@ -594,7 +593,7 @@ fn every_single_update_descends() {
     let smooth = Quadratic::from_data(a.view()).unwrap();
     let threads = Threads::serial();
     for lambda in [0.0, 0.5, 3.0] {
-        let penalty = L1::new(lambda);
+        let penalty = Penalty::l1(lambda);
         let mut x = start::random(n, r, 1);
         let c = smooth.matrix().to_owned();
         let value = |x: &Array2<f64>| smooth.value(x.view(), &threads) + penalty.value(x.view());

@@ -4,7 +4,7 @@ mod common;
 
 use ndarray::{Array2, ArrayView2, s};
 use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_finite_sum};
-use orthobcd::penalty::{L1, NoPenalty};
+use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::ultrahyperbolic::{
     Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
@@ -119,7 +119,7 @@ fn every_rule_and_side_descends_and_stays_feasible() {
             let options = options(rule, side, probability);
             let solved = minimize_finite_sum(
                 &probe,
-                &NoPenalty,
+                &Penalty::NONE,
                 &signature,
                 start.clone(),
                 &options,
@@ -158,7 +158,7 @@ fn a_step_that_is_too_long_is_shortened() {
     let rule = CurvatureRule::Accumulated { step: 1e3 };
     let solved = minimize_finite_sum(
         &probe,
-        &NoPenalty,
+        &Penalty::NONE,
         &signature,
         start,
         &options(rule, Side::Both, Some(1.0)),
@@ -177,7 +177,7 @@ fn what_a_rule_cannot_do_is_refused() {
     let solve = |options: &FiniteSumOptions, x0: Array2<f64>| {
         minimize_finite_sum(
             &probe,
-            &NoPenalty,
+            &Penalty::NONE,
             &signature,
             x0,
             options,
@@ -201,7 +201,7 @@ fn what_a_rule_cannot_do_is_refused() {
     assert!(solve(&none, eye()).is_err());
     let penalised = minimize_finite_sum(
         &probe,
-        &L1::new(0.1),
+        &Penalty::l1(0.1),
         &signature,
         eye(),
         &options(accumulated, Side::Rows, Some(1.0)),

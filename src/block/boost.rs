@@ -5,7 +5,7 @@ use pulp::Simd;
 use super::{Block, Proposal, Sweep, dot, right_multiply, weighted};
 use crate::block::Curvature;
 use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2};
-use crate::penalty::{Kernel, Penalty};
+use crate::penalty::Form;
 use crate::signature::Signature;
 
 /// What a block has to know about a mixed signature.
@@ -115,7 +115,7 @@ impl Block {
     }
 }
 
-impl<P: Penalty> Sweep<'_, '_, P> {
+impl<F: Form> Sweep<'_, '_, F> {
     /// Solves the pair (i, j) of the block, of opposite signs; returns the change of the objective
     /// if it moves.
     #[inline(always)]
@@ -133,8 +133,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
         let pair = (block.rows[i], block.rows[j]);
         let x = &block.x[i * stride..(i + 1) * stride];
         let y = &block.x[j * stride..(j + 1) * stride];
-        let best = P::Kernel::hyperbola(
-            self.penalty,
+        let best = self.form.hyperbola(
             &HyperbolaPair::new(
                 pair,
                 &x[..r],
@@ -167,7 +166,7 @@ impl<P: Penalty> Sweep<'_, '_, P> {
             e,
             smooth: smooth_change(&model, &light, boost, e),
         };
-        let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
+        let change = proposal.settle(self.form, self.scratch, self.options.proximal)?;
         if !self.block.has_room(simd, i, j) {
             return None;
         }

@@ -10,16 +10,16 @@ use pulp::{Simd, WithSimd};
 use super::boost::smooth_change;
 use super::{Block, Outcome, Proposal, combine, dot};
 use crate::pair::{CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2};
-use crate::penalty::{Kernel, Penalty};
+use crate::penalty::{Form, Penalty, each_form};
 
 /// A pass over pairs of columns.
-pub(crate) struct ColumnSweep<'a, P: Penalty> {
+pub(crate) struct ColumnSweep<'a, H = Penalty> {
     /// Xᵀ, and (CX)ᵀ as the gradient rows.
     pub(crate) block: &'a mut Block,
     /// Rows of linearᵀ, padded to the block's stride; empty without a linear term.
     pub(crate) linear: &'a [f64],
     /// The penalty of Xᵀ.
-    pub(crate) penalty: &'a P,
+    pub(crate) penalty: &'a H,
     /// Size of C: its largest diagonal entry.
     pub(crate) scale: f64,
     /// Proximal weight.
@@ -30,7 +30,22 @@ pub(crate) struct ColumnSweep<'a, P: Penalty> {
     pub(crate) scratch: &'a mut Scratch,
 }
 
-impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
+impl ColumnSweep<'_> {
+    /// Makes the pass.
+    pub(crate) fn run(self) -> Outcome {
+        each_form!(self.penalty, form => crate::simd::arch().dispatch(ColumnSweep {
+            block: self.block,
+            linear: self.linear,
+            penalty: form,
+            scale: self.scale,
+            proximal: self.proximal,
+            pairs: self.pairs,
+            scratch: self.scratch,
+        }))
+    }
+}
+
+impl<F: Form> WithSimd for ColumnSweep<'_, F> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -52,7 +67,7 @@ impl<P: Penalty> WithSimd for ColumnSweep<'_, P> {
 /// A move of two columns, which `step` holds: V, V − I, and the change of the smooth part.
 type Found = ([[f64; 2]; 2], [[f64; 2]; 2], (f64, f64));
 
-impl<P: Penalty> ColumnSweep<'_, P> {
+impl<F: Form> ColumnSweep<'_, F> {
     #[inline(always)]
     fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
         let pair = (self.block.rows[i], self.block.rows[j]);
@@ -128,8 +143,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
         let x = &block.x[i * stride..(i + 1) * stride];
         let y = &block.x[j * stride..(j + 1) * stride];
         let bound = block.mixed.rapidity_bound;
-        let best = P::Kernel::hyperbola(
-            self.penalty,
+        let best = self.penalty.hyperbola(
             &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, bound),
             self.scratch,
         );
@@ -238,7 +252,7 @@ impl<P: Penalty> ColumnSweep<'_, P> {
             rotation,
             reflection: (!self.block.rotations).then_some(reflection),
         };
-        let best = P::Kernel::circle(self.penalty, simd, &pair, self.scratch);
+        let best = self.penalty.circle(simd, &pair, self.scratch);
         if !(best.value < 0.0) {
             return None;
         }

@@ -5,7 +5,7 @@
 
 use ndarray::ArrayView2;
 
-use super::{Block, Outcome, PairOptions, Pairs, Sweep};
+use super::{Block, Outcome, PairOptions, Pairs};
 use crate::budget::GoOn;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
@@ -59,12 +59,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn visit<P: Penalty>(
+    fn visit(
         &mut self,
         x: ArrayView2<'_, f64>,
         pair: [usize; 2],
         model: &Majoriser<'_>,
-        penalty: &P,
+        penalty: &Penalty,
         options: PairOptions<'_>,
     ) {
         self.block.load(x, &pair[..1], &pair[1..]);
@@ -78,14 +78,9 @@ impl Worker {
         self.outcome.absorb(outcome);
     }
 
-    fn sweep<P: Penalty>(&mut self, penalty: &P, options: PairOptions<'_>) -> Outcome {
-        crate::simd::arch().dispatch(Sweep {
-            block: &mut self.block,
-            pairs: Pairs::Cross,
-            penalty,
-            options,
-            scratch: &mut self.scratch,
-        })
+    fn sweep(&mut self, penalty: &Penalty, options: PairOptions<'_>) -> Outcome {
+        let scratch = &mut self.scratch;
+        self.block.sweep(Pairs::Cross, penalty, options, scratch)
     }
 }
 
@@ -116,12 +111,12 @@ impl Matchings {
 
     /// Solves the pairs of a matching; [`Matchings::moved`] has the new rows. The change is that of the model
     /// and h. Where the model turns out to be unbounded, it ends early.
-    pub fn solve<P: Penalty>(
+    pub fn solve(
         &mut self,
         x: ArrayView2<'_, f64>,
         pairs: &[[usize; 2]],
         model: &Majoriser<'_>,
-        penalty: &P,
+        penalty: &Penalty,
         options: PairOptions<'_>,
         threads: &Threads,
     ) -> Outcome {
@@ -162,22 +157,22 @@ impl Matchings {
 
     /// What one pair of rows of `x` can lower the model and h by at most, infinite where the model is unbounded;
     /// nothing moves.
-    pub(crate) fn largest_decrease<P: Penalty>(
+    pub(crate) fn largest_decrease(
         &self,
         x: ArrayView2<'_, f64>,
         model: &Majoriser<'_>,
-        penalty: &P,
+        penalty: &Penalty,
     ) -> Outcome {
         let found = self.largest_decrease_while(x, model, penalty, &|| true);
         found.unwrap_or_default()
     }
 
     /// The same, given up (None) if `go_on` says no on the way.
-    pub(crate) fn largest_decrease_while<P: Penalty>(
+    pub(crate) fn largest_decrease_while(
         &self,
         x: ArrayView2<'_, f64>,
         model: &Majoriser<'_>,
-        penalty: &P,
+        penalty: &Penalty,
         go_on: GoOn<'_>,
     ) -> Option<Outcome> {
         let mut total = Outcome::default();

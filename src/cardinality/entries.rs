@@ -13,7 +13,6 @@ use super::starts::{Maker, Material};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::objective::QuadraticForm;
-use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
@@ -39,7 +38,7 @@ const SHARED: usize = 400;
 ///
 /// ```
 /// use ndarray::Array2;
-/// use orthobcd::penalty::NoPenalty;
+/// use orthobcd::penalty::Penalty;
 /// use orthobcd::{
 ///     Cardinality, Options, Problem, Quadratic, Signature, Sparsity, Threads, Unwatched, minimize_at_cardinality,
 /// };
@@ -47,7 +46,7 @@ const SHARED: usize = 400;
 /// let a = Array2::from_shape_fn((50, 8), |(i, j)| ((i * (j + 3)) % 17) as f64 - 8.0);
 /// let smooth = Quadratic::from_data(a.view())?;
 /// let signature = Signature::stiefel(8);
-/// let problem = Problem::new(&smooth, &NoPenalty, &signature, 2)?;
+/// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2)?;
 /// let sparsity = Sparsity::new(Cardinality::Columns(vec![3, 2]));
 /// let options = Options::default().with_max_work(10_000_000);
 /// let threads = Threads::serial();
@@ -58,10 +57,10 @@ const SHARED: usize = 400;
 /// ```
 ///
 /// # Errors
-/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, or no
+/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, h ≠ 0, or no
 /// matrix with orthonormal columns keeps the `sparsity`.
 pub fn minimize_at_cardinality(
-    problem: &Problem<'_, NoPenalty>,
+    problem: &Problem<'_>,
     sparsity: &Sparsity,
     x0: Option<Array2<f64>>,
     options: &Options,

@@ -19,7 +19,6 @@ use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::manifold::polar;
 use crate::objective::{Columns, Quadratic, QuadraticForm};
-use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
@@ -68,10 +67,10 @@ pub enum RowSparsity {
 /// are eigenvectors of C on these rows.
 ///
 /// # Errors
-/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, the number
+/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, h ≠ 0, the number
 /// of rows is not between r and n, or the price is negative or not finite.
 pub fn minimize_row_sparse(
-    problem: &Problem<'_, NoPenalty>,
+    problem: &Problem<'_>,
     sparsity: RowSparsity,
     x0: Option<Array2<f64>>,
     options: &Options,

@@ -16,7 +16,6 @@ use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
 use crate::objective::{QuadraticForm, default_work};
-use crate::penalty::NoPenalty;
 use crate::pool;
 use crate::problem::Problem;
 use crate::search::{AutoSolution, Run};
@@ -99,15 +98,19 @@ impl Rested {
     }
 }
 
-/// f as a quadratic form with every sign +1, for options that are valid.
+/// f as a quadratic form with every sign +1 and no penalty, for options that are valid.
 pub(super) fn checked_form<'a>(
-    problem: &Problem<'a, NoPenalty>,
+    problem: &Problem<'a>,
     options: &Options,
 ) -> Result<&'a dyn QuadraticForm> {
     let form = problem.quadratic()?;
     options.check(form.order())?;
     if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must be all +1"));
+    }
+    if !problem.penalty.is_none() {
+        let message = "must be none where nonzeros or rows are counted";
+        return Err(Error::invalid("penalty", message));
     }
     if problem.rotations {
         let message = "must be none where nonzeros or rows are counted";
@@ -117,10 +120,7 @@ pub(super) fn checked_form<'a>(
 }
 
 /// A given start: orthonormal, to rounding.
-pub(super) fn checked_start(
-    problem: &Problem<'_, NoPenalty>,
-    x0: &Array2<f64>,
-) -> Result<Array2<f64>> {
+pub(super) fn checked_start(problem: &Problem<'_>, x0: &Array2<f64>) -> Result<Array2<f64>> {
     problem.check_start(x0.view())?;
     start::given(x0, false, false)
 }
@@ -371,7 +371,7 @@ impl<W: Walk> Search<'_, W> {
 
 /// The best point, and who is told.
 pub(super) struct Board<'a> {
-    problem: &'a Problem<'a, NoPenalty>,
+    problem: &'a Problem<'a>,
     /// The price of a row that is not zero.
     price: f64,
     clock: &'a Clock,
@@ -387,7 +387,7 @@ pub(super) struct Board<'a> {
 
 impl<'a> Board<'a> {
     pub(super) fn new(
-        (problem, price): (&'a Problem<'a, NoPenalty>, f64),
+        (problem, price): (&'a Problem<'a>, f64),
         clock: &'a Clock,
         options: &'a Options,
         monitor: &'a mut dyn Monitor,

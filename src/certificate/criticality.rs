@@ -30,8 +30,8 @@ const NEWTON_STEPS: usize = 200;
 const STATIONARITY: f64 = 1e-13;
 
 /// dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X); NaN for a gradient of another shape.
-pub fn criticality<P: Penalty>(
-    penalty: &P,
+pub fn criticality(
+    penalty: &Penalty,
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
     signature: &Signature,
@@ -40,8 +40,8 @@ pub fn criticality<P: Penalty>(
 }
 
 /// The same; NaN if `go_on` says no on the way.
-pub(super) fn criticality_while<P: Penalty>(
-    penalty: &P,
+pub(super) fn criticality_while(
+    penalty: &Penalty,
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
     signature: &Signature,

@@ -6,11 +6,10 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::block::{Block, Majoriser, Matchings, Outcome, PairOptions, Pairs, Sweep};
+use crate::block::{Block, Majoriser, Matchings, Outcome, PairOptions, Pairs};
 use crate::manifold::{signed, start_constraint};
 use crate::objective::{GoOn, QuadraticForm};
 use crate::pair::{RECESSION_TOLERANCE, Scratch};
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{ColumnMethod, PairSweep, SKIP, column_method, trace_matrix};
@@ -67,11 +66,7 @@ pub fn stationarity(
 
 /// The largest decrease that any single pair of rows can make, every pair solved to global
 /// optimality without proximal term. O(n²(r + pair solve)), in parallel.
-pub fn row_gap<P: Penalty>(
-    problem: &Problem<'_, P>,
-    x: ArrayView2<'_, f64>,
-    threads: &Threads,
-) -> Gap {
+pub fn row_gap(problem: &Problem<'_>, x: ArrayView2<'_, f64>, threads: &Threads) -> Gap {
     let form = match problem.smooth.quadratic() {
         Some(form) if fits(problem, x) => form,
         _ => return GIVEN_UP,
@@ -88,17 +83,13 @@ pub fn row_gap<P: Penalty>(
 
 /// The largest decrease that any single pair of columns can make; `None` where columns do not move
 /// (a column metric other than the identity, or XᵀJX not diag(±1)) or X does not fit the problem.
-pub fn column_gap<P: Penalty>(
-    problem: &Problem<'_, P>,
-    x: &Array2<f64>,
-    threads: &Threads,
-) -> Option<Gap> {
+pub fn column_gap(problem: &Problem<'_>, x: &Array2<f64>, threads: &Threads) -> Option<Gap> {
     column_gap_while(problem, x, threads, &|| true)
 }
 
 /// The same; its decrease is NaN if `go_on` says no on the way.
-pub(super) fn column_gap_while<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(super) fn column_gap_while(
+    problem: &Problem<'_>,
     x: &Array2<f64>,
     threads: &Threads,
     go_on: GoOn<'_>,
@@ -140,8 +131,8 @@ pub(super) fn column_gap_while<P: Penalty>(
 
 /// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` that any single pair of rows can make, L being the
 /// Lipschitz constant that f gives; NaN if it gives none, or if `go_on` says no on the way.
-pub(super) fn majorised_gap<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(super) fn majorised_gap(
+    problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
     go_on: GoOn<'_>,
@@ -165,7 +156,7 @@ pub(super) fn majorised_gap<P: Penalty>(
     }
 }
 
-fn fits<P: Penalty>(problem: &Problem<'_, P>, x: ArrayView2<'_, f64>) -> bool {
+fn fits(problem: &Problem<'_>, x: ArrayView2<'_, f64>) -> bool {
     x.dim() == (problem.smooth.rows(), problem.components)
 }
 
@@ -231,8 +222,8 @@ pub(super) struct Survey {
 }
 
 /// Solves all pairs of rows and moves none: a sweep over groups that does not commit. None if `go_on` says no on the way.
-pub(super) fn survey<P: Penalty>(
-    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
+pub(super) fn survey(
+    (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     x: ArrayView2<'_, f64>,
     threads: &Threads,
     go_on: GoOn<'_>,
@@ -270,13 +261,7 @@ pub(super) fn survey<P: Penalty>(
             };
             block.load(x, groups[first], rest);
             tracker.fill(block.model());
-            found.absorb(crate::simd::arch().dispatch(Sweep {
-                block: &mut block,
-                pairs,
-                penalty: problem.penalty,
-                options,
-                scratch: &mut scratch,
-            }));
+            found.absorb(block.sweep(pairs, problem.penalty, options, &mut scratch));
             if let Some(recession) = block.recession() {
                 (found.largest, found.best) = (f64::INFINITY, Some(recession.pair));
                 break;

@@ -24,7 +24,6 @@ use ndarray::{Array1, Array2, ArrayView2};
 use crate::error::{Error, Result};
 use crate::manifold::{drift, start_constraint};
 use crate::objective::GoOn;
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -97,19 +96,19 @@ impl Certificate {
 ///
 /// ```
 /// use ndarray::{Array2, array};
-/// use orthobcd::{Problem, Quadratic, Signature, Threads, certify, penalty::L0};
+/// use orthobcd::{Problem, Quadratic, Signature, Threads, certify, penalty::Penalty};
 ///
 /// let smooth = Quadratic::new(array![[-3.0, 0.5], [0.5, -1.0]], None, None)?;
 /// let signature = Signature::stiefel(2);
-/// let penalty = L0 { lambda: 10.0 };
+/// let penalty = Penalty::l0(10.0);
 /// let problem = Problem::new(&smooth, &penalty, &signature, 1)?;
 /// let certificate = certify(&problem, array![[1.0], [0.0]].view(), &Threads::serial())?;
 /// assert_eq!(certificate.optimum, Some(8.5));
 /// assert!(certificate.is_optimal(1e-12) && certificate.block2_gap == 0.0);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
-pub fn certify<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn certify(
+    problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
@@ -120,8 +119,8 @@ pub fn certify<P: Penalty>(
 ///
 /// # Errors
 /// As [`certify`].
-pub fn certify_while<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn certify_while(
+    problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
     go_on: GoOn<'_>,
@@ -159,8 +158,8 @@ pub fn certify_while<P: Penalty>(
 ///
 /// # Errors
 /// As [`certify`].
-pub fn certify_values<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn certify_values(
+    problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
 ) -> Result<Certificate> {
@@ -168,8 +167,8 @@ pub fn certify_values<P: Penalty>(
 }
 
 /// [`certify_values`] and ∇f(X).
-fn evaluated<P: Penalty>(
-    problem: &Problem<'_, P>,
+fn evaluated(
+    problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
     threads: &Threads,
     go_on: GoOn<'_>,

@@ -16,7 +16,6 @@
 use ndarray::Array2;
 
 use crate::objective::{GoOn, QuadraticForm};
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::start::closed_form;
 use crate::threads::Threads;
@@ -37,16 +36,13 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 
 /// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
 /// enough for the proof above.
-pub fn large_lambda_optimum<P: Penalty>(
-    problem: &Problem<'_, P>,
-    threads: &Threads,
-) -> Option<f64> {
+pub fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads) -> Option<f64> {
     large_lambda_optimum_while(problem, threads, &|| true)
 }
 
 /// The same, None too if `go_on` says no on the way.
-fn large_lambda_optimum_while<P: Penalty>(
-    problem: &Problem<'_, P>,
+fn large_lambda_optimum_while(
+    problem: &Problem<'_>,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
@@ -106,12 +102,12 @@ const DECOMPOSED: f64 = 1.1e10;
 ///
 /// None too if `go_on` says no on the way, or the objective is not quadratic. A decomposition cannot be given up, so that
 /// none is begun that is worth more than [`DECOMPOSED`].
-pub(crate) fn known_optimum<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(crate) fn known_optimum(
+    problem: &Problem<'_>,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    if !P::SMOOTH {
+    if !problem.penalty.is_none() {
         return large_lambda_optimum_while(problem, threads, go_on);
     }
     let form = problem.smooth.quadratic()?;

@@ -31,14 +31,14 @@ const FIRST: f64 = 1.0 / 32.0;
 /// ```
 /// use ndarray::array;
 /// use orthobcd::certificate::{Restriction, minimize_proved};
-/// use orthobcd::penalty::NoPenalty;
+/// use orthobcd::penalty::Penalty;
 /// use orthobcd::{
 ///     Cardinality, Options, Problem, Quadratic, Signature, Sparsity, Status, Threads, Unwatched, minimize_at_cardinality,
 /// };
 ///
 /// let smooth = Quadratic::new(array![[-3.0, 0.5, 0.1], [0.5, -2.0, 0.0], [0.1, 0.0, -1.0]], None, None)?;
 /// let signature = Signature::stiefel(3);
-/// let problem = Problem::new(&smooth, &NoPenalty, &signature, 1)?;
+/// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 1)?;
 /// let count = Cardinality::Total(2);
 /// let (sparsity, restriction) = (Sparsity::new(count.clone()), Restriction::Cardinality(count));
 /// let (options, threads) = (Options::default().with_max_work(10_000_000_000), Threads::serial());

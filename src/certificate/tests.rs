@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::objective::{Objective, Quadratic};
-use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty, PiecewiseQuadratic};
+use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::start;
 
@@ -28,7 +28,7 @@ fn sparse_point(n: usize, r: usize) -> Array2<f64> {
 
 /// The largest decrease of F over a fine grid of both branches, with entries that come out tiny at
 /// the angles where one vanishes set to zero.
-fn brute_force<P: Penalty>(problem: &Problem<'_, P>, x: &Array2<f64>) -> f64 {
+fn brute_force(problem: &Problem<'_>, x: &Array2<f64>) -> f64 {
     let threads = Threads::serial();
     let base = problem.objective(x.view(), &threads);
     let n = x.nrows();
@@ -62,7 +62,7 @@ fn brute_force<P: Penalty>(problem: &Problem<'_, P>, x: &Array2<f64>) -> f64 {
     gap
 }
 
-fn compare<P: Penalty>(penalty: &P, x: &Array2<f64>, smooth: &Quadratic) {
+fn compare(penalty: &Penalty, x: &Array2<f64>, smooth: &Quadratic) {
     let signature = Signature::stiefel(x.nrows());
     let problem = Problem::new(smooth, penalty, &signature, x.ncols()).unwrap();
     let exact = certify(&problem, x.view(), &Threads::serial()).unwrap();
@@ -88,13 +88,17 @@ fn gap_agrees_with_a_grid() {
     for seed in 0..3 {
         let (n, r) = (12, 3);
         let smooth = quadratic(n, r, seed, seed % 2 == 0);
-        compare(&NoPenalty, &start::random(n, r, seed), &smooth);
-        compare(&L1::new(0.3), &start::random(n, r, seed), &smooth);
-        compare(&L1::new(0.3), &sparse_point(n, r), &smooth);
-        compare(&L0 { lambda: 0.1 }, &start::random(n, r, seed), &smooth);
-        compare(&L0 { lambda: 0.1 }, &sparse_point(n, r), &smooth);
-        compare(&NonNegative, &sparse_point(n, r), &smooth);
-        compare(&NonNegative, &start::partition(n, r, seed), &smooth);
+        compare(&Penalty::NONE, &start::random(n, r, seed), &smooth);
+        compare(&Penalty::l1(0.3), &start::random(n, r, seed), &smooth);
+        compare(&Penalty::l1(0.3), &sparse_point(n, r), &smooth);
+        compare(&Penalty::l0(0.1), &start::random(n, r, seed), &smooth);
+        compare(&Penalty::l0(0.1), &sparse_point(n, r), &smooth);
+        compare(&Penalty::NONNEGATIVE, &sparse_point(n, r), &smooth);
+        compare(
+            &Penalty::NONNEGATIVE,
+            &start::partition(n, r, seed),
+            &smooth,
+        );
     }
 }
 
@@ -108,7 +112,7 @@ fn criticality_of_smooth_problems_is_the_gradient_norm() {
     let residual = &gradient - &x.dot(&((&product + &product.t()) * 0.5));
     let norm = residual.iter().map(|v| v * v).sum::<f64>().sqrt();
     let found = criticality(
-        &NoPenalty,
+        &Penalty::NONE,
         x.view(),
         gradient.view(),
         &Signature::stiefel(x.nrows()),
@@ -138,7 +142,7 @@ fn least_projection(
     norm
 }
 
-fn compare_criticality<P: Penalty>(penalty: &P, seed: u64, slopes: impl Fn(f64) -> (f64, f64)) {
+fn compare_criticality(penalty: &Penalty, seed: u64, slopes: impl Fn(f64) -> (f64, f64)) {
     let (n, r) = (10, 3);
     let smooth = quadratic(n, r, seed, true);
     let x = sparse_point(n, r);
@@ -161,7 +165,7 @@ fn absolute(lambda: f64, x: f64) -> (f64, f64) {
 #[test]
 fn criticality_at_kinks_agrees_with_projected_gradient() {
     for (seed, lambda) in [(1, 0.2), (2, 1.0), (3, 5.0)] {
-        compare_criticality(&L1::new(lambda), seed, |x| absolute(lambda, x));
+        compare_criticality(&Penalty::l1(lambda), seed, |x| absolute(lambda, x));
     }
 }
 
@@ -170,14 +174,14 @@ fn criticality_at_concave_kinks_agrees_with_projected_gradient() {
     for (seed, lambda) in [(1, 0.2), (2, 1.0), (3, 5.0)] {
         for threshold in [0.6, 0.8] {
             // The entries of the point are 0, 0.6 and 0.8.
-            let capped = PiecewiseQuadratic::capped_l1(lambda, threshold).unwrap();
+            let capped = Penalty::capped_l1(lambda, threshold).unwrap();
             compare_criticality(&capped, seed, |x| match x {
                 _ if x == threshold => (0.0, lambda),
                 _ if x > threshold => (0.0, 0.0),
                 _ => absolute(lambda, x),
             });
             // Smooth at its knot, where the slopes of both sides differ by rounding of either sign.
-            let mcp = PiecewiseQuadratic::mcp(lambda, threshold / lambda).unwrap();
+            let mcp = Penalty::mcp(lambda, threshold / lambda).unwrap();
             compare_criticality(&mcp, seed, |x| match x {
                 0.0 => (-lambda, lambda),
                 _ => [(lambda * (1.0 - x / threshold)).max(0.0); 2].into(),
@@ -188,18 +192,21 @@ fn criticality_at_concave_kinks_agrees_with_projected_gradient() {
 
 #[test]
 fn subdifferentials_are_the_textbook_ones() {
-    fn at<P: Penalty>(penalty: &P, row: usize, column: usize, value: f64) -> (f64, f64) {
+    fn at(penalty: &Penalty, row: usize, column: usize, value: f64) -> (f64, f64) {
         penalty.subdifferential(row, column, value)
     }
     let all = (f64::NEG_INFINITY, f64::INFINITY);
-    assert_eq!(at(&L1::new(2.0), 0, 0, 0.0), (-2.0, 2.0));
-    assert_eq!(at(&L1::new(2.0), 0, 0, -0.3), (-2.0, -2.0));
-    assert_eq!(at(&L0 { lambda: 2.0 }, 0, 0, 0.0), all);
-    assert_eq!(at(&L0 { lambda: 2.0 }, 0, 0, 0.1), (0.0, 0.0));
-    assert_eq!(at(&L0 { lambda: 0.0 }, 0, 0, 0.0), (0.0, 0.0));
-    assert_eq!(at(&NonNegative, 0, 0, 0.0), (f64::NEG_INFINITY, 0.0));
-    assert_eq!(at(&NonNegative, 0, 0, 0.5), (0.0, 0.0));
-    assert_eq!(at(&NoPenalty, 0, 0, 0.0), (0.0, 0.0));
+    assert_eq!(at(&Penalty::l1(2.0), 0, 0, 0.0), (-2.0, 2.0));
+    assert_eq!(at(&Penalty::l1(2.0), 0, 0, -0.3), (-2.0, -2.0));
+    assert_eq!(at(&Penalty::l0(2.0), 0, 0, 0.0), all);
+    assert_eq!(at(&Penalty::l0(2.0), 0, 0, 0.1), (0.0, 0.0));
+    assert_eq!(at(&Penalty::l0(0.0), 0, 0, 0.0), (0.0, 0.0));
+    assert_eq!(
+        at(&Penalty::NONNEGATIVE, 0, 0, 0.0),
+        (f64::NEG_INFINITY, 0.0)
+    );
+    assert_eq!(at(&Penalty::NONNEGATIVE, 0, 0, 0.5), (0.0, 0.0));
+    assert_eq!(at(&Penalty::NONE, 0, 0, 0.0), (0.0, 0.0));
 }
 
 /// SPEC section 7, item 7: block-2 stationary, yet not critical.
@@ -211,7 +218,7 @@ fn pairs_may_rest_at_a_point_that_is_not_critical() {
     let linear = array![[0.0, 0.0], [0.0, -w], [0.0, w]] - &(&x * 5.0);
     let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
     let signature = Signature::stiefel(3);
-    let penalty = L1::new(1.0);
+    let penalty = Penalty::l1(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
     assert_eq!(certificate.block2_gap, 0.0);
@@ -237,7 +244,7 @@ fn large_lambda_is_proved_only_when_true() {
         let Ok(smooth) = smooth else { continue };
         let signature = Signature::stiefel(n);
         for lambda in [0.2, 0.5, 1.0, 2.0, 4.0] {
-            let l0 = L0 { lambda };
+            let l0 = Penalty::l0(lambda);
             let problem = Problem::new(&smooth, &l0, &signature, r).unwrap();
             if let Some(optimum) = large_lambda_optimum(&problem, &threads) {
                 for start in 0..30 {
@@ -257,7 +264,7 @@ fn large_lambda_is_proved_only_when_true() {
     // Diagonal P: any λ > 0 will do.
     let smooth = Quadratic::new(Array2::from_diag(&array![-3.0, -5.0, -1.0]), None, None).unwrap();
     let signature = Signature::stiefel(3);
-    let l0 = L0 { lambda: 0.1 };
+    let l0 = Penalty::l0(0.1);
     let problem = Problem::new(&smooth, &l0, &signature, 2).unwrap();
     let optimum = large_lambda_optimum(&problem, &threads).unwrap();
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
@@ -266,7 +273,7 @@ fn large_lambda_is_proved_only_when_true() {
 /// Whatever a certificate that ends early says is what the whole one says.
 #[test]
 fn what_is_not_finished_is_left_out() {
-    fn check<P: Penalty>(smooth: &dyn Objective, penalty: &P, signs: &[i8], x: &Array2<f64>) {
+    fn check(smooth: &dyn Objective, penalty: &Penalty, signs: &[i8], x: &Array2<f64>) {
         let (signature, threads) = (Signature::new(signs).unwrap(), Threads::serial());
         let problem = Problem::new(smooth, penalty, &signature, x.ncols()).unwrap();
         let whole = certify(&problem, x.view(), &threads).unwrap();
@@ -297,19 +304,22 @@ fn what_is_not_finished_is_left_out() {
     let smooth = quadratic(n, r, 1, false);
     let x = start::random(n, r, 2);
     for lambda in [0.01, 10.0] {
-        check(&smooth, &L0 { lambda }, &[1; 70], &x);
-        let weights = crate::penalty::Weights::Scalar(lambda);
-        check(&smooth, &L1 { weights }, &[1; 70], &x);
+        check(&smooth, &Penalty::l0(lambda), &[1; 70], &x);
+        check(&smooth, &Penalty::l1(lambda), &[1; 70], &x);
     }
-    check(&smooth, &NonNegative, &[1; 70], &start::partition(n, r, 3));
-    check(&smooth, &NoPenalty, &[1; 70], &x);
+    check(
+        &smooth,
+        &Penalty::NONNEGATIVE,
+        &[1; 70],
+        &start::partition(n, r, 3),
+    );
+    check(&smooth, &Penalty::NONE, &[1; 70], &x);
     let signs: Vec<i8> = (0..20).map(|i| if i < 12 { 1 } else { -1 }).collect();
     let signature = Signature::new(&signs).unwrap();
     let mixed = start::random_j_orthogonal(&signature, 0.3, 4).unwrap();
-    let weights = crate::penalty::Weights::Scalar(0.1);
     check(
         &quadratic(20, 20, 5, false),
-        &L1 { weights },
+        &Penalty::l1(0.1),
         &signs,
         &mixed,
     );
@@ -325,7 +335,7 @@ proptest! {
         x.slice_mut(ndarray::s![..8, ..]).assign(&core);
         let smooth = quadratic(n, r, seed, false);
         let signature = Signature::stiefel(n);
-        let problem = Problem::new(&smooth, &NoPenalty, &signature, r).unwrap();
+        let problem = Problem::new(&smooth, &Penalty::NONE, &signature, r).unwrap();
         let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
         prop_assert_eq!(certificate.proved_pairs, (zero * zero.saturating_sub(1) / 2) as u64);
         prop_assert_eq!(certificate.pairs, (n * (n - 1) / 2) as u64);

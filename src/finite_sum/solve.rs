@@ -31,9 +31,9 @@ const REPAIR_EVERY: u64 = 200;
 /// # Errors
 /// If the problem, the options or the start are not valid, values and gradients are not of a size whose products neither
 /// overflow nor vanish, or they contradict each other at the start.
-pub fn minimize_finite_sum<P: Penalty>(
+pub fn minimize_finite_sum(
     sum: &dyn FiniteSum,
-    penalty: &P,
+    penalty: &Penalty,
     signature: &Signature,
     x0: Array2<f64>,
     options: &FiniteSumOptions,
@@ -58,13 +58,13 @@ struct Pass {
 }
 
 /// A solve under way.
-struct Run<'a, P: Penalty> {
+struct Run<'a> {
     sum: &'a dyn FiniteSum,
-    problem: &'a Problem<'a, P>,
+    problem: &'a Problem<'a>,
     options: &'a FiniteSumOptions,
     threads: &'a Threads,
     limits: Limits,
-    domain: Domain<'a, P>,
+    domain: Domain<'a>,
     ledger: Ledger,
     /// Component gradients at every row of the history.
     evaluations: Vec<u64>,
@@ -93,10 +93,10 @@ fn side_of(a: &Array2<f64>, columns: bool) -> Array2<f64> {
     }
 }
 
-impl<'a, P: Penalty> Run<'a, P> {
+impl<'a> Run<'a> {
     fn new(
         sum: &'a dyn FiniteSum,
-        problem: &'a Problem<'a, P>,
+        problem: &'a Problem<'a>,
         x0: Array2<f64>,
         options: &'a FiniteSumOptions,
         threads: &'a Threads,
@@ -112,10 +112,12 @@ impl<'a, P: Penalty> Run<'a, P> {
             options.probability,
         )?;
         let signature = problem.signature;
-        let model = Model::new(sum, &page, signature, options, P::SMOOTH)?;
+        let model = Model::new(sum, &page, signature, options, problem.penalty.is_none())?;
         let x = x0.as_standard_layout().into_owned();
         let domain = Domain::new(problem, &x);
-        if options.side != Side::Rows && !(P::SMOOTH && domain.k == signature.matrix()) {
+        if options.side != Side::Rows
+            && !(problem.penalty.is_none() && domain.k == signature.matrix())
+        {
             return Err(Error::invalid(
                 "side",
                 "must be rows where X is not J-orthogonal or has a penalty",

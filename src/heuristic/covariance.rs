@@ -2,7 +2,6 @@
 
 use super::oracle::Oracle;
 use crate::objective::{Columns, gradient_work};
-use crate::penalty::Penalty;
 
 /// Part of a product that a new column of C costs: the first factor meets a single nonzero.
 const NEW: f64 = 0.5;
@@ -17,7 +16,7 @@ pub(crate) struct Covariance<'a> {
 
 impl<'a> Covariance<'a> {
     /// With so many bytes for columns of a C that is not stored; None if f is not ½ tr(XᵀCX), or the time is up.
-    pub(super) fn within<P: Penalty>(oracle: &Oracle<'a, P>, bytes: usize) -> Option<Self> {
+    pub(super) fn within(oracle: &Oracle<'a>, bytes: usize) -> Option<Self> {
         let form = oracle.form?;
         let go_on = || !oracle.meter.expired();
         if !form.is_trace_form() {
@@ -82,7 +81,7 @@ mod tests {
     use crate::budget::{Clock, Meter};
     use crate::heuristic::forward;
     use crate::objective::{DenseColumns, GoOn, GramQuadratic, Quadratic, QuadraticForm, Spectrum};
-    use crate::penalty::L0;
+    use crate::penalty::Penalty;
     use crate::problem::Problem;
     use crate::signature::Signature;
     use crate::start;
@@ -122,7 +121,7 @@ mod tests {
         let signature = Signature::stiefel(form.order());
         let problem = Problem {
             smooth: form,
-            penalty: &L0 { lambda },
+            penalty: &Penalty::l0(lambda),
             signature: &signature,
             components: r,
             rotations: false,

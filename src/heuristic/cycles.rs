@@ -13,7 +13,6 @@ use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
-use crate::penalty::Penalty;
 
 /// Relative decrease that counts.
 const GAIN: f64 = 1e-12;
@@ -32,12 +31,12 @@ fn moved(x: &Array2<f64>, from: &[usize], to: &[usize]) -> Array2<f64> {
 }
 
 /// The descent over even permutations.
-struct Local<'a, 'b, P: Penalty> {
-    oracle: &'a Oracle<'b, P>,
+struct Local<'a, 'b> {
+    oracle: &'a Oracle<'b>,
     pace: Pace<'a>,
 }
 
-impl<P: Penalty> Local<'_, '_, P> {
+impl Local<'_, '_> {
     fn is_over(&self) -> bool {
         self.pace.progress() >= 1.0
     }
@@ -91,7 +90,7 @@ impl<P: Penalty> Local<'_, '_, P> {
 /// Cycles of rows of the best point.
 pub(super) struct Cycles;
 
-impl<P: Penalty> Heuristic<P> for Cycles {
+impl Heuristic for Cycles {
     fn name(&self) -> &'static str {
         "cycles"
     }
@@ -105,7 +104,7 @@ impl<P: Penalty> Heuristic<P> for Cycles {
         (improve && profile.rotations && profile.rows > 2).then(|| Prior::new(hope, 30.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let local = Local {
             oracle: task.oracle,
             pace: task.pace,

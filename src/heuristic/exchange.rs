@@ -16,7 +16,6 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task, tangent};
 use crate::budget::Pace;
 use crate::manifold::normals;
-use crate::penalty::Penalty;
 
 /// Steps of a trial, and of one that they bring within the price of an entry of the best point.
 const SHORT: usize = 10;
@@ -60,8 +59,8 @@ struct Rest {
 }
 
 /// The local search of one run; λ: the price of an entry.
-struct Local<'a, 'b, P: Penalty> {
-    oracle: &'a Oracle<'b, P>,
+struct Local<'a, 'b> {
+    oracle: &'a Oracle<'b>,
     lambda: f64,
     pace: Pace<'a>,
 }
@@ -121,7 +120,7 @@ impl Rest {
     }
 }
 
-impl<P: Penalty> Local<'_, '_, P> {
+impl Local<'_, '_> {
     fn is_over(&self) -> bool {
         self.pace.progress() >= 1.0
     }
@@ -243,7 +242,7 @@ impl<P: Penalty> Local<'_, '_, P> {
 /// Exchanges of single entries of the best point.
 pub(super) struct Exchanged;
 
-impl<P: Penalty> Heuristic<P> for Exchanged {
+impl Heuristic for Exchanged {
     fn name(&self) -> &'static str {
         "exchange"
     }
@@ -254,7 +253,7 @@ impl<P: Penalty> Heuristic<P> for Exchanged {
         (improve && fits).then(|| Prior::new(1.0, 100.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let lambda = task.problem().penalty.count().filter(|&v| v > 0.0)?;
         let local = Local {
             oracle: task.oracle,

@@ -19,7 +19,6 @@ use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
-use crate::penalty::Penalty;
 
 /// Work of a scan for the best row, per row, and of an entry of a column of C that is added or gathered.
 const SCAN: usize = 40;
@@ -438,7 +437,7 @@ fn regrown(
 /// Forward selection on disjoint supports, columns emptied and grown anew.
 pub(super) struct Forward;
 
-impl<P: Penalty> Heuristic<P> for Forward {
+impl Heuristic for Forward {
     fn name(&self) -> &'static str {
         "forward"
     }
@@ -453,7 +452,7 @@ impl<P: Penalty> Heuristic<P> for Forward {
         fits.then(|| Prior::new(hope, 50.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let covariance = task.known.covariance.as_ref()?;
         // The columns of C of a point with many rows are not there in time.
         let rows = task
@@ -477,8 +476,8 @@ impl<P: Penalty> Heuristic<P> for Forward {
 
 /// Improves a point with disjoint supports, or grows the first ones; returns a feasible point, no
 /// worse than `x`.
-pub(super) fn improve<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+pub(super) fn improve(
+    oracle: &Oracle<'_>,
     p: &Covariance<'_>,
     x: Option<&Array2<f64>>,
     price: f64,

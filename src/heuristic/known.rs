@@ -11,7 +11,7 @@ use crate::certificate::known_optimum;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::varimax_while;
 use crate::objective::{QuadraticForm, step_work};
-use crate::penalty::{NoPenalty, Penalty};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::start;
@@ -27,11 +27,7 @@ const APART: [f64; 3] = [1e-3, 1e-1, 1.0];
 
 /// A Lipschitz constant of ∇f: the one that f gives, or the largest that steps down from X show; None if the time is
 /// up, or a number is not finite.
-fn slope<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    x: &Array2<f64>,
-    gradient: &Array2<f64>,
-) -> Option<f64> {
+fn slope(oracle: &Oracle<'_>, x: &Array2<f64>, gradient: &Array2<f64>) -> Option<f64> {
     if let Some(known) = oracle.problem.smooth.lipschitz() {
         return Some(known);
     }
@@ -73,11 +69,11 @@ pub(crate) struct Known<'a> {
     pub(crate) columns: Option<Signature>,
 }
 
-fn kind<P: Penalty>(penalty: &P) -> Kind {
+fn kind(penalty: &Penalty) -> Kind {
     match () {
         () if penalty.count().is_some() => Kind::Count,
         () if penalty.nonnegative() => Kind::Nonnegative,
-        () if P::SMOOTH => Kind::Smooth,
+        () if penalty.is_none() => Kind::Smooth,
         () if penalty.sparsifies() => Kind::Sparse,
         () => Kind::Other,
     }
@@ -93,7 +89,7 @@ fn turn_positive(x: &mut Array2<f64>) {
 }
 
 /// How a problem looks before anything is computed.
-pub(crate) fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
+pub(crate) fn profile(problem: &Problem<'_>) -> Profile {
     let form = problem.smooth.quadratic();
     let trace_form = form.is_some_and(QuadraticForm::is_trace_form);
     Profile {
@@ -117,17 +113,17 @@ pub(crate) fn profile<P: Penalty>(problem: &Problem<'_, P>) -> Profile {
 
 /// The oracle of a problem, what is known of it, and how it looks; None if the time is up, or a number is not
 /// finite.
-pub(crate) type Prepared<'a, P> = (Oracle<'a, P>, Known<'a>, Profile);
+pub(crate) type Prepared<'a> = (Oracle<'a>, Known<'a>, Profile);
 
 impl<'a> Known<'a> {
     /// With J = I; `bytes`: memory for columns of C.
-    pub(crate) fn definite<P: Penalty>(
-        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+    pub(crate) fn definite(
+        (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         given: Option<Array2<f64>>,
         bytes: usize,
         threads: &Threads,
         meter: &'a Meter<'a>,
-    ) -> Option<Prepared<'a, P>> {
+    ) -> Option<Prepared<'a>> {
         let r = problem.components;
         let go_on = || !meter.expired();
         let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
@@ -167,11 +163,7 @@ impl<'a> Known<'a> {
     }
 
     /// Of a problem whose basis is known.
-    pub(crate) fn again<P: Penalty>(
-        oracle: &Oracle<'a, P>,
-        basis: &Basis,
-        profile: &Profile,
-    ) -> Self {
+    pub(crate) fn again(oracle: &Oracle<'a>, basis: &Basis, profile: &Profile) -> Self {
         Self {
             basis: basis.clone(),
             covariance: match profile.columns {
@@ -184,12 +176,12 @@ impl<'a> Known<'a> {
     }
 
     /// With a mixed J: x0 says what XᵀJX = `k` is.
-    pub(crate) fn mixed<P: Penalty>(
-        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+    pub(crate) fn mixed(
+        (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         x0: Array2<f64>,
         k: Array2<f64>,
         meter: &'a Meter<'a>,
-    ) -> Option<Prepared<'a, P>> {
+    ) -> Option<Prepared<'a>> {
         let spectrum = form.spectrum(&|| !meter.expired())?;
         let known = Self::without_basis(x0, &k, spectrum);
         let oracle = Oracle::new((problem, form), k, spectrum, meter);
@@ -216,12 +208,12 @@ impl<'a> Known<'a> {
     /// Of an f that has a value and a gradient, no more, from a feasible `first` with XᵀJX = `k`.
     ///
     /// A critical point of f alone takes the place of the eigenvectors; it is rotated where that leaves f alone.
-    pub(crate) fn evaluated<P: Penalty>(
-        problem: &'a Problem<'a, P>,
+    pub(crate) fn evaluated(
+        problem: &'a Problem<'a>,
         (first, given): (&Array2<f64>, Option<Array2<f64>>),
         k: Array2<f64>,
         meter: &'a Meter<'a>,
-    ) -> Option<Prepared<'a, P>> {
+    ) -> Option<Prepared<'a>> {
         let go_on = || !meter.expired();
         let mut profile = profile(problem);
         let rough = Oracle::evaluated(problem, k.clone(), 1.0, meter);
@@ -235,7 +227,7 @@ impl<'a> Known<'a> {
         }
         let free = Problem {
             smooth: problem.smooth,
-            penalty: &NoPenalty,
+            penalty: &Penalty::NONE,
             signature: problem.signature,
             components: problem.components,
             rotations: problem.rotations,

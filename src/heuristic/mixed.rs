@@ -13,7 +13,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
-use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::start::random_j_orthogonal;
 
@@ -30,7 +29,7 @@ impl Default for Random {
     }
 }
 
-impl<P: Penalty> Heuristic<P> for Random {
+impl Heuristic for Random {
     fn name(&self) -> &'static str {
         "random"
     }
@@ -39,7 +38,7 @@ impl<P: Penalty> Heuristic<P> for Random {
         (profile.mixed && !improve).then(|| Prior::new(1.0, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let x0 = task.known.given.as_ref()?;
         let signature = task.problem().signature;
         let kind = task.profile.kind;
@@ -79,7 +78,7 @@ impl Default for Kick {
     }
 }
 
-impl<P: Penalty> Heuristic<P> for Kick {
+impl Heuristic for Kick {
     fn name(&self) -> &'static str {
         "kick"
     }
@@ -88,7 +87,7 @@ impl<P: Penalty> Heuristic<P> for Kick {
         (profile.mixed && improve).then(|| Prior::new(1.0, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let mut x = task.from?.clone();
         let exchange = task.profile.kind == Kind::Nonnegative;

@@ -42,7 +42,6 @@ pub(crate) mod tangent;
 use ndarray::{Array2, ArrayView2};
 
 use crate::budget::Pace;
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 
 pub(crate) use known::{Basis, Known, Prepared, profile};
@@ -68,8 +67,8 @@ impl Prior {
 }
 
 /// What one run of a heuristic is to do.
-pub struct Task<'a, P: Penalty> {
-    pub(crate) oracle: &'a Oracle<'a, P>,
+pub struct Task<'a> {
+    pub(crate) oracle: &'a Oracle<'a>,
     pub(crate) known: &'a Known<'a>,
     pub(crate) profile: &'a Profile,
     /// The best point, if the run begins there; None: from scratch.
@@ -85,9 +84,9 @@ pub struct Task<'a, P: Penalty> {
     pub(crate) pace: Pace<'a>,
 }
 
-impl<P: Penalty> Task<'_, P> {
+impl Task<'_> {
     /// What is minimised.
-    pub fn problem(&self) -> &Problem<'_, P> {
+    pub fn problem(&self) -> &Problem<'_> {
         self.oracle.problem
     }
 
@@ -123,7 +122,7 @@ impl<P: Penalty> Task<'_, P> {
 }
 
 /// A method that makes a point.
-pub trait Heuristic<P: Penalty>: Sync {
+pub trait Heuristic: Sync {
     /// Its name in plans and reports.
     fn name(&self) -> &'static str;
 
@@ -131,11 +130,11 @@ pub trait Heuristic<P: Penalty>: Sync {
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior>;
 
     /// A point, n×r; None if there is none.
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>>;
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>>;
 }
 
 /// The built-in heuristics.
-pub fn registry<P: Penalty>() -> Vec<Box<dyn Heuristic<P>>> {
+pub fn registry() -> Vec<Box<dyn Heuristic>> {
     vec![
         Box::new(splitting::Splitting::default()),
         Box::new(smoothed::Smoothed),

@@ -14,7 +14,6 @@ use crate::budget::{Clock, Meter, Pace};
 use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
 use crate::objective::{self, QuadraticForm, value_while};
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Options};
 use crate::threads::Threads;
@@ -35,8 +34,8 @@ enum Single {
 }
 
 /// Value, gradient and proximal map of a problem, evaluated on one thread.
-pub(crate) struct Oracle<'a, P: Penalty> {
-    pub(crate) problem: &'a Problem<'a, P>,
+pub(crate) struct Oracle<'a> {
+    pub(crate) problem: &'a Problem<'a>,
     /// f, if it is quadratic.
     pub(crate) form: Option<&'a dyn QuadraticForm>,
     /// Where X lives.
@@ -59,10 +58,10 @@ pub(crate) struct Oracle<'a, P: Penalty> {
     single: Option<Arc<Single>>,
 }
 
-impl<'a, P: Penalty> Oracle<'a, P> {
+impl<'a> Oracle<'a> {
     /// `spectrum`: (about) the extreme eigenvalues of C; K: the value of XᵀJX.
     pub(crate) fn new(
-        (problem, form): (&'a Problem<'a, P>, &'a dyn QuadraticForm),
+        (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         k: Array2<f64>,
         (low, high): (f64, f64),
         meter: &'a Meter<'a>,
@@ -121,7 +120,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
 
     /// Of an f that has a value and a gradient, no more; `lipschitz`: about the constant of ∇f.
     pub(crate) fn evaluated(
-        problem: &'a Problem<'a, P>,
+        problem: &'a Problem<'a>,
         k: Array2<f64>,
         lipschitz: f64,
         meter: &'a Meter<'a>,
@@ -143,7 +142,7 @@ impl<'a, P: Penalty> Oracle<'a, P> {
     }
 
     /// The same with another meter, and with these threads for products.
-    pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>, threads: &Threads) -> Oracle<'t, P>
+    pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>, threads: &Threads) -> Oracle<'t>
     where
         'a: 't,
     {

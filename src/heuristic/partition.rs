@@ -17,7 +17,6 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::linalg::inner;
-use crate::penalty::Penalty;
 use crate::rows::change;
 use crate::start;
 
@@ -60,20 +59,16 @@ struct Point {
     gradient: Array2<f64>,
 }
 
-struct Alternation<'a, 'b, P: Penalty> {
-    oracle: &'a Oracle<'b, P>,
+struct Alternation<'a, 'b> {
+    oracle: &'a Oracle<'b>,
     covariance: Option<&'a Covariance<'a>>,
     /// Its diagonal.
     diagonal: Vec<f64>,
     pace: Pace<'a>,
 }
 
-impl<'a, 'b, P: Penalty> Alternation<'a, 'b, P> {
-    fn new(
-        oracle: &'a Oracle<'b, P>,
-        covariance: Option<&'a Covariance<'a>>,
-        pace: Pace<'a>,
-    ) -> Self {
+impl<'a, 'b> Alternation<'a, 'b> {
+    fn new(oracle: &'a Oracle<'b>, covariance: Option<&'a Covariance<'a>>, pace: Pace<'a>) -> Self {
         Self {
             oracle,
             covariance,
@@ -314,8 +309,8 @@ fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
 }
 
 /// Alternation from x, which has one owner per row, until it rests.
-pub(crate) fn settled<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+pub(crate) fn settled(
+    oracle: &Oracle<'_>,
     covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
     pace: Pace<'_>,
@@ -325,8 +320,8 @@ pub(crate) fn settled<P: Penalty>(
 }
 
 /// Alternation from x, then perturbed and repeated while there is time.
-fn improve<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+fn improve(
+    oracle: &Oracle<'_>,
     covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
     seed: u64,
@@ -359,7 +354,7 @@ fn improve<P: Penalty>(
 /// Columns and owners of a partition of the rows in turn, perturbed; without X ≥ 0 a random partition.
 pub(super) struct Partition;
 
-impl<P: Penalty> Heuristic<P> for Partition {
+impl Heuristic for Partition {
     fn name(&self) -> &'static str {
         "partition"
     }
@@ -373,7 +368,7 @@ impl<P: Penalty> Heuristic<P> for Partition {
         (!profile.mixed).then(|| Prior::new(hope, 40.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (n, r) = task.known.basis.rotated.dim();
         if task.profile.kind != Kind::Nonnegative {
             return Some(start::partition(n, r, task.seed));
@@ -393,7 +388,7 @@ mod tests {
     use super::*;
     use crate::budget::{Clock, Meter};
     use crate::objective::Quadratic;
-    use crate::penalty::NonNegative;
+    use crate::penalty::Penalty;
     use crate::problem::Problem;
     use crate::signature::Signature;
     use std::time::Instant;
@@ -409,13 +404,13 @@ mod tests {
     fn with_oracle(
         p: &Array2<f64>,
         bounds: (f64, f64),
-        test: impl Fn(&Oracle<'_, NonNegative>, &Covariance<'_>),
+        test: impl Fn(&Oracle<'_>, &Covariance<'_>),
     ) {
         let smooth = Quadratic::new(-p, None, None).unwrap();
         let signature = Signature::stiefel(p.nrows());
         let problem = Problem {
             smooth: &smooth,
-            penalty: &NonNegative,
+            penalty: &Penalty::NONNEGATIVE,
             signature: &signature,
             components: 3,
             rotations: false,

@@ -8,7 +8,6 @@ use super::oracle::Watch;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::continuation::{Stages, follow_path};
-use crate::penalty::Penalty;
 use crate::solver::Options;
 use crate::threads::Threads;
 
@@ -36,7 +35,7 @@ fn random_rows(n: usize, r: usize, seed: u64) -> Array2<f64> {
     x
 }
 
-impl<P: Penalty> Heuristic<P> for Path {
+impl Heuristic for Path {
     fn name(&self) -> &'static str {
         if self.random { "sparse" } else { "path" }
     }
@@ -55,7 +54,7 @@ impl<P: Penalty> Heuristic<P> for Path {
             .then(|| Prior::new(hope, least))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (n, r) = task.known.basis.rotated.dim();
         let lambda = task.problem().penalty.strength()?;
         let raise = RAISE.0 * RAISE.1.powf(task.heat);

@@ -14,7 +14,6 @@ use super::profile::{Kind, Profile};
 use super::sharpen::TANGENT_STEPS;
 use super::{Heuristic, Prior, Task, smoothed, tangent};
 use crate::linalg::orthonormal_factor;
-use crate::penalty::Penalty;
 
 /// The largest share of the columns that is renewed.
 const SHARE: f64 = 0.5;
@@ -42,7 +41,7 @@ fn renewed(x: &Array2<f64>, count: usize, rng: &mut Xoshiro256PlusPlus) -> Array
 /// Random columns in place of some.
 pub(super) struct Renewed;
 
-impl<P: Penalty> Heuristic<P> for Renewed {
+impl Heuristic for Renewed {
     fn name(&self) -> &'static str {
         "renewed"
     }
@@ -52,7 +51,7 @@ impl<P: Penalty> Heuristic<P> for Renewed {
         (improve && fits).then(|| Prior::new(0.6, 150.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let best = task.from?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let most = ((SHARE * task.heat * best.ncols() as f64) as usize).max(1);

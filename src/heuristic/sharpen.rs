@@ -7,7 +7,6 @@ use super::oracle::Oracle;
 use super::profile::Kind;
 use super::tangent;
 use crate::manifold::project_near_support;
-use crate::penalty::Penalty;
 use crate::start;
 
 /// Tangent steps after it, at most.
@@ -18,11 +17,7 @@ const COUNT_LEVELS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, 4.5, 6.0];
 const SPARSE_LEVELS: [f64; 5] = [0.0, 1.0, 3.0, 10.0, 30.0];
 
 /// A feasible point from a dense orthonormal X and a copy Y that says which entries are zero.
-pub(super) fn settle<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    x: &Array2<f64>,
-    y: &Array2<f64>,
-) -> Option<Array2<f64>> {
+pub(super) fn settle(oracle: &Oracle<'_>, x: &Array2<f64>, y: &Array2<f64>) -> Option<Array2<f64>> {
     if oracle.problem.penalty.nonnegative() {
         Some(start::round_to_partition(y.view()))
     } else if oracle.problem.penalty.sparsifies() {
@@ -33,12 +28,7 @@ pub(super) fn settle<P: Penalty>(
 }
 
 /// The best feasible point from a dense X, over several thresholds.
-fn threshold<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    kind: Kind,
-    x: &Array2<f64>,
-    width: f64,
-) -> Array2<f64> {
+fn threshold(oracle: &Oracle<'_>, kind: Kind, x: &Array2<f64>, width: f64) -> Array2<f64> {
     let mut best = (f64::INFINITY, x.clone());
     let levels: &[f64] = match kind {
         Kind::Count => &COUNT_LEVELS,
@@ -62,10 +52,7 @@ fn threshold<P: Penalty>(
 }
 
 /// The end (X, ε) of a smoothed method, thresholded and descended from by tangent steps.
-pub(super) fn sharpened<P: Penalty>(
-    task: &Task<'_, P>,
-    (x, width): (Array2<f64>, f64),
-) -> Array2<f64> {
+pub(super) fn sharpened(task: &Task<'_>, (x, width): (Array2<f64>, f64)) -> Array2<f64> {
     let x = threshold(task.oracle, task.profile.kind, &x, width);
     tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace.rest()).x
 }

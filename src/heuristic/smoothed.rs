@@ -17,7 +17,6 @@ use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::linalg::{inner, square};
 use crate::manifold::{kicked, tangent};
-use crate::penalty::Penalty;
 use crate::start;
 
 /// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).
@@ -101,7 +100,7 @@ const SLOW: usize = 2500;
 const PROBE: usize = 3;
 
 /// The schedule for ℓ1 from x that fits the pace.
-fn absolute<P: Penalty>(oracle: &Oracle<'_, P>, x: &Array2<f64>, pace: Pace<'_>) -> Schedule {
+fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> Schedule {
     let mut descent = Descent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
@@ -145,7 +144,7 @@ const PLACES: usize = 5;
 const ENTRIES: usize = 64;
 
 /// The unit of ε.
-fn natural_epsilon<P: Penalty>(oracle: &Oracle<'_, P>) -> f64 {
+fn natural_epsilon(oracle: &Oracle<'_>) -> f64 {
     match oracle.problem.penalty.count() {
         Some(lambda) => (2.0 * lambda / oracle.lipschitz).sqrt(),
         None => 1.0 / (oracle.rows() as f64).sqrt(),
@@ -153,11 +152,7 @@ fn natural_epsilon<P: Penalty>(oracle: &Oracle<'_, P>) -> f64 {
 }
 
 /// f plus the smoothed penalty, and its gradient.
-fn smoothed<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    x: &Array2<f64>,
-    epsilon: f64,
-) -> (f64, Array2<f64>) {
+fn smoothed(oracle: &Oracle<'_>, x: &Array2<f64>, epsilon: f64) -> (f64, Array2<f64>) {
     // For ℓ1 the optima lie within 1e-5 of each other, and single precision finds worse ones.
     let penalty = oracle.problem.penalty;
     let (value, mut gradient) = match penalty.count() {
@@ -169,8 +164,8 @@ fn smoothed<P: Penalty>(
 }
 
 /// Gradient descent that keeps its state from one ε to the next.
-struct Descent<'a, 'b, P: Penalty> {
-    oracle: &'a Oracle<'b, P>,
+struct Descent<'a, 'b> {
+    oracle: &'a Oracle<'b>,
     epsilon: f64,
     x: Array2<f64>,
     value: f64,
@@ -182,11 +177,11 @@ struct Descent<'a, 'b, P: Penalty> {
     odd: bool,
 }
 
-impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
+impl<'a, 'b> Descent<'a, 'b> {
     const MEMORY: f64 = 0.85;
     const ARMIJO: f64 = 1e-4;
 
-    fn new(oracle: &'a Oracle<'b, P>, x: Array2<f64>) -> Self {
+    fn new(oracle: &'a Oracle<'b>, x: Array2<f64>) -> Self {
         let direction = Array2::zeros((0, 0));
         Self {
             oracle,
@@ -273,8 +268,8 @@ impl<'a, 'b, P: Penalty> Descent<'a, 'b, P> {
 }
 
 /// Descends over the schedule; returns a dense orthonormal X and the ε it ended at.
-fn descend<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+fn descend(
+    oracle: &Oracle<'_>,
     x: Array2<f64>,
     schedule: Schedule,
     pace: Pace<'_>,
@@ -288,13 +283,13 @@ fn descend<P: Penalty>(
 /// goes on with the best; returns a dense orthonormal X and the ε it ended at.
 ///
 /// Which optimum a descent ends in is settled while ε is large: successive halving, once.
-fn race<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+fn race(
+    oracle: &Oracle<'_>,
     start: impl Fn(usize) -> Array2<f64>,
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
-    let mut entries: Vec<Descent<'_, '_, P>> = Vec::new();
+    let mut entries: Vec<Descent<'_, '_>> = Vec::new();
     let mut most = 1;
     while entries.len() < most {
         let spent = pace.progress();
@@ -326,12 +321,7 @@ fn race<P: Penalty>(
 
 /// Descends over a short range of ε, which is then raised and lowered again as long as that helps;
 /// after that from small random rotations of the columns of the best point. For ℓ1.
-fn reheat<P: Penalty>(
-    oracle: &Oracle<'_, P>,
-    x: Array2<f64>,
-    seed: u64,
-    pace: Pace<'_>,
-) -> (Array2<f64>, f64) {
+fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Array2<f64>, f64) {
     let cycles = pace.first(1.0 - FINAL_SHARE);
     let mut descent = Descent::new(oracle, x);
     let mut best: Option<(f64, Array2<f64>)> = None;
@@ -366,7 +356,7 @@ const AFRESH: f64 = 0.7;
 const DESCENTS: f64 = 0.83;
 
 /// The feasible point that a descent from `x` leads to, the smoothing falling from `heat` times the usual one.
-pub(super) fn descended<P: Penalty>(task: &Task<'_, P>, x: Array2<f64>, heat: f64) -> Array2<f64> {
+pub(super) fn descended(task: &Task<'_>, x: Array2<f64>, heat: f64) -> Array2<f64> {
     let near = match task.profile.kind {
         Kind::Count => COUNT,
         _ => BRIEF,
@@ -384,7 +374,7 @@ pub(super) struct Smoothed;
 
 impl Smoothed {
     /// How the smoothing of a fresh descent from x falls.
-    fn schedule<P: Penalty>(task: &Task<'_, P>, x: &Array2<f64>) -> Schedule {
+    fn schedule(task: &Task<'_>, x: &Array2<f64>) -> Schedule {
         match task.profile.kind {
             Kind::Count => COUNT,
             Kind::Sparse => absolute(task.oracle, x, task.pace),
@@ -398,8 +388,8 @@ impl Smoothed {
     }
 
     /// Descents from `first`, if there is one, and from random rotations of the spectral solution.
-    fn race<P: Penalty>(
-        task: &Task<'_, P>,
+    fn race(
+        task: &Task<'_>,
         schedule: Schedule,
         first: Option<&Array2<f64>>,
     ) -> (Array2<f64>, f64) {
@@ -415,7 +405,7 @@ impl Smoothed {
     }
 }
 
-impl<P: Penalty> Heuristic<P> for Smoothed {
+impl Heuristic for Smoothed {
     fn name(&self) -> &'static str {
         "smoothed"
     }
@@ -431,7 +421,7 @@ impl<P: Penalty> Heuristic<P> for Smoothed {
         (!profile.mixed).then(|| Prior::new(hope, 150.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let rotated = &task.known.basis.rotated;
         let ended = match task.from {
             None => {
@@ -456,7 +446,7 @@ const KICK: f64 = 0.04;
 /// Smoothed descents whose smoothing is raised and lowered again; for ℓ1.
 pub(super) struct Reheated;
 
-impl<P: Penalty> Heuristic<P> for Reheated {
+impl Heuristic for Reheated {
     fn name(&self) -> &'static str {
         "reheated"
     }
@@ -471,7 +461,7 @@ impl<P: Penalty> Heuristic<P> for Reheated {
         (!profile.mixed).then(|| Prior::new(hope, 150.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let from = match task.from {
             Some(best) => kicked(best, KICK * task.heat, task.seed),
             None if task.run > 0 => kicked(&task.known.basis.rotated, 0.1, task.seed),

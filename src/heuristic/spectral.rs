@@ -7,13 +7,12 @@ use super::sharpen::TANGENT_STEPS;
 use super::{Heuristic, Prior, Task, tangent};
 use crate::linalg::polar_factor;
 use crate::objective::QuadraticForm;
-use crate::penalty::Penalty;
 use crate::start;
 
 /// Eigenvectors of C, or the polar factor of the linear part.
 pub(super) struct Spectral;
 
-impl<P: Penalty> Heuristic<P> for Spectral {
+impl Heuristic for Spectral {
     fn name(&self) -> &'static str {
         "spectral"
     }
@@ -26,7 +25,7 @@ impl<P: Penalty> Heuristic<P> for Spectral {
         (!profile.mixed && !improve).then(|| Prior::new(hope, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         Some(match task.oracle.form.and_then(QuadraticForm::linear) {
             // Exact when the quadratic part is constant on the manifold (Procrustes).
             Some(linear) => polar_factor((-&linear).view()),
@@ -38,7 +37,7 @@ impl<P: Penalty> Heuristic<P> for Spectral {
 /// The same rotated by varimax.
 pub(super) struct Varimax;
 
-impl<P: Penalty> Heuristic<P> for Varimax {
+impl Heuristic for Varimax {
     fn name(&self) -> &'static str {
         "varimax"
     }
@@ -52,7 +51,7 @@ impl<P: Penalty> Heuristic<P> for Varimax {
         (!profile.mixed && !improve).then(|| Prior::new(hope, 0.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         Some(task.known.basis.rotated.clone())
     }
 }
@@ -60,7 +59,7 @@ impl<P: Penalty> Heuristic<P> for Varimax {
 /// A random point, descended from.
 pub(super) struct Dense;
 
-impl<P: Penalty> Heuristic<P> for Dense {
+impl Heuristic for Dense {
     fn name(&self) -> &'static str {
         "dense"
     }
@@ -73,7 +72,7 @@ impl<P: Penalty> Heuristic<P> for Dense {
         (!profile.mixed).then(|| Prior::new(hope, 50.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (n, r) = task.known.basis.rotated.dim();
         let x = start::random(n, r, task.seed);
         match task.profile.kind {

@@ -18,7 +18,6 @@ use super::{Heuristic, Prior, Task, settled_partition, tangent};
 use crate::budget::Pace;
 use crate::linalg::{symmetric, symmetric_eigen};
 use crate::manifold::kicked;
-use crate::penalty::Penalty;
 
 /// Annealed splitting, made feasible and descended from.
 pub(super) struct Splitting {
@@ -54,7 +53,7 @@ const AGREE: f64 = 1e-9;
 impl Splitting {
     /// First and last β for a start: the smallest eigenvalue of −Xᵀ∇f(X) can be far below the Lipschitz
     /// constant.
-    fn range<P: Penalty>(&self, oracle: &Oracle<'_, P>, x: &Array2<f64>) -> (f64, f64) {
+    fn range(&self, oracle: &Oracle<'_>, x: &Array2<f64>) -> (f64, f64) {
         let (_, gradient) = oracle.value_and_gradient(x);
         let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&gradient)).mapv(|v| -v).view());
         let lipschitz = oracle.lipschitz;
@@ -74,7 +73,7 @@ impl Splitting {
     }
 }
 
-impl<P: Penalty> Heuristic<P> for Splitting {
+impl Heuristic for Splitting {
     fn name(&self) -> &'static str {
         "splitting"
     }
@@ -91,7 +90,7 @@ impl<P: Penalty> Heuristic<P> for Splitting {
         (!profile.mixed && fits).then(|| Prior::new(hope, 60.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (oracle, pace, rotated) = (task.oracle, task.pace, &task.known.basis.rotated);
         let (first, last) = self.range(oracle, rotated);
         let nonnegative = task.profile.kind == Kind::Nonnegative;
@@ -122,8 +121,8 @@ impl<P: Penalty> Heuristic<P> for Splitting {
 }
 
 /// Runs the splitting; returns (X, Y), X orthonormal, Y in the penalty's pattern.
-fn anneal<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+fn anneal(
+    oracle: &Oracle<'_>,
     x: Array2<f64>,
     beta: (f64, f64),
     pace: Pace<'_>,

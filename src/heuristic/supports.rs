@@ -18,7 +18,6 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::continuation::top_diagonal;
-use crate::penalty::Penalty;
 
 /// Proposals per step of the pace, and between looks at the clock.
 const BATCH: usize = 4096;
@@ -55,7 +54,7 @@ impl Default for Supports {
     }
 }
 
-impl<P: Penalty> Heuristic<P> for Supports {
+impl Heuristic for Supports {
     fn name(&self) -> &'static str {
         "supports"
     }
@@ -70,7 +69,7 @@ impl<P: Penalty> Heuristic<P> for Supports {
         (profile.whole && profile.is_disjoint()).then(|| Prior::new(hope, 30.0))
     }
 
-    fn run(&self, task: &Task<'_, P>) -> Option<Array2<f64>> {
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (first, last) = self.temperature;
         let form = task.oracle.form?;
         let (x, first) = match task.from {
@@ -411,8 +410,8 @@ fn metropolis(state: &mut State<'_>, heat: f64, price: f64, rng: &mut Xoshiro256
 }
 
 /// Anneals from `x`; returns a feasible point with disjoint supports.
-fn anneal<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+fn anneal(
+    oracle: &Oracle<'_>,
     p: &Covariance<'_>,
     x: &Array2<f64>,
     temperature: (f64, f64),

@@ -6,7 +6,6 @@ use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::linalg::{inner, product, square};
 use crate::manifold::normals;
-use crate::penalty::Penalty;
 use crate::solver::Tangent;
 
 pub(crate) use crate::solver::tangent_work as step_work;
@@ -27,8 +26,8 @@ pub(crate) struct Descent {
 
 /// The first of ever shorter steps that lowers F, `objective` at x, by `slope` times its length: the
 /// point, f and h there, and ∇f.
-fn line_search<P: Penalty>(
-    (oracle, tangent): (&Oracle<'_, P>, &Tangent<'_, P>),
+fn line_search(
+    (oracle, tangent): (&Oracle<'_>, &Tangent<'_>),
     x: &Array2<f64>,
     direction: &Array2<f64>,
     objective: f64,
@@ -52,8 +51,8 @@ fn line_search<P: Penalty>(
 }
 
 /// Proximal-gradient steps of Barzilai–Borwein length from a feasible point, at most `limit`.
-pub(crate) fn descend<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+pub(crate) fn descend(
+    oracle: &Oracle<'_>,
     x: Array2<f64>,
     limit: usize,
     pace: Pace<'_>,

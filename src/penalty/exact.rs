@@ -6,36 +6,19 @@
 //! inside an arc, and every breakpoint with the entries that cross there exactly on their levels, where h may
 //! jump. O(lr log lr) per pair for l levels.
 
-use pulp::Simd;
-
-use super::Penalty;
+use super::Form;
+use super::piecewise_quadratic::PiecewiseQuadratic;
 use crate::pair::{
     Best, BestBoost, CirclePair, Crossing, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle,
     OnHyperbola, Piece, Scratch,
 };
 
-/// How the pair problems of a penalty are solved: the built-in penalties have kernels of their own, every
-/// other one takes [`Exact`].
-pub trait Kernel<P> {
-    /// The global minimum of smooth part plus penalty over rotations and reflections, relative to
-    /// the identity; what is to be exact in the new rows is left in `scratch`.
-    fn circle<S: Simd>(penalty: &P, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best;
-
-    /// The same over the four components of the hyperbola, for rows of opposite sign; or a direction
-    /// along which the pair is unbounded below.
-    fn hyperbola(penalty: &P, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost;
-}
-
-/// The exact solver for every penalty of quadratic pieces.
-#[derive(Debug, Clone, Copy)]
-pub struct Exact;
-
-/// [`Penalty::pair_work`] for every level, measured at r = 20.
+/// [`Penalty::pair_work`](super::Penalty::pair_work) for every level, measured at r = 20.
 const LEVEL_WORK: f64 = 10.0;
 
-/// [`Penalty::pair_work`] of [`Exact`].
-pub(super) fn pair_work(levels: &[f64]) -> f64 {
-    LEVEL_WORK * levels.len().max(1) as f64
+/// [`Penalty::pair_work`](super::Penalty::pair_work) of these solvers.
+pub(super) fn pair_work(breakpoints: &[f64]) -> f64 {
+    LEVEL_WORK * breakpoints.len().max(1) as f64
 }
 
 /// The columns of two rows that can change, with their entries: a column with two zeros keeps them, and its price. (The
@@ -48,24 +31,24 @@ fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64,
 }
 
 /// What the entries of those columns cost now.
-fn cost<P: Penalty>(penalty: &P, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
+fn cost(penalty: &PiecewiseQuadratic, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
     columns(x, y)
         .map(|(k, (x, y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
         .sum()
 }
 
 /// The piece of an entry.
-fn piece<P: Penalty>(penalty: &P, entry: &Moving) -> Piece {
+fn piece(penalty: &PiecewiseQuadratic, entry: &Moving) -> Piece {
     let left = match entry.above {
         0 => f64::NEG_INFINITY,
-        above => penalty.levels()[above - 1],
+        above => penalty.breakpoints()[above - 1],
     };
     penalty.piece(entry.row, entry.column, left)
 }
 
 /// The entries that meet levels at one breakpoint, each with the cheapest of its levels there and the price.
-fn meetings<'a, P: Penalty>(
-    penalty: &'a P,
+fn meetings<'a>(
+    penalty: &'a PiecewiseQuadratic,
     entries: &'a [Moving],
     group: &'a [Crossing],
 ) -> impl Iterator<Item = (&'a Moving, f64, f64)> {
@@ -88,8 +71,8 @@ fn meetings<'a, P: Penalty>(
 
 /// The least value below `best` on the curve within `range`, and where; `ends` says whether the ends of the
 /// range are candidates. Takes the crossings of `scratch` in their order. One function: the arcs share running sums.
-fn sweep<P: Penalty, C: Curve>(
-    penalty: &P,
+fn sweep<C: Curve>(
+    penalty: &PiecewiseQuadratic,
     mut curve: C,
     scratch: &mut Scratch,
     range: (f64, f64),
@@ -188,114 +171,118 @@ fn sweep<P: Penalty, C: Curve>(
     }
 }
 
-impl<P: Penalty> Kernel<P> for Exact {
-    fn circle<S: Simd>(
-        penalty: &P,
-        _simd: S,
-        pair: &CirclePair<'_>,
-        scratch: &mut Scratch,
-    ) -> Best {
-        scratch.clear();
-        let (i, j) = pair.rows;
-        let identity = pair.rotation.a + pair.rotation.p + cost(penalty, pair.rows, pair.x, pair.y);
-        let mut best = Best::IDENTITY;
-        for (f, reflect) in [(Some(pair.rotation), false), (pair.reflection, true)] {
-            let Some(f) = f else { continue };
-            scratch.crossings.clear();
-            for (column, (x, y)) in columns(pair.x, pair.y) {
-                // First entry c·x + s·y, second ±(c·y − s·x).
-                let (alpha, beta) = if reflect { (-y, x) } else { (y, -x) };
-                for (row, second, alpha, beta) in [(i, false, x, y), (j, true, alpha, beta)] {
-                    let moving = Moving {
-                        alpha,
-                        beta,
-                        row,
-                        column,
-                        second,
-                        above: 0,
-                    };
-                    scratch.crossings.push::<OnCircle>(moving, penalty.levels());
-                }
-            }
-            scratch.crossings.sort();
-            let curve = OnCircle {
-                f,
-                constant: -identity,
-            };
-            if let Some((value, (c, s))) =
-                sweep(penalty, curve, scratch, ON_CIRCLE, false, best.value)
-            {
-                best.offer(value, c, s, reflect, None);
+/// The global minimum on the circle.
+pub(super) fn circle(
+    penalty: &PiecewiseQuadratic,
+    pair: &CirclePair<'_>,
+    scratch: &mut Scratch,
+) -> Best {
+    scratch.clear();
+    let (i, j) = pair.rows;
+    let identity = pair.rotation.a + pair.rotation.p + cost(penalty, pair.rows, pair.x, pair.y);
+    let mut best = Best::IDENTITY;
+    for (f, reflect) in [(Some(pair.rotation), false), (pair.reflection, true)] {
+        let Some(f) = f else { continue };
+        scratch.crossings.clear();
+        for (column, (x, y)) in columns(pair.x, pair.y) {
+            // First entry c·x + s·y, second ±(c·y − s·x).
+            let (alpha, beta) = if reflect { (-y, x) } else { (y, -x) };
+            for (row, second, alpha, beta) in [(i, false, x, y), (j, true, alpha, beta)] {
+                let moving = Moving {
+                    alpha,
+                    beta,
+                    row,
+                    column,
+                    second,
+                    above: 0,
+                };
+                scratch
+                    .crossings
+                    .push::<OnCircle>(moving, penalty.breakpoints());
             }
         }
-        best
+        scratch.crossings.sort();
+        let curve = OnCircle {
+            f,
+            constant: -identity,
+        };
+        if let Some((value, (c, s))) = sweep(penalty, curve, scratch, ON_CIRCLE, false, best.value)
+        {
+            best.offer(value, c, s, reflect, None);
+        }
     }
+    best
+}
 
-    fn hyperbola(penalty: &P, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        scratch.clear();
-        let (i, j) = pair.rows;
-        let base = pair.branches[0].f.value(1.0) + cost(penalty, pair.rows, pair.x, pair.y);
-        let mut best = BestBoost::IDENTITY;
-        for branch in &pair.branches {
-            scratch.crossings.clear();
-            for (column, (x, y)) in columns(pair.x, pair.y) {
-                // Entries are σ·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
-                let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
-                for (row, second, sign, minus) in [
-                    (i, false, branch.signs[0], minus),
-                    (j, true, branch.signs[1], -minus),
-                ] {
-                    let moving = Moving {
-                        alpha: sign * plus,
-                        beta: sign * minus,
-                        row,
-                        column,
-                        second,
-                        above: 0,
-                    };
-                    scratch
-                        .crossings
-                        .push::<OnHyperbola>(moving, penalty.levels());
-                }
-            }
-            scratch.crossings.sort();
-            let curve = OnHyperbola {
-                f: branch.f,
-                constant: -base,
-            };
-            // h grows like slope·u + curvature·u² for u → ∞, and so in 1/u for u → 0.
-            let falls = |scratch: &Scratch, k: usize| {
-                let (mut slope, mut curvature) = (0.0, 0.0);
-                for entry in &scratch.crossings.entries {
-                    let [a, b, c] = piece(penalty, entry);
-                    let factor = if k == 0 { entry.alpha } else { entry.beta };
-                    if !a.is_finite() {
-                        return false;
-                    }
-                    slope += b * factor;
-                    curvature += 0.5 * c * factor * factor;
-                }
-                !pair.bounded && branch.tails[k].falls(slope, curvature)
-            };
-            if falls(scratch, 1) {
-                return BestBoost::unbounded(branch.signs, false);
-            }
-            let found = sweep(
-                penalty,
-                curve,
-                scratch,
-                pair.range,
-                pair.bounded,
-                best.value,
-            );
-            // The entries are now where the sweep ended.
-            if falls(scratch, 0) {
-                return BestBoost::unbounded(branch.signs, true);
-            }
-            if let Some((value, u)) = found {
-                best.offer(value, u, branch.signs, None);
+/// The global minimum over the four components of the hyperbola, or a direction along which there is none.
+pub(super) fn hyperbola(
+    penalty: &PiecewiseQuadratic,
+    pair: &HyperbolaPair<'_>,
+    scratch: &mut Scratch,
+) -> BestBoost {
+    scratch.clear();
+    let (i, j) = pair.rows;
+    let base = pair.branches[0].f.value(1.0) + cost(penalty, pair.rows, pair.x, pair.y);
+    let mut best = BestBoost::IDENTITY;
+    for branch in &pair.branches {
+        scratch.crossings.clear();
+        for (column, (x, y)) in columns(pair.x, pair.y) {
+            // Entries are σ·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
+            let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
+            for (row, second, sign, minus) in [
+                (i, false, branch.signs[0], minus),
+                (j, true, branch.signs[1], -minus),
+            ] {
+                let moving = Moving {
+                    alpha: sign * plus,
+                    beta: sign * minus,
+                    row,
+                    column,
+                    second,
+                    above: 0,
+                };
+                scratch
+                    .crossings
+                    .push::<OnHyperbola>(moving, penalty.breakpoints());
             }
         }
-        best
+        scratch.crossings.sort();
+        let curve = OnHyperbola {
+            f: branch.f,
+            constant: -base,
+        };
+        // h grows like slope·u + curvature·u² for u → ∞, and so in 1/u for u → 0.
+        let falls = |scratch: &Scratch, k: usize| {
+            let (mut slope, mut curvature) = (0.0, 0.0);
+            for entry in &scratch.crossings.entries {
+                let [a, b, c] = piece(penalty, entry);
+                let factor = if k == 0 { entry.alpha } else { entry.beta };
+                if !a.is_finite() {
+                    return false;
+                }
+                slope += b * factor;
+                curvature += 0.5 * c * factor * factor;
+            }
+            !pair.bounded && branch.tails[k].falls(slope, curvature)
+        };
+        if falls(scratch, 1) {
+            return BestBoost::unbounded(branch.signs, false);
+        }
+        let found = sweep(
+            penalty,
+            curve,
+            scratch,
+            pair.range,
+            pair.bounded,
+            best.value,
+        );
+        // The entries are now where the sweep ended.
+        if falls(scratch, 0) {
+            return BestBoost::unbounded(branch.signs, true);
+        }
+        if let Some((value, u)) = found {
+            best.offer(value, u, branch.signs, None);
+        }
     }
+    best
 }

@@ -8,22 +8,20 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
+use super::Form;
 use super::arcs::quarter_period;
-use super::{Kernel, Penalty};
 use crate::pair::{
     Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
 };
 
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct L0 {
+pub(crate) struct L0 {
     /// Price of a nonzero entry, ≥ 0.
-    pub lambda: f64,
+    pub(super) lambda: f64,
 }
 
-impl Penalty for L0 {
-    type Kernel = Self;
-
+impl Form for L0 {
     #[inline(always)]
     fn entry(&self, _row: usize, _column: usize, value: f64) -> f64 {
         if value == 0.0 { 0.0 } else { self.lambda }
@@ -34,7 +32,7 @@ impl Penalty for L0 {
         [self.lambda, 0.0, 0.0]
     }
 
-    fn levels(&self) -> &[f64] {
+    fn breakpoints(&self) -> &[f64] {
         &[0.0]
     }
 
@@ -45,18 +43,6 @@ impl Penalty for L0 {
         let after = new.iter().filter(|&&v| v != 0.0).count() as f64;
         let delta = self.lambda * (after - before);
         (delta, delta.abs())
-    }
-
-    fn check(&self, _n: usize, _r: usize) -> crate::error::Result<()> {
-        super::check_weight(self.lambda)
-    }
-
-    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
-        Some(*self)
-    }
-
-    fn transposed(&self) -> Option<Self> {
-        Some(*self)
     }
 
     #[inline(always)]
@@ -71,7 +57,7 @@ impl Penalty for L0 {
 
     /// Keeps the pattern: an entry that is not zero may become any other.
     #[inline(always)]
-    fn proximal_near(&self, _: usize, _: usize, x: f64, value: f64, _: f64) -> (f64, f64) {
+    fn proximal_near(&self, _: (usize, usize), x: f64, value: f64, _: f64) -> (f64, f64) {
         if x == 0.0 { (0.0, 0.0) } else { (value, 1.0) }
     }
 
@@ -93,40 +79,13 @@ impl Penalty for L0 {
         self.lambda * sum
     }
 
-    /// Also for λ = 0.
-    fn sparsifies(&self) -> bool {
-        true
+    #[inline(always)]
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        super::boost::l0(self.lambda, pair, scratch)
     }
 
     #[inline(always)]
-    fn count(&self) -> Option<f64> {
-        Some(self.lambda)
-    }
-
-    fn strength(&self) -> Option<f64> {
-        Some(self.lambda)
-    }
-
-    fn scaled(&self, factor: f64) -> Option<Self> {
-        Some(Self {
-            lambda: factor * self.lambda,
-        })
-    }
-}
-
-impl Kernel<Self> for L0 {
-    #[inline(always)]
-    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        super::boost::l0(penalty.lambda, pair, scratch)
-    }
-
-    #[inline(always)]
-    fn circle<S: Simd>(
-        penalty: &Self,
-        simd: S,
-        pair: &CirclePair<'_>,
-        scratch: &mut Scratch,
-    ) -> Best {
+    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.clear();
         let (mut full, mut single, mut near) = (0usize, 0usize, 0usize);
         for (&x, &y) in pair.x.iter().zip(pair.y) {
@@ -140,7 +99,7 @@ impl Kernel<Self> for L0 {
         let mut best = Best::IDENTITY;
 
         // Axis: the count of the identity, less the entries that are zero up to rounding.
-        let price = -penalty.lambda * near as f64;
+        let price = -self.lambda * near as f64;
         for (f, reflect) in branches {
             let Some(f) = f else { continue };
             offer_quadrants(&mut best, &f, base, (1.0, 0.0), price, reflect, Some(AXIS));
@@ -154,7 +113,7 @@ impl Kernel<Self> for L0 {
             let mut m = 1;
             while m <= full {
                 let group = scratch.breakpoints.group(m, SAME_BREAKPOINT);
-                let price = penalty.lambda * (single as f64 - group as f64);
+                let price = self.lambda * (single as f64 - group as f64);
                 let direction = scratch.breakpoints.direction(m);
                 for (f, reflect) in branches {
                     let Some(f) = f else { continue };
@@ -165,7 +124,7 @@ impl Kernel<Self> for L0 {
         }
 
         // Everywhere else: `single` more nonzeros.
-        let price = penalty.lambda * single as f64;
+        let price = self.lambda * single as f64;
         for (f, reflect) in branches {
             let Some(f) = f else { continue };
             if f.lower_bound() - base + price < best.value {

@@ -1,20 +1,25 @@
 //! Σ λ_ij |X_ij|: piecewise sinusoidal on the circle, see [`arcs`](super::arcs).
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Zip};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
+use super::Form;
 use super::arcs::{half_period, mark_vanishing, quarter_period, search};
-use super::{Kernel, Penalty};
-use crate::error::Result;
 use crate::pair::{Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
-/// Weights of the ℓ1 norm.
+/// Weights of entries, made of a number or an array.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Weights {
     /// One weight for all entries.
     Scalar(f64),
     /// One weight each, n×r.
     Entrywise(Array2<f64>),
+}
+
+impl From<f64> for Weights {
+    fn from(weight: f64) -> Self {
+        Self::Scalar(weight)
+    }
 }
 
 /// Equal weights are one.
@@ -29,19 +34,12 @@ impl From<Array2<f64>> for Weights {
 
 /// h(X) = Σ weight_ij |X_ij|.
 #[derive(Debug, Clone, PartialEq)]
-pub struct L1 {
+pub(crate) struct L1 {
     /// The weights, ≥ 0.
-    pub weights: Weights,
+    pub(super) weights: Weights,
 }
 
 impl L1 {
-    /// One weight for all entries.
-    pub fn new(lambda: f64) -> Self {
-        Self {
-            weights: Weights::Scalar(lambda),
-        }
-    }
-
     #[inline(always)]
     fn weight(&self, row: usize, column: usize) -> f64 {
         match &self.weights {
@@ -51,9 +49,7 @@ impl L1 {
     }
 }
 
-impl Penalty for L1 {
-    type Kernel = Self;
-
+impl Form for L1 {
     #[inline(always)]
     fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
         self.weight(row, column) * value.abs()
@@ -65,7 +61,7 @@ impl Penalty for L1 {
         [0.0, if value < 0.0 { -weight } else { weight }, 0.0]
     }
 
-    fn levels(&self) -> &[f64] {
+    fn breakpoints(&self) -> &[f64] {
         &[0.0]
     }
 
@@ -92,35 +88,11 @@ impl Penalty for L1 {
         }
     }
 
-    fn check(&self, n: usize, r: usize) -> Result<()> {
-        match &self.weights {
-            Weights::Scalar(lambda) => super::check_weight(*lambda),
-            Weights::Entrywise(weights) => super::check_weights(weights, n, r),
-        }
-    }
-
     fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
         match &self.weights {
             Weights::Scalar(lambda) => lambda * x.iter().map(|v| v.abs()).sum::<f64>(),
             Weights::Entrywise(w) => x.iter().zip(w).map(|(v, w)| w * v.abs()).sum(),
         }
-    }
-
-    fn on_rows(&self, rows: &[usize]) -> Option<Self> {
-        let weights = match &self.weights {
-            Weights::Scalar(lambda) => Weights::Scalar(*lambda),
-            Weights::Entrywise(weights) => Weights::Entrywise(weights.select(Axis(0), rows)),
-        };
-        Some(Self { weights })
-    }
-
-    fn transposed(&self) -> Option<Self> {
-        Some(match &self.weights {
-            Weights::Scalar(lambda) => Self::new(*lambda),
-            Weights::Entrywise(weights) => Self {
-                weights: Weights::Entrywise(weights.t().as_standard_layout().into_owned()),
-            },
-        })
     }
 
     #[inline(always)]
@@ -138,8 +110,7 @@ impl Penalty for L1 {
     #[inline(always)]
     fn proximal_near(
         &self,
-        row: usize,
-        column: usize,
+        (row, column): (usize, usize),
         _: f64,
         value: f64,
         step: f64,
@@ -178,44 +149,9 @@ impl Penalty for L1 {
         }
     }
 
-    /// Also for zero weights.
-    fn sparsifies(&self) -> bool {
-        true
-    }
-
-    fn absolute(&self) -> Option<f64> {
-        match &self.weights {
-            Weights::Scalar(lambda) => Some(*lambda),
-            Weights::Entrywise(_) => None,
-        }
-    }
-
-    /// 1 for entrywise weights: a path runs through multiples of them.
-    fn strength(&self) -> Option<f64> {
-        self.absolute().or(Some(1.0))
-    }
-
-    fn scaled(&self, factor: f64) -> Option<Self> {
-        Some(Self {
-            weights: match &self.weights {
-                Weights::Scalar(lambda) => Weights::Scalar(factor * lambda),
-                Weights::Entrywise(weights) => Weights::Entrywise(weights * factor),
-            },
-        })
-    }
-
-    fn largest_strength(&self, gain: f64) -> f64 {
-        match &self.weights {
-            Weights::Scalar(_) => gain,
-            Weights::Entrywise(w) => gain / w.mean().unwrap_or(1.0).max(f64::MIN_POSITIVE),
-        }
-    }
-}
-
-impl Kernel<Self> for L1 {
     #[inline(always)]
-    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        match &penalty.weights {
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        match &self.weights {
             Weights::Scalar(lambda) => super::boost::l1(|_| (*lambda, *lambda), pair, scratch),
             Weights::Entrywise(weights) => {
                 let (i, j) = pair.rows;
@@ -225,14 +161,9 @@ impl Kernel<Self> for L1 {
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(
-        penalty: &Self,
-        simd: S,
-        pair: &CirclePair<'_>,
-        scratch: &mut Scratch,
-    ) -> Best {
+    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.clear();
-        match &penalty.weights {
+        match &self.weights {
             Weights::Scalar(lambda) => {
                 let start = quarter_period(simd, *lambda, pair, &mut scratch.breakpoints);
                 let best = search::<S, true, false, false>(simd, pair, scratch, start);

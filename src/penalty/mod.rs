@@ -1,15 +1,16 @@
-//! Separable penalties h(X) = Σ h_ij(X_ij) and their exact pair solvers.
+//! Separable penalties h(X) = Σ φ_ij(X_ij), their exact pair solvers and what else the methods ask of them.
 //!
-//! A new penalty says which [quadratic](Penalty::piece) one entry costs and at which
-//! [levels](Penalty::levels) that changes; the pair solver [`Exact`] then is global, and everything else
-//! that the methods ask a penalty for is derived from the pieces. The built-in penalties have faster
-//! kernels (and are tested against it) and closed forms.
+//! A [`Penalty`] is data: which quadratic `a + b x + ½ c x²` one entry costs between which breakpoints, perhaps times a
+//! weight per entry. Its form is recognised from the data, so that equal penalties are solved alike. Every form has a pair
+//! solver that is global. A loop over pairs is compiled for each form and entered by `each_form!`, once per sweep;
+//! nothing else is generic over the form.
 
 mod arcs;
 mod boost;
 mod derived;
 mod even;
 mod exact;
+mod form;
 mod jump;
 mod l0;
 mod l1;
@@ -17,27 +18,20 @@ mod none;
 mod nonnegative;
 mod piecewise_quadratic;
 mod prices;
-mod sum;
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
-
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use pulp::{Simd, WithSimd};
 
 use crate::error::{Error, LARGEST, Result, SMALLEST};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
-pub use exact::Exact;
-/// For the benchmarks, which time the kernels inside one loop of vector code.
-#[doc(hidden)]
-pub use exact::Kernel;
-pub use l0::L0;
-pub use l1::{L1, Weights};
-pub use none::NoPenalty;
-pub use nonnegative::NonNegative;
-#[cfg(feature = "python")]
-pub(crate) use piecewise_quadratic::BuiltIn;
-pub use piecewise_quadratic::PiecewiseQuadratic;
-pub use sum::Sum;
+pub(crate) use form::{AnyForm, Form, each_form};
+use l0::L0;
+use l1::L1;
+pub use l1::Weights;
+use none::NoPenalty;
+use nonnegative::NonNegative;
+use piecewise_quadratic::PiecewiseQuadratic;
 
 /// Checks one weight of a penalty.
 fn check_weight(weight: f64) -> Result<()> {
@@ -67,228 +61,472 @@ fn check_weights(weights: &Array2<f64>, n: usize, r: usize) -> Result<()> {
     weights.iter().try_for_each(|&weight| check_weight(weight))
 }
 
-/// A separable penalty, quadratic between finitely many levels of an entry.
+/// A separable penalty, quadratic between finitely many breakpoints of an entry.
 ///
-/// h must be lower semicontinuous; it may jump at every level, and be infinite (a constraint) on whole
-/// pieces: then [`tidy`](Self::tidy) and [`infeasibility`](Self::infeasibility) are to be written as well.
-/// Rows and columns are indices into X.
-pub trait Penalty: Clone + Send + Sync {
-    /// The pair solver: [`Exact`] for every penalty of one's own.
-    type Kernel: Kernel<Self>;
+/// h may jump at every breakpoint, where the lower value counts, and be infinite (a constraint) on whole pieces.
+///
+/// ```
+/// use orthobcd::penalty::Penalty;
+///
+/// // Capped ℓ1 and a price of 1 for every nonzero entry.
+/// let penalty = Penalty::capped_l1(2.0, 0.5)?.plus(&Penalty::l0(1.0))?;
+/// assert_eq!(penalty.entry(0, 0, 0.0), 0.0);
+/// assert_eq!(penalty.entry(0, 0, -3.0), 2.0);
+/// # Ok::<(), orthobcd::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Penalty(pub(crate) AnyForm);
 
-    /// Whether h is identically zero.
-    const SMOOTH: bool = false;
+/// Penalties by name.
+impl Penalty {
+    /// h = 0.
+    pub const NONE: Self = Self(AnyForm::None(NoPenalty));
 
-    /// (a, b, c) of the price `a + b x + ½ c x²` just right of `value`, which may be −∞; a is +∞ and b and c
-    /// are 0 where the price is infinite.
-    fn piece(&self, row: usize, column: usize, value: f64) -> Piece;
+    /// The constraint X ≥ 0.
+    pub const NONNEGATIVE: Self = Self(AnyForm::NonNegative(NonNegative));
 
-    /// The values of an entry at which the piece changes, ascending.
-    fn levels(&self) -> &[f64];
-
-    /// Price of one entry. By default that of its piece, at a level the lower one of its two pieces.
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
-        derived::entry(self, row, column, value)
+    /// h(X) = Σ w_ij \[X_ij ≠ 0\] for one weight w ≥ 0, or for n×r of them.
+    pub fn l0(weights: impl Into<Weights>) -> Self {
+        Self(match weights.into() {
+            Weights::Scalar(lambda) => AnyForm::L0(L0 { lambda }),
+            Weights::Entrywise(weights) => {
+                AnyForm::Pieces(PiecewiseQuadratic::count(1.0, Some(weights)))
+            }
+        })
     }
 
-    /// Slope of the price just right of `value`.
-    #[inline(always)]
-    fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
+    /// h(X) = Σ w_ij |X_ij| for one weight w ≥ 0, or for n×r of them.
+    pub fn l1(weights: impl Into<Weights>) -> Self {
+        let weights = weights.into();
+        Self(AnyForm::L1(L1 { weights }))
+    }
+
+    /// Breakpoints in ascending order, and (a, b, c) of the piece `a + b x + ½ c x²` before the first, of those between,
+    /// and of the one after the last; (∞, 0, 0) where x is not allowed.
+    ///
+    /// # Errors
+    /// If the breakpoints do not ascend, there is not one piece more than there are breakpoints, a number is
+    /// too large or not one, or every piece is infinite.
+    pub fn pieces(breakpoints: Vec<f64>, pieces: Vec<Piece>) -> Result<Self> {
+        PiecewiseQuadratic::new(breakpoints, pieces).map(Self::recognised)
+    }
+
+    /// Capped ℓ1, φ(x) = λ min(|x|, τ), τ = `threshold` > 0 (T. Zhang, JMLR 11, 2010).
+    ///
+    /// # Errors
+    /// If λ is negative, the threshold is not positive, or either is too large.
+    pub fn capped_l1(lambda: f64, threshold: f64) -> Result<Self> {
+        check_weight(lambda)?;
+        above("threshold", threshold, 0.0)?;
+        let cap = [lambda * threshold, 0.0, 0.0];
+        Self::symmetric(&[threshold], &[[0.0, lambda, 0.0], cap])
+    }
+
+    /// The minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` > 0
+    /// (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
+    ///
+    /// # Errors
+    /// If λ is not positive or γ is not, or either is too large.
+    pub fn mcp(lambda: f64, gamma: f64) -> Result<Self> {
+        above("lam", lambda, 0.0)?;
+        above("gamma", gamma, 0.0)?;
+        let cap = [0.5 * gamma * lambda * lambda, 0.0, 0.0];
+        Self::symmetric(&[gamma * lambda], &[[0.0, lambda, -1.0 / gamma], cap])
+    }
+
+    /// Smoothly clipped absolute deviation: φ(x) = λ|x| for |x| ≤ λ, (2aλ|x| − x² − λ²)/(2(a − 1)) for
+    /// λ < |x| ≤ aλ, and ½(a + 1)λ² beyond, a > 2 (Fan and Li, J. Amer. Statist. Assoc. 96, 2001, eq. 2.7).
+    ///
+    /// # Errors
+    /// If λ is not positive, a is not above 2, or either is too large.
+    pub fn scad(lambda: f64, a: f64) -> Result<Self> {
+        above("lam", lambda, 0.0)?;
+        above("a", a, 2.0)?;
+        let bend = [
+            -0.5 * lambda * lambda / (a - 1.0),
+            a * lambda / (a - 1.0),
+            -1.0 / (a - 1.0),
+        ];
+        let cap = [0.5 * (a + 1.0) * lambda * lambda, 0.0, 0.0];
+        Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
+    }
+
+    /// The constraint `lower` ≤ x ≤ `upper`, each of them perhaps infinite: φ = 0 there, +∞ elsewhere.
+    ///
+    /// # Errors
+    /// If lower is not below upper, or one is finite and too large.
+    pub fn interval(lower: f64, upper: f64) -> Result<Self> {
+        PiecewiseQuadratic::interval(lower, upper).map(Self::recognised)
+    }
+
+    /// Symmetric prices: from 0 to `knots`[0], between the knots, and beyond the last one.
+    fn symmetric(knots: &[f64], right: &[Piece]) -> Result<Self> {
+        let mirrored = |&[a, b, c]: &Piece| [a, -b, c];
+        let left = knots.iter().rev().map(|v| -v);
+        Self::pieces(
+            left.chain([0.0]).chain(knots.iter().copied()).collect(),
+            (right.iter().rev().map(mirrored))
+                .chain(right.iter().copied())
+                .collect(),
+        )
+    }
+
+    /// h₁ + h₂: pieces add up between the breakpoints of both.
+    ///
+    /// # Errors
+    /// If no interval is allowed by both.
+    pub fn plus(&self, other: &Self) -> Result<Self> {
+        self.data().plus(&other.data()).map(Self::recognised)
+    }
+
+    /// Σ w_ij φ_ij(X_ij) for n×r weights w ≥ 0.
+    ///
+    /// # Errors
+    /// If h is a constraint somewhere.
+    pub fn weighted(&self, weights: &Array2<f64>) -> Result<Self> {
+        let weighted = self.data().weighted(weights)?;
+        Ok(Self(AnyForm::Pieces(weighted)))
+    }
+
+    /// Breakpoints and pieces in the form that they are recognised as.
+    fn recognised(data: PiecewiseQuadratic) -> Self {
+        Self(data.recognised())
+    }
+
+    /// Breakpoints and pieces.
+    fn data(&self) -> PiecewiseQuadratic {
+        match &self.0 {
+            AnyForm::None(_) => PiecewiseQuadratic::nothing(),
+            AnyForm::L0(form) => PiecewiseQuadratic::count(form.lambda, None),
+            AnyForm::L1(form) => match &form.weights {
+                Weights::Scalar(lambda) => PiecewiseQuadratic::absolute(*lambda, None),
+                Weights::Entrywise(weights) => {
+                    PiecewiseQuadratic::absolute(1.0, Some(weights.clone()))
+                }
+            },
+            AnyForm::NonNegative(_) => PiecewiseQuadratic::nonnegative(),
+            AnyForm::Pieces(form) => form.clone(),
+        }
+    }
+
+    /// The same penalty in no form that is recognised: the tests hold every form against it.
+    #[doc(hidden)]
+    pub fn general(&self) -> Self {
+        Self(AnyForm::Pieces(self.data().general()))
+    }
+}
+
+/// Checks a parameter that has to be above a bound.
+fn above(name: &'static str, value: f64, bound: f64) -> Result<()> {
+    if value > bound && value <= LARGEST {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        name,
+        format!("must be above {bound} and at most {LARGEST:e}, got {value}"),
+    ))
+}
+
+/// Values of h.
+impl Penalty {
+    /// φ_ij(`value`), i = `row` and j = `column` of X.
+    #[inline]
+    pub fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
+        each_form!(self, form => form.entry(row, column, value))
+    }
+
+    /// (a, b, c) of the piece `a + b x + ½ c x²` of φ_ij just right of `value`, which may be −∞; a is +∞ and b and c
+    /// are 0 where x is not allowed.
+    #[inline]
+    pub fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
+        each_form!(self, form => form.piece(row, column, value))
+    }
+
+    /// The breakpoints, ascending.
+    pub fn breakpoints(&self) -> &[f64] {
+        each_form!(self, form => form.breakpoints())
+    }
+
+    /// The slope of φ_ij just right of `value`.
+    #[inline]
+    pub(crate) fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
         let [_, b, c] = self.piece(row, column, value);
         b + c * value
     }
 
-    /// Price of one row.
-    #[inline(always)]
-    fn row_value(&self, row: usize, x: &[f64]) -> f64 {
-        x.iter()
-            .enumerate()
-            .map(|(column, &value)| self.entry(row, column, value))
-            .sum()
+    /// The part of h that one row has.
+    pub(crate) fn row_value(&self, row: usize, x: &[f64]) -> f64 {
+        let entries = x.iter().enumerate();
+        entries.map(|(k, &value)| self.entry(row, k, value)).sum()
     }
 
-    /// `(Δ, magnitude)`: the change of the price of a row, and the sum of the magnitudes of its
-    /// terms.
-    #[inline(always)]
-    fn change(&self, row: usize, old: &[f64], new: &[f64]) -> (f64, f64) {
-        let (mut delta, mut magnitude) = (0.0, 0.0);
-        for (column, (&o, &n)) in old.iter().zip(new).enumerate() {
-            let d = self.entry(row, column, n) - self.entry(row, column, o);
-            delta += d;
-            magnitude += d.abs();
+    /// The change of h when a row changes.
+    pub(crate) fn change(&self, row: usize, old: &[f64], new: &[f64]) -> f64 {
+        each_form!(self, form => form.change(row, old, new)).0
+    }
+
+    /// h(X).
+    pub fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        each_form!(self, form => form.value(x))
+    }
+
+    /// Makes a row exactly feasible that is feasible up to rounding.
+    pub fn tidy(&self, row: &mut [f64]) {
+        each_form!(self, form => form.tidy(row));
+    }
+
+    /// The distance of X from the domain of h.
+    pub fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
+        match &self.0 {
+            AnyForm::NonNegative(_) => x.iter().map(|v| v.min(0.0).powi(2)).sum::<f64>().sqrt(),
+            AnyForm::Pieces(form) => form.infeasibility(x),
+            _ => 0.0,
         }
-        (delta, magnitude)
     }
 
-    /// The value of h at X.
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
-        x.outer_iter()
-            .enumerate()
-            .map(|(i, row)| {
-                row.iter()
-                    .enumerate()
-                    .map(|(k, &v)| self.entry(i, k, v))
-                    .sum::<f64>()
-            })
-            .sum()
+    /// The squared distance from the domain of h as a penalty, where a start may have to be moved into that domain.
+    pub fn squared_distance(&self) -> Option<Self> {
+        match &self.0 {
+            AnyForm::Pieces(form) => form.squared_distance().map(Self::recognised),
+            _ => None,
+        }
     }
 
-    /// The penalty of Xᵀ, which column moves need; `None` (the default) if there is none.
-    fn transposed(&self) -> Option<Self> {
-        None
+    /// Checks that h fits an n×r matrix.
+    pub(crate) fn check(&self, n: usize, r: usize) -> Result<()> {
+        match &self.0 {
+            AnyForm::L0(form) => check_weight(form.lambda),
+            AnyForm::L1(form) => match &form.weights {
+                Weights::Scalar(lambda) => check_weight(*lambda),
+                Weights::Entrywise(weights) => check_weights(weights, n, r),
+            },
+            AnyForm::Pieces(form) => form.check(n, r),
+            AnyForm::None(_) | AnyForm::NonNegative(_) => Ok(()),
+        }
     }
 
-    /// Makes a row exactly feasible after a move that is feasible up to rounding.
-    #[inline(always)]
-    fn tidy(&self, _row: &mut [f64]) {}
-
-    /// Distance of X from the penalty's domain (zero for a finite penalty).
-    fn infeasibility(&self, _x: ArrayView2<'_, f64>) -> f64 {
-        0.0
+    /// The regular subdifferential of φ_ij: the interval from the slope on the left of `value` to that on its
+    /// right, infinite where φ_ij jumps up. Empty at a concave kink, where the first number exceeds the second.
+    pub fn subdifferential(&self, row: usize, column: usize, value: f64) -> (f64, f64) {
+        each_form!(self, form => derived::subdifferential(form, row, column, value))
     }
 
-    /// The squared distance from the penalty's domain, as a penalty, by which a start is moved into it; `None` (the
-    /// default) where that is never needed.
-    fn squared_distance(&self) -> Option<PiecewiseQuadratic> {
-        None
-    }
-
-    /// Checks that the penalty fits an n×r matrix.
-    ///
-    /// # Errors
-    /// If entrywise data has another shape.
-    fn check(&self, _n: usize, _r: usize) -> Result<()> {
-        Ok(())
-    }
-
-    /// The regular subdifferential of the price of an entry: the interval from the slope on its left to that on its
-    /// right, infinite where the price jumps up. Empty at a concave kink, where the first number exceeds the second.
-    fn subdifferential(&self, row: usize, column: usize, value: f64) -> (f64, f64) {
-        derived::subdifferential(self, row, column, value)
-    }
-
-    /// The proximal map: a global minimum u of `h(u) + (u − value)²/(2·step)`.
-    fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
-        derived::proximal(self, row, column, value, step)
+    /// The proximal map: a global minimum u of `φ_ij(u) + (u − value)²/(2·step)`.
+    #[inline]
+    pub fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
+        each_form!(self, form => form.proximal(row, column, value, step))
     }
 
     /// The proximal map of h near the entry `x`, and its derivative: where h jumps up on both sides of x,
     /// x stays.
-    fn proximal_near(
+    #[inline]
+    pub fn proximal_near(
         &self,
-        row: usize,
-        column: usize,
+        (row, column): (usize, usize),
         x: f64,
         value: f64,
         step: f64,
     ) -> (f64, f64) {
-        derived::proximal_near(self, row, column, x, value, step)
+        each_form!(self, form => form.proximal_near((row, column), x, value, step))
     }
 
-    /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value. By
-    /// default the Moreau envelope of every entry.
-    fn smoothed(
+    /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value; 0 for a constraint,
+    /// which is for the caller to restore.
+    pub fn smoothed(
         &self,
         x: ArrayView2<'_, f64>,
         epsilon: f64,
         gradient: ArrayViewMut2<'_, f64>,
     ) -> f64 {
-        derived::smoothed(self, x, epsilon, gradient)
+        each_form!(self, form => form.smoothed(x, epsilon, gradient))
+    }
+}
+
+/// What h is like.
+impl Penalty {
+    /// Whether h is [`NONE`](Self::NONE).
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.0, AnyForm::None(_))
     }
 
-    /// What solving a pair of rows costs, in units of what it costs with ℓ1: work is counted with it.
-    fn pair_work(&self) -> f64 {
-        1.0
+    /// Whether h = 0, perhaps as ℓ0 or ℓ1 of weight 0.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_zero(&self) -> bool {
+        self.is_none() || self.count() == Some(0.0) || self.absolute() == Some(0.0)
     }
 
-    /// Whether h draws entries to zero: zero minimises it plus any linear function that is small enough.
-    fn sparsifies(&self) -> bool {
-        let (low, high) = self.subdifferential(0, 0, 0.0);
-        low < 0.0 && high > 0.0
+    /// The work of solving a pair of rows, in units of that with ℓ1.
+    pub(crate) fn pair_work(&self) -> f64 {
+        match &self.0 {
+            AnyForm::Pieces(form) => form.pair_work(),
+            _ => 1.0,
+        }
+    }
+
+    /// Whether h draws entries to zero: zero minimises it plus any linear function that is small enough. ℓ0 and ℓ1 of
+    /// weight 0 count, too.
+    pub(crate) fn sparsifies(&self) -> bool {
+        match &self.0 {
+            AnyForm::L0(_) | AnyForm::L1(_) => true,
+            AnyForm::None(_) | AnyForm::NonNegative(_) => false,
+            AnyForm::Pieces(form) => form.sparsifies(),
+        }
     }
 
     /// λ if h = λ‖X‖₀.
-    #[inline(always)]
-    fn count(&self) -> Option<f64> {
-        None
+    #[inline]
+    pub(crate) fn count(&self) -> Option<f64> {
+        match &self.0 {
+            AnyForm::L0(form) => Some(form.lambda),
+            _ => None,
+        }
+    }
+
+    /// The weights if h is ℓ1.
+    pub(crate) fn l1_weights(&self) -> Option<&Weights> {
+        match &self.0 {
+            AnyForm::L1(form) => Some(&form.weights),
+            _ => None,
+        }
     }
 
     /// λ if h = λ‖X‖₁.
-    fn absolute(&self) -> Option<f64> {
-        None
+    pub(crate) fn absolute(&self) -> Option<f64> {
+        match self.l1_weights() {
+            Some(Weights::Scalar(lambda)) => Some(*lambda),
+            _ => None,
+        }
     }
 
-    /// Whether h is the constraint X ≥ 0.
-    #[inline(always)]
-    fn nonnegative(&self) -> bool {
-        false
+    /// Whether 0 and values above it are allowed, and none below.
+    pub fn nonnegative(&self) -> bool {
+        match &self.0 {
+            AnyForm::NonNegative(_) => true,
+            AnyForm::Pieces(form) => form.is_nonnegative(),
+            _ => false,
+        }
     }
 
-    /// The factor λ of h that a path over its strength runs through; `None` where there is no path.
-    fn strength(&self) -> Option<f64> {
-        None
-    }
-
-    /// The penalty `factor · h`, if it has a [`strength`](Self::strength).
-    fn scaled(&self, _factor: f64) -> Option<Self> {
-        None
-    }
-
-    /// The penalty of these rows of X alone; `None` (the default) where that is not offered.
-    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
-        None
+    /// The factor λ of h that a path over its strength runs through; 1 where that is a multiple of h, `None` where
+    /// h does not draw entries to zero.
+    pub fn strength(&self) -> Option<f64> {
+        let lambda = self.count().or(self.absolute()).unwrap_or(1.0);
+        self.sparsifies().then_some(lambda)
     }
 
     /// The strength above which sharing a column does not pay, if that gains two rows at most `gain`.
-    fn largest_strength(&self, gain: f64) -> f64 {
-        gain
+    pub(crate) fn largest_strength(&self, gain: f64) -> f64 {
+        match &self.0 {
+            AnyForm::L1(form) => match &form.weights {
+                Weights::Scalar(_) => gain,
+                Weights::Entrywise(w) => gain / w.mean().unwrap_or(1.0).max(f64::MIN_POSITIVE),
+            },
+            AnyForm::Pieces(form) => form.largest_strength(gain),
+            _ => gain,
+        }
     }
+
+    /// The penalty `factor · h`, if it has a [`strength`](Self::strength).
+    pub(crate) fn scaled(&self, factor: f64) -> Option<Self> {
+        let form = match &self.0 {
+            AnyForm::L0(form) => AnyForm::L0(L0 {
+                lambda: factor * form.lambda,
+            }),
+            AnyForm::L1(form) => AnyForm::L1(L1 {
+                weights: match &form.weights {
+                    Weights::Scalar(lambda) => Weights::Scalar(factor * lambda),
+                    Weights::Entrywise(weights) => Weights::Entrywise(weights * factor),
+                },
+            }),
+            AnyForm::Pieces(form) if form.sparsifies() => AnyForm::Pieces(form.scaled(factor)),
+            _ => return None,
+        };
+        Some(Self(form))
+    }
+
+    /// The penalty of Xᵀ.
+    pub(crate) fn transposed(&self) -> Self {
+        self.rearranged(|weights| weights.t().as_standard_layout().into_owned())
+    }
+
+    /// The penalty of these rows of X alone.
+    pub(crate) fn on_rows(&self, rows: &[usize]) -> Self {
+        self.rearranged(|weights| weights.select(Axis(0), rows))
+    }
+
+    /// The same with other weights of the entries, where there are such.
+    fn rearranged(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
+        Self(match &self.0 {
+            AnyForm::L1(L1 {
+                weights: Weights::Entrywise(weights),
+            }) => AnyForm::L1(L1 {
+                weights: Weights::Entrywise(change(weights)),
+            }),
+            AnyForm::Pieces(form) => AnyForm::Pieces(form.reweighted(change)),
+            form => form.clone(),
+        })
+    }
+}
+
+/// Pair problems on the circle, solved with the vector instructions of this machine.
+struct OnCircle<'a, F, I, T> {
+    form: &'a F,
+    pairs: I,
+    scratch: &'a mut Scratch,
+    take: T,
+}
+
+impl<'p, F: Form, I: Iterator<Item = CirclePair<'p>>, T: FnMut(Best)> WithSimd
+    for OnCircle<'_, F, I, T>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        for pair in self.pairs {
+            (self.take)(self.form.circle(simd, &pair, self.scratch));
+        }
+    }
+}
+
+/// Solves pair problems in one loop of vector code, as a block does, and hands each solution to `take`.
+#[doc(hidden)]
+pub fn solve_each_on_circle<'p>(
+    penalty: &Penalty,
+    pairs: impl Iterator<Item = CirclePair<'p>>,
+    scratch: &mut Scratch,
+    take: impl FnMut(Best),
+) {
+    each_form!(penalty, form => crate::simd::arch().dispatch(OnCircle { form, pairs, scratch, take }));
 }
 
 /// Solves one pair problem with rows of any length: the rows are padded, and the solver runs with the
 /// vector instructions of this machine. (Inside a block both are done once for all pairs.)
-pub fn solve_on_circle<P: Penalty>(
-    penalty: &P,
-    pair: &CirclePair<'_>,
-    scratch: &mut Scratch,
-) -> Best {
-    struct Solve<'a, P> {
-        penalty: &'a P,
-        pair: CirclePair<'a>,
-        scratch: &'a mut Scratch,
-    }
-
-    impl<P: Penalty> WithSimd for Solve<'_, P> {
-        type Output = Best;
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) -> Best {
-            P::Kernel::circle(self.penalty, simd, &self.pair, self.scratch)
-        }
-    }
-
+pub fn solve_on_circle(penalty: &Penalty, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
     let padded = |row: &[f64]| {
         let mut row = row.to_vec();
         row.resize(row.len().div_ceil(ROW_MULTIPLE) * ROW_MULTIPLE, 0.0);
         row
     };
     let (x, y) = (padded(pair.x), padded(pair.y));
-    crate::simd::arch().dispatch(Solve {
-        penalty,
-        pair: CirclePair {
-            x: &x,
-            y: &y,
-            ..*pair
-        },
-        scratch,
-    })
+    let pair = CirclePair {
+        x: &x,
+        y: &y,
+        ..*pair
+    };
+    let mut best = Best::IDENTITY;
+    solve_each_on_circle(penalty, std::iter::once(pair), scratch, |found| {
+        best = found
+    });
+    best
 }
 
 /// Solves one pair problem of two rows of opposite sign.
-pub fn solve_on_hyperbola<P: Penalty>(
-    penalty: &P,
+pub fn solve_on_hyperbola(
+    penalty: &Penalty,
     pair: &HyperbolaPair<'_>,
     scratch: &mut Scratch,
 ) -> BestBoost {
-    P::Kernel::hyperbola(penalty, pair, scratch)
+    each_form!(penalty, form => form.hyperbola(pair, scratch))
 }

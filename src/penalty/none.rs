@@ -3,18 +3,14 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Simd;
 
-use super::{Kernel, Penalty};
+use super::Form;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// h = 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NoPenalty;
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NoPenalty;
 
-impl Penalty for NoPenalty {
-    type Kernel = Self;
-
-    const SMOOTH: bool = true;
-
+impl Form for NoPenalty {
     #[inline(always)]
     fn entry(&self, _row: usize, _column: usize, _value: f64) -> f64 {
         0.0
@@ -25,7 +21,7 @@ impl Penalty for NoPenalty {
         [0.0; 3]
     }
 
-    fn levels(&self) -> &[f64] {
+    fn breakpoints(&self) -> &[f64] {
         &[]
     }
 
@@ -34,37 +30,27 @@ impl Penalty for NoPenalty {
         (0.0, 0.0)
     }
 
-    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
-        Some(*self)
-    }
-
-    fn transposed(&self) -> Option<Self> {
-        Some(*self)
-    }
-
     #[inline(always)]
     fn proximal(&self, _row: usize, _column: usize, value: f64, _step: f64) -> f64 {
         value
     }
 
     #[inline(always)]
-    fn proximal_near(&self, _: usize, _: usize, _: f64, value: f64, _: f64) -> (f64, f64) {
+    fn proximal_near(&self, _: (usize, usize), _: f64, value: f64, _: f64) -> (f64, f64) {
         (value, 1.0)
     }
 
     fn smoothed(&self, _: ArrayView2<'_, f64>, _: f64, _: ArrayViewMut2<'_, f64>) -> f64 {
         0.0
     }
-}
 
-impl Kernel<Self> for NoPenalty {
     #[inline(always)]
-    fn hyperbola(_: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
         super::boost::none(pair, scratch)
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(_: &Self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    fn circle<S: Simd>(&self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.clear();
         let mut best = Best::IDENTITY;
         let (c, s) = pair.rotation.global_minimum();

@@ -8,16 +8,14 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use pulp::Simd;
 
-use super::{Kernel, Penalty};
+use super::Form;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch, Trig, Turn};
 
 /// h(X) = 0 for X ≥ 0, +∞ otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NonNegative;
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NonNegative;
 
-impl Penalty for NonNegative {
-    type Kernel = Self;
-
+impl Form for NonNegative {
     #[inline(always)]
     fn entry(&self, _row: usize, _column: usize, value: f64) -> f64 {
         if value < 0.0 { f64::INFINITY } else { 0.0 }
@@ -28,7 +26,7 @@ impl Penalty for NonNegative {
         [self.entry(row, column, value), 0.0, 0.0]
     }
 
-    fn levels(&self) -> &[f64] {
+    fn breakpoints(&self) -> &[f64] {
         &[0.0]
     }
 
@@ -45,20 +43,8 @@ impl Penalty for NonNegative {
         }
     }
 
-    fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
-        x.iter().map(|v| v.min(0.0).powi(2)).sum::<f64>().sqrt()
-    }
-
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         0.0
-    }
-
-    fn on_rows(&self, _rows: &[usize]) -> Option<Self> {
-        Some(*self)
-    }
-
-    fn transposed(&self) -> Option<Self> {
-        Some(*self)
     }
 
     #[inline(always)]
@@ -67,7 +53,7 @@ impl Penalty for NonNegative {
     }
 
     #[inline(always)]
-    fn proximal_near(&self, _: usize, _: usize, _: f64, value: f64, _: f64) -> (f64, f64) {
+    fn proximal_near(&self, _: (usize, usize), _: f64, value: f64, _: f64) -> (f64, f64) {
         if value > 0.0 {
             (value, 1.0)
         } else {
@@ -75,25 +61,17 @@ impl Penalty for NonNegative {
         }
     }
 
-    /// Not smoothed: what is left of a constraint is for the caller to restore.
     fn smoothed(&self, _: ArrayView2<'_, f64>, _: f64, _: ArrayViewMut2<'_, f64>) -> f64 {
         0.0
     }
 
     #[inline(always)]
-    fn nonnegative(&self) -> bool {
-        true
-    }
-}
-
-impl Kernel<Self> for NonNegative {
-    #[inline(always)]
-    fn hyperbola(_: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
         super::boost::nonnegative(pair, scratch)
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(_: &Self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    fn circle<S: Simd>(&self, _: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         circle(pair, (0.0, 0.0), scratch)
     }
 }

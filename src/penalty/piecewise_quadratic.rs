@@ -1,13 +1,13 @@
 //! Any price of an entry made of quadratic pieces, and the sum of such prices.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
 
 use pulp::Simd;
 
 use super::even::Even;
 use super::prices::{OUTSIDE, Prices};
 use super::{
-    Exact, Kernel, L0, L1, NonNegative, Penalty, Weights, derived, exact, jump, nonnegative,
+    AnyForm, Form, L0, L1, NoPenalty, NonNegative, Weights, derived, exact, jump, nonnegative,
 };
 use crate::error::{Error, Result};
 use crate::objective::LARGEST;
@@ -19,18 +19,18 @@ use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 /// Where two pieces disagree at their breakpoint the lower value counts, a count of nonzeros
 /// apart. A piece of infinite price is a constraint.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PiecewiseQuadratic {
+pub(crate) struct PiecewiseQuadratic {
     breakpoints: Vec<f64>,
     /// What all entries cost.
     prices: Prices,
     /// What an entry costs times its weight, finite.
     weighted: Vec<(Array2<f64>, Prices)>,
-    form: Form,
+    solver: Solver,
 }
 
 /// How pairs on the circle are solved.
 #[derive(Debug, Clone, PartialEq)]
-enum Form {
+enum Solver {
     /// Continuous prices of |x|.
     Even(Even),
     /// X ≥ 0, with this slope and this jump at 0.
@@ -41,7 +41,7 @@ enum Form {
     Any,
 }
 
-impl Form {
+impl Solver {
     fn of(breakpoints: &[f64], prices: &Prices, weighted: &[(Array2<f64>, Prices)]) -> Self {
         let units = weighted.iter().map(|(_, unit)| unit);
         let mut all = std::iter::once(prices).chain(units);
@@ -59,31 +59,12 @@ impl Form {
     }
 }
 
-/// [`Penalty::pair_work`] of prices that jump up from 0, measured at r = 20.
+/// [`Penalty::pair_work`](super::Penalty::pair_work) of prices that jump up from 0, measured at r = 20.
 const JUMP_WORK: f64 = 2.0;
 
-/// A penalty with a type of its own.
-#[cfg(feature = "python")]
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum BuiltIn {
-    /// [`NoPenalty`](super::NoPenalty).
-    None,
-    /// [`L0`] with this λ.
-    L0(f64),
-    /// [`L1`] with this weight.
-    L1(f64),
-    /// [`NonNegative`].
-    NonNegative,
-}
-
 impl PiecewiseQuadratic {
-    /// Breakpoints in ascending order, and (a, b, c) of the piece before the first, of those between, and of
-    /// the one after the last; (∞, 0, 0) where x is not allowed.
-    ///
-    /// # Errors
-    /// If the breakpoints do not ascend, there is not one piece more than there are breakpoints, a number is
-    /// too large or not one, or every piece is infinite.
-    pub fn new(breakpoints: Vec<f64>, pieces: Vec<Piece>) -> Result<Self> {
+    /// See [`Penalty::pieces`](super::Penalty::pieces).
+    pub(super) fn new(breakpoints: Vec<f64>, pieces: Vec<Piece>) -> Result<Self> {
         let fits = |v: f64| v.abs() <= LARGEST;
         if !breakpoints.iter().all(|&v| fits(v)) || !breakpoints.is_sorted_by(|a, b| a < b) {
             return Err(Error::invalid(
@@ -131,20 +112,17 @@ impl PiecewiseQuadratic {
                 all.iter_mut().for_each(|prices| prices.remove(k));
             }
         }
-        let form = Form::of(&breakpoints, &prices, &weighted);
+        let solver = Solver::of(&breakpoints, &prices, &weighted);
         Self {
             breakpoints,
             prices,
             weighted,
-            form,
+            solver,
         }
     }
 
-    /// h₁ + h₂: pieces add up between the breakpoints of both.
-    ///
-    /// # Errors
-    /// If no interval is allowed by both.
-    pub fn plus(&self, other: &Self) -> Result<Self> {
+    /// See [`Penalty::plus`](super::Penalty::plus).
+    pub(super) fn plus(&self, other: &Self) -> Result<Self> {
         let mut breakpoints = [&self.breakpoints[..], &other.breakpoints].concat();
         breakpoints.sort_by(f64::total_cmp);
         breakpoints.dedup();
@@ -185,76 +163,29 @@ impl PiecewiseQuadratic {
         }
     }
 
-    fn absolute(lambda: f64, weights: Option<Array2<f64>>) -> Self {
+    /// h = 0.
+    pub(super) fn nothing() -> Self {
+        let prices = Prices::new(&[], vec![[0.0; 3]]);
+        Self::made(Vec::new(), prices, Vec::new())
+    }
+
+    /// X ≥ 0.
+    pub(super) fn nonnegative() -> Self {
+        Self::at_zero([OUTSIDE, [0.0; 3]], 0.0, None)
+    }
+
+    /// λ Σ w_ij |X_ij|.
+    pub(super) fn absolute(lambda: f64, weights: Option<Array2<f64>>) -> Self {
         Self::at_zero([[0.0, -lambda, 0.0], [0.0, lambda, 0.0]], 0.0, weights)
     }
 
-    fn count(lambda: f64, weights: Option<Array2<f64>>) -> Self {
+    /// λ Σ w_ij \[X_ij ≠ 0\].
+    pub(super) fn count(lambda: f64, weights: Option<Array2<f64>>) -> Self {
         Self::at_zero([[lambda, 0.0, 0.0]; 2], 0.0, weights)
     }
 
-    /// Σ w_ij \[X_ij ≠ 0\] for n×r weights w ≥ 0.
-    pub fn weighted_count(weights: Array2<f64>) -> Self {
-        Self::count(1.0, Some(weights))
-    }
-
-    /// Symmetric prices: from 0 to `knots`[0], between the knots, and beyond the last one.
-    fn symmetric(knots: &[f64], right: &[Piece]) -> Result<Self> {
-        let mirrored = |&[a, b, c]: &Piece| [a, -b, c];
-        let left = knots.iter().rev().map(|v| -v);
-        Self::new(
-            left.chain([0.0]).chain(knots.iter().copied()).collect(),
-            (right.iter().rev().map(mirrored))
-                .chain(right.iter().copied())
-                .collect(),
-        )
-    }
-
-    /// Capped ℓ1, φ(x) = λ min(|x|, τ), τ = `threshold` > 0 (T. Zhang, JMLR 11, 2010).
-    ///
-    /// # Errors
-    /// If λ is negative, the threshold is not positive, or either is too large.
-    pub fn capped_l1(lambda: f64, threshold: f64) -> Result<Self> {
-        super::check_weight(lambda)?;
-        above("threshold", threshold, 0.0)?;
-        let cap = [lambda * threshold, 0.0, 0.0];
-        Self::symmetric(&[threshold], &[[0.0, lambda, 0.0], cap])
-    }
-
-    /// The minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` > 0
-    /// (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
-    ///
-    /// # Errors
-    /// If λ is not positive or γ is not, or either is too large.
-    pub fn mcp(lambda: f64, gamma: f64) -> Result<Self> {
-        above("lam", lambda, 0.0)?;
-        above("gamma", gamma, 0.0)?;
-        let cap = [0.5 * gamma * lambda * lambda, 0.0, 0.0];
-        Self::symmetric(&[gamma * lambda], &[[0.0, lambda, -1.0 / gamma], cap])
-    }
-
-    /// Smoothly clipped absolute deviation: φ(x) = λ|x| for |x| ≤ λ, (2aλ|x| − x² − λ²)/(2(a − 1)) for
-    /// λ < |x| ≤ aλ, and ½(a + 1)λ² beyond, a > 2 (Fan and Li, J. Amer. Statist. Assoc. 96, 2001, eq. 2.7).
-    ///
-    /// # Errors
-    /// If λ is not positive, a is not above 2, or either is too large.
-    pub fn scad(lambda: f64, a: f64) -> Result<Self> {
-        above("lam", lambda, 0.0)?;
-        above("a", a, 2.0)?;
-        let bend = [
-            -0.5 * lambda * lambda / (a - 1.0),
-            a * lambda / (a - 1.0),
-            -1.0 / (a - 1.0),
-        ];
-        let cap = [0.5 * (a + 1.0) * lambda * lambda, 0.0, 0.0];
-        Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
-    }
-
-    /// The constraint `lower` ≤ x ≤ `upper`, each of them perhaps infinite: φ = 0 there, +∞ elsewhere.
-    ///
-    /// # Errors
-    /// If lower is not below upper, or one is finite and too large.
-    pub fn interval(lower: f64, upper: f64) -> Result<Self> {
+    /// See [`Penalty::interval`](super::Penalty::interval).
+    pub(super) fn interval(lower: f64, upper: f64) -> Result<Self> {
         for (name, end) in [("lower", lower), ("upper", upper)] {
             if end.is_nan() || (end.is_finite() && end.abs() > LARGEST) {
                 return Err(Error::invalid(
@@ -310,7 +241,7 @@ impl PiecewiseQuadratic {
     }
 
     /// The same with other weights.
-    fn reweighted(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
+    pub(super) fn reweighted(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
         let weighted = (self.weighted.iter()).map(|(w, unit)| (change(w), unit.clone()));
         Self {
             weighted: weighted.collect(),
@@ -333,28 +264,136 @@ impl PiecewiseQuadratic {
         (jump, slope)
     }
 
-    /// The penalty of its own type that h is, if there is one.
-    #[cfg(feature = "python")]
-    pub(crate) fn built_in(&self) -> Option<BuiltIn> {
-        if !self.weighted.is_empty() {
-            return None;
-        }
-        match (
-            &self.breakpoints[..],
-            &self.prices.pieces[..],
-            &self.prices.at[..],
-        ) {
-            ([], [[0.0, 0.0, 0.0]], _) => Some(BuiltIn::None),
-            ([0.0], [[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0])
+    /// The simplest form of h.
+    pub(super) fn recognised(self) -> AnyForm {
+        let prices = (&self.prices.pieces[..], &self.prices.at[..]);
+        match (&self.breakpoints[..], prices) {
+            _ if !self.weighted.is_empty() => AnyForm::Pieces(self),
+            ([], ([[0.0, 0.0, 0.0]], _)) => AnyForm::None(NoPenalty),
+            ([0.0], ([[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0]))
                 if a == b && *a > 0.0 && a.is_finite() =>
             {
-                Some(BuiltIn::L0(*a))
+                AnyForm::L0(L0 { lambda: *a })
             }
-            ([0.0], [[0.0, a, 0.0], [0.0, b, 0.0]], [0.0]) if *a == -*b && *b > 0.0 => {
-                Some(BuiltIn::L1(*b))
+            ([0.0], ([[0.0, a, 0.0], [0.0, b, 0.0]], [0.0])) if *a == -*b && *b > 0.0 => {
+                AnyForm::L1(L1 {
+                    weights: Weights::Scalar(*b),
+                })
             }
-            ([0.0], [OUTSIDE, [0.0, 0.0, 0.0]], [0.0]) => Some(BuiltIn::NonNegative),
-            _ => None,
+            ([0.0], ([OUTSIDE, [0.0, 0.0, 0.0]], [0.0])) => AnyForm::NonNegative(NonNegative),
+            _ => AnyForm::Pieces(self),
+        }
+    }
+
+    /// The same, its pairs solved by what is right for any pieces.
+    pub(super) fn general(self) -> Self {
+        Self {
+            solver: Solver::Any,
+            ..self
+        }
+    }
+
+    /// See [`Penalty::weighted`](super::Penalty::weighted).
+    pub(super) fn weighted(&self, weights: &Array2<f64>) -> Result<Self> {
+        if self.constrains() {
+            return Err(Error::invalid("penalty", "must be finite to be weighted"));
+        }
+        if self
+            .weighted
+            .iter()
+            .any(|(own, _)| own.dim() != weights.dim())
+        {
+            let message = "must have the shape of the weights that the penalty has already";
+            return Err(Error::invalid("weights", message));
+        }
+        let nothing = Prices::new(&self.breakpoints, vec![[0.0; 3]; self.prices.pieces.len()]);
+        let mut weighted = self.reweighted(|own| own * weights).weighted;
+        if self.prices != nothing {
+            weighted.push((weights.clone(), self.prices.clone()));
+        }
+        Ok(Self::made(self.breakpoints.clone(), nothing, weighted))
+    }
+
+    /// Checks that the weights fit an n×r matrix.
+    pub(super) fn check(&self, n: usize, r: usize) -> Result<()> {
+        (self.weighted.iter()).try_for_each(|(weights, _)| super::check_weights(weights, n, r))
+    }
+
+    /// The distance of X from the domain of h.
+    pub(super) fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let squares = x.iter().map(|&v| (v - self.nearest(v)).powi(2));
+        squares.sum::<f64>().sqrt()
+    }
+
+    /// The squared distance from the domain of h, where h is a constraint.
+    pub(super) fn squared_distance(&self) -> Option<Self> {
+        let is_allowed =
+            |v: f64| self.prices.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
+        let mut levels = self.breakpoints.clone();
+        levels.retain(|&level| is_allowed(level));
+        let middles = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
+        let gaps: Vec<f64> = middles.filter(|&middle| !is_allowed(middle)).collect();
+        levels.extend(gaps);
+        levels.sort_by(f64::total_cmp);
+        let within = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
+        let (first, last) = (*levels.first()?, *levels.last()?);
+        let places = std::iter::once(first - 1.0)
+            .chain(within)
+            .chain([last + 1.0]);
+        let piece = |place: f64| match is_allowed(place) {
+            true => [0.0; 3],
+            false => {
+                let nearest = self.nearest(place);
+                [nearest * nearest, -2.0 * nearest, 2.0]
+            }
+        };
+        let pieces = places.map(piece).collect();
+        self.constrains()
+            .then(|| Self::new(levels, pieces).ok())
+            .flatten()
+    }
+
+    /// See [`Penalty::pair_work`](super::Penalty::pair_work).
+    pub(super) fn pair_work(&self) -> f64 {
+        match &self.solver {
+            Solver::Even(even) => even.pair_work(),
+            Solver::Nonnegative(..) => 1.0,
+            Solver::Jump => JUMP_WORK,
+            Solver::Any => exact::pair_work(&self.breakpoints),
+        }
+    }
+
+    /// Whether an entry of mean weight is drawn to zero.
+    pub(super) fn sparsifies(&self) -> bool {
+        let (low, high) = derived::subdifferential(&self.mean(), 0, 0, 0.0);
+        low < 0.0 && high > 0.0
+    }
+
+    /// Whether 0 and values above it are allowed, and none below.
+    pub(super) fn is_nonnegative(&self) -> bool {
+        let zero = self.breakpoints.iter().position(|&level| level == 0.0);
+        zero.is_some_and(|k| {
+            let below = &self.prices.pieces[..=k];
+            self.prices.at[k] < f64::INFINITY && below.iter().all(|piece| *piece == OUTSIDE)
+        })
+    }
+
+    /// The penalty `factor · h`.
+    pub(super) fn scaled(&self, factor: f64) -> Self {
+        let mut prices = self.prices.clone();
+        prices.scale(factor);
+        let weighted = self.reweighted(|weights| weights * factor).weighted;
+        Self::made(self.breakpoints.clone(), prices, weighted)
+    }
+
+    /// See [`Penalty::largest_strength`](super::Penalty::largest_strength).
+    pub(super) fn largest_strength(&self, gain: f64) -> f64 {
+        let mean = self.mean();
+        let price = mean.entry(0, 0, 1.0) - mean.entry(0, 0, 0.0);
+        if price > 0.0 && price.is_finite() {
+            gain / price
+        } else {
+            gain
         }
     }
 
@@ -364,41 +403,7 @@ impl PiecewiseQuadratic {
     }
 }
 
-impl From<&L0> for PiecewiseQuadratic {
-    fn from(penalty: &L0) -> Self {
-        Self::count(penalty.lambda, None)
-    }
-}
-
-impl From<&L1> for PiecewiseQuadratic {
-    fn from(penalty: &L1) -> Self {
-        match &penalty.weights {
-            Weights::Scalar(lambda) => Self::absolute(*lambda, None),
-            Weights::Entrywise(weights) => Self::absolute(1.0, Some(weights.clone())),
-        }
-    }
-}
-
-impl From<&NonNegative> for PiecewiseQuadratic {
-    fn from(_: &NonNegative) -> Self {
-        Self::at_zero([OUTSIDE, [0.0; 3]], 0.0, None)
-    }
-}
-
-/// Checks a parameter that has to be above a bound.
-fn above(name: &'static str, value: f64, bound: f64) -> Result<()> {
-    if value > bound && value <= LARGEST {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        name,
-        format!("must be above {bound} and at most {LARGEST:e}, got {value}"),
-    ))
-}
-
-impl Penalty for PiecewiseQuadratic {
-    type Kernel = Self;
-
+impl Form for PiecewiseQuadratic {
     fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
         let above = self.above(value);
         let mut piece = self.prices.pieces[above];
@@ -409,7 +414,7 @@ impl Penalty for PiecewiseQuadratic {
         piece
     }
 
-    fn levels(&self) -> &[f64] {
+    fn breakpoints(&self) -> &[f64] {
         &self.breakpoints
     }
 
@@ -453,18 +458,6 @@ impl Penalty for PiecewiseQuadratic {
         best.1
     }
 
-    fn check(&self, n: usize, r: usize) -> Result<()> {
-        (self.weighted.iter()).try_for_each(|(weights, _)| super::check_weights(weights, n, r))
-    }
-
-    fn on_rows(&self, rows: &[usize]) -> Option<Self> {
-        Some(self.reweighted(|weights| weights.select(Axis(0), rows)))
-    }
-
-    fn transposed(&self) -> Option<Self> {
-        Some(self.reweighted(|weights| weights.t().as_standard_layout().into_owned()))
-    }
-
     fn tidy(&self, row: &mut [f64]) {
         if self.constrains() {
             for value in row {
@@ -473,109 +466,68 @@ impl Penalty for PiecewiseQuadratic {
         }
     }
 
-    fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
-        let squares = x.iter().map(|&v| (v - self.nearest(v)).powi(2));
-        squares.sum::<f64>().sqrt()
-    }
-
-    fn squared_distance(&self) -> Option<Self> {
-        let is_allowed =
-            |v: f64| self.prices.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
-        let mut levels = self.breakpoints.clone();
-        levels.retain(|&level| is_allowed(level));
-        let middles = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
-        let gaps: Vec<f64> = middles.filter(|&middle| !is_allowed(middle)).collect();
-        levels.extend(gaps);
-        levels.sort_by(f64::total_cmp);
-        let within = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
-        let (first, last) = (*levels.first()?, *levels.last()?);
-        let places = std::iter::once(first - 1.0)
-            .chain(within)
-            .chain([last + 1.0]);
-        let piece = |place: f64| match is_allowed(place) {
-            true => [0.0; 3],
-            false => {
-                let nearest = self.nearest(place);
-                [nearest * nearest, -2.0 * nearest, 2.0]
-            }
-        };
-        let pieces = places.map(piece).collect();
-        self.constrains()
-            .then(|| Self::new(levels, pieces).ok())
-            .flatten()
-    }
-
-    fn pair_work(&self) -> f64 {
-        match &self.form {
-            Form::Even(even) => even.pair_work(),
-            Form::Nonnegative(..) => 1.0,
-            Form::Jump => JUMP_WORK,
-            Form::Any => exact::pair_work(&self.breakpoints),
+    fn proximal_near(
+        &self,
+        (row, column): (usize, usize),
+        x: f64,
+        value: f64,
+        step: f64,
+    ) -> (f64, f64) {
+        let whole = (f64::NEG_INFINITY, f64::INFINITY);
+        let stays = || derived::subdifferential(self, row, column, x) == whole;
+        if self.breakpoints.contains(&x) && stays() {
+            return (x, 0.0);
         }
-    }
-
-    /// That of an entry of mean weight.
-    fn sparsifies(&self) -> bool {
-        let (low, high) = derived::subdifferential(&self.mean(), 0, 0, 0.0);
-        low < 0.0 && high > 0.0
-    }
-
-    /// Whether 0 and values above it are allowed, and none below.
-    fn nonnegative(&self) -> bool {
-        let zero = self.breakpoints.iter().position(|&level| level == 0.0);
-        zero.is_some_and(|k| {
-            let below = &self.prices.pieces[..=k];
-            self.prices.at[k] < f64::INFINITY && below.iter().all(|piece| *piece == OUTSIDE)
-        })
-    }
-
-    /// A path runs through multiples of h.
-    fn strength(&self) -> Option<f64> {
-        self.sparsifies().then_some(1.0)
-    }
-
-    fn scaled(&self, factor: f64) -> Option<Self> {
-        if !self.sparsifies() {
-            return None;
+        let u = self.proximal(row, column, value, step);
+        if self.breakpoints.contains(&u) {
+            return (u, 0.0);
         }
-        let mut prices = self.prices.clone();
-        prices.scale(factor);
-        let weighted = self.reweighted(|weights| weights * factor).weighted;
-        Some(Self::made(self.breakpoints.clone(), prices, weighted))
+        let [_, _, c] = self.piece(row, column, u);
+        (u, 1.0 / (1.0 + step * c))
     }
 
-    fn largest_strength(&self, gain: f64) -> f64 {
-        let mean = self.mean();
-        let price = mean.entry(0, 0, 1.0) - mean.entry(0, 0, 0.0);
-        if price > 0.0 && price.is_finite() {
-            gain / price
-        } else {
-            gain
-        }
-    }
-}
-
-impl Kernel<Self> for PiecewiseQuadratic {
-    #[inline(always)]
-    fn hyperbola(penalty: &Self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
-        Exact::hyperbola(penalty, pair, scratch)
+    /// The Moreau envelope with the step at which the proximal map takes entries of size `epsilon` to zero, or
+    /// half of the way: ε²/(2 (h(ε) − h(0))).
+    fn smoothed(
+        &self,
+        x: ArrayView2<'_, f64>,
+        epsilon: f64,
+        mut gradient: ArrayViewMut2<'_, f64>,
+    ) -> f64 {
+        let mut sum = 0.0;
+        Zip::indexed(&mut gradient)
+            .and(x)
+            .for_each(|(i, k), g, &x| {
+                let rise = [-epsilon, epsilon]
+                    .map(|v| self.entry(i, k, v) - self.entry(i, k, 0.0))
+                    .into_iter()
+                    .filter(|v| v.is_finite())
+                    .fold(0.0, f64::max);
+                let step = 0.5 * epsilon * epsilon / rise;
+                // A price that is flat at zero is smooth enough there for a step of its own.
+                let step = if step.is_finite() { step } else { epsilon };
+                let u = self.proximal(i, k, x, step);
+                *g += (x - u) / step;
+                sum += self.entry(i, k, u) + 0.5 * (x - u) * (x - u) / step;
+            });
+        sum
     }
 
     #[inline(always)]
-    fn circle<S: Simd>(
-        penalty: &Self,
-        simd: S,
-        pair: &CirclePair<'_>,
-        scratch: &mut Scratch,
-    ) -> Best {
-        match &penalty.form {
-            Form::Even(even) => even.circle(simd, pair, scratch),
-            &Form::Nonnegative(slope, jump) => nonnegative::circle(pair, (slope, jump), scratch),
-            Form::Jump => {
-                let weights = |row, column| penalty.jump_and_slope(row, column);
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
+        exact::hyperbola(self, pair, scratch)
+    }
+
+    #[inline(always)]
+    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+        match &self.solver {
+            Solver::Even(even) => even.circle(simd, pair, scratch),
+            &Solver::Nonnegative(slope, jump) => nonnegative::circle(pair, (slope, jump), scratch),
+            Solver::Jump => {
+                let weights = |row, column| self.jump_and_slope(row, column);
                 jump::circle(weights, simd, pair, scratch)
             }
-            Form::Any => Exact::circle(penalty, simd, pair, scratch),
+            Solver::Any => exact::circle(self, pair, scratch),
         }
     }
 }

@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals, start_constraint};
 use crate::objective::{LARGEST, SMALLEST, largest};
-use crate::penalty::Penalty;
 use crate::rows::slice_of;
 use crate::threads::Threads;
 
@@ -24,7 +23,7 @@ const CRITICAL: f64 = 1e-6;
 const EXCESS: f64 = 100.0;
 const ROUNDING: f64 = 64.0;
 
-impl<P: Penalty> Problem<'_, P> {
+impl Problem<'_> {
     /// Checks an f that is not quadratic by its value and gradient at a start.
     ///
     /// Where the gradient has no tangent part, so that a solve would end at once, one difference quotient has to agree.

@@ -6,13 +6,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::Instance;
 use super::guard::released;
-use super::input::{AnyPenalty, AnyProblem, Count, RowBudget, Run};
+use super::input::{AnyProblem, Count, RowBudget, Run};
 use super::memory::reserve_bytes;
 use super::watch::Watch;
-use super::{Instance, with_penalty};
 use crate::certificate::{BoundOptions, Restriction, lower_bound, minimize_proved};
-use crate::penalty::{L0, L1, Penalty, Weights};
+use crate::penalty::Penalty;
 use crate::search::{Auto, AutoSolution, minimize_auto};
 use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
 
@@ -20,22 +20,9 @@ use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
 const BOUND_ARRAYS: f64 = 4.0;
 
 /// What a penalty asks of the entries of X.
-pub(super) fn restriction(penalty: &AnyPenalty) -> PyResult<Restriction> {
-    Ok(match penalty {
-        AnyPenalty::L1(L1 {
-            weights: Weights::Entrywise(weights),
-        }) => Restriction::Absolute(weights.iter().copied().fold(f64::INFINITY, f64::min)),
-        AnyPenalty::L1(L1 {
-            weights: Weights::Scalar(lambda),
-        }) => Restriction::Absolute(*lambda),
-        AnyPenalty::L0(L0 { lambda }) => Restriction::Count(*lambda),
-        AnyPenalty::NonNegative(_) => Restriction::Nonnegative,
-        AnyPenalty::None(_) => Restriction::Free,
-        AnyPenalty::Pieces(_) => {
-            let message = "bound must be False for this penalty";
-            return Err(PyTypeError::new_err(message));
-        }
-    })
+pub(super) fn restriction(penalty: &Penalty) -> PyResult<Restriction> {
+    let message = "bound must be False for this penalty";
+    Restriction::of(penalty).ok_or_else(|| PyTypeError::new_err(message))
 }
 
 impl From<&RowBudget> for Restriction {
@@ -84,10 +71,7 @@ pub(super) fn certified_bound<'py>(
         })?;
     }
     let restriction = match (count, rows) {
-        (Some(count), _) => {
-            let nonnegative = with_penalty!(&problem.penalty, penalty => penalty.nonnegative());
-            few(count, nonnegative)
-        }
+        (Some(count), _) => few(count, problem.penalty.nonnegative()),
         (_, Some(rows)) => Restriction::from(&rows),
         _ => restriction(&problem.penalty)?,
     };
@@ -135,8 +119,8 @@ pub(super) fn set_bound(
 }
 
 /// What [`Auto`] finds, and with a tolerance for the gap the bound that it was proved by.
-pub(super) fn auto_and_bound<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(super) fn auto_and_bound(
+    problem: &Problem<'_>,
     proof: Option<(Restriction, f64)>,
     x0: Option<Array2<f64>>,
     auto: &Auto,

@@ -14,7 +14,7 @@ use super::strategy::auto_dict;
 use super::watch::Watch;
 use super::{Returned, StartPoint};
 use crate::certificate::{Restriction, minimize_proved};
-use crate::penalty::NoPenalty;
+use crate::penalty::Penalty;
 use crate::search::AutoSolution;
 use crate::{
     Cardinality, Error, Monitor, Options, Problem, Result, RowSparsity, Signature, Sparsity,
@@ -101,7 +101,7 @@ fn solved<'py>(
     run: &Run,
     callback: Option<Py<PyAny>>,
     search: impl Fn(
-        &Problem<'_, NoPenalty>,
+        &Problem<'_>,
         Option<Array2<f64>>,
         &[usize],
         &Options,
@@ -122,7 +122,7 @@ fn solved<'py>(
     let (options, gap_tol) = (run.options(), run.gap_tol);
     let mut watch = watch.after(run.door());
     let (answer, bound) = released(py, || {
-        let problem = Problem::new(&*smooth, &NoPenalty, &signature, r)?;
+        let problem = Problem::new(&*smooth, &Penalty::NONE, &signature, r)?;
         let Some(gap_tol) = gap_tol else {
             let found = search(&problem, x0, &[], &options, &threads, &mut watch)?;
             return Ok((found, None));

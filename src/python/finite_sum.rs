@@ -7,15 +7,16 @@ use pyo3::prelude::*;
 
 use super::guard::released;
 use super::hyperbolic::signature_of;
-use super::input::{AnyPenalty, Run, choice, side as side_of};
+use super::input::{Run, choice, side as side_of};
 use super::memory::{Stored, reserve};
 use super::smooth::{Function, FunctionSum, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
-use super::{Returned, solution_dict, with_penalty};
+use super::{Returned, solution_dict};
 use crate::finite_sum::{
     CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
 };
+use crate::penalty::Penalty;
 use crate::{Options, Result, Solution};
 
 /// A [`LogisticLoss`](Logistic), the rows of a Gram objective with its scale, a structural probe, or
@@ -115,7 +116,7 @@ impl SumOptions {
 pub(super) fn solve_finite_sum<'py>(
     py: Python<'py>,
     sum: AnySum<'py>,
-    penalty: AnyPenalty,
+    penalty: Penalty,
     signature: PyReadonlyArray1<'py, i8>,
     x0: PyReadonlyArray2<'py, f64>,
     solver: SumOptions,
@@ -158,9 +159,11 @@ pub(super) fn solve_finite_sum<'py>(
     let (components, rows) = (sum.components() as u64, signature.len() as u64);
     let options = solver.options(&run, components, rows)?;
     let mut watch = Watch::new(callback, run.door());
-    let solved = with_penalty!(&penalty, penalty => released(py, || {
-        minimize_finite_sum(&*sum, penalty, &signature, x0, &options, &threads, &mut watch)
-    })?);
+    let solved = released(py, || {
+        minimize_finite_sum(
+            &*sum, &penalty, &signature, x0, &options, &threads, &mut watch,
+        )
+    })?;
     let solved = solved.map_err(|error| trouble.take().unwrap_or_else(|| error.into()))?;
     let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
     let out = solution_dict(

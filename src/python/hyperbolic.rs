@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use super::guard::{guarded, released};
 use super::input::{self, AnyProblem, Run};
 use super::watch::Watch;
-use super::{Instance, Returned, detached, solution_dict, with_penalty};
+use super::{Instance, Returned, solution_dict};
 use crate::pair::Recession;
 use crate::solver::Update;
 use crate::{Options, Result, Side, Signature, minimize, start};
@@ -85,9 +85,9 @@ pub(super) fn solve_j_orthogonal<'py>(
     let x0 = x0.as_array().to_owned();
     let options = solver.options(&run)?;
     let mut watch = Watch::new(callback, run.door());
-    let solution = instance.answer(detached!(py, instance, problem => {
-        minimize(&problem, x0, &options, &instance.threads, &mut watch)
-    }))?;
+    let (problem, threads) = (instance.problem()?, &instance.threads);
+    let solution = released(py, || minimize(&problem, x0, &options, threads, &mut watch))?;
+    let solution = instance.answer(solution)?;
     Ok((
         solution_dict(py, solution, run.door())?,
         instance.raised(watch),

@@ -10,10 +10,9 @@ use pyo3::prelude::*;
 
 use super::memory::Stored;
 use super::smooth::{Function, Trouble};
-use super::{L0, L1, NoPenalty, NonNegative, with_penalty};
 use crate::block::Curvature;
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
-use crate::penalty::{BuiltIn, Penalty, PiecewiseQuadratic, Weights};
+use crate::penalty::{Penalty, Weights};
 use crate::solver::{Options, Side, Update};
 use crate::{Cardinality, Error, Result, Threads};
 
@@ -171,51 +170,7 @@ impl AnySmooth<'_> {
     }
 }
 
-/// One of the penalties.
-pub(super) enum AnyPenalty {
-    None(NoPenalty),
-    L0(L0),
-    L1(L1),
-    NonNegative(NonNegative),
-    /// Every other one, so that the solvers are compiled once for all of them.
-    Pieces(PiecewiseQuadratic),
-}
-
-impl AnyPenalty {
-    /// The penalty of its own type that these pieces are, if there is one: equal penalties take the same path.
-    fn simplest(penalty: PiecewiseQuadratic) -> Self {
-        match penalty.built_in() {
-            Some(BuiltIn::None) => Self::None(NoPenalty),
-            Some(BuiltIn::L0(lambda)) => Self::L0(L0 { lambda }),
-            Some(BuiltIn::L1(lambda)) => Self::L1(L1::new(lambda)),
-            Some(BuiltIn::NonNegative) => Self::NonNegative(NonNegative),
-            None => Self::Pieces(penalty),
-        }
-    }
-
-    /// Whether h = 0, perhaps as ℓ0 or ℓ1 of weight 0.
-    pub(super) fn is_zero(&self) -> bool {
-        match self {
-            Self::None(_) => true,
-            Self::L0(penalty) => penalty.lambda == 0.0,
-            Self::L1(penalty) => penalty.absolute() == Some(0.0),
-            Self::NonNegative(_) | Self::Pieces(_) => false,
-        }
-    }
-
-    /// Its pieces.
-    fn pieces(&self) -> Result<PiecewiseQuadratic> {
-        Ok(match self {
-            Self::None(_) => PiecewiseQuadratic::new(Vec::new(), vec![[0.0; 3]])?,
-            Self::L0(penalty) => penalty.into(),
-            Self::L1(penalty) => penalty.into(),
-            Self::NonNegative(penalty) => penalty.into(),
-            Self::Pieces(penalty) => penalty.clone(),
-        })
-    }
-}
-
-impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
+impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -225,40 +180,26 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
             let lam = object.getattr("lam")?;
             PyResult::Ok(match lam.extract::<PyReadonlyArray2<'_, f64>>() {
                 Ok(array) => Weights::from(array.as_array().to_owned()),
-                Err(_) => Weights::Scalar(lam.extract()?),
+                Err(_) => Weights::from(lam.extract::<f64>()?),
             })
         };
         Ok(match name.as_str() {
-            "NoPenalty" => Self::None(NoPenalty),
-            "NonNegative" => Self::NonNegative(NonNegative),
-            "L0" => match weights()? {
-                Weights::Scalar(lambda) => Self::L0(L0 { lambda }),
-                Weights::Entrywise(each) => Self::Pieces(PiecewiseQuadratic::weighted_count(each)),
-            },
-            "L1" => Self::L1(L1 {
-                weights: weights()?,
-            }),
-            "CappedL1" => Self::simplest(PiecewiseQuadratic::capped_l1(
-                number("lam")?,
-                number("threshold")?,
-            )?),
-            "MCP" => Self::simplest(PiecewiseQuadratic::mcp(number("lam")?, number("gamma")?)?),
-            "SCAD" => Self::simplest(PiecewiseQuadratic::scad(number("lam")?, number("a")?)?),
-            "Box" => Self::simplest(PiecewiseQuadratic::interval(
-                number("lower")?,
-                number("upper")?,
-            )?),
-            "PiecewiseQuadratic" => Self::simplest(PiecewiseQuadratic::new(
+            "NoPenalty" => Self::NONE,
+            "NonNegative" => Self::NONNEGATIVE,
+            "L0" => Self::l0(weights()?),
+            "L1" => Self::l1(weights()?),
+            "CappedL1" => Self::capped_l1(number("lam")?, number("threshold")?)?,
+            "MCP" => Self::mcp(number("lam")?, number("gamma")?)?,
+            "SCAD" => Self::scad(number("lam")?, number("a")?)?,
+            "Box" => Self::interval(number("lower")?, number("upper")?)?,
+            "PiecewiseQuadratic" => Self::pieces(
                 object.getattr("breakpoints")?.extract()?,
                 object.getattr("pieces")?.extract()?,
-            )?),
+            )?,
             "Sum" => {
                 let terms: Vec<Self> = object.getattr("terms")?.extract()?;
-                let zero = Self::None(NoPenalty).pieces()?;
-                let sum = terms
-                    .iter()
-                    .try_fold(zero, |sum, term| sum.plus(&term.pieces()?));
-                Self::simplest(sum?)
+                let mut terms = terms.iter();
+                terms.try_fold(Self::NONE, |sum, term| sum.plus(term))?
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(
@@ -271,8 +212,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyPenalty {
 
 /// Checks a penalty; whether it implies X ≥ 0.
 #[pyfunction]
-pub(super) fn implies_nonnegative(penalty: AnyPenalty) -> bool {
-    with_penalty!(&penalty, penalty => penalty.nonnegative())
+pub(super) fn implies_nonnegative(penalty: Penalty) -> bool {
+    penalty.nonnegative()
 }
 
 /// The `count` of `orthobcd.Cardinality`.
@@ -302,7 +243,7 @@ pub(super) struct RowBudget {
 #[derive(FromPyObject)]
 pub(super) struct AnyProblem<'py> {
     pub(super) smooth: AnySmooth<'py>,
-    pub(super) penalty: AnyPenalty,
+    pub(super) penalty: Penalty,
     pub(super) signature: Option<PyReadonlyArray1<'py, i8>>,
     pub(super) shape: (usize, usize),
     /// det X, where that is asked for.

@@ -22,15 +22,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::objective::GoOn;
-use crate::penalty::{L0, L1, NoPenalty, NonNegative, Penalty};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::search::top_diagonal;
 use crate::solver::{Solution, start_within};
 use crate::{Error, Objective, Signature, Threads, minimize, start};
 
-use guard::guarded;
+use guard::{guarded, released};
 use hyperbolic::{set_recession, signature_or_stiefel};
-use input::{AnyPenalty, AnyProblem, Run, SolverOptions};
+use input::{AnyProblem, Run, SolverOptions};
 use memory::reserve;
 use smooth::Trouble;
 use watch::Watch;
@@ -41,26 +41,11 @@ impl From<Error> for PyErr {
     }
 }
 
-/// Calls `$body` with `$penalty` bound to the concrete penalty.
-macro_rules! with_penalty {
-    ($any:expr, $penalty:ident => $body:expr) => {
-        match $any {
-            $crate::python::input::AnyPenalty::None($penalty) => $body,
-            $crate::python::input::AnyPenalty::L0($penalty) => $body,
-            $crate::python::input::AnyPenalty::L1($penalty) => $body,
-            $crate::python::input::AnyPenalty::NonNegative($penalty) => $body,
-            $crate::python::input::AnyPenalty::Pieces($penalty) => $body,
-        }
-    };
-}
-
-pub(crate) use with_penalty;
-
 /// A problem in the core's terms, with the threads that work on it.
 struct Instance<'a> {
     smooth: Box<dyn Objective + 'a>,
     trouble: Arc<Trouble>,
-    penalty: &'a AnyPenalty,
+    penalty: &'a Penalty,
     components: usize,
     rotations: bool,
     signature: Signature,
@@ -92,9 +77,8 @@ impl<'a> Instance<'a> {
 
     /// The same with no penalty in place of one of weight 0.
     fn without_zero_penalty(self) -> Self {
-        static NOTHING: AnyPenalty = AnyPenalty::None(NoPenalty);
         let penalty = match self.penalty.is_zero() {
-            true => &NOTHING,
+            true => &Penalty::NONE,
             false => self.penalty,
         };
         Self { penalty, ..self }
@@ -130,44 +114,32 @@ impl<'a> Instance<'a> {
         run: &Run,
         watch: &mut Watch,
     ) -> PyResult<Array2<f64>> {
-        let nonnegative = with_penalty!(self.penalty, penalty => penalty.nonnegative());
+        let nonnegative = self.penalty.nonnegative();
         let whole = (&*self.smooth, self.components, &self.threads);
         let point = x0.point(py, whole, nonnegative, project, run, watch)?;
         if !project && matches!(x0, StartPoint::Given(_)) {
             return Ok(point);
         }
-        with_penalty!(self.penalty, penalty => {
-            let point = match x0 {
-                StartPoint::Named(name) if name == "partition" => {
-                    let allowed = |x: ArrayView2<'_, f64>| penalty.infeasibility(x) == 0.0;
-                    start::partition_within((self.smooth.rows(), self.components), run.seed, allowed)
-                }
-                _ => point,
-            };
-            let problem = self.problem(penalty)?;
-            Ok(py.detach(|| start_within(&problem, point, run.seed, &self.threads, watch)))
-        })
+        let point = match x0 {
+            StartPoint::Named(name) if name == "partition" => {
+                let allowed = |x: ArrayView2<'_, f64>| self.penalty.infeasibility(x) == 0.0;
+                start::partition_within((self.smooth.rows(), self.components), run.seed, allowed)
+            }
+            _ => point,
+        };
+        let problem = self.problem()?;
+        Ok(py.detach(|| start_within(&problem, point, run.seed, &self.threads, watch)))
     }
 
-    fn problem<'p, P: Penalty>(&'p self, penalty: &'p P) -> Result<Problem<'p, P>, Error> {
-        let problem = Problem::new(&*self.smooth, penalty, &self.signature, self.components)?;
+    fn problem(&self) -> Result<Problem<'_>, Error> {
+        let (smooth, penalty) = (&*self.smooth, self.penalty);
+        let problem = Problem::new(smooth, penalty, &self.signature, self.components)?;
         if self.rotations {
             return problem.rotations_only();
         }
         Ok(problem)
     }
 }
-
-/// Calls `$body` with `$problem` bound to the [`Problem`] of an [`Instance`], [`released`].
-macro_rules! detached {
-    ($py:expr, $instance:expr, $problem:ident => $body:expr) => {
-        with_penalty!($instance.penalty, penalty => {
-            let $problem = $instance.problem(penalty)?;
-            $crate::python::guard::released($py, || $body)?
-        })
-    };
-}
-pub(crate) use detached;
 
 /// Where to start.
 #[derive(FromPyObject)]
@@ -357,9 +329,9 @@ mod _core {
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
         let options = solver.options(&run)?;
         let mut watch = watch.after(run.door());
-        let solution = instance.answer(detached!(py, instance, problem => {
-            minimize(&problem, x0, &options, &instance.threads, &mut watch)
-        }))?;
+        let (problem, threads) = (instance.problem()?, &instance.threads);
+        let solution = released(py, || minimize(&problem, x0, &options, threads, &mut watch))?;
+        let solution = instance.answer(solution)?;
         Ok((
             solution_dict(py, solution, run.door())?,
             instance.raised(watch),

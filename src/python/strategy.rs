@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::bound::{auto_and_bound, restriction, set_bound};
-use super::guard::guarded;
+use super::guard::{guarded, released};
 use super::input::{AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, interruptible, status_name};
-use super::{Instance, Returned, StartPoint, detached, solution_dict, with_penalty};
+use super::{Instance, Returned, StartPoint, solution_dict};
 use crate::certificate::certify_while;
 use crate::continuation::largest_lambda_while;
 use crate::heuristic::Profile;
@@ -100,9 +100,11 @@ pub(super) fn solve_auto<'py>(
         Some(gap_tol) => Some((restriction(&problem.penalty)?, gap_tol)),
         None => None,
     };
-    let (answer, bound) = instance.answer(detached!(py, instance, problem => {
-        auto_and_bound(&problem, proof, x0, &auto, &instance.threads, &mut watch)
-    }))?;
+    let (whole, threads) = (instance.problem()?, &instance.threads);
+    let answer = released(py, || {
+        auto_and_bound(&whole, proof, x0, &auto, threads, &mut watch)
+    })?;
+    let (answer, bound) = instance.answer(answer)?;
     let out = auto_dict(py, answer, &run)?;
     set_bound(&out, bound)?;
     Ok((out, instance.raised(watch)))
@@ -204,9 +206,11 @@ pub(super) fn solve_continuation<'py>(
         nonzeros: solver.n_nonzero,
     };
     let mut watch = watch.after(run.door());
-    let answer = instance.answer(detached!(py, instance, problem => {
-        follow_path(&problem, x0, &stages, &options, &instance.threads, &mut watch)
-    }))?;
+    let (problem, threads) = (instance.problem()?, &instance.threads);
+    let answer = released(py, || {
+        follow_path(&problem, x0, &stages, &options, threads, &mut watch)
+    })?;
+    let answer = instance.answer(answer)?;
     let out = solution_dict(py, answer.solution, run.door())?;
     let path = PyList::empty(py);
     for point in answer.path {
@@ -232,16 +236,16 @@ pub(super) fn largest_lam(
     n_threads: Option<usize>,
 ) -> PyResult<Option<f64>> {
     let instance = Instance::with_threads(&problem, n_threads)?;
-    with_penalty!(instance.penalty, penalty => {
-        let problem = instance.problem(penalty)?;
-        interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
+    let problem = instance.problem()?;
+    interruptible(py, |go_on| {
+        largest_lambda_while(&problem, &instance.threads, go_on)
     })
 }
 
 /// The names of the heuristics of a search.
 #[pyfunction]
 pub(super) fn heuristics() -> Vec<&'static str> {
-    let all = crate::heuristic::registry::<crate::penalty::NoPenalty>();
+    let all = crate::heuristic::registry();
     all.iter().map(|heuristic| heuristic.name()).collect()
 }
 
@@ -265,12 +269,10 @@ pub(super) fn certify<'py>(
     let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let x = x.as_array().to_owned();
     let threads = &instance.threads;
-    let found = with_penalty!(instance.penalty, penalty => {
-        let problem = instance.problem(penalty)?;
-        interruptible(py, |go_on| match pairs {
-            true => certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()),
-            false => crate::certify_values(&problem, x.view(), threads),
-        })
+    let problem = instance.problem()?;
+    let found = interruptible(py, |go_on| match pairs {
+        true => certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()),
+        false => crate::certify_values(&problem, x.view(), threads),
     })?;
     let certificate = instance.answer(found)?;
     if instance.smooth.has_failed() {

@@ -14,7 +14,6 @@ use crate::budget::{Clock, RATE};
 use crate::heuristic::{Profile, profile};
 use crate::manifold::drift;
 use crate::objective::{QuadraticForm, default_work, step_work};
-use crate::penalty::Penalty;
 use crate::pool;
 use crate::solver::{Options, Quiet, Status, minimize, solution_work};
 use crate::start;
@@ -35,13 +34,16 @@ const DESCENT: f64 = 0.25;
 pub(super) const PREPARATION: f64 = 0.25;
 
 /// Answers a problem without penalty on the Stiefel manifold; returns whether it has.
-pub(super) fn answer<P: Penalty>(
-    board: &mut Incumbent<'_, P>,
+pub(super) fn answer(
+    board: &mut Incumbent<'_>,
     form: &dyn QuadraticForm,
     clock: &Clock,
     threads: &Threads,
 ) -> bool {
-    if !P::SMOOTH || is_chosen(board.auto) || !board.problem.signature.is_definite() {
+    if !board.problem.penalty.is_none()
+        || is_chosen(board.auto)
+        || !board.problem.signature.is_definite()
+    {
         return false;
     }
     let (problem, r) = (board.problem, board.problem.components);
@@ -79,7 +81,7 @@ pub(super) fn answer<P: Penalty>(
 }
 
 /// Lowers an f that is not quadratic from the first point.
-pub(super) fn begin<P: Penalty>(board: &mut Incumbent<'_, P>, threads: &Threads) {
+pub(super) fn begin(board: &mut Incumbent<'_>, threads: &Threads) {
     if is_chosen(board.auto) || board.auto.options.max_sweeps.is_some() {
         return;
     }
@@ -95,7 +97,7 @@ fn is_chosen(auto: &Auto) -> bool {
 }
 
 /// Work until the limits are reached, or the search without a limit ends.
-pub(super) fn work_left<P: Penalty>(board: &Incumbent<'_, P>) -> f64 {
+pub(super) fn work_left(board: &Incumbent<'_>) -> f64 {
     let problem = board.problem;
     let most = match board.auto.options.max_work {
         Some(most) => most as f64,
@@ -110,7 +112,7 @@ pub(super) fn work_left<P: Penalty>(board: &Incumbent<'_, P>) -> f64 {
 }
 
 /// Takes note of an orthonormal point, exact or not, that cost so much work.
-fn take<P: Penalty>(board: &mut Incumbent<'_, P>, x: Array2<f64>, (work, exact): (f64, bool)) {
+fn take(board: &mut Incumbent<'_>, x: Array2<f64>, (work, exact): (f64, bool)) {
     let smooth = board.problem.smooth.value(x.view(), &Threads::serial());
     let candidate = Candidate {
         objective: smooth,
@@ -128,11 +130,7 @@ fn take<P: Penalty>(board: &mut Incumbent<'_, P>, x: Array2<f64>, (work, exact):
     report(board, &candidate, (NAME, work));
 }
 
-fn report<P: Penalty>(
-    board: &mut Incumbent<'_, P>,
-    candidate: &Candidate,
-    (name, work): (&str, f64),
-) {
+fn report(board: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&str, f64)) {
     let before = board.best.clone();
     board.runs.push(Run {
         heuristic: name.to_owned(),
@@ -149,8 +147,8 @@ fn report<P: Penalty>(
 
 /// Descends from X by so much work, all pairs being solved before it has converged if there is enough and `verify`;
 /// returns why it ended.
-fn descend<P: Penalty>(
-    board: &mut Incumbent<'_, P>,
+fn descend(
+    board: &mut Incumbent<'_>,
     x: Array2<f64>,
     work: f64,
     verify: bool,

@@ -4,7 +4,6 @@ use super::options::Auto;
 use super::plan::Entries;
 use super::rounds::Rounds;
 use crate::heuristic::Prior;
-use crate::penalty::Penalty;
 
 /// For mixed signatures the runs of a first phase, and the n²r that they are worth.
 pub(super) const MIXED_STARTS: usize = 4;
@@ -29,11 +28,7 @@ pub(super) struct Arm {
 }
 
 /// The heuristics that fit, the most hopeful first.
-pub(super) fn fitting<P: Penalty>(
-    rounds: &Rounds<'_, P>,
-    improve: bool,
-    least_hope: f64,
-) -> Vec<Arm> {
+pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_hope: f64) -> Vec<Arm> {
     let compact = rounds.compact.as_ref();
     let spaces: &[bool] = match compact.map(|compact| compact.complete) {
         None => &[false],
@@ -63,19 +58,19 @@ pub(super) fn fitting<P: Penalty>(
 }
 
 /// Units of the clock that so many steps take, on all rows or on some.
-pub(super) fn units<P: Penalty>(rounds: &Rounds<'_, P>, steps: f64, restricted: bool) -> f64 {
+pub(super) fn units(rounds: &Rounds<'_>, steps: f64, restricted: bool) -> f64 {
     steps * rounds.profile(restricted).step / rounds.clock.rate()
 }
 
 /// The least units of the clock that an arm is worth.
-pub(super) fn need<P: Penalty>(rounds: &Rounds<'_, P>, arm: &Arm) -> f64 {
+pub(super) fn need(rounds: &Rounds<'_>, arm: &Arm) -> f64 {
     units(rounds, arm.prior.least, arm.restricted)
 }
 
 /// The arms of a phase from scratch, given those of the phase before, best first: as many as have the least work that
 /// they need where each of so many may take `slice`.
-pub(super) fn from_scratch<P: Penalty>(
-    rounds: &Rounds<'_, P>,
+pub(super) fn from_scratch(
+    rounds: &Rounds<'_>,
     auto: &Auto,
     (entries, ranked): (&Entries, &[Arm]),
     slice: impl Fn(usize) -> f64,

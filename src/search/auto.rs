@@ -14,7 +14,6 @@ use crate::budget::{Clock, Meter};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, registry};
-use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
 use crate::solver::{Monitor, Status, start_within};
@@ -29,8 +28,8 @@ use crate::threads::Threads;
 /// # Errors
 /// If the problem, the options or the shape of `x0` are not valid, a gradient is not that of its f, the signature is all −1, or strategies
 /// are given for a mixed one or are no names of heuristics.
-pub fn minimize_auto<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn minimize_auto(
+    problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
     auto: &Auto,
     threads: &Threads,
@@ -43,10 +42,10 @@ pub fn minimize_auto<P: Penalty>(
 ///
 /// # Errors
 /// As [`minimize_auto`].
-pub fn minimize_with<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn minimize_with(
+    problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
-    heuristics: &[Box<dyn Heuristic<P>>],
+    heuristics: &[Box<dyn Heuristic>],
     auto: &Auto,
     threads: &Threads,
     monitor: &mut dyn Monitor,
@@ -132,11 +131,7 @@ pub fn minimize_with<P: Penalty>(
     board.finish()
 }
 
-fn check<P: Penalty>(
-    problem: &Problem<'_, P>,
-    heuristics: &[Box<dyn Heuristic<P>>],
-    auto: &Auto,
-) -> Result<()> {
+fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {
     auto.options.check(problem.smooth.rows())?;
     let mixed = !problem.signature.is_definite();
     if !mixed && problem.signature.sign(0) < 0.0 {

@@ -7,7 +7,6 @@ use crate::heuristic::{Oracle, TANGENT_STEPS, Watch, tangent};
 use crate::linalg::square;
 use crate::manifold::{drift, project_onto_pattern};
 use crate::pair::Recession;
-use crate::penalty::Penalty;
 use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
 use crate::threads::Threads;
@@ -43,11 +42,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// The point of a method; None if it is not one, or the time ran out before that was known.
-    pub(super) fn new<P: Penalty>(
-        oracle: &Oracle<'_, P>,
-        x: Array2<f64>,
-        name: String,
-    ) -> Option<Self> {
+    pub(super) fn new(oracle: &Oracle<'_>, x: Array2<f64>, name: String) -> Option<Self> {
         let problem = oracle.problem;
         let (x, feasibility) = feasible(oracle, x)?;
         let x = problem.oriented(x, &oracle.serial);
@@ -96,7 +91,7 @@ impl Candidate {
 }
 
 /// A point that keeps the constraint to rounding, corrected once if need be, and how well it does.
-fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
+fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     let (problem, manifold) = (oracle.problem, &oracle.manifold);
     let finite = |x: &Array2<f64>| x.iter().all(|v| v.is_finite());
     let nonnegative = problem.penalty.nonnegative();
@@ -151,14 +146,14 @@ fn feasible<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Option<(Array
 }
 
 /// Whether there is room for a tangent step: on tens of thousands of rows it takes seconds.
-fn affordable<P: Penalty>(oracle: &Oracle<'_, P>) -> bool {
+fn affordable(oracle: &Oracle<'_>) -> bool {
     tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.meter.left_work()
 }
 
 /// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first, and if
 /// `plain`, until they rest by themselves.
-pub(super) fn polish<P: Penalty>(
-    oracle: &Oracle<'_, P>,
+pub(super) fn polish(
+    oracle: &Oracle<'_>,
     options: &Options,
     from: Candidate,
     sweeps: Option<u64>,

@@ -7,7 +7,6 @@ use super::plan::{Entries, Phase};
 use super::rounds::Job;
 use super::scratch::LONGER;
 use super::select::Select;
-use crate::penalty::Penalty;
 use crate::solver::Status;
 
 /// Rounds without improvement after which the search has converged; the last is that of large problems without any limit.
@@ -24,7 +23,7 @@ const GROWTH: f64 = 1.5;
 const DEEPER: f64 = 2.0;
 const DIMINISHED: f64 = 0.5;
 
-impl<P: Penalty> Search<'_, '_, P> {
+impl Search<'_, '_> {
     /// A phase of changes of the best point.
     pub(super) fn improve(&mut self, phase: &Phase) {
         let begun = self.left();

@@ -33,29 +33,28 @@ const COLUMNS: f64 = 10.0;
 const JOINS: usize = 6;
 
 /// f and h on some rows.
-pub(super) struct Compact<P: Penalty> {
+pub(super) struct Compact {
     /// Ascending.
     pub(super) rows: Vec<usize>,
     /// Whether no other row can matter.
     pub(super) complete: bool,
     order: usize,
     smooth: Quadratic,
-    penalty: P,
+    penalty: Penalty,
     signature: Signature,
 }
 
-impl<P: Penalty> Compact<P> {
+impl Compact {
     /// The rows that matter at X; None where that is no smaller problem.
     pub(super) fn new(
-        (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
-        oracle: &Oracle<'_, P>,
+        (problem, form): (&Problem<'_>, &dyn QuadraticForm),
+        oracle: &Oracle<'_>,
         profile: &Profile,
         x: &Array2<f64>,
         go_on: GoOn<'_>,
     ) -> Option<Self> {
         let (n, r) = x.dim();
-        let offered =
-            profile.trace_form && !profile.mixed && problem.penalty.on_rows(&[]).is_some();
+        let offered = profile.trace_form && !profile.mixed;
         let hopeless = profile.is_sparse() && profile.is_dense();
         if n < MANY || !offered {
             return None;
@@ -121,7 +120,7 @@ impl<P: Penalty> Compact<P> {
             order: n,
             complete,
             smooth,
-            penalty: problem.penalty.on_rows(&rows)?,
+            penalty: problem.penalty.on_rows(&rows),
             signature: Signature::stiefel(rows.len()),
             rows,
         })
@@ -129,7 +128,7 @@ impl<P: Penalty> Compact<P> {
 
     /// Whether X has its nonzero rows among these, and no other row would be moved by a proximal step. (For ℓ0, whose
     /// rows join when a point is completed, the former is enough.)
-    pub(super) fn serves(&self, oracle: &Oracle<'_, P>, x: &Array2<f64>) -> bool {
+    pub(super) fn serves(&self, oracle: &Oracle<'_>, x: &Array2<f64>) -> bool {
         let mut chosen = vec![false; self.order];
         self.rows.iter().for_each(|&i| chosen[i] = true);
         let others = || (0..self.order).filter(|&i| !chosen[i]);
@@ -154,7 +153,7 @@ impl<P: Penalty> Compact<P> {
         &self.smooth
     }
 
-    pub(super) fn problem(&self, components: usize) -> Problem<'_, P> {
+    pub(super) fn problem(&self, components: usize) -> Problem<'_> {
         Problem {
             smooth: &self.smooth,
             penalty: &self.penalty,
@@ -170,7 +169,7 @@ impl<P: Penalty> Compact<P> {
     }
 
     /// Y with zeros in the other rows, completed by rows that pay.
-    pub(super) fn lift(&self, oracle: &Oracle<'_, P>, y: &Array2<f64>) -> Array2<f64> {
+    pub(super) fn lift(&self, oracle: &Oracle<'_>, y: &Array2<f64>) -> Array2<f64> {
         let mut x = Array2::zeros((self.order, y.ncols()));
         for (&i, row) in self.rows.iter().zip(y.outer_iter()) {
             x.row_mut(i).assign(&row);
@@ -197,7 +196,7 @@ fn normalise(x: &mut Array2<f64>) {
 }
 
 /// X ≥ 0 whose rows of zeros go to the columns that pull most at them, by a power step.
-fn owned<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Array2<f64> {
+fn owned(oracle: &Oracle<'_>, x: Array2<f64>) -> Array2<f64> {
     let (_, gradient) = oracle.value_and_gradient(&x);
     let quotients = (&gradient * &x).sum_axis(Axis(0));
     let mut x = x;
@@ -217,7 +216,7 @@ fn owned<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>) -> Array2<f64> {
 /// Rows of zeros join the columns that gain more than λ by them. A column u with uᵀPu = μ gains half of what
 /// the larger eigenvalue of [[μ, b], [b, d]] lies above μ, b = eᵢᵀPu, d = P_ii; of several rows about the sum, so
 /// fewer join where that was too many.
-fn joined<P: Penalty>(oracle: &Oracle<'_, P>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
+fn joined(oracle: &Oracle<'_>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
     let diagonal = oracle.diagonal();
     let mut x = x;
     let mut best = oracle.objective(&x);

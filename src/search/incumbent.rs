@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::manifold::{drift, start_constraint};
 use crate::pair::Recession;
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Record, Solution, Status};
 use crate::threads::Threads;
@@ -18,8 +17,8 @@ use crate::threads::Threads;
 const RECORD_SECONDS: f64 = 0.1;
 
 /// The best point so far, the history, and the monitor.
-pub(super) struct Incumbent<'a, P: Penalty> {
-    pub(super) problem: &'a Problem<'a, P>,
+pub(super) struct Incumbent<'a> {
+    pub(super) problem: &'a Problem<'a>,
     pub(super) auto: &'a Auto,
     pub(super) clock: &'a Clock,
     pub(super) monitor: &'a mut dyn Monitor,
@@ -42,9 +41,9 @@ pub(super) struct Incumbent<'a, P: Penalty> {
     pub(super) error: Option<Error>,
 }
 
-impl<'a, P: Penalty> Incumbent<'a, P> {
+impl<'a> Incumbent<'a> {
     pub(super) fn new(
-        problem: &'a Problem<'a, P>,
+        problem: &'a Problem<'a>,
         auto: &'a Auto,
         clock: &'a Clock,
         first: Array2<f64>,

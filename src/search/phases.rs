@@ -11,7 +11,6 @@ use super::options::Auto;
 use super::plan::{From, Plan};
 use super::rounds::{Job, Rounds};
 use crate::objective::default_work;
-use crate::penalty::Penalty;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
@@ -48,9 +47,9 @@ pub(super) struct Deepest {
     pub(super) gain: f64,
 }
 
-pub(super) struct Search<'s, 'a, P: Penalty> {
-    pub(super) rounds: Rounds<'s, P>,
-    pub(super) board: &'s mut Incumbent<'a, P>,
+pub(super) struct Search<'s, 'a> {
+    pub(super) rounds: Rounds<'s>,
+    pub(super) board: &'s mut Incumbent<'a>,
     pub(super) auto: &'s Auto,
     /// Where the search began.
     pub(super) first: Array2<f64>,
@@ -72,12 +71,8 @@ pub(super) struct Search<'s, 'a, P: Penalty> {
     pub(super) rng: Xoshiro256PlusPlus,
 }
 
-impl<'s, 'a, P: Penalty> Search<'s, 'a, P> {
-    pub(super) fn new(
-        rounds: Rounds<'s, P>,
-        board: &'s mut Incumbent<'a, P>,
-        auto: &'s Auto,
-    ) -> Self {
+impl<'s, 'a> Search<'s, 'a> {
+    pub(super) fn new(rounds: Rounds<'s>, board: &'s mut Incumbent<'a>, auto: &'s Auto) -> Self {
         let most = match rounds.whole.profile.mixed {
             true => f64::INFINITY,
             false => default_work(rounds.problem.smooth, rounds.whole.profile.components),

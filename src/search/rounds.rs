@@ -9,7 +9,6 @@ use super::options::Run;
 use crate::budget::{Clock, Meter};
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::objective::QuadraticForm;
-use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
 use crate::solver::Options;
@@ -28,8 +27,8 @@ const HEURISTIC: f64 = 0.7;
 pub(super) const COLUMNS: usize = 8 * 4096 * 4096;
 
 /// A problem as heuristics see it.
-pub(super) struct Space<'a, P: Penalty> {
-    pub(super) oracle: Oracle<'a, P>,
+pub(super) struct Space<'a> {
+    pub(super) oracle: Oracle<'a>,
     pub(super) known: Known<'a>,
     pub(super) profile: Profile,
 }
@@ -72,7 +71,7 @@ impl Job {
     }
 
     /// What reports call it.
-    fn label<P: Penalty>(&self, heuristics: &[Box<dyn Heuristic<P>>]) -> &'static str {
+    fn label(&self, heuristics: &[Box<dyn Heuristic>]) -> &'static str {
         match self.heuristic {
             Some(k) => heuristics[k].name(),
             None if self.polishes => "polish",
@@ -90,14 +89,14 @@ pub(super) struct Found {
 }
 
 /// Everything that does not change during a search.
-pub(super) struct Rounds<'a, P: Penalty> {
-    pub(super) problem: &'a Problem<'a, P>,
-    pub(super) heuristics: &'a [Box<dyn Heuristic<P>>],
+pub(super) struct Rounds<'a> {
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) heuristics: &'a [Box<dyn Heuristic>],
     pub(super) options: &'a Options,
     pub(super) clock: &'a Clock,
     pub(super) threads: &'a Threads,
-    pub(super) whole: Space<'a, P>,
-    pub(super) compact: Option<Compact<P>>,
+    pub(super) whole: Space<'a>,
+    pub(super) compact: Option<Compact>,
     /// How the problem looks on some rows.
     chosen: Option<(Profile, Basis)>,
     /// Where the rows were chosen.
@@ -108,13 +107,13 @@ pub(super) struct Rounds<'a, P: Penalty> {
     pub(super) sweeps: Option<u64>,
 }
 
-impl<'a, P: Penalty> Rounds<'a, P> {
+impl<'a> Rounds<'a> {
     pub(super) fn new(
-        problem: &'a Problem<'a, P>,
-        heuristics: &'a [Box<dyn Heuristic<P>>],
+        problem: &'a Problem<'a>,
+        heuristics: &'a [Box<dyn Heuristic>],
         options: &'a Options,
         (clock, threads): (&'a Clock, &'a Threads),
-        (oracle, known, profile): Prepared<'a, P>,
+        (oracle, known, profile): Prepared<'a>,
     ) -> Self {
         Self {
             problem,
@@ -136,7 +135,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
     }
 
     /// Chooses rows at X, whose F is `value`, if they are not those of this point or all that matter.
-    pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_, P>) {
+    pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
         let least = if nonnegative {
             NEW_ROWS * board.size()
@@ -198,7 +197,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
     /// Runs the jobs, each for so many units of the clock, and reports them.
     pub(super) fn run(
         &mut self,
-        board: &mut Incumbent<'_, P>,
+        board: &mut Incumbent<'_>,
         jobs: &[Job],
         from: &[&Array2<f64>],
         slice: f64,
@@ -285,7 +284,7 @@ impl<'a, P: Penalty> Rounds<'a, P> {
     fn job(
         &self,
         job: &Job,
-        (small, threads): (Option<&Space<'_, P>>, &Threads),
+        (small, threads): (Option<&Space<'_>>, &Threads),
         from: &Array2<f64>,
         promising: f64,
         meter: &Meter<'_>,
@@ -311,8 +310,8 @@ impl<'a, P: Penalty> Rounds<'a, P> {
     fn point(
         &self,
         job: &Job,
-        space: &Space<'_, P>,
-        oracle: &Oracle<'_, P>,
+        space: &Space<'_>,
+        oracle: &Oracle<'_>,
         from: &Array2<f64>,
         promising: f64,
     ) -> Option<Candidate> {

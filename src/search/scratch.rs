@@ -6,7 +6,6 @@ use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase, Polish};
 use super::rounds::{Found, Job};
 use crate::heuristic::Kind;
-use crate::penalty::Penalty;
 
 /// Share of a phase for the heuristics where the best points are polished afterwards.
 const BEFORE_POLISH: f64 = 0.75;
@@ -21,7 +20,7 @@ pub(super) const LONGER: f64 = 1.3;
 const COSTLY: f64 = 2e7;
 const ALONE: f64 = 0.9;
 
-impl<P: Penalty> Search<'_, '_, P> {
+impl Search<'_, '_> {
     /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
     pub(super) fn start(&mut self, phase: &Phase) {
         let again = matches!(phase.entries, Entries::Best(_));

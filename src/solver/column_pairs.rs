@@ -1,4 +1,4 @@
-//! Pairs of columns: `X ← XV` for `½⟨X, CX⟩ + ⟨linear, X⟩` with any penalty that says what it is for Xᵀ.
+//! Pairs of columns: `X ← XV` for `½⟨X, CX⟩ + ⟨linear, X⟩` with any penalty.
 
 use ndarray::Array2;
 
@@ -17,8 +17,8 @@ use crate::threads::Threads;
 const COLUMN_ENTRIES: usize = 1 << 19;
 
 /// The mover of columns by pairs.
-pub(super) struct ColumnPairs<P> {
-    penalty: P,
+pub(super) struct ColumnPairs {
+    penalty: Penalty,
     signs: Vec<f64>,
     rapidity_bound: Option<f64>,
     /// The proximal weight.
@@ -28,8 +28,8 @@ pub(super) struct ColumnPairs<P> {
     sweep: Option<PairSweep>,
 }
 
-impl<P> ColumnPairs<P> {
-    pub(super) fn new(penalty: P, signs: Vec<f64>, rapidity_bound: Option<f64>) -> Self {
+impl ColumnPairs {
+    pub(super) fn new(penalty: Penalty, signs: Vec<f64>, rapidity_bound: Option<f64>) -> Self {
         Self {
             penalty,
             signs,
@@ -82,17 +82,17 @@ impl PairSweep {
     }
 
     /// Solves up to `count` more pairs under the penalty of Xᵀ; `frozen`: they are looked at and not moved.
-    pub(crate) fn advance<P: Penalty>(
+    pub(crate) fn advance(
         &mut self,
         count: usize,
-        penalty: &P,
+        penalty: &Penalty,
         proximal: f64,
         frozen: bool,
     ) -> Outcome {
         let from = self.done;
         self.done = from.saturating_add(count).min(self.pairs.len());
         self.block.freeze(frozen);
-        crate::simd::arch().dispatch(ColumnSweep {
+        ColumnSweep {
             scratch: &mut Scratch::new(self.block.columns()),
             block: &mut self.block,
             linear: &self.linear,
@@ -100,7 +100,8 @@ impl PairSweep {
             scale: self.scale,
             proximal,
             pairs: &self.pairs[from..self.done],
-        })
+        }
+        .run()
     }
 
     /// A pair of columns along which F is unbounded below; the sweep stopped there.
@@ -159,8 +160,8 @@ fn column_block(
     (block, linear)
 }
 
-impl<P: Penalty> Mover<P> for ColumnPairs<P> {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for ColumnPairs {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let Some(form) = point.form else {
             return Step::Pass;
         };

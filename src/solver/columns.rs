@@ -26,22 +26,22 @@ const POLISH: u32 = 5;
 
 /// How columns move.
 #[derive(Debug, Clone)]
-pub(crate) enum ColumnMethod<P> {
+pub(crate) enum ColumnMethod {
     /// J-Jacobi with weights w.
     Trace(Vec<f64>),
     /// Pair solves on Xᵀ under the penalty of Xᵀ.
-    Pairs(P),
+    Pairs(Penalty),
 }
 
 /// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
-pub(crate) fn column_method<P: Penalty>(
-    (problem, form): (&Problem<'_, P>, &dyn QuadraticForm),
+pub(crate) fn column_method(
+    (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     k: ArrayView2<'_, f64>,
-) -> std::result::Result<(ColumnMethod<P>, Vec<f64>), &'static str> {
+) -> std::result::Result<(ColumnMethod, Vec<f64>), &'static str> {
     let Some(signs) = manifold::signs_of(k) else {
         return Err("moves only rows here: columns move only where XᵀJX is diag(±1)");
     };
-    if P::SMOOTH
+    if problem.penalty.is_none()
         && let Some(weights) = form.trace_weights(problem.components)
     {
         return Ok((ColumnMethod::Trace(weights), signs));
@@ -52,21 +52,18 @@ pub(crate) fn column_method<P: Penalty>(
              for a diagonal D ≥ 0",
         );
     }
-    match problem.penalty.transposed() {
-        Some(penalty) => Ok((ColumnMethod::Pairs(penalty), signs)),
-        None => Err("moves only rows here: this penalty does not say what it is for Xᵀ"),
-    }
+    Ok((ColumnMethod::Pairs(problem.penalty.transposed()), signs))
 }
 
 /// The mover of columns.
-pub(super) enum Columns<P: Penalty> {
+pub(super) enum Columns {
     Trace(Box<Trace>),
-    Pairs(Box<ColumnPairs<P>>),
+    Pairs(Box<ColumnPairs>),
 }
 
-impl<P: Penalty> Columns<P> {
+impl Columns {
     /// The mover if the options ask for it and the problem allows it.
-    pub(super) fn new(point: &Point<'_, P>, options: &Options) -> Result<Option<Self>> {
+    pub(super) fn new(point: &Point<'_>, options: &Options) -> Result<Option<Self>> {
         let side = options.side;
         if side == Side::Rows {
             return Ok(None);
@@ -104,14 +101,14 @@ impl<P: Penalty> Columns<P> {
     }
 
     /// The mover pair by pair. (The J-Jacobi method needs no look: it ends with the eigenvalues to rounding.)
-    pub(super) fn pairs(&mut self) -> Option<&mut ColumnPairs<P>> {
+    pub(super) fn pairs(&mut self) -> Option<&mut ColumnPairs> {
         match self {
             Self::Pairs(pairs) => Some(pairs),
             Self::Trace(_) => None,
         }
     }
 
-    pub(super) fn mover(&mut self) -> &mut dyn Mover<P> {
+    pub(super) fn mover(&mut self) -> &mut dyn Mover {
         match self {
             Self::Trace(trace) => &mut **trace,
             Self::Pairs(pairs) => &mut **pairs,
@@ -143,8 +140,8 @@ impl Trace {
     }
 }
 
-impl<P: Penalty> Mover<P> for Trace {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for Trace {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let Some(form) = point.form else {
             return Step::Pass;
         };

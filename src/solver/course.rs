@@ -26,7 +26,6 @@ use super::smooth::Smooth;
 use crate::block::Curvature;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
-use crate::penalty::Penalty;
 use crate::working_set::WorkingSet;
 
 /// A side is visited every time unless its last sweep gained less than this share of the other's;
@@ -40,7 +39,7 @@ const SELDOM: u32 = 8;
 const SLOW: f64 = 1e-3;
 
 /// What the pass under way is for.
-enum Stage<P: Penalty> {
+enum Stage {
     /// The mover that was asked for.
     Own,
     /// Tangent steps from where passes over all pairs gain little.
@@ -48,29 +47,29 @@ enum Stage<P: Penalty> {
     /// All pairs are solved and none is moved.
     Look(Box<Rows>),
     /// All pairs are solved and moved.
-    Clear(Box<dyn Mover<P>>),
+    Clear(Box<dyn Mover>),
 }
 
 /// The movers of a solve.
-pub(super) struct Course<'m, P: Penalty> {
-    own: Own<'m, P>,
-    columns: Option<Columns<P>>,
-    stage: Stage<P>,
+pub(super) struct Course<'m> {
+    own: Own<'m>,
+    columns: Option<Columns>,
+    stage: Stage,
     turn: Turn,
     options: &'m Options,
 }
 
 /// The mover that was asked for.
-enum Own<'m, P: Penalty> {
+enum Own<'m> {
     Rows(Box<Rows>),
     Jacobi(Jacobi),
     Smooth(Box<Smooth>),
     Descent(Box<Descent>),
-    Given(&'m mut dyn Mover<P>),
+    Given(&'m mut dyn Mover),
 }
 
-impl<P: Penalty> Own<'_, P> {
-    fn mover(&mut self) -> &mut dyn Mover<P> {
+impl Own<'_> {
+    fn mover(&mut self) -> &mut dyn Mover {
         match self {
             Self::Rows(rows) => &mut **rows,
             Self::Jacobi(jacobi) => jacobi,
@@ -83,7 +82,7 @@ impl<P: Penalty> Own<'_, P> {
 
 /// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
 /// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
-fn majoriser<P: Penalty>(point: &Point<'_, P>, form: &dyn QuadraticForm) -> f64 {
+fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm) -> f64 {
     if point.problem.signature.is_definite() && form.metric().is_none() {
         form.bounds().1
     } else {
@@ -91,12 +90,12 @@ fn majoriser<P: Penalty>(point: &Point<'_, P>, form: &dyn QuadraticForm) -> f64 
     }
 }
 
-impl<'m, P: Penalty> Course<'m, P> {
+impl<'m> Course<'m> {
     /// The movers that the options ask for.
     pub(super) fn new(
-        point: &Point<'_, P>,
+        point: &Point<'_>,
         options: &'m Options,
-        mut columns: Option<Columns<P>>,
+        mut columns: Option<Columns>,
     ) -> Self {
         let Some(form) = point.form else {
             return Self::alone(
@@ -142,14 +141,14 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// A mover of rows, or of anything.
-    pub(super) fn of(mover: &'m mut dyn Mover<P>, options: &'m Options) -> Self {
+    pub(super) fn of(mover: &'m mut dyn Mover, options: &'m Options) -> Self {
         Self::alone(Own::Given(mover), options)
     }
 
-    fn alone(own: Own<'m, P>, options: &'m Options) -> Self {
+    fn alone(own: Own<'m>, options: &'m Options) -> Self {
         Self {
             own,
-            turn: Turn::new::<P>(Side::Rows, None, 0),
+            turn: Turn::new(Side::Rows, None, 0),
             columns: None,
             stage: Stage::Own,
             options,
@@ -159,7 +158,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     /// Looks for a pair of rows along which the model that is used is unbounded below, moving nothing.
     pub(super) fn probe(
         &mut self,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Recession> {
         let exact = point.form.is_some() && self.options.curvature == Curvature::Exact;
@@ -174,7 +173,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// Who moves next.
-    pub(super) fn mover(&mut self) -> &mut dyn Mover<P> {
+    pub(super) fn mover(&mut self) -> &mut dyn Mover {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.turn.columns => columns.mover(),
             (_, Stage::Own) => self.own.mover(),
@@ -189,7 +188,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// Begins a pass for another purpose.
-    fn enter(&mut self, stage: Stage<P>) {
+    fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         if let Some(pairs) = self.columns.as_mut().and_then(Columns::pairs) {
             pairs.frozen = matches!(self.stage, Stage::Look(_));
@@ -200,7 +199,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         }
     }
 
-    fn look(&mut self, point: &Point<'_, P>) {
+    fn look(&mut self, point: &Point<'_>) {
         self.enter(if point.form.is_some() {
             Stage::Look(Box::new(Rows::all_pairs(point, self.options, true)))
         } else {
@@ -209,7 +208,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// Goes on from a look that found a pair.
-    pub(super) fn found(&mut self, point: &Point<'_, P>) {
+    pub(super) fn found(&mut self, point: &Point<'_>) {
         if self.turn.columns {
             self.enter(Stage::Own);
         } else {
@@ -224,7 +223,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         &mut self,
         (decrease, moved): (f64, bool),
         ledger: &Ledger,
-        point: &Point<'_, P>,
+        point: &Point<'_>,
     ) -> bool {
         let threshold = ledger.threshold();
         let converged = self.conclude((decrease, moved), ledger, point);
@@ -238,7 +237,7 @@ impl<'m, P: Penalty> Course<'m, P> {
         &mut self,
         (decrease, moved): (f64, bool),
         ledger: &Ledger,
-        point: &Point<'_, P>,
+        point: &Point<'_>,
     ) -> bool {
         let threshold = ledger.threshold();
         let pairs = self.moves_column_pairs();
@@ -283,7 +282,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// Begins tangent steps where tiles move and these have something to take.
-    fn finish(&mut self, point: &Point<'_, P>) {
+    fn finish(&mut self, point: &Point<'_>) {
         let tiled = self.options.working_set == WorkingSet::Tiled;
         if tiled
             && self.columns.is_none()
@@ -295,7 +294,7 @@ impl<'m, P: Penalty> Course<'m, P> {
     }
 
     /// Whether a settled pass that `moved` something or not has verified convergence itself; otherwise a look begins.
-    fn verifies(&mut self, moved: bool, pairs: bool, point: &Point<'_, P>) -> bool {
+    fn verifies(&mut self, moved: bool, pairs: bool, point: &Point<'_>) -> bool {
         if matches!(self.own, Own::Descent(_)) {
             return true;
         }
@@ -340,7 +339,7 @@ struct Turn {
 }
 
 impl Turn {
-    fn new<P: Penalty>(side: Side, columns: Option<&Columns<P>>, rows: usize) -> Self {
+    fn new(side: Side, columns: Option<&Columns>, rows: usize) -> Self {
         let alone = columns.is_none_or(|c| side == Side::Columns || c.suffice(rows));
         Self {
             columns: columns.is_some_and(|c| alone || matches!(c, Columns::Trace(_))),

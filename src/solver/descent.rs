@@ -9,7 +9,6 @@ use super::pairwise::Pairwise;
 use super::point::Point;
 use super::proximal::Proximal;
 use super::smooth::Smooth;
-use crate::penalty::Penalty;
 
 /// Single pairs, or steps of all rows at once if there are any, until they converge; then pairs, as long as they lower F.
 pub(super) struct Descent {
@@ -26,7 +25,7 @@ enum First {
 }
 
 impl First {
-    fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
+    fn new(point: &Point<'_>, options: &Options) -> Self {
         if let Some(single) = Pairwise::new(point, options) {
             return Self::Single(Box::new(single));
         }
@@ -41,7 +40,7 @@ impl First {
 }
 
 impl Descent {
-    pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
+    pub(super) fn new(point: &Point<'_>, options: &Options) -> Self {
         Self {
             first: First::new(point, options),
             pairs: Majorised::new(point, options),
@@ -49,11 +48,7 @@ impl Descent {
     }
 
     /// A step before those of the pairs; None if what moves before them has converged.
-    fn before_pairs<P: Penalty>(
-        &mut self,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Option<Step> {
+    fn before_pairs(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
         match &mut self.first {
             First::Single(single) if !single.rests => {
                 Some(single.step(&mut self.pairs, point, ledger))
@@ -81,8 +76,8 @@ impl Descent {
     }
 }
 
-impl<P: Penalty> Mover<P> for Descent {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for Descent {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         if let Some(step) = self.before_pairs(point, ledger) {
             return step;
         }

@@ -11,8 +11,8 @@ use crate::rows::change;
 use crate::signature::Signature;
 
 /// What every iterate of a solve keeps.
-pub(crate) struct Domain<'a, P: Penalty> {
-    penalty: &'a P,
+pub(crate) struct Domain<'a> {
+    penalty: &'a Penalty,
     signature: &'a Signature,
     /// K.
     pub(crate) k: Array2<f64>,
@@ -24,9 +24,9 @@ fn mean_square(x: &Array2<f64>) -> f64 {
     square(x) / x.nrows() as f64
 }
 
-impl<'a, P: Penalty> Domain<'a, P> {
+impl<'a> Domain<'a> {
     /// That of a solve from `x0`.
-    pub(crate) fn new(problem: &Problem<'a, P>, x0: &Array2<f64>) -> Self {
+    pub(crate) fn new(problem: &Problem<'a>, x0: &Array2<f64>) -> Self {
         Self {
             penalty: problem.penalty,
             signature: problem.signature,
@@ -68,7 +68,9 @@ impl<'a, P: Penalty> Domain<'a, P> {
     /// X without its drift, with its zeros where they count.
     pub(crate) fn repaired(&self, x: &Array2<f64>) -> Array2<f64> {
         let k = self.k.view();
-        let dense = !self.signature.is_definite() && P::SMOOTH && manifold::signs_of(k).is_some();
+        let dense = !self.signature.is_definite()
+            && self.penalty.is_none()
+            && manifold::signs_of(k).is_some();
         let project = if dense {
             project_dense
         } else {

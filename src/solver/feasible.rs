@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 use super::{Monitor, Options, Quiet, Solution, minimize};
 use crate::error::Result;
 use crate::objective::{DenseColumns, GramQuadratic};
-use crate::penalty::{Penalty, PiecewiseQuadratic};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -18,8 +18,8 @@ const ROUNDING: f64 = 16.0 * f64::EPSILON;
 /// X moved into the domain of h, along the constraint: pairs of rows lower the squared distance from it, to zero but for
 /// rounding. X itself where h allows it, or where the distance comes to rest above zero. And the work of that; of
 /// `options` the limits and the seed count.
-pub(crate) fn into_domain<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(crate) fn into_domain(
+    problem: &Problem<'_>,
     mut x: Array2<f64>,
     options: &Options,
     threads: &Threads,
@@ -46,8 +46,8 @@ pub(crate) fn into_domain<P: Penalty>(
 }
 
 /// A start that nobody gave: moved into the domain of h, with the determinant that is asked for.
-pub(crate) fn start_within<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub(crate) fn start_within(
+    problem: &Problem<'_>,
     x: Array2<f64>,
     seed: u64,
     threads: &Threads,
@@ -59,9 +59,9 @@ pub(crate) fn start_within<P: Penalty>(
 }
 
 /// The descent of the squared distance.
-fn nearest<P: Penalty>(
-    problem: &Problem<'_, P>,
-    distance: &PiecewiseQuadratic,
+fn nearest(
+    problem: &Problem<'_>,
+    distance: &Penalty,
     x: ArrayView2<'_, f64>,
     options: &Options,
     threads: &Threads,

@@ -15,7 +15,6 @@ use super::mover::Step;
 use super::point::Point;
 use crate::linalg::{inner, square};
 use crate::manifold::{polar, signs_of};
-use crate::penalty::Penalty;
 
 /// Weight of earlier values in the reference of the line search, the decrease it asks for, and within which
 /// shares a failed length is shortened.
@@ -64,8 +63,8 @@ pub(super) struct Gradient {
 }
 
 /// The feasible point of a step to `trial`, and f and ∇f there.
-pub(super) fn evaluated<P: Penalty>(
-    point: &Point<'_, P>,
+pub(super) fn evaluated(
+    point: &Point<'_>,
     trial: &Array2<f64>,
 ) -> Option<(Array2<f64>, f64, Array2<f64>)> {
     let x = if point.problem.signature.is_definite() {
@@ -79,7 +78,7 @@ pub(super) fn evaluated<P: Penalty>(
 
 impl Gradient {
     /// At the current X; none where there is no retraction: XᵀJX has to be diag(±1).
-    pub(super) fn new<P: Penalty>(point: &Point<'_, P>) -> Option<Self> {
+    pub(super) fn new(point: &Point<'_>) -> Option<Self> {
         signs_of(point.domain.k.view())?;
         let (value, gradient) = point.evaluated();
         let direction = tangent_part(point, &point.x, &gradient);
@@ -107,7 +106,7 @@ impl Gradient {
     }
 
     /// Goes on from the point, where it is now.
-    pub(super) fn restart<P: Penalty>(&mut self, point: &Point<'_, P>) {
+    pub(super) fn restart(&mut self, point: &Point<'_>) {
         if let Some(fresh) = Self::new(point) {
             let length = match self.secants.largest > 0.0 {
                 true => fresh.length.min(1.0 / self.secants.largest),
@@ -135,11 +134,7 @@ impl Gradient {
     }
 
     /// One trial. All pairs move in it: it counts as a sweep.
-    pub(super) fn step<P: Penalty>(
-        &mut self,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    pub(super) fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         if !(self.norm() > self.goal(ledger)) {
             self.rest(point, ledger);
             return Step::Pass;
@@ -157,9 +152,9 @@ impl Gradient {
     }
 
     /// Goes to a trial, or shortens the length.
-    fn judge<P: Penalty>(
+    fn judge(
         &mut self,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
         (x, value, gradient): (Array2<f64>, f64, Array2<f64>),
         noise: f64,
@@ -190,9 +185,9 @@ impl Gradient {
     }
 
     /// After a trial that changed F by `change`: the minimiser of the parabola through F, its slope and that.
-    fn shorten<P: Penalty>(
+    fn shorten(
         &mut self,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
         change: f64,
         noise: f64,
@@ -207,9 +202,9 @@ impl Gradient {
     }
 
     /// Goes to X.
-    pub(super) fn accept<P: Penalty>(
+    pub(super) fn accept(
         &mut self,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
         x: Array2<f64>,
         value: f64,
@@ -242,7 +237,7 @@ impl Gradient {
     }
 
     /// No step of this direction lowers F by more than its rounding.
-    fn stall<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+    fn stall(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.stalls += 1;
         let promised = self.norm2 / self.secants.largest;
         if promised > RESOLVED * rounding(point, ledger)
@@ -254,14 +249,14 @@ impl Gradient {
         Step::Pass
     }
 
-    fn adopt<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
+    fn adopt(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) {
         ledger.lower(self.value - self.best, 1);
         self.best = self.value;
         point.adopt(self.x.clone(), (self.value, self.gradient.clone()));
     }
 
     /// Ends here, unless the best X is better by more than rounding: then the steps go on from there.
-    pub(super) fn rest<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) {
+    pub(super) fn rest(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) {
         if self.value <= self.best + rounding(point, ledger) {
             if self.value != self.best {
                 self.adopt(point, ledger);

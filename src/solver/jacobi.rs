@@ -14,7 +14,6 @@ use super::options::Options;
 use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
 use crate::block::{Curvature, Majoriser, Matchings, Outcome, PairOptions};
-use crate::penalty::Penalty;
 use crate::rows::slice_of;
 use crate::tournament;
 
@@ -45,12 +44,7 @@ pub(super) struct Jacobi {
 
 impl Jacobi {
     /// With the proximal weight `proximal` and a bound `upper` on the Hessian's eigenvalues.
-    pub(super) fn new<P: Penalty>(
-        point: &Point<'_, P>,
-        options: &Options,
-        proximal: f64,
-        upper: f64,
-    ) -> Self {
+    pub(super) fn new(point: &Point<'_>, options: &Options, proximal: f64, upper: f64) -> Self {
         let (dim, signature) = (point.x.dim(), point.problem.signature);
         Self {
             bound: upper,
@@ -66,12 +60,7 @@ impl Jacobi {
     }
 
     /// Moves to the end of a round if F falls enough there and X is within bounds; learns from what it does.
-    fn judge<P: Penalty>(
-        &mut self,
-        outcome: Outcome,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    fn judge(&mut self, outcome: Outcome, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let penalty = point.problem.penalty;
         let mut after = point.x.clone();
         let mut penalty_change = 0.0;
@@ -111,9 +100,9 @@ impl Jacobi {
     }
 }
 
-impl<P: Penalty> Mover<P> for Jacobi {
+impl Mover for Jacobi {
     /// One round. An odd row rests.
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.order.shuffle(&mut point.rng);
         let gradient = point.gradient();
         let options = PairOptions {

@@ -17,7 +17,6 @@ use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
 use crate::linalg::square;
-use crate::penalty::Penalty;
 use crate::tournament;
 
 /// The first L, relative to ‖∇f(X)‖/‖X‖: a small one is corrected by the first trials.
@@ -73,7 +72,7 @@ pub(super) struct Majorised {
 }
 
 impl Majorised {
-    pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Self {
+    pub(super) fn new(point: &Point<'_>, options: &Options) -> Self {
         let (dim, signature) = (point.x.dim(), point.problem.signature);
         let steepest = square(&point.tracker.gradient(point.threads)).sqrt();
         let safe = point.problem.smooth.lipschitz().unwrap_or(f64::INFINITY);
@@ -100,11 +99,7 @@ impl Majorised {
     }
 
     /// One matching; judged at the end of a tournament.
-    pub(super) fn step<P: Penalty>(
-        &mut self,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    pub(super) fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.verified = false;
         let mut trial = self.trial.take().unwrap_or_else(|| {
             self.order.shuffle(&mut point.rng);
@@ -150,12 +145,7 @@ impl Majorised {
     }
 
     /// Moves to the end of a tournament if F falls enough there.
-    fn judge<P: Penalty>(
-        &mut self,
-        trial: Trial,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    fn judge(&mut self, trial: Trial, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let small = -trial.total.change <= rounding(point, ledger).max(ledger.threshold());
         let verdict = match trial.total.updates {
             0 => Verdict::Taken,
@@ -172,12 +162,12 @@ impl Majorised {
 
     /// Moves from A, where f has this gradient, to `moving` if F falls there by a fair share of what the model
     /// says; learns from what it does.
-    pub(super) fn attempt<P: Penalty>(
+    pub(super) fn attempt(
         &mut self,
         moving: Array2<f64>,
         gradient: &Array2<f64>,
         model: Outcome,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Verdict {
         ledger.work += evaluation_work(point);
@@ -224,7 +214,7 @@ impl Majorised {
     }
 
     /// More curvature where the model at X is unbounded.
-    pub(super) fn raise_at<P: Penalty>(&mut self, point: &Point<'_, P>) {
+    pub(super) fn raise_at(&mut self, point: &Point<'_>) {
         let least = self.steepest / square(&point.x).sqrt();
         self.raise(least.max(f64::MIN_POSITIVE));
     }
@@ -237,16 +227,11 @@ impl Majorised {
 
     /// Looks whether any pair can lower the model at X by more than the tolerance, or, where h = 0, X is not
     /// critical; where gradient steps see no decrease any more, `blind`, as far as F resolves that.
-    pub(super) fn verify<P: Penalty>(
-        &mut self,
-        point: &mut Point<'_, P>,
-        ledger: &Ledger,
-        blind: bool,
-    ) {
+    pub(super) fn verify(&mut self, point: &mut Point<'_>, ledger: &Ledger, blind: bool) {
         let gradient = point.gradient();
         let noise = rounding(point, ledger);
         let mut threshold = ledger.threshold().max(noise);
-        if P::SMOOTH {
+        if point.problem.penalty.is_none() {
             let critical = critical(ledger, &gradient, self.steepest);
             let tangent = square(&tangent_part(point, &point.x, &gradient)).sqrt();
             let resolved = tangent * tangent > RESOLVED * noise * self.bound;
@@ -257,7 +242,7 @@ impl Majorised {
             // What is left to a critical point of a small F.
             threshold = threshold.max(critical * critical / self.bound);
         }
-        let gap = if P::SMOOTH && point.problem.signature.is_definite() {
+        let gap = if point.problem.penalty.is_none() && point.problem.signature.is_definite() {
             largest_turn(point, &gradient, self.bound, threshold)
         } else {
             let model = Majoriser {
@@ -280,12 +265,7 @@ impl Majorised {
 ///
 /// On rows Z it is linear, `−⟨M, V − I⟩` with M = (LZ − G_B)Zᵀ, whose maximum over the orthogonal V is the nuclear
 /// norm `√(‖M‖² + 2|det M|)`, and over the rotations `√(‖M‖² + 2 det M)`. O(n²r).
-fn largest_turn<P: Penalty>(
-    point: &Point<'_, P>,
-    gradient: &Array2<f64>,
-    curvature: f64,
-    enough: f64,
-) -> f64 {
+fn largest_turn(point: &Point<'_>, gradient: &Array2<f64>, curvature: f64, enough: f64) -> f64 {
     let (x, rotations) = (&point.x, point.problem.rotations);
     let n = x.nrows();
     let pull = x * curvature - gradient;

@@ -8,7 +8,6 @@ use super::point::Point;
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
 use crate::objective;
-use crate::penalty::Penalty;
 
 /// The steps rest where ‖G − JXΛ‖ is this times √tol, relative to ‖G‖ or, where that is more, a thousandth of the
 /// largest ‖G‖ met: with the default tolerance 1e-6.
@@ -29,24 +28,24 @@ const STRIKES: u32 = 5;
 const EXCESS: f64 = 100.0;
 
 /// What one value and gradient counts for.
-pub(super) fn evaluation_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
+pub(super) fn evaluation_work(point: &Point<'_>) -> f64 {
     objective::gradient_work(point.problem.smooth, point.x.ncols())
 }
 
 /// What a difference of two values of F may be without meaning anything.
-pub(super) fn rounding<P: Penalty>(point: &Point<'_, P>, ledger: &Ledger) -> f64 {
+pub(super) fn rounding(point: &Point<'_>, ledger: &Ledger) -> f64 {
     let size = ROUNDING * ledger.magnitude + CANCELLED * point.constant.abs();
     point.problem.smooth.precision() * size
 }
 
 /// Where X is.
-pub(super) fn manifold<'a, P: Penalty>(point: &Point<'a, P>) -> Manifold<'a> {
+pub(super) fn manifold<'a>(point: &Point<'a>) -> Manifold<'a> {
     Manifold::new(point.problem.signature, point.domain.k.clone(), None)
 }
 
 /// The tangent part of a gradient.
-pub(super) fn tangent_part<P: Penalty>(
-    point: &Point<'_, P>,
+pub(super) fn tangent_part(
+    point: &Point<'_>,
     x: &Array2<f64>,
     gradient: &Array2<f64>,
 ) -> Array2<f64> {

@@ -42,7 +42,6 @@ mod tangent;
 use ndarray::Array2;
 
 use crate::error::{Error, Result};
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 use crate::working_set::WorkingSet;
@@ -97,11 +96,11 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 ///
 /// ```
 /// use ndarray::{Array2, array};
-/// use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, penalty::L1};
+/// use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, penalty::Penalty};
 ///
 /// let a = array![[3.0, 1.0, 0.1], [1.0, 2.0, 0.2], [0.1, 0.3, 1.0], [0.5, 0.1, 0.2]];
 /// let smooth = Quadratic::from_data(a.view())?;
-/// let penalty = L1::new(0.5);
+/// let penalty = Penalty::l1(0.5);
 /// let signature = Signature::stiefel(3);
 /// let problem = Problem::new(&smooth, &penalty, &signature, 2)?;
 /// let solution = minimize(
@@ -112,8 +111,8 @@ pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 /// assert!(solution.objective < solution.history[0].objective);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
-pub fn minimize<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn minimize(
+    problem: &Problem<'_>,
     x0: Array2<f64>,
     options: &Options,
     threads: &Threads,
@@ -133,10 +132,10 @@ pub fn minimize<P: Penalty>(
 ///
 /// # Errors
 /// As [`minimize`].
-pub fn minimize_by<P: Penalty>(
-    problem: &Problem<'_, P>,
+pub fn minimize_by(
+    problem: &Problem<'_>,
     x0: Array2<f64>,
-    mover: &mut dyn Mover<P>,
+    mover: &mut dyn Mover,
     options: &Options,
     threads: &Threads,
     monitor: &mut dyn Monitor,
@@ -150,12 +149,12 @@ pub fn minimize_by<P: Penalty>(
 }
 
 /// The door of every solve.
-fn start<'a, P: Penalty>(
-    problem: &'a Problem<'a, P>,
+fn start<'a>(
+    problem: &'a Problem<'a>,
     x0: Array2<f64>,
     options: &Options,
     threads: &'a Threads,
-) -> Result<Point<'a, P>> {
+) -> Result<Point<'a>> {
     options.check(problem.smooth.rows())?;
     problem.check_point(x0.view())?;
     if !problem.signature.is_definite()
@@ -170,7 +169,7 @@ fn start<'a, P: Penalty>(
 }
 
 /// The ledger of a solve that begins now. No tolerance is below the precision of f.
-fn ledger<P: Penalty>(problem: &Problem<'_, P>, options: &Options) -> Ledger {
+fn ledger(problem: &Problem<'_>, options: &Options) -> Ledger {
     let precision = problem.smooth.precision();
     let least = if precision > f64::EPSILON {
         precision
@@ -182,7 +181,7 @@ fn ledger<P: Penalty>(problem: &Problem<'_, P>, options: &Options) -> Ledger {
 }
 
 /// Moves between checkpoints: where a sweep is more than all pairs, as many as there are pairs.
-fn checkpoint_updates<P: Penalty>(problem: &Problem<'_, P>, ledger: &Ledger) -> u64 {
+fn checkpoint_updates(problem: &Problem<'_>, ledger: &Ledger) -> u64 {
     let pairs = Options::default().pairs_of_sweep(problem.smooth);
     if ledger.sweep > pairs {
         CHECKPOINT_UPDATES.min(pairs)
@@ -192,12 +191,12 @@ fn checkpoint_updates<P: Penalty>(problem: &Problem<'_, P>, ledger: &Ledger) -> 
 }
 
 /// The loop. What the spectrum of f says is left until there is time for a step: `begin` is called then.
-fn descend<'m, P: Penalty + 'm>(
-    point: &mut Point<'_, P>,
+fn descend<'m>(
+    point: &mut Point<'_>,
     ledger: &mut Ledger,
     options: &'m Options,
     monitor: &mut dyn Monitor,
-    begin: impl FnOnce(&Point<'_, P>) -> Course<'m, P>,
+    begin: impl FnOnce(&Point<'_>) -> Course<'m>,
 ) -> Result<Status> {
     let limits = Limits::from(options);
     let mut watch = Watch::new(monitor);
@@ -273,7 +272,7 @@ fn contradiction() -> Error {
 }
 
 /// The last point as a result.
-fn finish<P: Penalty>(mut point: Point<'_, P>, mut ledger: Ledger, status: Status) -> Solution {
+fn finish(mut point: Point<'_>, mut ledger: Ledger, status: Status) -> Solution {
     point.follow();
     point.checkpoint(&mut ledger);
     let (values, feasibility) = (point.values(), point.feasibility());

@@ -8,7 +8,6 @@ use super::domain::Domain;
 use super::ledger::Ledger;
 use super::outcome::Record;
 use super::point::Point;
-use crate::penalty::Penalty;
 
 /// Time between looks at the monitor, and between records within a pass.
 const POLL: Duration = Duration::from_millis(40);
@@ -85,7 +84,7 @@ impl<'m> Watch<'m> {
     }
 
     /// Polls and records if it is time.
-    pub(super) fn look(&mut self, point: &Point<'_, impl Penalty>, ledger: &mut Ledger) -> Control {
+    pub(super) fn look(&mut self, point: &Point<'_>, ledger: &mut Ledger) -> Control {
         match self.poll() {
             Control::Stop => Control::Stop,
             Control::Continue => self.record_after(PAUSE, point, ledger),
@@ -102,7 +101,7 @@ impl<'m> Watch<'m> {
     }
 
     /// Records the end of a pass, unless passes end too often.
-    pub(super) fn pass(&mut self, point: &Point<'_, impl Penalty>, ledger: &mut Ledger) -> Control {
+    pub(super) fn pass(&mut self, point: &Point<'_>, ledger: &mut Ledger) -> Control {
         let pause = match ledger.history.len() {
             0..MANY_RECORDS => Duration::ZERO,
             _ => LONG_PAUSE,
@@ -110,12 +109,7 @@ impl<'m> Watch<'m> {
         self.record_after(pause, point, ledger)
     }
 
-    fn record_after(
-        &mut self,
-        pause: Duration,
-        point: &Point<'_, impl Penalty>,
-        ledger: &mut Ledger,
-    ) -> Control {
+    fn record_after(&mut self, pause: Duration, point: &Point<'_>, ledger: &mut Ledger) -> Control {
         // What the caller does with a record counts: a callback that sleeps is called less often.
         if self.recorded.elapsed() < pause.max(RECORD_SHARE * self.cost) {
             return Control::Continue;
@@ -126,7 +120,7 @@ impl<'m> Watch<'m> {
     /// Makes a row of the history.
     pub(crate) fn record(
         &mut self,
-        domain: &Domain<'_, impl Penalty>,
+        domain: &Domain<'_>,
         x: ArrayView2<'_, f64>,
         ledger: &mut Ledger,
     ) -> Control {

@@ -3,7 +3,6 @@
 use super::ledger::Ledger;
 use super::point::Point;
 use crate::pair::Recession;
-use crate::penalty::Penalty;
 
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,9 +26,9 @@ pub enum Step {
 
 /// A way of moving X that keeps XᵀJX and never raises F. The loop gives it the steps, and takes care of limits,
 /// reports, drift and convergence; see [`minimize_by`](super::minimize_by) for one of your own.
-pub trait Mover<P: Penalty> {
+pub trait Mover {
     /// Some moves, of a few hundredths of a second at most.
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step;
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step;
 
     /// Told before a pass if something else moved X since the last one.
     fn begin(&mut self) {}

@@ -15,7 +15,6 @@ use super::mover::Step;
 use super::point::Point;
 use crate::linalg::{inner, square};
 use crate::manifold::normals;
-use crate::penalty::Penalty;
 
 /// Steps are slow when the least ‖grad f‖² of so many is more than this share of what it was before. Slow gradient steps
 /// are followed by Newton's method, and that, where it is slow, by gradient steps for good.
@@ -97,10 +96,10 @@ impl Newton {
 
     /// A product with the Hessian, or the step at the end of these. None where f gives no product, or none that brings
     /// X on.
-    pub(super) fn step<P: Penalty>(
+    pub(super) fn step(
         &mut self,
         at: &mut Gradient,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Step> {
         let mut model = match self.model.take() {
@@ -151,12 +150,12 @@ impl Newton {
     }
 
     /// Goes to the end of the model if F falls enough there.
-    fn judge<P: Penalty>(
+    fn judge(
         &mut self,
         model: Model,
         bounded: bool,
         at: &mut Gradient,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Step> {
         ledger.visit(ledger.sweep, evaluation_work(point));
@@ -194,7 +193,7 @@ impl Newton {
 }
 
 impl Model {
-    fn new<P: Penalty>(at: &Gradient, point: &Point<'_, P>, ledger: &Ledger) -> Self {
+    fn new(at: &Gradient, point: &Point<'_>, ledger: &Ledger) -> Self {
         let norm = at.norm();
         let relative = norm / square(&at.gradient).sqrt();
         Self {
@@ -209,7 +208,7 @@ impl Model {
     }
 
     /// The product of the Hessian with the direction.
-    fn product<P: Penalty>(&self, at: &Gradient, point: &Point<'_, P>) -> Option<Array2<f64>> {
+    fn product(&self, at: &Gradient, point: &Point<'_>) -> Option<Array2<f64>> {
         let product = point.hessian_product(&at.x, &self.direction)?;
         let bent = normals(&self.direction, point.problem.signature).dot(&self.lambda);
         Some(tangent_part(point, &at.x, &(product - bent)))

@@ -12,7 +12,6 @@ use super::options::{Options, Update};
 use super::point::Point;
 use super::rows::{PointScores, VISIT_WORK, pair_work};
 use crate::block::{Curvature, Majoriser, PairOptions};
-use crate::penalty::Penalty;
 use crate::working_set::{Schedule, TileOrder, Visit, WorkingSet};
 
 /// One pair a step.
@@ -32,7 +31,7 @@ pub(super) struct Pairwise {
 
 impl Pairwise {
     /// Where the options ask for single pairs: rules other than tiles, one after the other.
-    pub(super) fn new<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Option<Self> {
+    pub(super) fn new(point: &Point<'_>, options: &Options) -> Option<Self> {
         let (rule, n) = (options.working_set, point.x.nrows());
         let single = rule != WorkingSet::Tiled && options.update == Update::GaussSeidel;
         single.then(|| Self {
@@ -47,7 +46,7 @@ impl Pairwise {
         })
     }
 
-    fn choose<P: Penalty>(&mut self, bound: f64, point: &mut Point<'_, P>) -> [usize; 2] {
+    fn choose(&mut self, bound: f64, point: &mut Point<'_>) -> [usize; 2] {
         let x = point.x.view();
         let mut scores = PointScores::new(x, &*point.tracker, point.problem.penalty);
         let (visit, rng, proximal) = (&mut self.visit, &mut point.rng, self.proximal * bound);
@@ -57,10 +56,10 @@ impl Pairwise {
     }
 
     /// Visits a pair.
-    pub(super) fn step<P: Penalty>(
+    pub(super) fn step(
         &mut self,
         model: &mut Majorised,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Step {
         if self.curvature == Curvature::Scalar && model.safe.is_finite() {

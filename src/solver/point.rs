@@ -12,7 +12,6 @@ use crate::linalg::inner;
 use crate::manifold::normals;
 use crate::objective::{Evaluated, QuadraticForm, Tracker};
 use crate::pair::{Boost, Recession};
-use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -24,14 +23,14 @@ fn is_finite(value: f64, gradient: &Array2<f64>) -> bool {
 const DOUBLINGS: u32 = 6;
 
 /// X, what it keeps, and f's follower.
-pub struct Point<'a, P: Penalty> {
-    pub(super) problem: &'a Problem<'a, P>,
+pub struct Point<'a> {
+    pub(super) problem: &'a Problem<'a>,
     /// f, if it is quadratic.
     pub(super) form: Option<&'a dyn QuadraticForm>,
     pub(super) threads: &'a Threads,
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
-    pub(super) domain: Domain<'a, P>,
+    pub(super) domain: Domain<'a>,
     /// c of C − cJ, and what that takes from f all over the constraint, see [`Problem::constant`].
     shift: f64,
     pub(super) constant: f64,
@@ -49,9 +48,9 @@ pub struct Point<'a, P: Penalty> {
     pub(super) room: f64,
 }
 
-impl<'a, P: Penalty> Point<'a, P> {
+impl<'a> Point<'a> {
     pub(super) fn new(
-        problem: &'a Problem<'a, P>,
+        problem: &'a Problem<'a>,
         x0: Array2<f64>,
         seed: u64,
         threads: &'a Threads,
@@ -93,7 +92,7 @@ impl<'a, P: Penalty> Point<'a, P> {
     }
 
     /// What is minimised.
-    pub fn problem(&self) -> &'a Problem<'a, P> {
+    pub fn problem(&self) -> &'a Problem<'a> {
         self.problem
     }
 

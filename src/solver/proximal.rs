@@ -56,7 +56,7 @@ struct Place {
     lambda: Array2<f64>,
 }
 
-fn tangent<'a, P: Penalty>(penalty: &'a P, manifold: &'a Manifold<'a>) -> Tangent<'a, P> {
+fn tangent<'a>(penalty: &'a Penalty, manifold: &'a Manifold<'a>) -> Tangent<'a> {
     Tangent {
         penalty,
         manifold,
@@ -79,7 +79,7 @@ pub(super) struct Proximal {
 
 impl Proximal {
     /// Steps from the current X; None for other penalties, or where X is not on the Stiefel manifold.
-    pub(super) fn new<P: Penalty>(point: &Point<'_, P>) -> Option<Self> {
+    pub(super) fn new(point: &Point<'_>) -> Option<Self> {
         let penalty = point.problem.penalty;
         let (low, high) = penalty.subdifferential(0, 0, 0.0);
         let continuous = low.is_finite() && high.is_finite();
@@ -104,7 +104,7 @@ impl Proximal {
         (self.rests, self.idle) = (false, 0);
     }
 
-    fn place<P: Penalty>(&mut self, point: &Point<'_, P>) -> Place {
+    fn place(&mut self, point: &Point<'_>) -> Place {
         let (value, gradient) = point.evaluated();
         let lambda = manifold(point).multiplier(&point.x, &gradient);
         let price = point.problem.penalty.value(point.x());
@@ -127,10 +127,10 @@ impl Proximal {
     }
 
     /// The trial under way, or a new one; None if the direction promises nothing.
-    fn trial<P: Penalty>(
+    fn trial(
         &mut self,
         place: &mut Place,
-        point: &Point<'_, P>,
+        point: &Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Trial> {
         if let Some(trial) = self.trial.take() {
@@ -168,11 +168,11 @@ impl Proximal {
     }
 
     /// Takes the trial over; learns t from it.
-    fn accept<P: Penalty>(
+    fn accept(
         &mut self,
         before: &Place,
         (x, after): (Array2<f64>, Place),
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) {
         let moved = &x - &point.x;
@@ -203,11 +203,7 @@ impl Proximal {
     }
 
     /// A trial. All rows move in it: it counts as a sweep.
-    pub(super) fn advance<P: Penalty>(
-        &mut self,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    pub(super) fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let mut place = match self.place.take() {
             Some(place) => place,
             None => self.place(point),
@@ -256,8 +252,8 @@ impl Proximal {
     }
 }
 
-impl<P: Penalty> Mover<P> for Proximal {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for Proximal {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let step = self.advance(point, ledger);
         if self.rests {
             point.follow();

@@ -6,7 +6,7 @@ use super::ledger::Ledger;
 use super::mover::{Mover, Step};
 use super::options::Options;
 use super::point::Point;
-use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs, Sweep};
+use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs};
 use crate::objective::Tracker;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
@@ -34,12 +34,12 @@ const SUPPORT_SHARE: f64 = 0.01;
 const SUPPORT_SWEEPS: usize = 100;
 
 /// Work of the solution of a pair of rows of `r` entries.
-pub(crate) fn solution_work<P: Penalty>(penalty: &P, r: usize) -> f64 {
+pub(crate) fn solution_work(penalty: &Penalty, r: usize) -> f64 {
     penalty.pair_work() * (PAIR_WORK.0 + PAIR_WORK.1 * r as f64)
 }
 
 /// Work of a pair: its solution, and its share of a block's curvature.
-pub(super) fn pair_work<P: Penalty>(point: &Point<'_, P>) -> f64 {
+pub(super) fn pair_work(point: &Point<'_>) -> f64 {
     let curvature = match point.form {
         Some(form) if form.dense().is_none() => 0.5 * form.product_work() / form.order() as f64,
         _ => 1.0,
@@ -63,7 +63,6 @@ pub(super) struct Rows {
     /// The version of the point that the block holds.
     loaded: Option<u64>,
     scratch: Scratch,
-    arch: pulp::Arch,
     tiled: bool,
     small_block: bool,
     pairs_per_step: usize,
@@ -78,12 +77,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The rule that the options ask for; `proximal` is the proximal weight, `lipschitz` what WSS-OR majorises by.
-    pub(super) fn new<P: Penalty>(
-        point: &Point<'_, P>,
-        options: &Options,
-        proximal: f64,
-        lipschitz: f64,
-    ) -> Self {
+    pub(super) fn new(point: &Point<'_>, options: &Options, proximal: f64, lipschitz: f64) -> Self {
         let rule = options.working_set;
         let single = options.block_size == 2;
         let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
@@ -103,18 +97,14 @@ impl Rows {
 
     /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; `frozen`: nothing
     /// moves.
-    pub(super) fn all_pairs<P: Penalty>(
-        point: &Point<'_, P>,
-        options: &Options,
-        frozen: bool,
-    ) -> Self {
+    pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
         let mut rows = Self::with_rule(point, options, WorkingSet::Tiled);
         rows.frozen = frozen;
         rows.block.freeze(frozen);
         rows
     }
 
-    fn with_rule<P: Penalty>(point: &Point<'_, P>, options: &Options, rule: WorkingSet) -> Self {
+    fn with_rule(point: &Point<'_>, options: &Options, rule: WorkingSet) -> Self {
         let (n, r) = point.x.dim();
         let order = if point.tracker.keeps_lead() {
             TileOrder::ByLead
@@ -131,7 +121,6 @@ impl Rows {
             block,
             loaded: None,
             scratch: Scratch::new(r),
-            arch: crate::simd::arch(),
             tiled: rule == WorkingSet::Tiled,
             small_block: false,
             pairs_per_step: 1,
@@ -146,9 +135,9 @@ impl Rows {
 
     /// Looks for a pair of rows along which F is unbounded below, moving nothing: [`PROBED_PAIRS`] pairs of opposite
     /// sign. They count as visited if one is found.
-    pub(super) fn probe<P: Penalty>(
+    pub(super) fn probe(
         &mut self,
-        point: &mut Point<'_, P>,
+        point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Recession> {
         let (positive, negative): (Vec<usize>, Vec<usize>) =
@@ -169,7 +158,7 @@ impl Rows {
         None
     }
 
-    fn choose<P: Penalty>(&mut self, point: &mut Point<'_, P>) {
+    fn choose(&mut self, point: &mut Point<'_>) {
         let mut scores = PointScores::new(point.x.view(), &*point.tracker, point.problem.penalty);
         self.schedule.next(
             &mut self.visit,
@@ -182,7 +171,7 @@ impl Rows {
     }
 
     /// Visits one block.
-    fn visit<P: Penalty>(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+    fn visit(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.choose(point);
         let mut visited = self.visit.skipped;
         if let Some(pairs) = self.visit.pairs {
@@ -219,12 +208,7 @@ impl Rows {
     }
 
     /// Solves the pairs of the chosen rows and commits what moved.
-    fn solve<P: Penalty>(
-        &mut self,
-        pairs: Pairs,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Outcome {
+    fn solve(&mut self, pairs: Pairs, point: &mut Point<'_>, ledger: &mut Ledger) -> Outcome {
         if self.visit.again && self.loaded == Some(point.version) {
             self.block.rebase();
         } else {
@@ -249,7 +233,7 @@ impl Rows {
         outcome
     }
 
-    fn sweep<P: Penalty>(&mut self, pairs: Pairs, point: &Point<'_, P>) -> Outcome {
+    fn sweep(&mut self, pairs: Pairs, point: &Point<'_>) -> Outcome {
         let problem = point.problem;
         let options = PairOptions {
             curvature: self.curvature,
@@ -263,20 +247,15 @@ impl Rows {
         let orthogonal =
             signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
         let small_block = self.small_block && rows.len() > 2;
-        if small_block && P::SMOOTH && orthogonal {
+        if small_block && problem.penalty.is_none() && orthogonal {
             outcome = self.block.turn_all(options);
             if options.curvature == Curvature::Scalar {
                 return outcome;
             }
         }
         for _ in 0..if small_block { INNER_SWEEPS } else { 1 } {
-            let swept = self.arch.dispatch(Sweep {
-                block: &mut self.block,
-                pairs,
-                penalty: problem.penalty,
-                options,
-                scratch: &mut self.scratch,
-            });
+            let scratch = &mut self.scratch;
+            let swept = self.block.sweep(pairs, problem.penalty, options, scratch);
             outcome.absorb(swept);
             if swept.updates == 0 {
                 break;
@@ -310,8 +289,8 @@ impl Rows {
     }
 }
 
-impl<P: Penalty> Mover<P> for Rows {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for Rows {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         point.refresh_if_stale();
         for _ in 1..self.pairs_per_step {
             let step = self.visit(point, ledger);
@@ -347,17 +326,21 @@ impl<P: Penalty> Mover<P> for Rows {
 }
 
 /// Scores of pairs at the current point, for the greedy rules.
-pub(super) struct PointScores<'a, P: Penalty> {
+pub(super) struct PointScores<'a> {
     x: ArrayView2<'a, f64>,
     tracker: &'a dyn Tracker,
-    penalty: &'a P,
+    penalty: &'a Penalty,
     rows: [Vec<f64>; 2],
     /// All rows of Γ, where all pairs are scored.
     all: Option<Array2<f64>>,
 }
 
-impl<'a, P: Penalty> PointScores<'a, P> {
-    pub(super) fn new(x: ArrayView2<'a, f64>, tracker: &'a dyn Tracker, penalty: &'a P) -> Self {
+impl<'a> PointScores<'a> {
+    pub(super) fn new(
+        x: ArrayView2<'a, f64>,
+        tracker: &'a dyn Tracker,
+        penalty: &'a Penalty,
+    ) -> Self {
         Self {
             x,
             tracker,
@@ -376,7 +359,7 @@ impl<'a, P: Penalty> PointScores<'a, P> {
     }
 }
 
-impl<P: Penalty> Scores for PointScores<'_, P> {
+impl Scores for PointScores<'_> {
     fn expect_all(&mut self) {
         let mut all = Array2::zeros(self.x.dim());
         for (row, mut target) in all.outer_iter_mut().enumerate() {

@@ -8,7 +8,6 @@ use super::newton::Newton;
 use super::options::{Options, Update};
 use super::point::Point;
 use crate::block::Curvature;
-use crate::penalty::Penalty;
 use crate::working_set::WorkingSet;
 
 /// Steps of all rows at once.
@@ -22,8 +21,13 @@ pub(super) struct Smooth {
 
 impl Smooth {
     /// From the current X; None with a penalty, or where XᵀJX is not diag(±1).
-    pub(super) fn new<P: Penalty>(point: &Point<'_, P>) -> Option<Self> {
-        let gradient = P::SMOOTH.then(|| Gradient::new(point)).flatten()?;
+    pub(super) fn new(point: &Point<'_>) -> Option<Self> {
+        let gradient = point
+            .problem
+            .penalty
+            .is_none()
+            .then(|| Gradient::new(point))
+            .flatten()?;
         Some(Self {
             gradient,
             newton: Some(Newton::default()),
@@ -33,7 +37,7 @@ impl Smooth {
 
     /// The mover of a quadratic form without penalty on the Stiefel manifold, unless the options ask for single pairs
     /// or blocks, matchings or the scalar curvature.
-    pub(super) fn of_form<P: Penalty>(point: &Point<'_, P>, options: &Options) -> Option<Self> {
+    pub(super) fn of_form(point: &Point<'_>, options: &Options) -> Option<Self> {
         let free = options.update == Update::GaussSeidel
             && options.working_set == WorkingSet::Tiled
             && options.curvature == Curvature::Exact;
@@ -42,11 +46,7 @@ impl Smooth {
     }
 
     /// A gradient step, or a part of a Newton step.
-    pub(super) fn advance<P: Penalty>(
-        &mut self,
-        point: &mut Point<'_, P>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    pub(super) fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let gradient = &mut self.gradient;
         let newton = self.newton.as_mut();
         let newton = newton.and_then(|newton| newton.takes_over(gradient).then_some(newton));
@@ -61,8 +61,8 @@ impl Smooth {
     }
 }
 
-impl<P: Penalty> Mover<P> for Smooth {
-    fn step(&mut self, point: &mut Point<'_, P>, ledger: &mut Ledger) -> Step {
+impl Mover for Smooth {
+    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         if std::mem::take(&mut self.moved) {
             self.gradient.restart(point);
         }

@@ -46,8 +46,8 @@ pub(crate) fn tangent_work(n: usize, r: usize) -> f64 {
 }
 
 /// The tangent-proximal steps of a penalty on a manifold.
-pub(crate) struct Tangent<'a, P: Penalty> {
-    pub(crate) penalty: &'a P,
+pub(crate) struct Tangent<'a> {
+    pub(crate) penalty: &'a Penalty,
     pub(crate) manifold: &'a Manifold<'a>,
     /// Largest relative residual to which the Newton systems for Λ are solved with one sign; where D is closer to a tangent
     /// direction it is ‖XᵀD + DᵀX‖/(2‖D‖), so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
@@ -57,7 +57,7 @@ pub(crate) struct Tangent<'a, P: Penalty> {
     pub(crate) is_over: &'a dyn Fn() -> bool,
 }
 
-impl<P: Penalty> Tangent<'_, P> {
+impl Tangent<'_> {
     /// The step D and the multiplier Λ (kept from one call to the next as a warm start). One function: a Newton method
     /// whose line search needs all that a step does.
     pub(crate) fn step(
@@ -87,7 +87,7 @@ impl<P: Penalty> Tangent<'_, P> {
             Zip::indexed(&mut target)
                 .and(&mut *weight)
                 .and(x)
-                .for_each(|(i, k), v, w, &x| (*v, *w) = penalty.proximal_near(i, k, x, *v, t));
+                .for_each(|(i, k), v, w, &x| (*v, *w) = penalty.proximal_near((i, k), x, *v, t));
             target -= x;
             let mut error = symmetric(&product(normals.t(), target.view()));
             error.mapv_inplace(|v| -v);

@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::{Majoriser, Matchings, PairOptions, SlopePairs};
 use crate::linalg::cayley;
-use crate::penalty::NoPenalty;
+use crate::penalty::Penalty;
 use crate::start::HyperbolicCs;
 use crate::{Error, Result, Signature, Threads, project_dense, tournament};
 
@@ -225,7 +225,7 @@ impl Relation {
         for round in 0..matchings.min(tournament::rounds(order.len())) {
             let pairs = tournament::matching(order, round);
             let (x, exact) = (self.matrix.view(), PairOptions::default());
-            work.solve(x, &pairs, &model, &NoPenalty, exact, &Threads::serial());
+            work.solve(x, &pairs, &model, &Penalty::NONE, exact, &Threads::serial());
             for (row, new) in work.moved() {
                 let target = self.matrix.row_mut(row);
                 target.into_iter().zip(new).for_each(|(x, &new)| *x = new);

@@ -4,8 +4,6 @@
 
 pub(crate) mod observed;
 
-use orthobcd::pair::Piece;
-use orthobcd::penalty::{Exact, Penalty};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -23,25 +21,5 @@ pub(crate) fn given(value: f64) -> f64 {
         value.next_up()
     } else {
         value.next_down()
-    }
-}
-
-/// A penalty known by its definition alone: its pairs are solved as those of every new penalty.
-#[derive(Clone)]
-pub(crate) struct Generic<P: Penalty>(pub(crate) P);
-
-impl<P: Penalty> Penalty for Generic<P> {
-    type Kernel = Exact;
-
-    fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
-        self.0.entry(row, column, value)
-    }
-
-    fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
-        self.0.piece(row, column, value)
-    }
-
-    fn levels(&self) -> &[f64] {
-        self.0.levels()
     }
 }

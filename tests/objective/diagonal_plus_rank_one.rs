@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use orthobcd::objective::{GoOn, QuadraticForm, Spectrum};
-use orthobcd::penalty::L1;
+use orthobcd::penalty::Penalty;
 use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, minimize, start};
 
 struct DiagonalPlusRankOne(Array1<f64>, Array1<f64>, Spectrum);
@@ -34,7 +34,7 @@ fn is_solved_like_the_same_stored() {
     let c = form.apply(Array2::eye(n).view(), &threads);
     let stored = Quadratic::new((&c + &c.t()) * 0.5, None, None).unwrap();
     let solve = |smooth: &dyn QuadraticForm| {
-        let (penalty, signature) = (&L1::new(0.05), &Signature::stiefel(n));
+        let (penalty, signature) = (&Penalty::l1(0.05), &Signature::stiefel(n));
         #[rustfmt::skip]
         let problem = Problem::new(smooth, penalty, signature, components).unwrap();
         let x0 = start::random(n, components, 1);

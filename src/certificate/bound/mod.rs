@@ -41,7 +41,7 @@ use crate::budget::Clock;
 use crate::cardinality::Cardinality;
 use crate::error::{Error, Result};
 use crate::objective::QuadraticForm;
-use crate::penalty::Penalty;
+use crate::penalty::{Penalty, Weights};
 use crate::solver::Monitor;
 use crate::threads::Threads;
 use relaxation::Entries;
@@ -70,18 +70,25 @@ pub enum Restriction {
 }
 
 impl Restriction {
-    /// That of a penalty; None where nothing is known of h.
-    pub fn of<P: Penalty>(penalty: &P) -> Option<Self> {
+    /// That of a penalty; None where it is not one of h = 0, ℓ0, ℓ1 and X ≥ 0. Of ℓ1 the least weight counts.
+    pub fn of(penalty: &Penalty) -> Option<Self> {
+        if penalty.is_none() {
+            return Some(Self::Free);
+        }
+        if *penalty == Penalty::NONNEGATIVE {
+            return Some(Self::Nonnegative);
+        }
         if let Some(lambda) = penalty.count() {
             return Some(Self::Count(lambda));
         }
-        if let Some(lambda) = penalty.absolute() {
-            return Some(Self::Absolute(lambda));
-        }
-        if penalty.nonnegative() {
-            return Some(Self::Nonnegative);
-        }
-        P::SMOOTH.then_some(Self::Free)
+        penalty.l1_weights().map(|weights| {
+            Self::Absolute(match weights {
+                Weights::Scalar(lambda) => *lambda,
+                Weights::Entrywise(weights) => {
+                    weights.iter().copied().fold(f64::INFINITY, f64::min)
+                }
+            })
+        })
     }
 
     /// Checks it against an n×r matrix.

@@ -1,0 +1,99 @@
+//! The forms of a penalty that have pair solvers of their own.
+
+use ndarray::{ArrayView2, ArrayViewMut2};
+use pulp::Simd;
+
+use super::l0::L0;
+use super::l1::L1;
+use super::none::NoPenalty;
+use super::nonnegative::NonNegative;
+use super::piecewise_quadratic::PiecewiseQuadratic;
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
+
+/// Any of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AnyForm {
+    /// h = 0.
+    None(NoPenalty),
+    /// λ‖X‖₀.
+    L0(L0),
+    /// Σ w_ij |X_ij|.
+    L1(L1),
+    /// X ≥ 0.
+    NonNegative(NonNegative),
+    /// All others.
+    Pieces(PiecewiseQuadratic),
+}
+
+/// Evaluates `$body`, which is compiled for every form, with `$form` bound to the form of `$penalty`.
+macro_rules! each_form {
+    ($penalty:expr, $form:ident => $body:expr) => {
+        match &$penalty.0 {
+            $crate::penalty::AnyForm::None($form) => $body,
+            $crate::penalty::AnyForm::L0($form) => $body,
+            $crate::penalty::AnyForm::L1($form) => $body,
+            $crate::penalty::AnyForm::NonNegative($form) => $body,
+            $crate::penalty::AnyForm::Pieces($form) => $body,
+        }
+    };
+}
+pub(crate) use each_form;
+
+/// One form: the pair solvers, and the values of [`Penalty`](super::Penalty) that loops over entries or pairs ask for.
+pub(crate) trait Form {
+    /// The global minimum of smooth part plus h over rotations and reflections, relative to the identity; which entries
+    /// of the new rows are known exactly is left in `scratch`.
+    fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best;
+
+    /// The same over the four components of the hyperbola, for rows of opposite sign; or a direction
+    /// along which the pair is unbounded below.
+    fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost;
+
+    /// φ_ij(`value`).
+    fn entry(&self, row: usize, column: usize, value: f64) -> f64;
+
+    /// (a, b, c) of the piece just right of `value`.
+    fn piece(&self, row: usize, column: usize, value: f64) -> Piece;
+
+    /// The breakpoints, ascending.
+    fn breakpoints(&self) -> &[f64];
+
+    /// The proximal map.
+    fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64;
+
+    /// The proximal map near the entry `x`, and its derivative.
+    fn proximal_near(&self, at: (usize, usize), x: f64, value: f64, step: f64) -> (f64, f64);
+
+    /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value.
+    fn smoothed(
+        &self,
+        x: ArrayView2<'_, f64>,
+        epsilon: f64,
+        gradient: ArrayViewMut2<'_, f64>,
+    ) -> f64;
+
+    /// `(Δ, magnitude)`: the change of h when a row changes, and the sum of the magnitudes of its terms.
+    #[inline(always)]
+    fn change(&self, row: usize, old: &[f64], new: &[f64]) -> (f64, f64) {
+        let (mut delta, mut magnitude) = (0.0, 0.0);
+        for (column, (&o, &n)) in old.iter().zip(new).enumerate() {
+            let d = self.entry(row, column, n) - self.entry(row, column, o);
+            delta += d;
+            magnitude += d.abs();
+        }
+        (delta, magnitude)
+    }
+
+    /// h(X).
+    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let row_value = |(i, row): (usize, ndarray::ArrayView1<'_, f64>)| {
+            let entries = row.iter().enumerate();
+            entries.map(|(k, &v)| self.entry(i, k, v)).sum::<f64>()
+        };
+        x.outer_iter().enumerate().map(row_value).sum()
+    }
+
+    /// Makes a row exactly feasible that is feasible up to rounding.
+    #[inline(always)]
+    fn tidy(&self, _row: &mut [f64]) {}
+}
