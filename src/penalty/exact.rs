@@ -14,7 +14,7 @@ use crate::pair::{
 };
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) for every level, measured at r = 20.
-const LEVEL_WORK: f64 = 10.0;
+const LEVEL_WORK: f64 = 5.0;
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) of these solvers.
 pub(super) fn pair_work(breakpoints: &[f64]) -> f64 {

@@ -33,6 +33,9 @@ use none::NoPenalty;
 use nonnegative::NonNegative;
 use piecewise_quadratic::PiecewiseQuadratic;
 
+/// Work of the solution of a pair without penalty, with ℓ0 of one weight or X ≥ 0, where that with ℓ1 is 1.
+const SIMPLE_WORK: f64 = 0.5;
+
 /// Checks one weight of a penalty.
 fn check_weight(weight: f64) -> Result<()> {
     if weight == 0.0 || (SMALLEST..=LARGEST).contains(&weight) {
@@ -360,7 +363,8 @@ impl Penalty {
     pub(crate) fn pair_work(&self) -> f64 {
         match &self.0 {
             AnyForm::Pieces(form) => form.pair_work(),
-            _ => 1.0,
+            AnyForm::L1(_) => 1.0,
+            AnyForm::None(_) | AnyForm::L0(_) | AnyForm::NonNegative(_) => SIMPLE_WORK,
         }
     }
 

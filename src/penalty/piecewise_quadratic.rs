@@ -60,7 +60,7 @@ impl Solver {
 }
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) of prices that jump up from 0, measured at r = 20.
-const JUMP_WORK: f64 = 2.0;
+const JUMP_WORK: f64 = 1.2;
 
 impl PiecewiseQuadratic {
     /// See [`Penalty::pieces`](super::Penalty::pieces).

@@ -12,8 +12,8 @@ use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
-/// Work of the solution of a pair: at least, and for every column; and of a visit that solves nothing.
-const PAIR_WORK: (f64, f64) = (1500.0, 150.0);
+/// Work of the solution of a pair with ℓ1: at least, and for every column; and of a visit that solves nothing.
+const PAIR_WORK: (f64, f64) = (3000.0, 250.0);
 pub(super) const VISIT_WORK: f64 = 2.0;
 
 /// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
