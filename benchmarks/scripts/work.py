@@ -1,9 +1,10 @@
 """Seconds that a unit of counted work takes, by heuristic and by kind of data.
 
-``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/work.py [--work 0.5] [--only NAME ...]`` runs every
-heuristic alone for so much counted work on one thread, and the searches within a limit on nonzeros and features,
-and prints the processor seconds of a unit: the same number everywhere if work is counted rightly. The default
-work of a search is chosen by the largest of them. Data that the folder lacks are left out.
+``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/work.py [--work 0.5] [--only NAME ...]``
+runs every heuristic alone for so much counted work on one thread, and the searches within a limit
+on nonzeros and features, and prints the processor seconds of a unit: the same everywhere if work
+is counted rightly. The default work of a search is chosen by the largest of them. Data that the
+folder lacks are left out.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ def data(folder: Path) -> Iterator[tuple[str, Any]]:
         path = folder / f"{name}.csr.npz"
         if path.exists():
             yield name, sp.load_npz(path).astype(float).tocsc()
-    yield "sparse, 20,000 x 100,000", sp.random(
-        20_000, 100_000, 1e-3, format="csc", random_state=0
-    )
+    yield "sparse, 20,000 x 100,000", sp.random(20_000, 100_000, 1e-3, format="csc", random_state=0)
 
 
 def runs(matrix: Any, work: float) -> Iterator[tuple[str, float, float]]:
@@ -91,7 +90,7 @@ def main() -> None:
                 row = f"{work:.2f} | {seconds:.2f} | {seconds / work:.2f}"
                 print(f"| {name} | {run} | {row} |", flush=True)
     low, middle, high = min(units), statistics.median(units), max(units)
-    print(f"\nSeconds a unit: median {middle:.2f}, from {low:.2f} to {high:.2f} in {len(units)} runs.")
+    print(f"\nMedian {middle:.2f}, from {low:.2f} to {high:.2f} in {len(units)} runs.")
 
 
 if __name__ == "__main__":

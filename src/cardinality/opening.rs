@@ -6,6 +6,8 @@
 //! - The principal axes, as they are and rotated by varimax, cut to their largest entries and made orthonormal on these.
 //! - Where supports must overlap, what a short annealed splitting comes to.
 //! - Disjoint supports: for one column after the other, the largest entries of a leading axis of the rows that are left.
+//! - Blocks of rows: the same for groups of columns, the principal axes on rows of their own. One column in a group is the
+//!   former point, all columns in one are the first.
 
 use ndarray::{Array2, Axis, s};
 
@@ -19,8 +21,12 @@ use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
 use crate::threads::Threads;
 
-/// Number of points.
-pub(super) const POINTS: usize = 8;
+/// Number of points; the last ones are those of blocks.
+pub(super) const POINTS: usize = 11;
+const BLOCKS: usize = 8;
+
+/// Most rows on which C is formed.
+const FORMED: usize = 4096;
 
 /// Products of an n×r with an r×r matrix that a projection onto a support may take.
 const PRODUCTS: f64 = 150.0;
@@ -55,7 +61,7 @@ pub(super) fn axes(
     Some((values.to_vec(), x.dot(&turned)))
 }
 
-/// The same on some rows, |rows|×r.
+/// The same on some rows, |rows|×r; None on more than [`FORMED`] of them, too.
 fn axes_on(
     form: &dyn QuadraticForm,
     rows: &[usize],
@@ -65,6 +71,9 @@ fn axes_on(
     if rows.len() == form.order() {
         let (_, x) = axes(form, r, meter)?;
         return Some(x.select(Axis(0), rows));
+    }
+    if rows.len() > FORMED {
+        return None;
     }
     meter.spend(SCALAR * (rows.len() * rows.len()) as f64);
     let c = form.principal(rows, &|| !meter.expired())?;
@@ -127,6 +136,12 @@ impl Opening<'_> {
             4 => self.near(self.cut().largest(self.rotated)),
             5 => self.near(self.cut().largest(self.basis)),
             6 => self.near(self.shared(self.basis)),
+            BLOCKS.. => {
+                let (n, r) = self.basis.dim();
+                let least = self.model.rules.cardinality.total().div_ceil(n);
+                let each = [least, least + 1, least + least.div_ceil(2)][number - BLOCKS];
+                (2..r).contains(&each).then(|| self.blocks(each)).flatten()
+            }
             _ if !self.model.is_dense() => None,
             _ => {
                 let meter = self.bounded(2.0 * SPLITTING);
@@ -256,19 +271,80 @@ impl Opening<'_> {
         part
     }
 
-    /// Columns on disjoint supports, each a leading axis on its own.
-    fn disjoint(&self) -> Option<Array2<f64>> {
-        let (n, r) = self.basis.dim();
-        let model = self.model;
-        // C is about V Λ Vᵀ on the span of the basis, so on some rows S the leading axis is V_S Λ^½ u for the leading
-        // eigenvector u of Λ^½ V_Sᵀ V_S Λ^½.
+    /// V Λ^½: C is about V Λ Vᵀ on the span of the basis, so on some rows S the leading axes are V_S Λ^½ u for the
+    /// leading eigenvectors u of Λ^½ V_Sᵀ V_S Λ^½.
+    fn scaled(&self) -> Option<Array2<f64>> {
+        let r = self.basis.ncols();
         let mut scaled = self.basis.clone();
-        let image = model.image(self.basis, self.meter)?;
+        let image = self.model.image(self.basis, self.meter)?;
         let curvature = |t: usize| -self.basis.column(t).dot(&image.column(t));
         let least = (0..r).map(curvature).fold(f64::INFINITY, f64::min).min(0.0);
         for (t, mut column) in scaled.columns_mut().into_iter().enumerate() {
             column *= (curvature(t) - least).max(0.0).sqrt();
         }
+        Some(scaled)
+    }
+
+    /// Groups of `each` columns, every group on rows of its own: those of largest leverage among what is left.
+    fn blocks(&self, each: usize) -> Option<Array2<f64>> {
+        let (n, r) = self.basis.dim();
+        let rules = &self.model.rules;
+        let included = rules.included.iter().any(|rows| !rows.is_empty());
+        if rules.nonnegative || included || !self.model.form.is_trace_form() {
+            return None;
+        }
+        let scaled = self.scaled()?;
+        let order = columns_by_count(rules, r);
+        let mut left = scaled.clone();
+        let mut taken = vec![false; n];
+        let mut total = rules.cardinality.total();
+        let mut x = Array2::zeros((n, r));
+        for start in (0..r).step_by(each) {
+            let group = &order[start..(start + each).min(r)];
+            let (width, others) = (group.len(), r - start - group.len());
+            self.meter
+                .spend((n * r * (r + width)) as f64 + eigen_work(r));
+            let (values, vectors) = symmetric_eigen(left.t().dot(&left).view());
+            let axes = scaled.dot(&vectors.slice(s![.., r - width..]));
+            let weight = |i: usize| -> f64 {
+                let terms = axes.row(i).into_iter().zip(values.iter().skip(r - width));
+                terms
+                    .map(|(v, value)| v * v / value.max(f64::MIN_POSITIVE))
+                    .sum()
+            };
+            let weights: Vec<f64> = (0..n).map(weight).collect();
+            let mut rows: Vec<usize> = (0..n)
+                .filter(|&i| !taken[i] && group.iter().all(|&t| rules.admits(i, t)))
+                .collect();
+            let turned = width * (width - 1) / 2;
+            let most = match &rules.cardinality {
+                Cardinality::Total(_) => (total * width / (width + others) + turned) / width,
+                Cardinality::Columns(_) => rows_within(rules, group, true),
+            };
+            let most = most.min(rows.len().saturating_sub(others));
+            if most < width {
+                return None;
+            }
+            rows.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+            rows.truncate(most);
+            let axes = triangular(&axes_on(self.model.form, &rows, width, self.meter)?);
+            for (&i, row) in rows.iter().zip(axes.outer_iter()) {
+                taken[i] = true;
+                left.row_mut(i).fill(0.0);
+                for (&t, &v) in group.iter().zip(row) {
+                    x[[i, t]] = v;
+                    total -= usize::from(v != 0.0);
+                }
+            }
+        }
+        rules.keep(&x).then_some(x)
+    }
+
+    /// Columns on disjoint supports, each a leading axis on its own.
+    fn disjoint(&self) -> Option<Array2<f64>> {
+        let (n, r) = self.basis.dim();
+        let model = self.model;
+        let scaled = self.scaled()?;
         let mut taken = vec![false; n];
         for rows in &model.rules.included {
             rows.iter().for_each(|&i| taken[i] = true);

@@ -180,7 +180,7 @@ impl<'s, 'a> Search<'s, 'a> {
         if mixed || self.board.status.is_some() || !(DESCENT_SWEEPS * sweep <= units) {
             return;
         }
-        let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
+        let allowed = |x: ArrayView2<'_, f64>| problem.check_point(x).is_ok();
         let own = self.rounds.whole.known.given.is_none() && problem.smooth.quadratic().is_some();
         let start = match problem.penalty.nonnegative() {
             true => start::partition_within((n, r), self.auto.options.seed, allowed),
