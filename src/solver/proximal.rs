@@ -235,7 +235,9 @@ impl Proximal {
         }
         let price = point.problem.penalty.value(x.view());
         let change = rise + (price - place.price);
-        if change <= -ARMIJO * trial.slope * trial.length {
+        // A step onto a vertex may lead out of the rotations.
+        let lower = change <= -ARMIJO * trial.slope * trial.length;
+        if lower && point.problem.holds(x.view()) {
             let lambda = place.lambda.clone();
             let after = Place {
                 value,
