@@ -29,7 +29,7 @@ const BLOCKS: usize = 8;
 const FORMED: usize = 4096;
 
 /// Products of an n×r with an r×r matrix that a projection onto a support may take.
-const PRODUCTS: f64 = 150.0;
+const PRODUCTS: f64 = 500.0;
 
 /// Work of a splitting.
 const SPLITTING: f64 = 2e9;
