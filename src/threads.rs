@@ -33,7 +33,7 @@ impl Threads {
         let count = match count {
             Some(0) => return Err(Error::invalid("n_threads", "must be at least 1, got 0")),
             Some(count) => count,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+            None => Self::available(),
         };
         if count == 1 {
             return Ok(Self::serial());
@@ -49,6 +49,11 @@ impl Threads {
             pool: Some(Arc::new(pool)),
             count,
         })
+    }
+
+    /// The number of available cores.
+    pub(crate) fn available() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
     }
 
     /// The calling thread alone.

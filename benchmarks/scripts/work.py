@@ -27,7 +27,7 @@ from orthobcd.solvers import Strategy
 COMPONENTS = 5
 
 LEAST = 0.2
-"""Share of the work that a run must have used to count: what is left of shorter ones is set-up."""
+"""Runs that used less than this share of their work are left out: they are mostly set-up."""
 
 
 def data(folder: Path) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, li
 use super::starts::{Maker, Material};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
-use crate::objective::QuadraticForm;
+use crate::objective::{QuadraticForm, rough_basis_work};
 use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
@@ -204,7 +204,7 @@ fn prepared<'a>(
     let (n, r) = (form.order(), selection.len());
     let go_on = || !meter.expired();
     let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-    meter.spend(4.0 * form.product_work() * (r + 10) as f64);
+    meter.spend(rough_basis_work(form.product_work(), r));
     let most = (4 * rules.cardinality.total() + 20).min(n);
     let model = Model::new(form, rules, weights, spectrum, meter)?;
     let basis = basis.slice(s![.., ..r]).to_owned();

@@ -82,10 +82,9 @@ fn axes_on(
 
 /// Whether the cardinality admits the principal axes themselves: then they are optimal.
 pub(super) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize) -> bool {
-    let plain = rules.excluded.is_none() && !rules.nonnegative && form.is_trace_form();
-    let included = rules.included.iter().any(|rows| !rows.is_empty());
+    let plain = rules.excluded.is_none() && !rules.binds() && form.is_trace_form();
     let order = columns_by_count(rules, r);
-    plain && !included && rows_within(rules, &order, true) >= form.order()
+    plain && rows_within(rules, &order, true) >= form.order()
 }
 
 /// What the points are made of.
@@ -107,7 +106,7 @@ impl Opening<'_> {
         Some(x)
     }
 
-    /// What is left of X without negligible entries; None if it has none.
+    /// The columns of X without their negligible entries; None if there are no such entries.
     fn without_negligible(&self, x: &Array2<f64>) -> Option<Vec<Part>> {
         let mut dropped = false;
         let parts = (0..x.ncols()).map(|t| {
@@ -119,6 +118,7 @@ impl Opening<'_> {
         dropped.then_some(parts)
     }
 
+    /// The point of a number, as it is made.
     fn raw(&self, number: usize) -> Option<Array2<f64>> {
         let rows = |weights: &[f64]| {
             let (rows, order) = self.rows(weights)?;
@@ -183,7 +183,7 @@ impl Opening<'_> {
     fn rows(&self, weights: &[f64]) -> Option<(Vec<usize>, Vec<usize>)> {
         let (model, (n, r)) = (self.model, self.basis.dim());
         let rules = &model.rules;
-        if rules.nonnegative || rules.included.iter().any(|rows| !rows.is_empty()) {
+        if rules.binds() {
             return None;
         }
         let mut rows: Vec<usize> = (0..n)
@@ -194,8 +194,7 @@ impl Opening<'_> {
         if most < r {
             return None;
         }
-        rows.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
-        rows.truncate(most);
+        keep_largest(&mut rows, weights, most);
         Some((rows, order))
     }
 
@@ -285,12 +284,12 @@ impl Opening<'_> {
         Some(scaled)
     }
 
-    /// Groups of `each` columns, every group on rows of its own: those of largest leverage among what is left.
+    /// The principal axes of groups of `each` columns: one group after the other takes the rows of largest leverage among
+    /// those that are left.
     fn blocks(&self, each: usize) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let rules = &self.model.rules;
-        let included = rules.included.iter().any(|rows| !rows.is_empty());
-        if rules.nonnegative || included || !self.model.form.is_trace_form() {
+        if rules.binds() || !self.model.form.is_trace_form() {
             return None;
         }
         let scaled = self.scaled()?;
@@ -325,8 +324,7 @@ impl Opening<'_> {
             if most < width {
                 return None;
             }
-            rows.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
-            rows.truncate(most);
+            keep_largest(&mut rows, &weights, most);
             let axes = triangular(&axes_on(self.model.form, &rows, width, self.meter)?);
             for (&i, row) in rows.iter().zip(axes.outer_iter()) {
                 taken[i] = true;
@@ -375,6 +373,12 @@ impl Opening<'_> {
         }
         model.rules.keep(&x).then_some(x)
     }
+}
+
+/// Keeps the rows of largest weight, largest first.
+fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
+    rows.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+    rows.truncate(most);
 }
 
 /// The columns in the order of their limits, the largest first.

@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::model::SCALAR;
 use super::opening::axes;
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use crate::budget::{Clock, Meter};
@@ -42,9 +43,6 @@ const LEAST_PATIENCE: usize = 600;
 
 /// Bytes for columns of a C that is not stored.
 const BYTES: usize = 256 << 20;
-
-/// What an operation outside of matrix products costs, in their multiply-adds.
-const SCALAR: f64 = 16.0;
 
 /// How many rows of X may be nonzero.
 ///

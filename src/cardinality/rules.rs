@@ -212,6 +212,11 @@ impl Rules {
         })
     }
 
+    /// Whether X ≥ 0 or entries of the support are prescribed, so that the principal axes are no point.
+    pub(super) fn binds(&self) -> bool {
+        self.nonnegative || self.included.iter().any(|rows| !rows.is_empty())
+    }
+
     /// Whether a matrix keeps the budget, the sign and the zeros.
     pub(super) fn keep(&self, x: &Array2<f64>) -> bool {
         let counts: Vec<usize> = (x.columns().into_iter().zip(&self.included).enumerate())

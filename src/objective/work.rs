@@ -62,6 +62,11 @@ pub(crate) fn eigen_work(k: usize) -> f64 {
     k * (EIGEN[0] + k * (EIGEN[1] + k * EIGEN[2]))
 }
 
+/// What a rough basis of r eigenvectors costs, where a product C x costs `product`: four, each with ten columns more.
+pub(crate) fn rough_basis_work(product: f64, r: usize) -> f64 {
+    4.0 * product * (r + 10) as f64
+}
+
 /// What a step costs: a gradient and what goes with it.
 pub(crate) fn step_work(smooth: &dyn Objective, r: usize) -> f64 {
     gradient_work(smooth, r) + passes_work(smooth.rows(), r)

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use super::Instance;
 use super::guard::released;
 use super::input::{AnyProblem, Count, RowBudget, Run};
-use super::memory::reserve_bytes;
+use super::memory::reserve_numbers;
 use super::watch::Watch;
 use crate::certificate::{BoundOptions, Restriction, lower_bound, minimize_proved};
 use crate::penalty::Penalty;
@@ -66,7 +66,7 @@ pub(super) fn certified_bound<'py>(
     let form = quadratic(&*instance.smooth)?;
     if form.dense().is_some() {
         let n = form.order();
-        reserve_bytes(BOUND_ARRAYS * 8.0 * (n * n) as f64, || {
+        reserve_numbers(BOUND_ARRAYS * (n * n) as f64, || {
             format!("matrices of shape ({n}, {n}) of a lower bound")
         })?;
     }

@@ -85,9 +85,9 @@ pub(super) fn solve_j_orthogonal<'py>(
     let x0 = x0.as_array().to_owned();
     let options = solver.options(&run)?;
     let mut watch = Watch::new(callback, run.door());
-    let (problem, threads) = (instance.problem()?, &instance.threads);
-    let solution = released(py, || minimize(&problem, x0, &options, threads, &mut watch))?;
-    let solution = instance.answer(solution)?;
+    let solution = instance.solved(py, |problem, threads| {
+        minimize(problem, x0, &options, threads, &mut watch)
+    })?;
     Ok((
         solution_dict(py, solution, run.door())?,
         instance.raised(watch),

@@ -96,8 +96,7 @@ impl AnySmooth<'_> {
         let (numbers, name, rows) = match self {
             Self::Quadratic { c, .. } => {
                 let n = c.shape()[0];
-                let name =
-                    format!("a copy of C of shape ({n}, {n}), which A in its place does not need");
+                let name = format!("a copy of C of shape ({n}, {n}); GramQuadratic(A) needs none");
                 (c.len() as f64, name, 0.0)
             }
             Self::Gram {

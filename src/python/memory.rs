@@ -4,6 +4,8 @@
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
+use crate::Threads;
+
 /// Bytes of a number.
 const NUMBER: f64 = 8.0;
 
@@ -12,7 +14,7 @@ const NUMBER: f64 = 8.0;
 const COPIES: f64 = 20.0;
 const COPIES_PER_THREAD: f64 = 10.0;
 
-/// The largest order of which eigenvectors are computed or a submatrix of C is formed, and how many such arrays there are.
+/// Eigenvectors and submatrices of C: the order that is counted for one at most, and how many of them are counted.
 const DENSE_ORDER: f64 = 1500.0;
 const DENSE_ARRAYS: f64 = 4.0;
 
@@ -35,9 +37,7 @@ pub(super) fn reserve(
     (n, r): (usize, usize),
     n_threads: Option<usize>,
 ) -> PyResult<()> {
-    let threads = n_threads
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-        as f64;
+    let threads = n_threads.unwrap_or_else(Threads::available) as f64;
     let (n, r) = (n as f64, r as f64);
     let dense = n.min(DENSE_ORDER);
     let copies = (COPIES + COPIES_PER_THREAD * threads) * (n + stored.rows) * r;
@@ -53,11 +53,15 @@ pub(super) fn reserve(
     })
 }
 
-/// Makes sure that so much can be allocated now.
+/// Makes sure that so many numbers can be allocated now.
 ///
 /// # Errors
 /// A `MemoryError` that says how much that is, and what for.
-pub(super) fn reserve_bytes(bytes: f64, what: impl FnOnce() -> String) -> PyResult<()> {
+pub(super) fn reserve_numbers(numbers: f64, what: impl FnOnce() -> String) -> PyResult<()> {
+    reserve_bytes(NUMBER * numbers, what)
+}
+
+fn reserve_bytes(bytes: f64, what: impl FnOnce() -> String) -> PyResult<()> {
     let mut probe: Vec<u8> = Vec::new();
     // A float beyond all integers becomes the largest one, which no reservation can have.
     match probe.try_reserve_exact(bytes as usize) {

@@ -84,6 +84,17 @@ impl<'a> Instance<'a> {
         Self { penalty, ..self }
     }
 
+    /// What `body` answers about the problem without the GIL, or what the objective raised instead.
+    fn solved<T: Send>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&Problem<'_>, &Threads) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let (problem, threads) = (self.problem()?, &self.threads);
+        let answer = released(py, || body(&problem, threads))?;
+        self.answer(answer)
+    }
+
     /// What the core answers, or what the objective raised instead.
     fn answer<T>(&self, answer: Result<T, Error>) -> PyResult<T> {
         answer.map_err(|error| self.trouble.take().unwrap_or_else(|| error.into()))
@@ -329,9 +340,9 @@ mod _core {
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
         let options = solver.options(&run)?;
         let mut watch = watch.after(run.door());
-        let (problem, threads) = (instance.problem()?, &instance.threads);
-        let solution = released(py, || minimize(&problem, x0, &options, threads, &mut watch))?;
-        let solution = instance.answer(solution)?;
+        let solution = instance.solved(py, |problem, threads| {
+            minimize(problem, x0, &options, threads, &mut watch)
+        })?;
         Ok((
             solution_dict(py, solution, run.door())?,
             instance.raised(watch),

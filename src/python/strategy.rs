@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::bound::{auto_and_bound, restriction, set_bound};
-use super::guard::{guarded, released};
+use super::guard::guarded;
 use super::input::{AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, interruptible, status_name};
 use super::{Instance, Returned, StartPoint, solution_dict};
@@ -100,11 +100,9 @@ pub(super) fn solve_auto<'py>(
         Some(gap_tol) => Some((restriction(&problem.penalty)?, gap_tol)),
         None => None,
     };
-    let (whole, threads) = (instance.problem()?, &instance.threads);
-    let answer = released(py, || {
-        auto_and_bound(&whole, proof, x0, &auto, threads, &mut watch)
+    let (answer, bound) = instance.solved(py, |problem, threads| {
+        auto_and_bound(problem, proof, x0, &auto, threads, &mut watch)
     })?;
-    let (answer, bound) = instance.answer(answer)?;
     let out = auto_dict(py, answer, &run)?;
     set_bound(&out, bound)?;
     Ok((out, instance.raised(watch)))
@@ -206,11 +204,9 @@ pub(super) fn solve_continuation<'py>(
         nonzeros: solver.n_nonzero,
     };
     let mut watch = watch.after(run.door());
-    let (problem, threads) = (instance.problem()?, &instance.threads);
-    let answer = released(py, || {
-        follow_path(&problem, x0, &stages, &options, threads, &mut watch)
+    let answer = instance.solved(py, |problem, threads| {
+        follow_path(problem, x0, &stages, &options, threads, &mut watch)
     })?;
-    let answer = instance.answer(answer)?;
     let out = solution_dict(py, answer.solution, run.door())?;
     let path = PyList::empty(py);
     for point in answer.path {

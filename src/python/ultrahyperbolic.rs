@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::guard::{guarded, released};
 use super::hyperbolic::signature_of;
 use super::input::choice;
-use super::memory::reserve_bytes;
+use super::memory::reserve_numbers;
 use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
     Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe,
@@ -116,7 +116,7 @@ pub(super) fn distance_pairs<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
     let (rows, columns) = (x.shape()[0], y.shape()[0]);
-    reserve_bytes(8.0 * rows as f64 * columns as f64, || {
+    reserve_numbers(rows as f64 * columns as f64, || {
         format!("distances of shape ({rows}, {columns})")
     })?;
     let mut d = guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?;
@@ -146,7 +146,7 @@ impl PyStructuralProbe {
     ) -> PyResult<Self> {
         let space = space_of(&signature, radius)?;
         let numbers = 2 * d.len() + targets.as_ref().map_or(0, |targets| targets.len());
-        reserve_bytes(8.0 * numbers as f64, || "copies of the data".to_owned())?;
+        reserve_numbers(numbers as f64, || "copies of the data".to_owned())?;
         let threads = Threads::new(n_threads)?;
         let d = d.as_array().to_owned();
         let targets = targets.map_or(Targets::Euclidean, |t| {
@@ -285,8 +285,8 @@ fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
 fn reserve_state(n: usize, (entities, relations): (usize, usize), memory: usize) -> PyResult<()> {
     let [n, entities, relations, memory] =
         [n, entities, relations, memory].map(|length| length as f64);
-    reserve_bytes(
-        2.0 * 8.0 * (entities * (n + 1.0) + relations * (n * n + memory)),
+    reserve_numbers(
+        2.0 * (entities * (n + 1.0) + relations * (n * n + memory)),
         || format!("copies of {entities} entities and {relations} relations in {n} dimensions"),
     )
 }

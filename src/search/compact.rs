@@ -10,7 +10,7 @@
 use ndarray::{Array2, Axis};
 
 use crate::heuristic::{Kind, Oracle, Profile, settled_partition};
-use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work};
+use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work, rough_basis_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -23,11 +23,8 @@ const MANY: usize = 2048;
 const MOST: usize = 4096;
 const SOME: usize = 2048;
 
-/// What an entry of a C that is formed costs beside its inner product, and what its rough eigenvectors take: so many
-/// products, each with so many columns more than there are components.
+/// What an entry of a C that is formed costs beside its inner product.
 const FORMED: f64 = 16.0;
-const BASIS: f64 = 4.0;
-const COLUMNS: f64 = 10.0;
 
 /// Rounds in which rows join columns.
 const JOINS: usize = 6;
@@ -107,7 +104,7 @@ impl Compact {
         let each = FORMED + inner;
         oracle
             .meter
-            .spend(entries * (each + BASIS * (r as f64 + COLUMNS)));
+            .spend(entries * each + rough_basis_work(entries, r));
         let mut smooth = Quadratic::new(form.principal(&rows, go_on)?, None, None).ok()?;
         if let Some((scale, at)) = form.factor() {
             let work = gradient_work(&smooth, r);
