@@ -134,7 +134,7 @@ fn at_unit_size<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) ->
 /// seen for finite input).
 pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let n = a.nrows();
-    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    let usable = a.is_square() && !a.is_empty() && a.iter().all(|v| v.is_finite());
     let body = |a: MatRef<'_, f64>| a.self_adjoint_eigen(faer::Side::Lower);
     match usable.then(|| at_unit_size(a, body)) {
         Some((Ok(eigen), size)) => (
@@ -150,7 +150,7 @@ pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
 
 /// Eigenvalues alone, ascending; NaN as [`symmetric_eigen`] has them.
 pub(crate) fn symmetric_eigenvalues(a: ArrayView2<'_, f64>) -> Array1<f64> {
-    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    let usable = a.is_square() && !a.is_empty() && a.iter().all(|v| v.is_finite());
     let body = |a: MatRef<'_, f64>| a.self_adjoint_eigenvalues(faer::Side::Lower);
     match usable.then(|| at_unit_size(a, body)) {
         Some((Ok(values), size)) => Array1::from_vec(values) * size,
@@ -236,7 +236,7 @@ pub(crate) fn nearest_rotation(a: ArrayView2<'_, f64>) -> Array2<f64> {
 
 /// det A; NaN of a matrix that is not square or not finite.
 pub(crate) fn determinant(a: ArrayView2<'_, f64>) -> f64 {
-    let usable = a.is_square() && a.iter().all(|v| v.is_finite());
+    let usable = a.is_square() && !a.is_empty() && a.iter().all(|v| v.is_finite());
     if usable {
         in_faer(a, |a| a.determinant())
     } else {

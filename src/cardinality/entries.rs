@@ -7,12 +7,13 @@ use ndarray::{Array2, s};
 use super::candidates::{Mover, State};
 use super::model::Model;
 use super::opening::{self, Opening};
+use super::powered::{on_own_rows, powered};
 use super::rules::{Cardinality, Rules, Sparsity};
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use super::starts::{Maker, Material};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
-use crate::objective::{QuadraticForm, rough_basis_work};
+use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
@@ -77,17 +78,21 @@ pub fn minimize_at_cardinality(
     let limit = limit(&clock, options, form, problem.components);
     let mut board = Board::new((problem, 0.0), &clock, options, monitor);
     let first = selected(form, &selection, &rules, x0.as_ref());
-    board.accept(first, f64::NEG_INFINITY);
+    board.accept(first.clone(), f64::NEG_INFINITY);
+    // A limit on work ends the search, not the points that it begins with; the first of them is not late either.
+    let meter = Meter::new(&clock, f64::INFINITY);
+    if !none && limit > 0.0 && board.status.is_none() {
+        let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
+        board.accept(powered(problem, first, threads, &meter, truncated), 0.0);
+    }
     if board.status.is_some() || clock.expired() || limit == 0.0 || none {
         let limit = if none {
             Status::MaxSweeps
         } else {
             Status::MaxWork
         };
-        return Ok(board.finish(limit, 0.0));
+        return Ok(board.finish(limit, meter.spent()));
     }
-    // A limit on work ends the search, not the points that it begins with.
-    let meter = Meter::new(&clock, f64::INFINITY);
     let prepared = pool::run(
         1,
         1,
@@ -105,13 +110,15 @@ pub fn minimize_at_cardinality(
         },
         |_| board.poll(),
     );
-    let Some((model, mut material)) = prepared.into_iter().flatten().flatten().next() else {
+    let Some((model, mut material, scaled)) = prepared.into_iter().flatten().flatten().next()
+    else {
         return Ok(board.finish(Status::MaxWork, meter.spent()));
     };
     let opening = Opening {
         model: &model,
         basis: &material.basis,
         rotated: &material.rotated,
+        scaled: &scaled,
         meter: &meter,
     };
     let points = pool::run(
@@ -192,7 +199,7 @@ fn selected(
     }
 }
 
-/// The model and what starts are made of; None if the time ran out.
+/// The model, what starts are made of, and the scaled basis; None if the time ran out.
 fn prepared<'a>(
     form: &'a dyn QuadraticForm,
     rules: Rules,
@@ -200,15 +207,17 @@ fn prepared<'a>(
     given: Option<Array2<f64>>,
     threads: &Threads,
     meter: &Meter<'_>,
-) -> Option<(Model<'a>, Material)> {
+) -> Option<(Model<'a>, Material, Array2<f64>)> {
     let (n, r) = (form.order(), selection.len());
     let go_on = || !meter.expired();
     let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-    meter.spend(rough_basis_work(form.product_work(), r));
+    meter.spend(start::rough_work(form, r));
     let most = (4 * rules.cardinality.total() + 20).min(n);
     let model = Model::new(form, rules, weights, spectrum, meter)?;
     let basis = basis.slice(s![.., ..r]).to_owned();
-    Some((model, Material::new(selection, basis, given, most)))
+    let scaled = opening::scaled(&model, &basis, meter)?;
+    let material = Material::new(selection, basis, given, most);
+    Some((model, material, scaled))
 }
 
 /// A lower bound of f, where one is at hand: with `b_k` the largest sum of the k largest magnitudes of a row of C (its

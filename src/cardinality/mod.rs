@@ -12,6 +12,7 @@ mod joint;
 mod model;
 mod moves;
 mod opening;
+mod powered;
 mod rows;
 mod rules;
 mod search;

@@ -87,12 +87,32 @@ pub(super) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize)
     plain && rows_within(rules, &order, true) >= form.order()
 }
 
+/// V Λ^½ of a basis V: C is about V Λ Vᵀ on its span, so on some rows S the leading axes are V_S Λ^½ u for the
+/// leading eigenvectors u of Λ^½ V_Sᵀ V_S Λ^½. None if the task expired.
+pub(super) fn scaled(
+    model: &Model<'_>,
+    basis: &Array2<f64>,
+    meter: &Meter<'_>,
+) -> Option<Array2<f64>> {
+    let image = model.image(basis, meter)?;
+    let curvatures = basis.columns().into_iter().zip(image.columns());
+    let curvatures: Vec<f64> = curvatures.map(|(v, y)| -v.dot(&y)).collect();
+    let least = curvatures.iter().copied().fold(0.0, f64::min);
+    let mut scaled = basis.clone();
+    for (mut column, curvature) in scaled.columns_mut().into_iter().zip(curvatures) {
+        column *= (curvature - least).sqrt();
+    }
+    Some(scaled)
+}
+
 /// What the points are made of.
 pub(super) struct Opening<'a> {
     pub(super) model: &'a Model<'a>,
     /// About the principal axes, n×r, and their varimax rotation.
     pub(super) basis: &'a Array2<f64>,
     pub(super) rotated: &'a Array2<f64>,
+    /// What [`scaled`] makes of the basis.
+    pub(super) scaled: &'a Array2<f64>,
     pub(super) meter: &'a Meter<'a>,
 }
 
@@ -234,54 +254,13 @@ impl Opening<'_> {
         let mut owned = vec![false; n];
         (0..r)
             .map(|t| {
-                let part = self.largest_of(t, &x.column(t).to_vec(), &owned);
+                let part = largest_of(&self.model.rules, t, &x.column(t).to_vec(), &owned);
                 if self.model.rules.nonnegative {
                     part.rows.iter().for_each(|&i| owned[i] = true);
                 }
                 part
             })
             .collect()
-    }
-
-    /// The largest entries of one column among the rows that are free, with what is included.
-    fn largest_of(&self, t: usize, x: &[f64], taken: &[bool]) -> Part {
-        let rules = &self.model.rules;
-        let sum: f64 = x.iter().map(|v| v * v.abs()).sum();
-        let value = |i: usize| match rules.nonnegative {
-            true => (x[i] * sum.signum()).max(0.0),
-            false => x[i],
-        };
-        let mut rows: Vec<usize> = (0..x.len())
-            .filter(|&i| !taken[i] && value(i) != 0.0)
-            .filter(|&i| rules.admits(i, t) && !rules.holds(i, t))
-            .collect();
-        let included = &rules.included[t];
-        let most = share(rules, t).saturating_sub(included.len());
-        if most < rows.len() {
-            let larger =
-                |&a: &usize, &b: &usize| value(b).abs().total_cmp(&value(a).abs()).then(a.cmp(&b));
-            rows.select_nth_unstable_by(most, larger);
-            rows.truncate(most);
-        }
-        let mut part = Part::default();
-        rows.iter()
-            .chain(included)
-            .for_each(|&i| part.insert(i, value(i)));
-        part
-    }
-
-    /// V Λ^½: C is about V Λ Vᵀ on the span of the basis, so on some rows S the leading axes are V_S Λ^½ u for the
-    /// leading eigenvectors u of Λ^½ V_Sᵀ V_S Λ^½.
-    fn scaled(&self) -> Option<Array2<f64>> {
-        let r = self.basis.ncols();
-        let mut scaled = self.basis.clone();
-        let image = self.model.image(self.basis, self.meter)?;
-        let curvature = |t: usize| -self.basis.column(t).dot(&image.column(t));
-        let least = (0..r).map(curvature).fold(f64::INFINITY, f64::min).min(0.0);
-        for (t, mut column) in scaled.columns_mut().into_iter().enumerate() {
-            column *= (curvature(t) - least).max(0.0).sqrt();
-        }
-        Some(scaled)
     }
 
     /// The principal axes of groups of `each` columns: one group after the other takes the rows of largest leverage among
@@ -292,7 +271,7 @@ impl Opening<'_> {
         if rules.binds() || !self.model.form.is_trace_form() {
             return None;
         }
-        let scaled = self.scaled()?;
+        let scaled = self.scaled;
         let order = columns_by_count(rules, r);
         let mut left = scaled.clone();
         let mut taken = vec![false; n];
@@ -342,24 +321,15 @@ impl Opening<'_> {
     fn disjoint(&self) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let model = self.model;
-        let scaled = self.scaled()?;
-        let mut taken = vec![false; n];
-        for rows in &model.rules.included {
-            rows.iter().for_each(|&i| taken[i] = true);
-        }
+        let scaled = self.scaled;
+        let mut taken = model.rules.included_rows(n)?;
         let mut left = scaled.clone();
         let mut x = Array2::zeros((n, r));
         for t in 0..r {
             self.meter.spend((n * r * r) as f64 + eigen_work(r));
             let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
             let axis = scaled.dot(&vectors.column(r - 1)).to_vec();
-            let mut part = self.largest_of(t, &axis, &taken);
-            if part.rows.is_empty() {
-                let own = (0..n).find(|&i| !taken[i] && model.rules.admits(i, t))?;
-                part.insert(own, 1.0);
-            }
-            let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
-            part.values.iter_mut().for_each(|v| *v /= norm);
+            let mut part = own_part(&model.rules, t, &axis, &taken)?;
             let mut solved = part.clone();
             let costly = part.rows.len() > DENSE;
             if !costly && model.solo(&mut solved, t, self.meter).is_some() {
@@ -375,10 +345,55 @@ impl Opening<'_> {
     }
 }
 
+/// The largest entries of one column among the rows that are free, with what is included.
+fn largest_of(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
+    let sum: f64 = x.iter().map(|v| v * v.abs()).sum();
+    let value = |i: usize| match rules.nonnegative {
+        true => (x[i] * sum.signum()).max(0.0),
+        false => x[i],
+    };
+    let mut rows: Vec<usize> = (0..x.len())
+        .filter(|&i| !taken[i] && value(i) != 0.0)
+        .filter(|&i| rules.admits(i, t) && !rules.holds(i, t))
+        .collect();
+    let included = &rules.included[t];
+    let most = share(rules, t).saturating_sub(included.len());
+    if most < rows.len() {
+        let larger =
+            |&a: &usize, &b: &usize| value(b).abs().total_cmp(&value(a).abs()).then(a.cmp(&b));
+        rows.select_nth_unstable_by(most, larger);
+        rows.truncate(most);
+    }
+    let mut part = Part::default();
+    rows.iter()
+        .chain(included)
+        .for_each(|&i| part.insert(i, value(i)));
+    part
+}
+
+/// A unit vector on the largest entries of one column among the rows that are free, or on the first of these.
+pub(super) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Option<Part> {
+    let mut part = largest_of(rules, t, x, taken);
+    let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    if norm > 0.0 {
+        part.values.iter_mut().for_each(|v| *v /= norm);
+    } else {
+        let own = (0..x.len()).find(|&i| !taken[i] && rules.admits(i, t));
+        let own = part.rows.first().copied().or(own)?;
+        part.remove(own);
+        part.insert(own, 1.0);
+    }
+    Some(part)
+}
+
 /// Keeps the rows of largest weight, largest first.
-fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
-    rows.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
-    rows.truncate(most);
+pub(super) fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
+    let larger = |&a: &usize, &b: &usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
+    if most < rows.len() {
+        rows.select_nth_unstable_by(most, larger);
+        rows.truncate(most);
+    }
+    rows.sort_unstable_by(larger);
 }
 
 /// The columns in the order of their limits, the largest first.

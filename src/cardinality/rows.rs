@@ -15,6 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::model::SCALAR;
 use super::opening::axes;
+use super::powered::{on_rows, powered};
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
@@ -110,7 +111,7 @@ pub fn minimize_row_sparse(
         .take(r)
         .enumerate()
         .for_each(|(t, &i)| first[[i, t]] = 1.0);
-    board.accept(first, f64::NEG_INFINITY);
+    board.accept(first.clone(), f64::NEG_INFINITY);
     let given = x0.as_ref().map(|x0| (rows_of(x0), x0));
     if let Some((rows, x0)) = &given
         && !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count)
@@ -119,16 +120,24 @@ pub fn minimize_row_sparse(
     }
     let work = limit(&clock, options, form, r);
     let none = options.max_sweeps == Some(0);
+    // A limit on work ends the search, not the points that it begins with; the first of them is not late either.
+    let meter = Meter::new(&clock, f64::INFINITY);
+    let about = match sparsity {
+        RowSparsity::Count(count) => count,
+        RowSparsity::Price(_) => 2 * r,
+    };
+    if !none && work > 0.0 && board.status.is_none() {
+        let truncated = |y: &Array2<f64>| Some(on_rows(about.min(n), y));
+        board.accept(powered(problem, first, threads, &meter, truncated), 0.0);
+    }
     if board.status.is_some() || clock.expired() || work == 0.0 || none {
         let limit = if none {
             Status::MaxSweeps
         } else {
             Status::MaxWork
         };
-        return Ok(board.finish(limit, 0.0));
+        return Ok(board.finish(limit, meter.spent()));
     }
-    // A limit on work ends the search, not the points that it begins with.
-    let meter = Meter::new(&clock, f64::INFINITY);
     let whole = matches!(sparsity, RowSparsity::Count(count) if count == n);
     let prepared = pool::run(
         1,
@@ -137,7 +146,7 @@ pub fn minimize_row_sparse(
         |_| {
             let go_on = || !meter.expired();
             let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-            meter.spend(4.0 * form.product_work() * (r + 10) as f64);
+            meter.spend(start::rough_work(form, r));
             let basis = basis.slice(s![.., ..r]).to_owned();
             Some((basis, spectrum, Columns::new(form, BYTES, &go_on)?))
         },
@@ -146,10 +155,6 @@ pub fn minimize_row_sparse(
     let Some((basis, (low, high), columns)) = prepared.into_iter().flatten().flatten().next()
     else {
         return Ok(board.finish(Status::MaxWork, meter.spent()));
-    };
-    let about = match sparsity {
-        RowSparsity::Count(count) => count,
-        RowSparsity::Price(_) => 2 * r,
     };
     let mut walk = RowSets {
         scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),

@@ -259,6 +259,16 @@ impl Rules {
         self.included[t].binary_search(&i).is_ok()
     }
 
+    /// Which of n rows are included in a column; None if one is in two, whose supports then meet.
+    pub(super) fn included_rows(&self, n: usize) -> Option<Vec<bool>> {
+        let mut taken = vec![false; n];
+        let rows = self.included.iter().flatten();
+        rows.fold(true, |own, &i| {
+            own & !std::mem::replace(&mut taken[i], true)
+        })
+        .then_some(taken)
+    }
+
     /// The budget of column t, if it has one of its own.
     pub(super) fn budget(&self, t: usize) -> Option<usize> {
         match &self.cardinality {

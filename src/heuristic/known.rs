@@ -10,7 +10,7 @@ use crate::budget::Meter;
 use crate::certificate::known_optimum;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::varimax_while;
-use crate::objective::{QuadraticForm, step_work};
+use crate::objective::{QuadraticForm, bounds_work, step_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -126,6 +126,7 @@ impl<'a> Known<'a> {
     ) -> Option<Prepared<'a>> {
         let r = problem.components;
         let go_on = || !meter.expired();
+        meter.spend(start::rough_work(form, r) + bounds_work(form));
         let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
         let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, meter);
         if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {

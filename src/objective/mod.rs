@@ -26,11 +26,11 @@ pub(crate) use evaluated::Evaluated;
 pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;
 pub use spectrum::Spectrum;
-pub(crate) use spectrum::{lanczos_bounds, metric_bounds};
+pub(crate) use spectrum::{bounds_work, lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
-pub(crate) use work::{eigen_work, gradient_work, passes_work, rough_basis_work, step_work};
+pub(crate) use work::{eigen_work, gradient_work, passes_work, step_work};
 
 /// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);

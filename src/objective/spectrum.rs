@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
+use super::{QuadraticForm, gradient_work};
 use crate::linalg::symmetric_eigen;
 
 /// Lanczos steps for the bounds of a spectrum that is not computed.
@@ -14,6 +15,11 @@ const EXACT: usize = 256;
 
 /// Lanczos steps for the spread: a weight needs few digits, and the set-up of a solve little time.
 const SPREAD_STEPS: usize = 12;
+
+/// What bounds on the spectrum of a C cost that is known by its products.
+pub(crate) fn bounds_work(form: &dyn QuadraticForm) -> f64 {
+    STEPS as f64 * gradient_work(form, 1)
+}
 
 /// What is known of the spectrum of the C of a [`QuadraticForm`](super::QuadraticForm), computed when first asked
 /// for.

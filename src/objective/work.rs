@@ -7,7 +7,7 @@ use crate::budget::RATE;
 /// product with r columns takes as long as r of them and these more.
 const STORED: f64 = 0.4;
 const FACTORED: f64 = 0.6;
-const SCATTERED: f64 = 3.0;
+const SCATTERED: f64 = 5.0;
 const COLUMNS: f64 = 8.0;
 
 /// What the passes over an entry of X, and over one for each of its columns, cost in a step of a full-gradient
@@ -60,11 +60,6 @@ pub(crate) fn passes_work(n: usize, r: usize) -> f64 {
 pub(crate) fn eigen_work(k: usize) -> f64 {
     let k = k as f64;
     k * (EIGEN[0] + k * (EIGEN[1] + k * EIGEN[2]))
-}
-
-/// What a rough basis of r eigenvectors costs, where a product C x costs `product`: four, each with ten columns more.
-pub(crate) fn rough_basis_work(product: f64, r: usize) -> f64 {
-    4.0 * product * (r + 10) as f64
 }
 
 /// What a step costs: a gradient and what goes with it.

@@ -11,7 +11,7 @@ use super::guard::released;
 use super::input::{AnyProblem, Count, RowBudget, Run};
 use super::memory::reserve_numbers;
 use super::watch::Watch;
-use crate::certificate::{BoundOptions, Restriction, lower_bound, minimize_proved};
+use crate::certificate::{BoundOptions, FORMED_ROWS, Restriction, lower_bound, minimize_proved};
 use crate::penalty::Penalty;
 use crate::search::{Auto, AutoSolution, minimize_auto};
 use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
@@ -64,12 +64,7 @@ pub(super) fn certified_bound<'py>(
 ) -> PyResult<(Bound<'py, PyDict>, bool, Option<PyErr>)> {
     let instance = Instance::new(&problem, &run)?;
     let form = quadratic(&*instance.smooth)?;
-    if form.dense().is_some() {
-        let n = form.order();
-        reserve_numbers(BOUND_ARRAYS * (n * n) as f64, || {
-            format!("matrices of shape ({n}, {n}) of a lower bound")
-        })?;
-    }
+    reserve_bound(form)?;
     let restriction = match (count, rows) {
         (Some(count), _) => few(count, problem.penalty.nonnegative()),
         (_, Some(rows)) => Restriction::from(&rows),
@@ -87,6 +82,20 @@ pub(super) fn certified_bound<'py>(
         watch.is_pressed(),
         watch.into_error(),
     ))
+}
+
+/// Makes sure that a lower bound can have the matrices that it needs.
+///
+/// # Errors
+/// A `MemoryError` that says how much that is.
+pub(super) fn reserve_bound(form: &dyn QuadraticForm) -> PyResult<()> {
+    let n = form.order();
+    if form.dense().is_none() && n > FORMED_ROWS {
+        return Ok(());
+    }
+    reserve_numbers(BOUND_ARRAYS * (n * n) as f64, || {
+        format!("matrices of shape ({n}, {n}) of a lower bound")
+    })
 }
 
 /// What `orthobcd.Bound` is made of.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ndarray::Array2;
 use pyo3::prelude::*;
 
-use super::bound::{few, quadratic, set_bound};
+use super::bound::{few, quadratic, reserve_bound, set_bound};
 use super::guard::{guarded, released};
 use super::input::{AnySmooth, Count, RowBudget, Run};
 use super::memory::reserve;
@@ -112,6 +112,9 @@ fn solved<'py>(
 ) -> PyResult<Returned<'py>> {
     reserve(&smooth.stored(), (n, r), run.n_threads)?;
     let smooth = guarded(|| smooth.build(&Arc::new(Trouble::default())))?;
+    if run.gap_tol.is_some() {
+        reserve_bound(quadratic(&*smooth)?)?;
+    }
     let threads = run.threads()?;
     let mut watch = Watch::new(callback, 0.0);
     let whole = (&*smooth, r, &threads);

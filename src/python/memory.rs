@@ -18,6 +18,9 @@ const COPIES_PER_THREAD: f64 = 10.0;
 const DENSE_ORDER: f64 = 1500.0;
 const DENSE_ARRAYS: f64 = 4.0;
 
+/// Rows that a search works on alone, at most, with the C of these.
+const CHOSEN: f64 = 4096.0;
+
 /// Address space that a thread takes: its stack, and what the C library sets aside for its allocations.
 const THREAD: f64 = 72e6;
 
@@ -41,7 +44,8 @@ pub(super) fn reserve(
     let (n, r) = (n as f64, r as f64);
     let dense = n.min(DENSE_ORDER);
     let copies = (COPIES + COPIES_PER_THREAD * threads) * (n + stored.rows) * r;
-    let numbers = stored.numbers + copies + DENSE_ARRAYS * dense * dense;
+    let chosen = (0.5 * n).min(CHOSEN);
+    let numbers = stored.numbers + copies + DENSE_ARRAYS * dense * dense + chosen * chosen;
     let bytes = NUMBER * numbers + THREAD * (threads + 1.0);
     reserve_bytes(bytes, || {
         format!(

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::bound::{auto_and_bound, restriction, set_bound};
+use super::bound::{auto_and_bound, quadratic, reserve_bound, restriction, set_bound};
 use super::guard::guarded;
 use super::input::{AnyProblem, Run as Limits, SolverOptions};
 use super::watch::{Watch, interruptible, status_name};
@@ -97,7 +97,10 @@ pub(super) fn solve_auto<'py>(
     };
     let mut watch = watch.after(run.door());
     let proof = match run.gap_tol {
-        Some(gap_tol) => Some((restriction(&problem.penalty)?, gap_tol)),
+        Some(gap_tol) => {
+            reserve_bound(quadratic(&*instance.smooth)?)?;
+            Some((restriction(&problem.penalty)?, gap_tol))
+        }
         None => None,
     };
     let (answer, bound) = instance.solved(py, |problem, threads| {

@@ -111,6 +111,7 @@ pub fn minimize_with(
         },
         |_| board.watch(None),
     );
+    board.prepared = meter.spent();
     match prepared.into_iter().flatten().flatten().next() {
         Some(prepared) => {
             let rounds = Rounds::new(

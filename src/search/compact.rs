@@ -10,7 +10,7 @@
 use ndarray::{Array2, Axis};
 
 use crate::heuristic::{Kind, Oracle, Profile, settled_partition};
-use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work, rough_basis_work};
+use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -102,9 +102,7 @@ impl Compact {
             None => form.product_work() / (2.0 * n as f64),
         };
         let each = FORMED + inner;
-        oracle
-            .meter
-            .spend(entries * each + rough_basis_work(entries, r));
+        oracle.meter.spend(entries * each);
         let mut smooth = Quadratic::new(form.principal(&rows, go_on)?, None, None).ok()?;
         if let Some((scale, at)) = form.factor() {
             let work = gradient_work(&smooth, r);

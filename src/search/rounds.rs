@@ -115,6 +115,12 @@ impl<'a> Rounds<'a> {
         (clock, threads): (&'a Clock, &'a Threads),
         (oracle, known, profile): Prepared<'a>,
     ) -> Self {
+        // What was prepared counts as what is searched.
+        let spent = if clock.counts() {
+            oracle.meter.spent()
+        } else {
+            0.0
+        };
         Self {
             problem,
             heuristics,
@@ -129,7 +135,7 @@ impl<'a> Rounds<'a> {
             compact: None,
             chosen: None,
             base: f64::INFINITY,
-            spent: 0.0,
+            spent,
             sweeps: None,
         }
     }
@@ -172,6 +178,7 @@ impl<'a> Rounds<'a> {
             },
             |_| board.watch(None),
         );
+        board.prepared += meter.spent();
         if self.clock.counts() {
             self.spent += meter.spent();
         }

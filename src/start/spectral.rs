@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2, s};
 use super::{identity, random};
 use crate::linalg;
 use crate::manifold::polar;
-use crate::objective::{GoOn, QuadraticForm};
+use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work};
 use crate::threads::Threads;
 
 /// Up to this n the spectrum is computed.
@@ -72,6 +72,18 @@ pub(crate) fn rough_spectral(
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, (f64, f64))> {
     krylov(form, r, PRODUCTS, threads, go_on)
+}
+
+/// What [`rough_spectral`] costs: products, and Gram–Schmidt of every block against those before it, twice.
+pub(crate) fn rough_work(form: &dyn QuadraticForm, r: usize) -> f64 {
+    let n = form.order();
+    let width = (r + MORE).min(n);
+    if n <= DENSE || 2 * width > n {
+        return eigen_work(n) + gradient_work(form, n);
+    }
+    let (blocks, width) = (PRODUCTS as f64, width as f64);
+    let orthogonal = 4.0 * n as f64 * width * width * blocks * (blocks + 1.0) / 2.0;
+    (2.0 + blocks) * gradient_work(form, r + MORE) + TALL * orthogonal
 }
 
 /// Whether [`rough_spectral`] finds eigenvectors of C to rounding at this n.

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import orthobcd as ob
 
@@ -260,3 +261,29 @@ def test_a_number_of_features():
     covariance = scores.T @ scores
     off = covariance - np.diag(np.diag(covariance))
     assert np.abs(off).max() < 1e-9 * np.trace(covariance)
+
+
+@pytest.mark.parametrize("decay", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        ob.Cardinality(60),
+        ob.Cardinality([20, 10, 30]),
+        ob.Cardinality(60, nonnegative=True),
+        ob.Cardinality([20, 10, 30], include=[[90], [], [70, 80]], exclude=[[95], [], [60]]),
+        ob.RowSparse(count=20),
+    ],
+)
+def test_a_good_point_comes_before_anything_else(limit, decay):
+    """Where there is no time for more than a few products, it still is no set of unit vectors."""
+    rng = np.random.default_rng(0)
+    m, n, nonzeros = 300, 20_000, 200_000
+    columns = rng.integers(0, n, nonzeros)
+    values = rng.standard_normal(nonzeros) * (1.0 + columns) ** (-0.5 * decay)
+    data = sp.csr_matrix((values, (rng.integers(0, m, nonzeros), columns)), shape=(m, n))
+    result = ob.solve(ob.SparsePCAProblem(data, 3, limit), max_time=1e-6, n_threads=1)
+    # The first point consists of unit vectors.
+    assert result.objective < result.history["objective"][0]
+    assert np.linalg.norm(result.x.T @ result.x - np.eye(3)) < 1e-12
+    if not getattr(limit, "nonnegative", False):
+        assert np.count_nonzero(result.x) == 60

@@ -45,6 +45,8 @@ use crate::penalty::{Penalty, Weights};
 use crate::solver::Monitor;
 use crate::threads::Threads;
 use relaxation::Entries;
+#[cfg(feature = "python")]
+pub(crate) use search::FORMED_ROWS;
 pub(super) use search::{Search, Slice};
 
 /// What h asks of the entries of X.

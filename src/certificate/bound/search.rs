@@ -19,7 +19,7 @@ use crate::solver::Monitor;
 use crate::threads::Threads;
 
 /// Up to this n the matrix C is formed.
-const FORMED_ROWS: usize = 2048;
+pub(crate) const FORMED_ROWS: usize = 2048;
 
 /// Steps of the relaxation between two evaluations of its bound, and at most.
 const EVALUATED: usize = 10;

@@ -1,0 +1,76 @@
+//! A first good point for a few products with C, before anything else is known of it.
+
+use ndarray::{Array2, Axis};
+
+use super::opening::{keep_largest, own_part};
+use super::rules::Rules;
+use crate::budget::Meter;
+use crate::linalg::orthonormal_factor;
+use crate::objective::gradient_work;
+use crate::problem::Problem;
+use crate::threads::Threads;
+
+/// Steps.
+const STEPS: usize = 3;
+
+/// The best point of a truncated power method (Yuan and Zhang 2013, Algorithm 1): again and again, `truncated` makes a
+/// feasible point of minus the gradient.
+pub(super) fn powered(
+    problem: &Problem<'_>,
+    first: Array2<f64>,
+    threads: &Threads,
+    meter: &Meter<'_>,
+    truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
+) -> Array2<f64> {
+    meter.spend((1 + STEPS) as f64 * gradient_work(problem.smooth, first.ncols()));
+    let mut negative = Array2::zeros(first.dim());
+    let mut value = (problem.smooth).value_and_gradient(first.view(), negative.view_mut(), threads);
+    let mut best = first;
+    for _ in 0..STEPS {
+        negative.mapv_inplace(|v: f64| -v);
+        let Some(x) = truncated(&negative) else {
+            break;
+        };
+        let own = (problem.smooth).value_and_gradient(x.view(), negative.view_mut(), threads);
+        if own < value {
+            (best, value) = (x, own);
+        }
+    }
+    best
+}
+
+/// Disjoint supports: every column has the first row of its choice, and then, one column after the other, the largest
+/// entries among the rows that are left.
+pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>> {
+    let mut taken = rules.included_rows(y.nrows())?;
+    let columns: Vec<Vec<f64>> = y.columns().into_iter().map(|y| y.to_vec()).collect();
+    let mut first = vec![None; columns.len()];
+    for (t, y) in columns.iter().enumerate() {
+        let free = (0..y.len()).filter(|&i| !taken[i] && rules.admits(i, t));
+        first[t] = free.max_by(|&a, &b| y[a].abs().total_cmp(&y[b].abs()));
+        first[t].iter().for_each(|&i| taken[i] = true);
+    }
+    let mut x = Array2::zeros(y.dim());
+    for (t, y) in columns.iter().enumerate() {
+        first[t].iter().for_each(|&i| taken[i] = false);
+        let part = own_part(rules, t, y, &taken)?;
+        for (&i, &v) in part.rows.iter().zip(&part.values) {
+            x[[i, t]] = v;
+            taken[i] = true;
+        }
+    }
+    rules.keep(&x).then_some(x)
+}
+
+/// An orthonormal basis on the `count` rows of largest norm.
+pub(super) fn on_rows(count: usize, y: &Array2<f64>) -> Array2<f64> {
+    let norms: Vec<f64> = y.outer_iter().map(|row| row.dot(&row)).collect();
+    let mut rows: Vec<usize> = (0..norms.len()).collect();
+    keep_largest(&mut rows, &norms, count);
+    let basis = orthonormal_factor(y.select(Axis(0), &rows).view());
+    let mut x = Array2::zeros(y.dim());
+    for (&i, row) in rows.iter().zip(basis.outer_iter()) {
+        x.row_mut(i).assign(&row);
+    }
+    x
+}
