@@ -292,9 +292,9 @@ fn a_plan_is_carried_out() {
     );
     let profile = answer.profile.unwrap();
     assert_eq!((profile.rows, profile.components), (24, 3));
-    assert!(
-        (answer.runs.iter().map(|run| run.work).sum::<f64>() - answer.solution.work).abs() < 1.0
-    );
+    // The rest is what the runs begin with: a rough basis, and bounds on the spectrum.
+    let runs: f64 = answer.runs.iter().map(|run| run.work).sum();
+    assert!(0.0 < runs && runs < answer.solution.work);
     let unknown = Plan {
         phases: vec![phase(named(&["luck"]), From::Scratch, 1, Polish::Never)],
     };

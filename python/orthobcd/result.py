@@ -245,8 +245,8 @@ class Result:
     n_epochs : int or None
         With `VRJOBCD`: passes over the data, component gradients evaluated over their number N.
     work : float or None
-        Work done, as ``max_work`` of `solve` counts it: a unit is about a second of one core. None
-        with `VRJOBCD`.
+        Work done, as ``max_work`` of `solve` counts it: a unit is about a second of one core. With
+        `Auto` it is that of the runs and of what they begin with. None with `VRJOBCD`.
     search : Search or None
         With `Auto`: how the problem looked, what ran, what it cost and what it gained.
     lower_bound : float or None

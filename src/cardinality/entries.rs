@@ -31,11 +31,14 @@ const SHARED: usize = 400;
 
 /// Minimises f over {XᵀX = I, X within the budget of nonzeros}.
 ///
-/// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Whatever the limits, a feasible point comes
-/// back, one no worse than `x0` if that keeps the budget; an `x0` that does not is cut to it. Limits on time and work are
-/// used up, unless f reaches a bound. Without limits the search ends when two rounds bring nothing and half of its
-/// chains, each from a start of its own, have the best value, or when many perturbations in a row bring nothing ([`Status::Converged`]), or after some seconds of counted work ([`Status::MaxWork`]). Without a limit on time the result depends on the
-/// arguments alone, not on the number of threads; with more work it is never worse.
+/// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Whatever the limits, a feasible point
+/// comes back, one no worse than `x0` if that keeps the budget; an `x0` that does not is cut to it. Limits on time and
+/// work are used up, unless f reaches a lower bound.
+///
+/// Without limits the search ends with [`Status::Converged`] when two rounds have brought nothing and half of its
+/// chains, each from a start of its own, have the best value, or when many perturbations in a row have brought nothing;
+/// with [`Status::MaxWork`] when the work of a default search is done. Without a limit on time the result depends on
+/// the arguments alone, not on the number of threads; with more work it is never worse.
 ///
 /// ```
 /// use ndarray::Array2;

@@ -33,8 +33,7 @@ const COSTLY: f64 = 1e9;
 const FORMED: usize = 1024;
 const BYTES: usize = 256 << 20;
 
-/// Uses of a column of C that is not stored to one that costs a product. Most are of columns that are kept: with less for each, searches
-/// that are to take ten seconds take four on dense data of 10,000 features, with more they take 17 on sparse ones of 37,000.
+/// Uses of a column of C that is not stored, for one that costs a product: most are of columns that are kept.
 const USES: f64 = 100.0;
 
 /// Steps of the projected power method, and change at which it ends.

@@ -18,9 +18,8 @@ use crate::start;
 /// Runs side by side where work is counted.
 const LANES: usize = 4;
 
-/// Without any limit: rounds of changes at most, and the n²r that they are worth; where that is not one, the share of what is
-/// left that longer runs from scratch get, and changes only have what these leave. 72 × 7129, ℓ0, 20 components, 9 units:
-/// −64,009 with the share of the plan, −65,202 with this one, −62,112 if pairs of rows have the rest.
+/// Without any limit: rounds of changes at most, and how many of them are done by n²r. Where that is less than one, longer
+/// runs from scratch have this share of what is left, and changes what these leave.
 const FREE_ROUNDS: usize = 8;
 const FREE_WORK: usize = 4_000_000;
 const FREE_SHARE: f64 = 0.9;

@@ -68,13 +68,8 @@ const RACE: f64 = 0.2;
 /// Share of what is left for longer runs of the best of them.
 const LONG: f64 = 0.4;
 
-/// Share of the first runs where a solution is likely to be dense and h is not a count: optima then lie close
-/// together, and one slow run is better than several quick ones (noise of 500 × 1000, ℓ1, 10 s: −21,950.7
-/// instead of −21,942.6 with a race). They are of two families, smoothing and splitting: with two smoothed ones
-/// MNIST, ℓ1, r = 20, ends at −343,925.5 instead of −343,939.9, noise at the same point. Changes bring more after
-/// them the more there is time: r = 20, means of two to six seeds with 0.7, 0.55 and 0.4: colon, ρ = 0.05, 10 s
-/// −9,394,023, −9,394,207, −9,394,235; noise, λ = 10, 1 s −21,927.9, −21,926.1, −21,918.9, and in 10 s with two threads −21,950.2,
-/// −21,948.6 with the first two.
+/// Share of the first runs where a solution is likely to be dense and h is not a count: optima then lie close together,
+/// so one long run each of smoothing and splitting is better than several short runs.
 const SLOW: f64 = 0.55;
 
 /// Share of what is left for changes of the best point; its last polish has the rest.

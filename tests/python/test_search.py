@@ -32,7 +32,8 @@ def test_runs_tell_how_the_point_came_about(penalty):
     assert result.search is not None
     runs = result.search.runs
     assert min(run.objective for run in runs) == result.objective
-    assert sum(run.work for run in runs) == pytest.approx(result.work)
+    # The rest is what the runs begin with.
+    assert 0.0 < sum(run.work for run in runs) < result.work
     assert all(run.gain >= 0.0 and run.work >= 0.0 for run in runs)
     assert all(0.0 <= run.seconds <= result.seconds for run in runs)
     known = {*NAMES, "polish", "given"}
