@@ -17,6 +17,9 @@ use crate::threads::Threads;
 /// Relative distance from the best point within which a changed one is polished.
 const PROMISING: f64 = 1e-2;
 
+/// What a run costs whatever it does: a thread begins, and the monitor is told. Of a problem of few rows it is nearly all.
+const RUN: f64 = 5e5;
+
 /// Relative gain from which the rows of X ≥ 0, which all take part in the end, are chosen again.
 const NEW_ROWS: f64 = 1e-3;
 
@@ -249,6 +252,7 @@ impl<'a> Rounds<'a> {
                 let spaces = (space.as_ref(), &threads);
                 let candidate =
                     threads.install(|| this.job(&jobs[k], spaces, from[k], least, &meter));
+                meter.spend(RUN);
                 let work = meter.spent();
                 let found = candidate.map(|candidate| Found {
                     candidate,

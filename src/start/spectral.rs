@@ -81,9 +81,18 @@ pub(crate) fn rough_work(form: &dyn QuadraticForm, r: usize) -> f64 {
     if n <= DENSE || 2 * width > n {
         return eigen_work(n) + gradient_work(form, n);
     }
-    let (blocks, width) = (PRODUCTS as f64, width as f64);
-    let orthogonal = 4.0 * n as f64 * width * width * blocks * (blocks + 1.0) / 2.0;
-    (2.0 + blocks) * gradient_work(form, r + MORE) + TALL * orthogonal
+    // Every product is followed by products of its block with those of the space, half of them there on average.
+    let blocks = (blocks_between_restarts(n, width) + 1) as f64;
+    let (n, width, products) = (n as f64, width as f64, (2 + PRODUCTS) as f64);
+    products * (gradient_work(form, r + MORE) + TALL * 2.0 * blocks * n * width * width)
+}
+
+/// Blocks in the Krylov space between restarts.
+fn blocks_between_restarts(n: usize, width: usize) -> usize {
+    (COLUMNS / width)
+        .min(ENTRIES / (n * width))
+        .clamp(2, PRODUCTS)
+        .min(n / width)
 }
 
 /// Whether [`rough_spectral`] finds eigenvectors of C to rounding at this n.
@@ -110,10 +119,7 @@ fn krylov(
         let x = vectors.slice(s![.., ..r]).to_owned();
         return Some((settled(form, x, low, high), (low, high)));
     }
-    let blocks = (COLUMNS / width)
-        .min(ENTRIES / (n * width))
-        .clamp(2, PRODUCTS)
-        .min(n / width);
+    let blocks = blocks_between_restarts(n, width);
     let mut block = random(n, width, 0x6b72_796c);
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     let mut products = 0;
