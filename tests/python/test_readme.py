@@ -89,7 +89,7 @@ def test_every_public_name_has_a_page_and_an_example(module):
     """In the reference once, with an example (which `test_docstrings` runs)."""
     home = importlib.import_module(f"orthobcd.{module}" if module else "orthobcd")
     for name in PUBLIC if module == "" else set(home.__all__) - {"DISTANCE_EPSILON"}:
-        entries = re.findall(rf"(?:::: orthobcd\.[\w.]+\.|^        - ){name}$", REFERENCE, re.M)
+        entries = re.findall(rf"^\.\. auto\w+:: orthobcd\.(?:\w+\.)*{name}$", REFERENCE, re.M)
         assert len(entries) == 1, name
         assert "\n>>> " in inspect.getdoc(getattr(home, name)), name
 
