@@ -1,4 +1,4 @@
-"""Settings of the documentation; `make docs` builds it into out/site with every warning an error."""
+"""Settings of the documentation; `make docs` builds it into out/site, warnings are errors."""
 
 import os
 import sys
@@ -40,6 +40,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
+autosummary_generate = False
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 
@@ -60,6 +61,7 @@ html_theme_options = {
     "show_prev_next": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
+    "article_header_start": ["breadcrumbs"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

@@ -1,6 +1,7 @@
 """Docstrings that were written for other readers than reStructuredText's parser.
 
-Those that estimators inherit from scikit-learn refer to pages of its site; bars are absolute values.
+Those that estimators inherit from scikit-learn refer to pages of its site. Bars are absolute
+values.
 ``{docstring} MODULE`` shows that of a module, which is Markdown.
 """
 
