@@ -6,7 +6,7 @@
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
-#   make docs                         the documentation site in out/site, every warning an error
+#   make docs                         the documentation site in out/site (Python 3.11 or newer), every warning an error
 #   make docs-links                   are the addresses of other sites still there?
 #   make figures                      the drawings and tutorials of the documentation
 #   make bench                        criterion benchmarks of the kernels
