@@ -6,10 +6,12 @@
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
-#   make docs                         the documentation site in out/site, every warning an error
+#   make docs                         the documentation site in out/site (Python 3.11 or newer), every warning an error
+#   make docs-links                   are the addresses of other sites still there?
+#   make figures                      the drawings and tutorials of the documentation
 #   make bench                        criterion benchmarks of the kernels
 #   make bench-quick [DATA=what]      every method and competitor once (OUT=out/bench)
-#   make comparison DATA=dir          docs/comparison.md: the quick and the paper suite (about 40 minutes)
+#   make comparison DATA=dir          benchmarks/results/comparison.md: the quick and the paper suite (about 40 minutes)
 #   make sdist                        build the source distribution, build and import it elsewhere
 
 SHELL := bash
@@ -34,7 +36,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs figures bench bench-quick comparison sdist clean
+.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist clean
 
 all: test lint
 
@@ -78,7 +80,7 @@ comparison: OUT = out/bench
 comparison: $(DEV)/.bench
 	$(BENCH) --suite quick --out "$(OUT)/quick"
 	$(BENCH) --suite paper --time 10 --out "$(OUT)/paper"
-	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document docs/comparison.md
+	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document benchmarks/results/comparison.md
 
 # Tests ----------------------------------------------------------------------------------------
 
@@ -141,7 +143,7 @@ lint-python: $(TEST)/.ready
 	$(TEST)/bin/mypy --strict
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
 
-# The site is made from the sources (the docstrings are read, not imported) and from committed figures.
+# The site: pages in docs, and the reference from the docstrings of the installed wheel.
 $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
@@ -149,13 +151,22 @@ $(DOCS)/.ready: pyproject.toml
 	$(DOCS)/bin/pip install --quiet --group docs
 	touch $@
 
-docs: $(DOCS)/.ready
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+$(DOCS)/.wheel: $(DOCS)/.ready $(WHEELS)/.built $(BENCHMARKS)
+	$(DOCS)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl ./benchmarks
+	$(DOCS)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[cli]" ./benchmarks
+	touch $@
 
-# The figures of the tutorials and what they print; the two on real data need ORTHOBCD_DATA.
+docs: $(DOCS)/.wheel
+	$(DOCS)/bin/python -P -m sphinx -W --keep-going -q -b html docs out/site
+
+# Links to other sites, too: needs a network.
+docs-links: $(DOCS)/.wheel
+	$(DOCS)/bin/python -P -m sphinx -W --keep-going -q -b linkcheck docs out/links
+
+# The drawings of the guide; what the tutorials print and draw. Those on real data need ORTHOBCD_DATA.
 figures: $(TEST)/.ready
-	for name in docs/tutorials/*.py; do MPLBACKEND=Agg $(TEST)/bin/python -P -c "import runpy, sys, \
-	    pathlib; runpy.run_path(sys.argv[1])['save'](pathlib.Path('docs/images'))" $$name > $${name%.py}.out; done
+	MPLBACKEND=Agg $(TEST)/bin/python -P docs/drawings.py docs/images
+	MPLBACKEND=Agg $(TEST)/bin/python -P docs/_ext/tutorials.py docs/tutorials/*.py
 
 # Others ---------------------------------------------------------------------------------------
 

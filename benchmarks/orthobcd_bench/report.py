@@ -145,8 +145,15 @@ class Run:
         return [(row, label) for row in rows.values() for label in stuck(self.line(row))]
 
 
+DEFAULT = "orthobcd (default)"
+"""Title of the column of `auto`."""
+
+
 def _position(label: str) -> tuple[str, int]:
+    """The default solver first, then in the order of the suites."""
     name, _, start = label.partition("@")
+    if name == "auto":
+        return start, -1
     return start, ORDER.index(name) if name in ORDER else len(ORDER)
 
 
@@ -271,7 +278,8 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
     """A line for each row, a column for each method, the paper's figures below ours."""
     labels = {label for row in rows for label in run.line(row)}
     columns = sorted(labels, key=_position)
-    lines = ["| row | F_min | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    titles = [DEFAULT if label == "auto" else label for label in columns]
+    lines = ["| row | F_min | " + " | ".join(titles) + " |", "|---" * (len(columns) + 2) + "|"]
     for row in rows:
         line = run.line(row)
         scores = {label: median_objective(found) for label, found in line.items()}

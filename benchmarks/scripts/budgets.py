@@ -1,7 +1,8 @@
 """Variance explained with a budget of loadings per component, beside the figures of others.
 
 Run with ``ORTHOBCD_DATA=<folder> python scripts/budgets.py [--max-time SECONDS] [--seeds N]``;
-prints the table of docs/quality.md. Without ``--max-time`` it is the default, counted work and all.
+prints the table of benchmarks/results/loadings.md. Without ``--max-time`` it is the default,
+counted work and all.
 Data that the folder lacks are said to be absent. Published figures: msPCA (Cory-Wright and
 Pauphilet) and nsprcomp (Sigg and Buhmann, as the authors of msPCA ran it), both only nearly
 orthonormal. ``scripts/peers.R`` runs them.

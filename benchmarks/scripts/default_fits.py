@@ -1,10 +1,11 @@
 """Estimators without limits, beside the same fits with much more time.
 
 ``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/default_fits.py [--max-time 60] [--jobs 2]
-[--only NAME ...]`` prints the table of docs/quality.md: seconds of the default fit and of the
-longer one, one thread each as by default, and how much higher the objective of the default is than
-the lower of the two, relative. ``--max-time 0`` leaves the longer fits out. Jobs run fits side by
-side, so seconds count what a busy core takes. Data that the folder lacks are said to be absent.
+[--only NAME ...]`` prints the table of benchmarks/results/default-fits.md: seconds of the default
+fit and of the longer one, one thread each as by default, and how much higher the objective of the
+default is than the lower of the two, relative. ``--max-time 0`` leaves the longer fits out. Jobs
+run fits side by side, so seconds count what a busy core takes. Data that the folder lacks are said
+to be absent.
 """
 
 from __future__ import annotations

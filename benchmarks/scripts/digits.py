@@ -1,9 +1,9 @@
 """Explained variance of ten sparse components of scikit-learn's digits, at equal nonzeros.
 
-Run with ``python scripts/digits.py``; prints the table of docs/quality.md. Needs the extra
-``sklearn``. Every method is shown twice: with the orthonormal matrix of its own support that is
-nearest (found by alternating projections and Newton's method, so it keeps the number of nonzeros),
-and with the nearest orthonormal matrix of all (the polar factor), which is dense.
+Run with ``python scripts/digits.py``; prints the table of benchmarks/results/digits.md. Needs
+the extra ``sklearn``. Every method is shown twice: with the orthonormal matrix of its own support
+that is nearest (found by alternating projections and Newton's method, so it keeps the number of
+nonzeros), and with the nearest orthonormal matrix of all (the polar factor), which is dense.
 """
 
 from __future__ import annotations

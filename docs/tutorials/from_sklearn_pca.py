@@ -1,6 +1,6 @@
 """From sklearn.decomposition.PCA to orthobcd.SparsePCA."""
 
-# --8<-- [start:before]
+# [start:before]
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,9 @@ X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 
 before = make_pipeline(StandardScaler(), PCA(4), LogisticRegression())
 print(f"PCA: {cross_val_score(before, X, y).mean():.3f}")
-# --8<-- [end:before]
+# [end:before]
 
-# --8<-- [start:after]
+# [start:after]
 after = make_pipeline(
     StandardScaler().set_output(transform="pandas"),
     ob.SparsePCA(4, n_nonzero=20, random_state=0),
@@ -31,21 +31,21 @@ print(f"SparsePCA, 20 of 120 loadings: {accuracy:.3f}")
 
 pca = after.fit(X, y)[1]
 axes = plot.components(pca, max_columns=2)
-# --8<-- [end:after]
+# [end:after]
 
 assert pca.n_nonzero_ == 20
 assert accuracy > 0.9
 
-# --8<-- [start:search]
+# [start:search]
 search = GridSearchCV(
     after.set_params(sparsepca__n_nonzero=None),
     {"sparsepca__alpha": [0.3, 0.1, 0.03, 0.01]},
     cv=3,
 ).fit(X, y)
 print(search.best_params_, f"{search.best_score_:.3f}")
-# --8<-- [end:search]
+# [end:search]
 
-# --8<-- [start:compare]
+# [start:compare]
 Z = StandardScaler().fit_transform(X)
 dense = PCA(4).fit(Z)
 largest = np.abs(dense.components_) >= np.sort(np.abs(dense.components_), axis=None)[-20]
@@ -64,7 +64,7 @@ for name, V in (("PCA", dense.components_), ("PCA, cut", cut), ("SparsePCA", pca
         }
     )
 table = plot.comparison(rows, bold=[2])
-# --8<-- [end:compare]
+# [end:compare]
 
 assert rows[2]["nonzeros"] == rows[1]["nonzeros"] == 20
 assert rows[1]["explained"] < rows[2]["explained"] < rows[0]["explained"]

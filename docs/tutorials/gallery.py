@@ -1,6 +1,6 @@
 """What else has orthonormal columns: six applications."""
 
-# --8<-- [start:electrons]
+# [start:electrons]
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ smooth = ob.SmoothFunction(energy, n)
 ground = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), r))
 localised = ob.solve(ob.StiefelProblem(smooth, ob.L1(1.0), r), ground.x, max_sweeps=2000)
 print(f"energy {ground.objective:.4f}, with localised orbitals {localised.smooth_value:.2f}")
-# --8<-- [end:electrons]
+# [end:electrons]
 
 assert ground.converged
 assert localised.feasibility < 1e-12
@@ -35,7 +35,7 @@ for ax, X, title in zip(axes, (ground.x, localised.x), ("h = 0", "ℓ1"), strict
     ax.plot(X)
     ax.set(title=title, xlabel="site")
 
-# --8<-- [start:dictionary]
+# [start:dictionary]
 rng = np.random.default_rng(0)
 D = np.linalg.qr(rng.standard_normal((16, 16)))[0]
 codes = rng.standard_normal((3000, 16)) * (rng.random((3000, 16)) < 0.2)
@@ -50,14 +50,14 @@ def fourth(X):
 learnt = ob.solve(ob.StiefelProblem(ob.SmoothFunction(fourth, 16), ob.NoPenalty(), 16))
 match = np.abs(D.T @ learnt.x)
 print(f"every atom is found: overlaps from {match.max(axis=0).min():.3f} on")
-# --8<-- [end:dictionary]
+# [end:dictionary]
 
 assert match.max(axis=0).min() > 0.98
 dictionary, ax = plt.subplots(figsize=(3.2, 3.2))
 ax.imshow(match, cmap="magma")
 ax.set(xlabel="learnt", ylabel="true")
 
-# --8<-- [start:procrustes]
+# [start:procrustes]
 B0 = np.zeros((40, 5))
 B0[np.arange(40) % 8 < 5, np.arange(40)[np.arange(40) % 8 < 5] % 5] = 1.0
 truth = B0 / np.linalg.norm(B0, axis=0)
@@ -70,7 +70,7 @@ errors = [np.linalg.norm(result.x - truth) for result in (dense, sparse)]
 # Many dense X fit 30 equations for 40 rows; which one comes out is chance.
 assert errors[0] > 0.5
 print(f"30 equations for 40 rows: error of X {errors[1]:.2f} sparse, above 0.5 dense")
-# --8<-- [end:procrustes]
+# [end:procrustes]
 
 assert errors[1] < 0.5 * errors[0]
 procrustes, axes = plt.subplots(1, 3, figsize=(6, 4), sharey=True)
@@ -78,7 +78,7 @@ for ax, X, title in zip(axes, (truth, dense.x, sparse.x), ("true", "h = 0", "MCP
     ax.imshow(X, cmap="RdBu", vmin=-0.5, vmax=0.5, aspect="auto")
     ax.set_title(title)
 
-# --8<-- [start:clusters]
+# [start:clusters]
 points, labels = make_moons(200, noise=0.06, random_state=0)
 graph = kneighbors_graph(points, 8).toarray()
 graph = np.maximum(graph, graph.T)
@@ -89,13 +89,13 @@ indicators = ob.solve(ob.StiefelProblem(kernel, ob.NonNegative(), 2), max_work=0
 found = indicators.x.argmax(axis=1)
 agreement = max(np.mean(found == labels), np.mean(found != labels))
 print(f"{agreement:.0%} of the points are in the right moon")
-# --8<-- [end:clusters]
+# [end:clusters]
 
 assert agreement > 0.98
 clusters, ax = plt.subplots(figsize=(4, 2.6))
 ax.scatter(*points.T, c=found, cmap="coolwarm", s=10)
 
-# --8<-- [start:sources]
+# [start:sources]
 t = np.linspace(0.0, 1.0, 2000)
 S = np.stack([np.sin(14 * t), np.sign(np.sin(37 * t)), (5 * t) % 1.0 - 0.5], axis=1)
 S = (S - S.mean(axis=0)) / S.std(axis=0)
@@ -122,7 +122,7 @@ turned = ob.solve(ob.StiefelProblem(ob.SmoothFunction(off_diagonal, 3), ob.NoPen
 recovered = W @ turned.x
 correlation = np.abs(np.corrcoef(S.T, recovered.T)[:3, 3:]).max(axis=1)
 print(f"each source is found, correlations from {correlation.min():.2f} on")
-# --8<-- [end:sources]
+# [end:sources]
 
 assert correlation.min() > 0.9
 sources, axes = plt.subplots(1, 2, figsize=(8, 2.6))
@@ -130,7 +130,7 @@ for ax, signals, title in zip(axes, (mixed, recovered), ("mixed", "recovered"), 
     ax.plot(t, signals / np.abs(signals).max(axis=0) + [0.0, 2.5, 5.0], lw=0.8)
     ax.set(title=title, yticks=[])
 
-# --8<-- [start:discriminants]
+# [start:discriminants]
 X, classes = load_wine(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 means = np.stack([X[classes == k].mean(axis=0) for k in range(3)])
@@ -142,7 +142,7 @@ projected = X @ directions.x
 nearest = np.linalg.norm(projected[:, None] - (means @ directions.x)[None], axis=2).argmin(axis=1)
 right = np.mean(nearest == classes)
 print(f"{directions.n_nonzero} loadings of 26, {right:.0%} nearest to their class")
-# --8<-- [end:discriminants]
+# [end:discriminants]
 
 assert directions.n_nonzero < 20
 assert right > 0.9

@@ -1,6 +1,6 @@
 """Gene expression: a few genes that carry most of the variance, and tell two leukemias apart."""
 
-# --8<-- [start:data]
+# [start:data]
 import os
 from pathlib import Path
 
@@ -19,25 +19,25 @@ y = golub["y"]  # 0: ALL, 1: AML
 probes = np.sort(np.argsort(-X.var(axis=0))[:1000])  # the 1000 that vary most
 X = X[:, probes]
 genes = [f"probe {j}" for j in probes]
-# --8<-- [end:data]
+# [end:data]
 
-# --8<-- [start:fit]
+# [start:fit]
 pca = ob.SparsePCA(n_components=4, n_nonzero=120, random_state=0).fit(X)
 print(f"{pca.n_nonzero_} of {pca.components_.size} loadings")
 print("variance by component:", np.round(pca.explained_variance_ratio_, 3))
 axes = plot.components(pca, feature_names=genes, max_columns=2, n_top=8)
-# --8<-- [end:fit]
+# [end:fit]
 
 assert pca.n_nonzero_ == 120
 assert np.linalg.norm(pca.components_ @ pca.components_.T - np.eye(4)) < 1e-12
 
-# --8<-- [start:classify]
+# [start:classify]
 few = make_pipeline(
     ob.SparsePCA(4, n_nonzero=120, solver=ob.OBCD(), random_state=0), LogisticRegression()
 )
 accuracy = cross_val_score(few, X, y, cv=3).mean()
 print(f"ALL against AML from four scores: {accuracy:.2f}")
-# --8<-- [end:classify]
+# [end:classify]
 
 # Well above the share of the larger class.
 assert accuracy > 0.75 > max(np.mean(y), 1 - np.mean(y))

@@ -1,6 +1,6 @@
 """UltraE on the densest part of WN18RR, against its two controls."""
 
-# --8<-- [start:data]
+# [start:data]
 import os
 from pathlib import Path
 
@@ -13,9 +13,9 @@ files = [data / f"wn18rr_{split}.tsv.gz" for split in ("train", "valid", "test")
 core, entities, relations = ob.dense_core(np.concatenate(ob.load_triples(*files).splits), 208)
 core = core[np.random.default_rng(0).permutation(len(core))]
 train, test = core[:569], core[569:]
-# --8<-- [end:data]
+# [end:data]
 
-# --8<-- [start:fit]
+# [start:fit]
 curves, models = {}, {}
 for rule in ("jobcd", "csdm", "frozen"):
     model = ob.UltraE(len(entities), len(relations), 36, relations=rule, max_epochs=120)
@@ -27,9 +27,9 @@ for rule in ("jobcd", "csdm", "frozen"):
 
     models[rule], curves[rule] = model.fit(train, callback=look), mrr
     print(f"{rule:7} {model.rank(test, filter=core)}")
-# --8<-- [end:fit]
+# [end:fit]
 
-# --8<-- [start:plot]
+# [start:plot]
 from matplotlib.figure import Figure  # noqa: E402
 
 names = {"jobcd": "J-JOBCD", "csdm": "CSDM, full rotations", "frozen": "relations stay at I"}
@@ -43,7 +43,7 @@ for rule, mrr in curves.items():
 by_epoch.set(xlabel="epoch", ylabel="filtered MRR of the test triples", ylim=0)
 by_second.set(xlabel="seconds of training")
 by_epoch.legend(frameon=False)
-# --8<-- [end:plot]
+# [end:plot]
 
 final = {rule: mrr[120] for rule, mrr in curves.items()}
 assert final["jobcd"] > 0.6

@@ -1,6 +1,6 @@
 """A J-orthogonal map after which distances on the pseudo-hyperboloid follow given ones."""
 
-# --8<-- [start:data]
+# [start:data]
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,9 @@ digits = load_digits().data / 16.0
 pixels = np.argsort(-digits.var(axis=0))[:40]
 D = digits[:300, pixels] - digits[:, pixels].mean(axis=0)
 signature = np.repeat([1, -1], 20)
-# --8<-- [end:data]
+# [end:data]
 
-# --8<-- [start:solve]
+# [start:solve]
 problem = ob.HyperbolicStructuralProbeProblem(D, signature)
 solver = ob.VRJOBCD(full_gradient=True, side="both", matchings=40, max_epochs=200)
 result = ob.solve(problem, solver=solver, tol=0.0)
@@ -24,9 +24,9 @@ before, after = problem.value(np.eye(40)), result.objective
 print(f"mean squared error {before:.4f} before, {after:.4f} after {result.n_epochs} gradients")
 print(f"‖XᵀJX − J‖ / ‖X‖² = {result.feasibility / np.sum(result.x**2):.0e}")
 print(f"‖X‖² / n = {np.sum(result.x**2) / 40:.2f}")
-# --8<-- [end:solve]
+# [end:solve]
 
-# --8<-- [start:plot]
+# [start:plot]
 from matplotlib.figure import Figure  # noqa: E402
 
 target = problem.scale * np.linalg.norm(D[:, None] - D[None], axis=2)
@@ -42,7 +42,7 @@ for ax, X, name in zip(axes, (np.eye(40), result.x), ("X = I", "after the probe"
     ax.axline((0, 0), slope=1, color="0.4", linewidth=1, linestyle="--")
     ax.set(title=f"{name}: correlation {correlations[-1]:.2f}", xlabel="Euclidean distance, scaled")
 axes[0].set_ylabel("distance on the pseudo-hyperboloid")
-# --8<-- [end:plot]
+# [end:plot]
 
 assert after < 0.95 * before
 assert correlations[1] > correlations[0]

@@ -1,6 +1,6 @@
 """Text: topics of 9394 news stories in a sparse matrix of 36771 words."""
 
-# --8<-- [start:data]
+# [start:data]
 import os
 from pathlib import Path
 
@@ -21,16 +21,16 @@ X = X @ scipy.sparse.diags_array(np.log(X.shape[0] / frequency[frequency >= 20])
 # Stories of unit length, so that long ones do not outweigh the rest.
 lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
 X = scipy.sparse.diags_array(1.0 / lengths) @ X
-# --8<-- [end:data]
+# [end:data]
 
-# --8<-- [start:fit]
+# [start:fit]
 pca = ob.SparsePCA(n_components=6, n_nonzero=90, random_state=0).fit(X)
 print(f"{X.shape[1]} words, {X.nnz} counts; the centred matrix is never formed")
-# --8<-- [end:fit]
+# [end:fit]
 
 assert pca.n_nonzero_ == 90
 
-# --8<-- [start:topics]
+# [start:topics]
 scores = pca.transform(X)
 rows = []
 for k, row in enumerate(pca.components_):
@@ -46,14 +46,14 @@ for k, row in enumerate(pca.components_):
         }
     )
 table = plot.comparison(rows)
-# --8<-- [end:topics]
+# [end:topics]
 
 purity = [int(row["of its 200 strongest stories"].rstrip("%")) for row in rows]
 assert np.median(purity) >= 80, rows
 
-# --8<-- [start:heat]
+# [start:heat]
 heat = plot.components(pca, kind="heatmap")
-# --8<-- [end:heat]
+# [end:heat]
 
 
 def save(folder: Path) -> None:

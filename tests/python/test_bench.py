@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
 import os
 import re
@@ -317,7 +318,7 @@ def test_the_page_says_where_every_file_comes_from() -> None:
     assert {spec.file for spec in DATASETS.values() if spec.file} == set(ORIGINS)
     for origin in ORIGINS.values():
         assert re.search(r" (in|of) [\w.-]+/\s?[\w.-]+@[0-9a-f]{8}", origin), origin
-    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks" / "results" / "comparison.md").read_text(encoding="utf-8")
     names = re.findall(r"^- ([a-z0-9-]+): `", page, re.MULTILINE)
     assert {row.data for row in SUITES["quick"].tables[0].rows} <= set(names)
     assert "\n".join(data_lines(names)) in page
@@ -620,3 +621,17 @@ def test_own_data_and_an_own_method(tmp_path, monkeypatch):
         run(["--data", "none.npy"])
     with pytest.raises(SystemExit):
         run(["--method", "mymethod:ascend"])
+
+
+def test_the_tables_of_the_benchmark_page_are_those_of_the_results() -> None:
+    spec = importlib.util.spec_from_file_location(
+        "summary", ROOT / "benchmarks" / "scripts" / "summary.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    summary = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(summary)
+    for page in summary.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert "| ratio |" in text
+        assert summary.filled(text) == text, "python benchmarks/scripts/summary.py"

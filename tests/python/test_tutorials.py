@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
-import runpy
 
 import pytest
 
@@ -16,6 +16,9 @@ matplotlib.use("Agg")
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
 FOLDER = ROOT / "docs" / "tutorials"
+SPEC = importlib.util.spec_from_file_location("tutorials", ROOT / "docs" / "_ext" / "tutorials.py")
+tutorials = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tutorials)
 PLAIN = ("digits_as_images", "from_sklearn_pca", "gallery", "how_sparse", "structural_probe")
 REAL = {
     "gene_expression": "leukemia_golub.npz",
@@ -49,20 +52,22 @@ def check_printed(found: str, shown: str, spread: tuple[float, float] = (0.05, 0
             assert abs(float(mine) - float(page)) <= allowed, found
 
 
-def run(name: str, tmp_path, capsys) -> None:
+def run(name: str, tmp_path) -> None:
     import matplotlib.pyplot as plt
 
-    runpy.run_path(str(FOLDER / f"{name}.py"))["save"](tmp_path)
+    script = FOLDER / f"{name}.py"
+    printed, names = tutorials.run(script)
+    names["save"](tmp_path)
     plt.close("all")
     written = {path.name for path in tmp_path.iterdir()}
     page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    # The page shows what is printed,
-    printed = (FOLDER / f"{name}.out").read_text(encoding="utf-8")
-    check_printed(capsys.readouterr().out, printed, SPREAD.get(name, (0.05, 0.0)))
-    assert f'--8<-- "docs/tutorials/{name}.out"' in page
+    # The page shows what each part prints,
+    shown = tutorials.outputs(script)
+    assert printed.keys() == shown.keys()
+    for part, lines in printed.items():
+        check_printed(lines, shown[part], SPREAD.get(name, (0.05, 0.0)))
     # every part of the code,
-    parts = re.findall(r"\[start:(\w+)\]", (FOLDER / f"{name}.py").read_text(encoding="utf-8"))
-    assert re.findall(rf'^--8<-- "docs/tutorials/{name}\.py:(\w+)"$', page, re.M) == parts
+    assert tutorials.CELL.findall(page) == list(tutorials.parts(script))
     # and every figure that is written, and they are committed.
     assert written
     for figure in written:
@@ -71,17 +76,17 @@ def run(name: str, tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_tutorial(name, tmp_path, capsys):
-    run(name, tmp_path, capsys)
+def test_tutorial(name, tmp_path):
+    run(name, tmp_path)
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", REAL)
-def test_tutorial_on_real_data(name, tmp_path, capsys, data_dir, monkeypatch):
+def test_tutorial_on_real_data(name, tmp_path, data_dir, monkeypatch):
     if not (data_dir / REAL[name]).exists():
         pytest.skip(f"{data_dir / REAL[name]} is not there")
     monkeypatch.setenv("ORTHOBCD_DATA", str(data_dir))
-    run(name, tmp_path, capsys)
+    run(name, tmp_path)
 
 
 def test_every_tutorial_is_run():

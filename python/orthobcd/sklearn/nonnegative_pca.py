@@ -30,9 +30,12 @@ class NonnegativePCA(OrthonormalPCA):
         Number of components; min(10, n_samples, n_features) by default.
     n_nonzero : int or sequence of int, optional
         The most nonzero loadings, in all components together or of each, as in `SparsePCA`.
-    include, exclude : sequence of int or str, or a sequence of sequences, optional
+    include : sequence of int or str, or a sequence of sequences, optional
         With ``n_nonzero``: features, by index or name, that belong to the support of every
-        component, or of each, and those whose loadings are zero, as in `SparsePCA`.
+        component; a sequence per component gives each its own, as in `SparsePCA`.
+    exclude : sequence of int or str, or a sequence of sequences, optional
+        With ``n_nonzero``: features, by index or name, whose loadings are zero in all components; a
+        sequence per component gives each its own, as in `SparsePCA`.
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False

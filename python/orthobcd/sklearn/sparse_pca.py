@@ -54,10 +54,13 @@ class SparsePCA(OrthonormalPCA):
         the t-th budget, and components of the same budget (and the same ``include`` and
         ``exclude``) are ordered by explained variance among themselves. With "l1" the nearest
         number of the regularisation path is taken, with a warning if it is not met.
-    include, exclude : sequence of int or str, or a sequence of sequences, optional
+    include : sequence of int or str, or a sequence of sequences, optional
         With ``n_nonzero`` and "l0": features, by index or name, that belong to the support of every
-        component, or of each, and those whose loadings are zero. What is included takes some
-        of the budget, whatever its best loading, which can be zero.
+        component; a sequence per component gives each its own. An included feature counts as one
+        of the nonzero loadings, also if its best loading is zero.
+    exclude : sequence of int or str, or a sequence of sequences, optional
+        With ``n_nonzero`` and "l0": features, by index or name, whose loadings are zero in all
+        components; a sequence per component gives each its own.
     n_features : int, optional
         Instead of ``alpha`` and ``n_nonzero``: the most features that any component uses, at least
         ``n_components``. The components are the principal components of the chosen features

@@ -1,0 +1,131 @@
+"""The tables of docs/benchmarks.md and of docs/index.md, from those in benchmarks/results.
+
+From the root of a checkout::
+
+    python benchmarks/scripts/summary.py
+
+writes them between their marks in the pages; with ``--check`` it fails if a page is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = [ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "index.md"]
+TIE = 1e-6
+"""Relative difference below which two objectives count as equal."""
+
+
+def tables(name: str) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Header and rows of each table of a page of results."""
+    text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        lines = [
+            [cell.strip().strip("*") for cell in line.strip().strip("|").split("|")]
+            for line in block.splitlines()
+        ]
+        yield lines[0], lines[2:]
+
+
+def number(cell: str) -> float:
+    """The first number of a cell."""
+    return float(re.match(r"[-+]?[\d.]+(?:e[-+]\d+)?", cell.replace("*", ""))[0])
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def digits(keep: tuple[str, ...] = ()) -> str:
+    """Variance on the digits at equal nonzeros, by orthonormal components with as many nonzeros."""
+    _, rows = next(tables("digits"))
+    lines = []
+    for row in rows:
+        if keep and row[0] not in keep:
+            continue
+        others = {"scikit-learn `SparsePCA`": number(row[4]), "PCA, cut": number(row[7])}
+        name = max(others, key=others.__getitem__)
+        ratio = number(row[1]) / others[name]
+        lines.append([row[0], f"**{row[1]}**", f"{others[name]:.2f} ({name})", f"{ratio:.2f}"])
+    return table(["nonzeros", "orthobcd (default), %", "best competitor, %", "ratio"], lines)
+
+
+def loadings() -> str:
+    """Variance with k loadings in each component; a star where the competitor is not orthogonal."""
+    _, rows = next(tables("loadings"))
+    lines = []
+    for row in rows:
+        data, r, k, ours = row[:4]
+        others = {"msPCA": row[4], "nsprcomp": row[6], "elasticnet": row[8]}
+        name = max(others, key=lambda name: number(others[name]))
+        overlap = float(others[name].rsplit(", ", 1)[1])
+        star = " *" if overlap > 1e-8 else ""
+        best = number(others[name])
+        ours_value = number(ours)
+        lines.append(
+            [
+                *(data, r, k, f"**{ours_value:.2f}**"),
+                *(f"{best:.2f}{star} ({name})", f"{ours_value / best:.2f}"),
+            ]
+        )
+    header = ["data", "components", "loadings each", "orthobcd (default), %"]
+    return table([*header, "best competitor, %", "ratio"], lines)
+
+
+def objectives() -> str:
+    """How often the default solver ends below the best competitor, by list of problems."""
+    lists = {
+        "equal-time": "problems that the rules were tuned on",
+        "held-out": "held-out data, worst of three seeds",
+        "thousands": "thousands of features, worst of three seeds",
+        "functions": "functions that are not quadratic",
+    }
+    lines = []
+    for name, title in lists.items():
+        gains = []
+        for header, rows in tables(name):
+            found = [k for k, cell in enumerate(header) if "lower" in cell]
+            if found and {"row", "penalty"} & set(header):
+                gains += [number(row[found[0]]) for row in rows]
+        better = sum(gain >= TIE for gain in gains)
+        worse = sum(gain <= -TIE for gain in gains)
+        lines.append(
+            [
+                *(f"[{title}](results/{name}.md)", str(len(gains)), f"**{better}**"),
+                *(str(len(gains) - better - worse), str(worse)),
+                *(f"{max(gains):+.1e}", f"{min(gains):+.1e}"),
+            ]
+        )
+    header = ["problems", "number", "lower", "equal", "higher", "largest gain", "largest loss"]
+    return table(header, lines)
+
+
+TABLES = {
+    "digits": digits,
+    "digits-short": lambda: digits(("198", "97", "49", "20")),
+    "loadings": loadings,
+    "objectives": objectives,
+}
+
+
+def filled(text: str) -> str:
+    """A page with each of its tables made afresh."""
+    for name, make in TABLES.items():
+        mark = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(\n<!-- end -->)", re.DOTALL)
+        text = mark.sub(lambda found, make=make: f"{found[1]}\n{make()}\n{found[2]}", text)
+    return text
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        before = page.read_text(encoding="utf-8")
+        after = filled(before)
+        if "--check" in sys.argv and before != after:
+            sys.exit(f"{page} is out of date: python benchmarks/scripts/summary.py")
+        page.write_text(after, encoding="utf-8")

@@ -1,0 +1,68 @@
+"""Settings of the documentation; `make docs` builds it into out/site, warnings are errors."""
+
+import os
+import sys
+from pathlib import Path
+
+import orthobcd
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+# The one place of both addresses. Empty ones are left out of the pages.
+REPOSITORY = os.environ.get("ORTHOBCD_REPOSITORY", "")
+SITE = os.environ.get("ORTHOBCD_SITE", "")
+
+project = "orthobcd"
+author = "the orthobcd developers"
+copyright = "the orthobcd developers"
+version = release = orthobcd.__version__
+
+extensions = [
+    "checks",
+    "docstrings",
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "tutorials",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_ext"]
+default_role = "py:obj"
+nitpicky = False
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+myst_dmath_allow_labels = False
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+numpydoc_show_class_members = False
+autosummary_generate = False
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = f"orthobcd {release}"
+html_baseurl = SITE
+html_static_path = ["_static"]
+html_css_files = ["orthobcd.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "github_url": REPOSITORY,
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "article_header_start": ["breadcrumbs"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
