@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._core import Moments as Sums
 from .._internal.checks import (
     DataLike,
     FloatArray,
@@ -21,8 +22,7 @@ from .._internal.checks import (
     check_sparse,
     is_sparse,
 )
-from .._internal.moments import Moments
-from .._internal.scatter import Precision, Products, Scatter, SecondMoments
+from .._internal.moments import Moments, Precision, SecondMoments
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
 from .fitting import Fitting
@@ -42,6 +42,7 @@ from .preparation import (
     explained_share,
     extended,
     moments_of,
+    read,
 )
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ class OrthonormalPCA(Components):
                     raise ValueError("sample_weight must be None for data with missing values")
                 return self._fit_incomplete(fitting, np.asarray(data, dtype=np.float64), r)
             moments, deviation, precision = moments_of(
-                data, self.precision, bool(self.center), bool(self.scale), weights
+                data, self.precision, bool(self.center), bool(self.scale), weights, threads_of(self)
             )
             total = float(m if weights is None else weights.sum())
             return self._fitted(fitting, moments, deviation, total, r, precision)
@@ -313,8 +314,9 @@ class OrthonormalPCA(Components):
 
         Nothing is forgotten or approximated: a triangle of the n × n matrix of second moments is
         kept, in two doubles each while ``precision_`` is "exact" (3.2 GB at 20,000 features), and
-        the components are those that `fit` finds for all samples at once, up to rounding. The old
-        and the new triangle are both there while samples are added. An update makes the whole
+        the components are those that `fit` finds for all samples at once, up to rounding. Up to
+        2047 samples wait, so that few of them are added at once without touching the triangle;
+        then the old and the new one are both there. An update makes the whole
         matrix, of which the solve holds a copy (6.4 GB more). `fit` begins anew.
 
         Parameters
@@ -354,11 +356,13 @@ class OrthonormalPCA(Components):
                 raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
             r = self._checked(max(1, int(weight)), data.shape[1])
             fitting.stage("second moments")
-            sums = extended(before, self.precision, data, weights)
+            threads = threads_of(self)
+            sums = extended(before, self.precision, data, weights, threads)
             if not update:
-                self._sums: Scatter | Products | None = sums
+                self._sums: Sums | None = sums
                 return self
-            moments, deviation = sums.moments(bool(self.center), bool(self.scale))
+            center, scale = bool(self.center), bool(self.scale)
+            moments, deviation = read(sums, center, scale, threads, keep=True)
             return self._fitted(
                 fitting, moments, deviation, sums.weight, r, sums.precision, sums=sums
             )
@@ -426,7 +430,7 @@ class OrthonormalPCA(Components):
         r: int,
         precision: Precision,
         *,
-        sums: Scatter | Products | None = None,
+        sums: Sums | None = None,
         model: Gaussian | None = None,
     ) -> Self:
         """The fit of r components to the moments of data of the given weight.

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._internal.checks import FloatArray
-from .._internal.moments import Moments
-from .._internal.scatter import SecondMoments
+from .._internal.moments import Moments, SecondMoments
 from ..penalties import Cardinality, NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto

@@ -17,7 +17,7 @@ from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .base import default_components, run_options
+from .base import default_components, run_options, threads_of
 from .fitting import Fitting
 from .preparation import (
     PrecisionName,
@@ -154,7 +154,9 @@ class OrthogonalNMF(
             if r > m:
                 raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
             fitting.stage("second moments")
-            moments, _, precision = moments_of(data.T, self.precision, False, False)
+            moments, _, precision = moments_of(
+                data.T, self.precision, False, False, None, threads_of(self)
+            )
             result: Result | None = None
             x = np.ones((1, 1))
             if m > 1:

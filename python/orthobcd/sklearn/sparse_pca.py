@@ -9,8 +9,7 @@ from typing import Any, Literal
 from sklearn.exceptions import ConvergenceWarning
 
 from .._internal.checks import FloatArray, as_bool, as_choice, as_int, as_optional_float
-from .._internal.moments import Moments
-from .._internal.scatter import SecondMoments
+from .._internal.moments import Moments, SecondMoments
 from ..certificate import certify
 from ..penalties import Cardinality, RowSparse
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
