@@ -349,7 +349,9 @@ impl Moments {
             Precision::Fast => {
                 Fast::from_parts(n, state.weight, &state.vectors, &state.triangles).map(Sums::Fast)
             }
-            Precision::Exact => Exact::from_parts(n, &state.triangles).map(Sums::Exact),
+            Precision::Exact => Exact::from_parts(n, &state.triangles)
+                .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
+                .map(Sums::Exact),
         };
         let pending = if waiting == 0 {
             Vec::new()

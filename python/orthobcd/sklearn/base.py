@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._core import DATA
 from .._core import Moments as Sums
 from .._internal.checks import (
     DataLike,
@@ -19,12 +21,15 @@ from .._internal.checks import (
     as_float,
     as_float_array,
     as_int,
+    check_size,
     check_sparse,
     is_sparse,
 )
 from .._internal.moments import Moments, Precision, SecondMoments
+from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
+from .blocks import ROWS, Blocks, as_bytes, blaming, blocks_of, check_memory, loaded, starting
 from .fitting import Fitting
 from .loadings import Loadings, loadings_of
 from .missing import Gaussian, gaussian_of
@@ -32,17 +37,22 @@ from .preparation import (
     KINDS,
     PrecisionName,
     as_covariance,
+    as_sample_weight,
     as_weights,
+    begun,
     check_complete,
     check_magnitude,
     coordinates,
     correlation,
     decorrelated,
     described,
-    explained_share,
+    explained_squares,
     extended,
+    is_exact,
+    largest,
     moments_of,
     read,
+    sliceable,
 )
 
 if TYPE_CHECKING:
@@ -133,9 +143,19 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError("X must have no missing value: the data of the fit had none")
         return self._model.completed(data)
 
-    def _scores(self, data: Any) -> FloatArray:
-        """Coordinates of checked data."""
-        return coordinates(data, self.components_.T, self.mean_, self.scale_)
+    def _pieces(self, X: Any) -> Iterator[Any]:
+        """Rows of X as `_complete` checks them, some at a time."""
+        check_is_fitted(self)
+        blocks = blocks_of(X)
+        if blocks is not None:
+            for k, block in starting(blocks):
+                with blaming(k):
+                    data = self._complete(block)
+                yield data
+            return
+        data = self._complete(X)
+        step = data.shape[0] if is_sparse(data) else ROWS
+        yield from (data[start : start + step] for start in range(0, data.shape[0], step))
 
     def transform(self, X: DataLike) -> FloatArray:
         """Coordinates of X in the components: ``(X − mean_) components_ᵀ``, scaled first if asked.
@@ -143,7 +163,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data.
+            Data, or blocks of rows of it, as in `fit`; also an iterator over blocks.
 
         Returns
         -------
@@ -156,7 +176,9 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ValueError
             If X does not have the features of the fit.
         """
-        return self._scores(self._complete(X))
+        axes, mean, scale = self.components_.T, self.mean_, self.scale_
+        parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def loadings(self) -> Loadings:
         """The nonzero loadings as a table, with the names of the features.
@@ -179,7 +201,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like of shape (n_samples, n_components)
-            Coordinates.
+            Coordinates, or blocks of rows of them, as in `fit`; also an iterator over blocks.
 
         Returns
         -------
@@ -193,6 +215,17 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             If X does not have a column per component.
         """
         check_is_fitted(self)
+        blocks = blocks_of(X)
+        if blocks is None:
+            return self._points(X)
+        parts = []
+        for k, block in starting(blocks):
+            with blaming(k):
+                parts.append(self._points(block))
+        return np.concatenate(parts)
+
+    def _points(self, X: ArrayLike) -> FloatArray:
+        """The points of the data space with the given coordinates."""
         coordinates = np.asarray(X, dtype=np.float64)
         if coordinates.ndim != 2 or coordinates.shape[1] != self.components_.shape[0]:
             raise ValueError(
@@ -208,7 +241,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data.
+            Data, or blocks of rows of it, as in `fit`; also an iterator over blocks.
         y : None
             Ignored.
 
@@ -217,8 +250,10 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         float
             At most 1; higher is better.
         """
-        data = self._complete(X)
-        return explained_share(data, self.components_.T, self.mean_, self.scale_)
+        axes, mean, scale = self.components_.T, self.mean_, self.scale_
+        squares = [explained_squares(data, axes, mean, scale) for data in self._pieces(X)]
+        explained, total = np.sum(squares, axis=0)
+        return float(explained / max(total, np.finfo(np.float64).tiny))
 
     @property
     def _n_features_out(self) -> int:
@@ -246,6 +281,7 @@ class OrthonormalPCA(Components):
     warm_start: bool
     verbose: bool
     precision: PrecisionName
+    max_memory: float | str | None = None
     # Limit of a search's work, in seconds of a core.
     _work: float | None = None
 
@@ -256,7 +292,10 @@ class OrthonormalPCA(Components):
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
             Data. Of dense data up to 4096 features, whatever its type, no copy in double precision
-            is made unless n_features is at least 8 n_samples.
+            is made unless n_features is at least 8 n_samples. Data that is not in memory is read
+            once, by blocks of rows: whatever has a shape, a dtype and row slices
+            (`numpy.memmap`, h5py, zarr, a backed AnnData matrix), a sequence of blocks, or a
+            callable that returns an iterator over them. Blocks are dense or sparse, of one dtype.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
@@ -275,8 +314,19 @@ class OrthonormalPCA(Components):
             the search; if there is one, the fitted attributes are those of it.
         """
         with Fitting(self) as fitting:
-            data = self._data(X, ensure_min_samples=2)
+            limit = as_bytes("max_memory", self.max_memory)
+            blocks = blocks_of(X)
+            if blocks is not None and not blocks.again:
+                raise TypeError(
+                    "X must not be an iterator, which can be read only once; use partial_fit, or "
+                    "a callable that returns a new iterator"
+                )
+            if blocks is not None and not (hasattr(X, "shape") and is_wide(X)):
+                return self._fit_blocks(fitting, blocks, sample_weight)
+            data = self._data(X if blocks is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
+            if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
+                check_memory("max_memory", limit, data.shape[1])
             weights = None if sample_weight is None else as_weights(sample_weight, data)
             m, n = data.shape
             r = self._checked(m, n)
@@ -290,6 +340,56 @@ class OrthonormalPCA(Components):
             )
             total = float(m if weights is None else weights.sum())
             return self._fitted(fitting, moments, deviation, total, r, precision)
+
+    def _fit_blocks(self, fitting: Fitting, blocks: Blocks, sample_weight: Any) -> Self:
+        """The fit to blocks of rows, which are read once."""
+        fitting.stage("second moments")
+        sums = self._extended(blocks, None, sample_weight)
+        if not sums.weight >= 2.0 and sample_weight is None:
+            raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
+        weight, precision = sums.weight, sums.precision
+        if not weight > 1.0:
+            raise ValueError(f"sample_weight must sum to more than 1; got {weight:g}")
+        r = self._checked(sums.n_rows, sums.n_features)
+        center, scale = bool(self.center), bool(self.scale)
+        moments, deviation = read(sums, center, scale, threads_of(self), keep=False)
+        return self._fitted(fitting, moments, deviation, weight, r, precision)
+
+    def _extended(self, blocks: Blocks, before: Sums | None, sample_weight: Any) -> Sums:
+        """Sums over the samples of ``before`` and of all blocks; ``before`` is left as it is."""
+        if self.missing is not None:
+            raise ValueError("missing must be None for data that is read by blocks")
+        limit = as_bytes("max_memory", self.max_memory)
+        threads = threads_of(self)
+        weights = None if sample_weight is None else as_sample_weight(sample_weight)
+        sums, kind, rows, size = before, None, 0, 0.0
+        for k, block in starting(blocks):
+            with blaming(k):
+                data = self._data(block, reset=before is None and k == 0)
+                m, n = data.shape
+                own = np.dtype(getattr(block, "dtype", data.dtype))
+                if kind is not None and own != kind:
+                    raise TypeError(f"it must have dtype {kind} as block 0, got {own}")
+                size = max(size, largest(data))
+                check_size("its entries", size, (0.0, DATA[1]))
+                if weights is not None and rows + m > len(weights):
+                    raise ValueError(f"sample_weight has {len(weights)} entries, X has more rows")
+            if kind is None:
+                kind = own
+                self._checked(blocks.rows or COMPONENTS, n)
+                check_memory("max_memory", limit, n)
+                sums = begun(before, self.precision, blocks.rows or m, n)
+            assert sums is not None
+            if blocks.rows is None and not is_exact(self.precision, sums.n_rows + m, n):
+                sums.make_fast()
+            part = None if weights is None else weights[rows : rows + m]
+            sums.add(sliceable(data), part, threads)
+            rows += m
+        if weights is not None and rows != len(weights):
+            raise ValueError(f"sample_weight has {len(weights)} entries, X has {rows} rows")
+        check_size("X", size, DATA)
+        assert sums is not None
+        return sums
 
     def _fit_incomplete(self, fitting: Fitting, data: FloatArray, r: int) -> Self:
         """The fit to the moments that the EM algorithm finds."""
@@ -322,7 +422,7 @@ class OrthonormalPCA(Components):
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            More samples.
+            More samples, or blocks of rows, as in `fit`; also an iterator over blocks.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
@@ -345,6 +445,11 @@ class OrthonormalPCA(Components):
         """
         with Fitting(self) as fitting:
             before = getattr(self, "_sums", None)
+            blocks = blocks_of(X)
+            if blocks is not None:
+                fitting.stage("second moments")
+                return self._updated(fitting, self._extended(blocks, before, sample_weight), update)
+            limit = as_bytes("max_memory", self.max_memory)
             data = self._data(X, reset=before is None)
             check_magnitude(data)
             if not is_sparse(data) and np.isnan(data).any():
@@ -354,18 +459,24 @@ class OrthonormalPCA(Components):
             weight += 0.0 if before is None else before.weight
             if update and weight < 2.0:
                 raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
-            r = self._checked(max(1, int(weight)), data.shape[1])
+            self._checked(max(1, int(weight)), data.shape[1])
+            check_memory("max_memory", limit, data.shape[1])
             fitting.stage("second moments")
-            threads = threads_of(self)
-            sums = extended(before, self.precision, data, weights, threads)
-            if not update:
-                self._sums: Sums | None = sums
-                return self
-            center, scale = bool(self.center), bool(self.scale)
-            moments, deviation = read(sums, center, scale, threads, keep=True)
-            return self._fitted(
-                fitting, moments, deviation, sums.weight, r, sums.precision, sums=sums
-            )
+            sums = extended(before, self.precision, data, weights, threads_of(self))
+            return self._updated(fitting, sums, update)
+
+    def _updated(self, fitting: Fitting, sums: Sums, update: bool) -> Self:
+        """The fit to these sums if ``update``; else they are only kept."""
+        if not update:
+            self._sums: Sums | None = sums
+            return self
+        weight = sums.weight
+        if weight < 2.0:
+            raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
+        r = self._checked(max(1, int(weight)), sums.n_features)
+        center, scale = bool(self.center), bool(self.scale)
+        moments, deviation = read(sums, center, scale, threads_of(self), keep=True)
+        return self._fitted(fitting, moments, deviation, weight, r, sums.precision, sums=sums)
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None

@@ -56,6 +56,8 @@ class NonnegativePCA(OrthonormalPCA):
         Show a live line of progress, see `orthobcd.solve`.
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments are formed, as in `SparsePCA`.
+    max_memory : float or str, optional
+        Most bytes that the second moments may take, as in `SparsePCA`.
 
     Raises
     ------
@@ -96,6 +98,7 @@ class NonnegativePCA(OrthonormalPCA):
         warm_start: bool = False,
         verbose: bool = False,
         precision: PrecisionName = "auto",
+        max_memory: float | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero = n_nonzero
@@ -111,6 +114,7 @@ class NonnegativePCA(OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
         self.precision = precision
+        self.max_memory = max_memory
 
     def _order(self, variances: FloatArray) -> Any:
         budget: Cardinality | None = getattr(self, "_budget", None)

@@ -124,12 +124,16 @@ def extended(
     return more
 
 
+def largest(data: Any) -> float:
+    """The largest magnitude; missing values are left to those who take them."""
+    entries = data.data if is_sparse(data) else data
+    low, high = (float(f.reduce(entries, axis=None, initial=0)) for f in (np.fmin, np.fmax))
+    return max(-low, high)
+
+
 def check_magnitude(data: Any) -> None:
     """Refuses data whose squares overflow or vanish."""
-    entries = data.data if is_sparse(data) else data
-    # Missing values are left to those who take them.
-    low, high = (float(f.reduce(entries, axis=None, initial=0)) for f in (np.fmin, np.fmax))
-    check_size("X", max(-low, high), DATA)
+    check_size("X", largest(data), DATA)
 
 
 def check_complete(data: Any, advice: str) -> None:
@@ -149,6 +153,14 @@ def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
         raise ValueError(
             f"sample_weight must sum to more than 1, as numbers of samples do; got {total:g}"
         )
+    return checked
+
+
+def as_sample_weight(weights: ArrayLike) -> FloatArray:
+    """Weights of samples whose number is not known yet."""
+    checked = as_float_array("sample_weight", weights, 1)
+    if float(checked.min()) < 0.0:
+        raise ValueError(f"sample_weight must not be negative, got {float(checked.min()):g}")
     return checked
 
 
@@ -288,11 +300,18 @@ def coordinates(
     return np.asarray((data - mean) @ axes)
 
 
+def explained_squares(
+    data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> tuple[float, float]:
+    """Squares about the mean that orthonormal axes explain, and all of them."""
+    divisor = np.ones(data.shape[1]) if scale is None else scale
+    total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
+    return float(np.sum(coordinates(data, axes, mean, scale) ** 2)), total
+
+
 def explained_share(
     data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
 ) -> float:
     """Share of the squares about the mean that orthonormal axes explain."""
-    divisor = np.ones(data.shape[1]) if scale is None else scale
-    total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
-    scores = coordinates(data, axes, mean, scale)
-    return float(np.sum(scores**2) / max(total, np.finfo(np.float64).tiny))
+    explained, total = explained_squares(data, axes, mean, scale)
+    return explained / max(total, np.finfo(np.float64).tiny)
