@@ -7,7 +7,7 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::guard::guarded;
+use super::guard::{guarded, released};
 use super::input::{Index, choice};
 use super::memory::reserve_numbers;
 use super::watch::signals;
@@ -318,7 +318,7 @@ impl PyMoments {
     /// Goes on in double precision.
     fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
         let moments = &mut self.0;
-        guarded(|| Ok::<_, PyErr>(py.detach(|| moments.make_fast())))
+        released(py, || moments.make_fast())
     }
 
     /// Means, minus the second moments, and standard deviations if `scale`: of the samples, centred and divided by these as

@@ -20,7 +20,6 @@ from .._internal.checks import (
     as_choice,
     as_float,
     as_float_array,
-    as_int,
     check_size,
     check_sparse,
     is_sparse,
@@ -30,7 +29,7 @@ from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
 from .blocks import ROWS, Blocks, as_bytes, blaming, blocks_of, check_memory, loaded, starting
-from .fitting import Fitting
+from .fitting import Fitting, run_options, threads_of
 from .loadings import Loadings, loadings_of
 from .missing import Gaussian, gaussian_of
 from .preparation import (
@@ -65,26 +64,6 @@ COMPONENTS = 10
 def default_components(m: int, n: int) -> int:
     """Number of components of data with m samples and n features, unless told otherwise."""
     return min(COMPONENTS, m, n)
-
-
-def threads_of(estimator: Any) -> int | None:
-    """The number of threads that ``n_jobs`` stands for."""
-    if estimator.n_jobs is None:
-        return 1
-    if estimator.n_jobs == 0:
-        raise ValueError("n_jobs must be positive, negative for all cores, or None; got 0")
-    return None if estimator.n_jobs < 0 else as_int("n_jobs", estimator.n_jobs, 1)
-
-
-def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
-    """What every solve of a fit is given: of the time limit what is left."""
-    return {
-        "max_time": fitting.deadline.left(),
-        "tol": as_float("tol", estimator.tol, minimum=0.0),
-        "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
-        "n_threads": threads_of(estimator),
-        "verbose": bool(estimator.verbose),
-    }
 
 
 class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

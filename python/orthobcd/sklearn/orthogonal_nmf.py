@@ -19,9 +19,9 @@ from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .base import default_components, run_options, threads_of
+from .base import default_components
 from .blocks import as_bytes, blaming, blocks_of, check_memory, joined, starting
-from .fitting import Fitting
+from .fitting import Fitting, run_options, threads_of
 from .preparation import (
     PrecisionName,
     check_complete,
