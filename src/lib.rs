@@ -42,6 +42,7 @@
 //!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept
 //! * a number of nonzeros in place of a price: [`minimize_at_cardinality`]; of rows: [`minimize_row_sparse`]
 //! * what is known of a point: [`certificate`]
+//! * second moments of data that do not fit in memory, in one pass: [`Moments`]
 //! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
 //!
 //! What a solve is made of: the 2×2 problem ([`pair`]), exact sweeps inside a [`block`](mod@block) of rows, and
@@ -67,6 +68,7 @@ pub mod finite_sum;
 pub mod heuristic;
 pub mod linalg;
 mod manifold;
+pub mod moments;
 pub mod objective;
 mod options;
 pub mod pair;
@@ -94,6 +96,7 @@ pub use manifold::{
     Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift,
     project_dense, project_onto_pattern,
 };
+pub use moments::{Moments, Precision};
 pub use objective::{
     Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
 };

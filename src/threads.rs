@@ -90,6 +90,7 @@ impl Threads {
             Some(pool) if work >= PARALLEL_FLOOR && data.len() > chunk => pool.install(|| {
                 data.par_chunks_mut(chunk)
                     .enumerate()
+                    .with_max_len(1)
                     .for_each(|(i, piece)| body(i, piece));
             }),
             _ => data

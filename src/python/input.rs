@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use ndarray::Array1;
+use ndarray::{Array1, ArrayView1};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -72,8 +72,38 @@ pub(super) enum Index<'py> {
     Wide(PyReadonlyArray1<'py, i64>),
 }
 
+/// What an index array holds.
+pub(super) enum IndexView<'a> {
+    Narrow(ArrayView1<'a, i32>),
+    Wide(ArrayView1<'a, i64>),
+}
+
+impl IndexView<'_> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Narrow(a) => a.len(),
+            Self::Wide(a) => a.len(),
+        }
+    }
+
+    /// The index at a position; None if it is negative.
+    pub(super) fn at(&self, position: usize) -> Option<usize> {
+        match self {
+            Self::Narrow(a) => usize::try_from(a[position]).ok(),
+            Self::Wide(a) => usize::try_from(a[position]).ok(),
+        }
+    }
+}
+
 impl Index<'_> {
-    fn collect<T: TryFrom<i64>>(&self) -> Result<Vec<T>> {
+    pub(super) fn view(&self) -> IndexView<'_> {
+        match self {
+            Self::Narrow(a) => IndexView::Narrow(a.as_array()),
+            Self::Wide(a) => IndexView::Wide(a.as_array()),
+        }
+    }
+
+    pub(super) fn collect<T: TryFrom<i64>>(&self) -> Result<Vec<T>> {
         let bad = |_| Error::invalid("A", "has an index that is out of range");
         match self {
             Self::Narrow(a) => a

@@ -8,6 +8,7 @@ mod guard;
 mod hyperbolic;
 mod input;
 mod memory;
+mod moments;
 mod smooth;
 mod strategy;
 mod ultrahyperbolic;
@@ -292,6 +293,9 @@ mod _core {
 
     #[pymodule_export]
     use super::input::implies_nonnegative;
+
+    #[pymodule_export]
+    use super::moments::PyMoments;
 
     #[pymodule_export]
     use super::watch::Stop;

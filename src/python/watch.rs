@@ -43,7 +43,7 @@ impl Stop {
 }
 
 /// What Python's signal handlers raise, or what [`Stop`] asks for.
-fn signals() -> PyResult<()> {
+pub(super) fn signals() -> PyResult<()> {
     let asked = |stop: &Arc<AtomicBool>| stop.load(Ordering::Relaxed);
     if STOP.with(|stop| stop.borrow().as_ref().is_some_and(asked)) {
         return Err(PyKeyboardInterrupt::new_err(()));

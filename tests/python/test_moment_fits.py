@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
-from orthobcd._internal.scatter import Scatter
+from orthobcd._core import Moments
 from orthobcd.sklearn.preparation import DEFINITENESS, as_covariance
 
 
@@ -22,10 +22,10 @@ def spread(seed: int = 0, m: int = 500, n: int = 12) -> np.ndarray:
 
 
 def moments(*parts: np.ndarray, weights: list[np.ndarray] | None = None) -> np.ndarray:
-    scatter = Scatter(parts[0].shape[1])
+    sums = Moments(parts[0].shape[1], "exact")
     for k, part in enumerate(parts):
-        scatter.add(part, None if weights is None else weights[k])
-    return -scatter.moments(True, False)[0].negative
+        sums.add(part, None if weights is None else weights[k])
+    return -sums.read(True, False)[1]
 
 
 def test_sums_are_exact():

@@ -7,11 +7,14 @@ stored values and means loses a bit or two, however large the means are.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .checks import FloatArray, is_sparse
+
+Precision = Literal["fast", "exact"]
+"""How sums over samples are computed."""
 
 
 def _column_numbers(data: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -151,3 +154,28 @@ def deviations(data: Any) -> FloatArray:
         data = data.tocsc()
     deviation = np.sqrt(squares_about(data, column_means(data)) / data.shape[0])
     return np.where(deviation > 0.0, deviation, 1.0)
+
+
+class SecondMoments:
+    """What a fit needs of data of which only ``AᵀA`` is there.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n,)
+        What was subtracted.
+    negative : ndarray of shape (n, n)
+        ``−AᵀA``, symmetric: what is minimised, so that no other copy of it is needed.
+    """
+
+    def __init__(self, mean: FloatArray, negative: FloatArray) -> None:
+        self.mean = mean
+        self.negative = negative
+
+    @property
+    def total(self) -> float:
+        """Squared Frobenius norm of A."""
+        return max(-float(np.trace(self.negative)), np.finfo(np.float64).tiny)
+
+    def second(self, x: FloatArray) -> FloatArray:
+        """``XᵀAᵀAX``."""
+        return np.asarray(-(x.T @ (self.negative @ x)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -11,37 +12,46 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._core import DATA
+from .._core import Moments as Sums
 from .._internal.checks import (
     DataLike,
     FloatArray,
     as_choice,
     as_float,
     as_float_array,
-    as_int,
+    check_size,
     check_sparse,
     is_sparse,
 )
-from .._internal.moments import Moments
-from .._internal.scatter import Precision, Products, Scatter, SecondMoments
+from .._internal.moments import Moments, Precision, SecondMoments
+from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
-from .fitting import Fitting
+from .blocks import ROWS, Blocks, as_bytes, blaming, blocks_of, check_memory, loaded, starting
+from .fitting import Fitting, run_options, threads_of
 from .loadings import Loadings, loadings_of
 from .missing import Gaussian, gaussian_of
 from .preparation import (
     KINDS,
     PrecisionName,
     as_covariance,
+    as_sample_weight,
     as_weights,
+    begun,
     check_complete,
     check_magnitude,
     coordinates,
     correlation,
     decorrelated,
     described,
-    explained_share,
+    explained_squares,
     extended,
+    is_exact,
+    largest,
     moments_of,
+    read,
+    sliceable,
 )
 
 if TYPE_CHECKING:
@@ -54,26 +64,6 @@ COMPONENTS = 10
 def default_components(m: int, n: int) -> int:
     """Number of components of data with m samples and n features, unless told otherwise."""
     return min(COMPONENTS, m, n)
-
-
-def threads_of(estimator: Any) -> int | None:
-    """The number of threads that ``n_jobs`` stands for."""
-    if estimator.n_jobs is None:
-        return 1
-    if estimator.n_jobs == 0:
-        raise ValueError("n_jobs must be positive, negative for all cores, or None; got 0")
-    return None if estimator.n_jobs < 0 else as_int("n_jobs", estimator.n_jobs, 1)
-
-
-def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
-    """What every solve of a fit is given: of the time limit what is left."""
-    return {
-        "max_time": fitting.deadline.left(),
-        "tol": as_float("tol", estimator.tol, minimum=0.0),
-        "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
-        "n_threads": threads_of(estimator),
-        "verbose": bool(estimator.verbose),
-    }
 
 
 class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -132,9 +122,19 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError("X must have no missing value: the data of the fit had none")
         return self._model.completed(data)
 
-    def _scores(self, data: Any) -> FloatArray:
-        """Coordinates of checked data."""
-        return coordinates(data, self.components_.T, self.mean_, self.scale_)
+    def _pieces(self, X: Any) -> Iterator[Any]:
+        """Rows of X as `_complete` checks them, some at a time."""
+        check_is_fitted(self)
+        blocks = blocks_of(X)
+        if blocks is not None:
+            for k, block in starting(blocks):
+                with blaming(k):
+                    data = self._complete(block)
+                yield data
+            return
+        data = self._complete(X)
+        step = data.shape[0] if is_sparse(data) else ROWS
+        yield from (data[start : start + step] for start in range(0, data.shape[0], step))
 
     def transform(self, X: DataLike) -> FloatArray:
         """Coordinates of X in the components: ``(X − mean_) components_ᵀ``, scaled first if asked.
@@ -142,7 +142,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data.
+            Data, or blocks of rows of it, as in `fit`; also an iterator over blocks.
 
         Returns
         -------
@@ -155,7 +155,9 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ValueError
             If X does not have the features of the fit.
         """
-        return self._scores(self._complete(X))
+        axes, mean, scale = self.components_.T, self.mean_, self.scale_
+        parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def loadings(self) -> Loadings:
         """The nonzero loadings as a table, with the names of the features.
@@ -178,7 +180,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like of shape (n_samples, n_components)
-            Coordinates.
+            Coordinates, or blocks of rows of them, as in `fit`; also an iterator over blocks.
 
         Returns
         -------
@@ -192,6 +194,17 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             If X does not have a column per component.
         """
         check_is_fitted(self)
+        blocks = blocks_of(X)
+        if blocks is None:
+            return self._points(X)
+        parts = []
+        for k, block in starting(blocks):
+            with blaming(k):
+                parts.append(self._points(block))
+        return np.concatenate(parts)
+
+    def _points(self, X: ArrayLike) -> FloatArray:
+        """The points of the data space with the given coordinates."""
         coordinates = np.asarray(X, dtype=np.float64)
         if coordinates.ndim != 2 or coordinates.shape[1] != self.components_.shape[0]:
             raise ValueError(
@@ -207,7 +220,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data.
+            Data, or blocks of rows of it, as in `fit`; also an iterator over blocks.
         y : None
             Ignored.
 
@@ -216,8 +229,10 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         float
             At most 1; higher is better.
         """
-        data = self._complete(X)
-        return explained_share(data, self.components_.T, self.mean_, self.scale_)
+        axes, mean, scale = self.components_.T, self.mean_, self.scale_
+        squares = [explained_squares(data, axes, mean, scale) for data in self._pieces(X)]
+        explained, total = np.sum(squares, axis=0)
+        return float(explained / max(total, np.finfo(np.float64).tiny))
 
     @property
     def _n_features_out(self) -> int:
@@ -245,6 +260,7 @@ class OrthonormalPCA(Components):
     warm_start: bool
     verbose: bool
     precision: PrecisionName
+    max_memory: float | str | None = None
     # Limit of a search's work, in seconds of a core.
     _work: float | None = None
 
@@ -255,7 +271,10 @@ class OrthonormalPCA(Components):
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
             Data. Of dense data up to 4096 features, whatever its type, no copy in double precision
-            is made unless n_features is at least 8 n_samples.
+            is made unless n_features is at least 8 n_samples. Data that is not in memory is read
+            once, by blocks of rows: whatever has a shape, a dtype and row slices
+            (`numpy.memmap`, h5py, zarr, a backed AnnData matrix), a sequence of blocks, or a
+            callable that returns an iterator over them. Blocks are dense or sparse, of one dtype.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
@@ -274,8 +293,19 @@ class OrthonormalPCA(Components):
             the search; if there is one, the fitted attributes are those of it.
         """
         with Fitting(self) as fitting:
-            data = self._data(X, ensure_min_samples=2)
+            limit = as_bytes("max_memory", self.max_memory)
+            blocks = blocks_of(X)
+            if blocks is not None and not blocks.again:
+                raise TypeError(
+                    "X must not be an iterator, which can be read only once; use partial_fit, or "
+                    "a callable that returns a new iterator"
+                )
+            if blocks is not None and not (hasattr(X, "shape") and is_wide(X)):
+                return self._fit_blocks(fitting, blocks, sample_weight)
+            data = self._data(X if blocks is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
+            if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
+                check_memory("max_memory", limit, data.shape[1])
             weights = None if sample_weight is None else as_weights(sample_weight, data)
             m, n = data.shape
             r = self._checked(m, n)
@@ -285,10 +315,60 @@ class OrthonormalPCA(Components):
                     raise ValueError("sample_weight must be None for data with missing values")
                 return self._fit_incomplete(fitting, np.asarray(data, dtype=np.float64), r)
             moments, deviation, precision = moments_of(
-                data, self.precision, bool(self.center), bool(self.scale), weights
+                data, self.precision, bool(self.center), bool(self.scale), weights, threads_of(self)
             )
             total = float(m if weights is None else weights.sum())
             return self._fitted(fitting, moments, deviation, total, r, precision)
+
+    def _fit_blocks(self, fitting: Fitting, blocks: Blocks, sample_weight: Any) -> Self:
+        """The fit to blocks of rows, which are read once."""
+        fitting.stage("second moments")
+        sums = self._extended(blocks, None, sample_weight)
+        if not sums.weight >= 2.0 and sample_weight is None:
+            raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
+        weight, precision = sums.weight, sums.precision
+        if not weight > 1.0:
+            raise ValueError(f"sample_weight must sum to more than 1; got {weight:g}")
+        r = self._checked(sums.n_rows, sums.n_features)
+        center, scale = bool(self.center), bool(self.scale)
+        moments, deviation = read(sums, center, scale, threads_of(self), keep=False)
+        return self._fitted(fitting, moments, deviation, weight, r, precision)
+
+    def _extended(self, blocks: Blocks, before: Sums | None, sample_weight: Any) -> Sums:
+        """Sums over the samples of ``before`` and of all blocks; ``before`` is left as it is."""
+        if self.missing is not None:
+            raise ValueError("missing must be None for data that is read by blocks")
+        limit = as_bytes("max_memory", self.max_memory)
+        threads = threads_of(self)
+        weights = None if sample_weight is None else as_sample_weight(sample_weight)
+        sums, kind, rows, size = before, None, 0, 0.0
+        for k, block in starting(blocks):
+            with blaming(k):
+                data = self._data(block, reset=before is None and k == 0)
+                m, n = data.shape
+                own = np.dtype(getattr(block, "dtype", data.dtype))
+                if kind is not None and own != kind:
+                    raise TypeError(f"it must have dtype {kind} as block 0, got {own}")
+                size = max(size, largest(data))
+                check_size("its entries", size, (0.0, DATA[1]))
+                if weights is not None and rows + m > len(weights):
+                    raise ValueError(f"sample_weight has {len(weights)} entries, X has more rows")
+            if kind is None:
+                kind = own
+                self._checked(blocks.rows or COMPONENTS, n)
+                check_memory("max_memory", limit, n)
+                sums = begun(before, self.precision, blocks.rows or m, n)
+            assert sums is not None
+            if blocks.rows is None and not is_exact(self.precision, sums.n_rows + m, n):
+                sums.make_fast()
+            part = None if weights is None else weights[rows : rows + m]
+            sums.add(sliceable(data), part, threads)
+            rows += m
+        if weights is not None and rows != len(weights):
+            raise ValueError(f"sample_weight has {len(weights)} entries, X has {rows} rows")
+        check_size("X", size, DATA)
+        assert sums is not None
+        return sums
 
     def _fit_incomplete(self, fitting: Fitting, data: FloatArray, r: int) -> Self:
         """The fit to the moments that the EM algorithm finds."""
@@ -313,14 +393,15 @@ class OrthonormalPCA(Components):
 
         Nothing is forgotten or approximated: a triangle of the n × n matrix of second moments is
         kept, in two doubles each while ``precision_`` is "exact" (3.2 GB at 20,000 features), and
-        the components are those that `fit` finds for all samples at once, up to rounding. The old
-        and the new triangle are both there while samples are added. An update makes the whole
+        the components are those that `fit` finds for all samples at once, up to rounding. Up to
+        2047 samples wait, so that few of them are added at once without touching the triangle;
+        then the old and the new one are both there. An update makes the whole
         matrix, of which the solve holds a copy (6.4 GB more). `fit` begins anew.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            More samples.
+            More samples, or blocks of rows, as in `fit`; also an iterator over blocks.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
@@ -343,6 +424,11 @@ class OrthonormalPCA(Components):
         """
         with Fitting(self) as fitting:
             before = getattr(self, "_sums", None)
+            blocks = blocks_of(X)
+            if blocks is not None:
+                fitting.stage("second moments")
+                return self._updated(fitting, self._extended(blocks, before, sample_weight), update)
+            limit = as_bytes("max_memory", self.max_memory)
             data = self._data(X, reset=before is None)
             check_magnitude(data)
             if not is_sparse(data) and np.isnan(data).any():
@@ -352,16 +438,24 @@ class OrthonormalPCA(Components):
             weight += 0.0 if before is None else before.weight
             if update and weight < 2.0:
                 raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
-            r = self._checked(max(1, int(weight)), data.shape[1])
+            self._checked(max(1, int(weight)), data.shape[1])
+            check_memory("max_memory", limit, data.shape[1])
             fitting.stage("second moments")
-            sums = extended(before, self.precision, data, weights)
-            if not update:
-                self._sums: Scatter | Products | None = sums
-                return self
-            moments, deviation = sums.moments(bool(self.center), bool(self.scale))
-            return self._fitted(
-                fitting, moments, deviation, sums.weight, r, sums.precision, sums=sums
-            )
+            sums = extended(before, self.precision, data, weights, threads_of(self))
+            return self._updated(fitting, sums, update)
+
+    def _updated(self, fitting: Fitting, sums: Sums, update: bool) -> Self:
+        """The fit to these sums if ``update``; else they are only kept."""
+        if not update:
+            self._sums: Sums | None = sums
+            return self
+        weight = sums.weight
+        if weight < 2.0:
+            raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
+        r = self._checked(max(1, int(weight)), sums.n_features)
+        center, scale = bool(self.center), bool(self.scale)
+        moments, deviation = read(sums, center, scale, threads_of(self), keep=True)
+        return self._fitted(fitting, moments, deviation, weight, r, sums.precision, sums=sums)
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -426,7 +520,7 @@ class OrthonormalPCA(Components):
         r: int,
         precision: Precision,
         *,
-        sums: Scatter | Products | None = None,
+        sums: Sums | None = None,
         model: Gaussian | None = None,
     ) -> Self:
         """The fit of r components to the moments of data of the given weight.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .._internal.checks import as_optional_float
+from sklearn.utils import check_random_state
+
+from .._internal.checks import as_float, as_int, as_optional_float
 from .._internal.interrupt import Kept
 from .._internal.progress import live
 from .._internal.run import Deadline
@@ -61,3 +63,23 @@ class Fitting(Kept):
         solved = self.result is None or self.result.status is not Status.INTERRUPTED
         if self.interrupted or not solved:
             raise KeyboardInterrupt
+
+
+def threads_of(estimator: Any) -> int | None:
+    """The number of threads that ``n_jobs`` stands for."""
+    if estimator.n_jobs is None:
+        return 1
+    if estimator.n_jobs == 0:
+        raise ValueError("n_jobs must be positive, negative for all cores, or None; got 0")
+    return None if estimator.n_jobs < 0 else as_int("n_jobs", estimator.n_jobs, 1)
+
+
+def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
+    """What every solve of a fit is given: of the time limit what is left."""
+    return {
+        "max_time": fitting.deadline.left(),
+        "tol": as_float("tol", estimator.tol, minimum=0.0),
+        "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
+        "n_threads": threads_of(estimator),
+        "verbose": bool(estimator.verbose),
+    }

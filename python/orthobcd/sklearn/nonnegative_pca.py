@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._internal.checks import FloatArray
-from .._internal.moments import Moments
-from .._internal.scatter import SecondMoments
+from .._internal.moments import Moments, SecondMoments
 from ..penalties import Cardinality, NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
@@ -60,6 +59,8 @@ class NonnegativePCA(OrthonormalPCA):
         Show a live line of progress, see `orthobcd.solve`.
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments are formed, as in `SparsePCA`.
+    max_memory : float or str, optional
+        Most bytes that the second moments may take, as in `SparsePCA`.
 
     Raises
     ------
@@ -100,6 +101,7 @@ class NonnegativePCA(OrthonormalPCA):
         warm_start: bool = False,
         verbose: bool = False,
         precision: PrecisionName = "auto",
+        max_memory: float | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_nonzero = n_nonzero
@@ -115,6 +117,7 @@ class NonnegativePCA(OrthonormalPCA):
         self.warm_start = warm_start
         self.verbose = verbose
         self.precision = precision
+        self.max_memory = max_memory
 
     def _order(self, variances: FloatArray) -> Any:
         budget: Cardinality | None = getattr(self, "_budget", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from .._internal.checks import DataLike, FloatArray, IntArray, as_int, check_sparse, is_sparse
 from ..penalties import NonNegative
+from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .base import default_components, run_options
-from .fitting import Fitting
+from .base import default_components
+from .blocks import as_bytes, blaming, blocks_of, check_memory, joined, starting
+from .fitting import Fitting, run_options, threads_of
 from .preparation import (
     PrecisionName,
     check_complete,
@@ -65,6 +68,8 @@ class OrthogonalNMF(
     precision : {"auto", "fast", "exact"}, default "auto"
         How AAᵀ is formed for up to 4096 samples, as in `SparsePCA` with samples and features in
         each other's place.
+    max_memory : float or str, optional
+        Most bytes that AAᵀ may take, as in `SparsePCA`.
 
     Raises
     ------
@@ -113,6 +118,7 @@ class OrthogonalNMF(
         n_jobs: int | None = None,
         verbose: bool = False,
         precision: PrecisionName = "auto",
+        max_memory: float | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.solver = solver
@@ -122,6 +128,7 @@ class OrthogonalNMF(
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.precision = precision
+        self.max_memory = max_memory
 
     def fit(self, X: DataLike, y: Any = None) -> Self:
         """Cluster the samples.
@@ -129,7 +136,8 @@ class OrthogonalNMF(
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, nonnegative.
+            Data, nonnegative. Blocks of rows, as in `SparsePCA.fit`, are joined in memory: the
+            samples are what is clustered.
         y : None
             Ignored.
 
@@ -146,15 +154,20 @@ class OrthogonalNMF(
             the search; if there is one, the fitted attributes are those of it.
         """
         with Fitting(self) as fitting:
-            data = self._data(X)
+            limit = as_bytes("max_memory", self.max_memory)
+            data = joined(list(self._blocks(X, reset=True)))
             check_magnitude(data)
             m, n = data.shape
+            if m <= DENSE_COVARIANCE_LIMIT:
+                check_memory("max_memory", limit, m, "samples")
             r = default_components(m, n) if self.n_components is None else self.n_components
             r = as_int("n_components", r, 1)
             if r > m:
                 raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
             fitting.stage("second moments")
-            moments, _, precision = moments_of(data.T, self.precision, False, False)
+            moments, _, precision = moments_of(
+                data.T, self.precision, False, False, None, threads_of(self)
+            )
             result: Result | None = None
             x = np.ones((1, 1))
             if m > 1:
@@ -216,10 +229,26 @@ class OrthogonalNMF(
         check_non_negative(data, "OrthogonalNMF")
         return data
 
+    def _blocks(self, X: Any, *, reset: bool) -> Iterator[Any]:
+        """Checked rows of X, some at a time."""
+        blocks = blocks_of(X)
+        if blocks is None:
+            yield self._data(X, reset=reset)
+            return
+        for k, block in starting(blocks):
+            with blaming(k):
+                data = self._data(block, reset=reset and k == 0)
+            yield data
+
     def _likeness(self, data: Any) -> FloatArray:
         """Inner products with the profiles of unit length."""
         norms = np.linalg.norm(self.components_, axis=1)
         return np.asarray(data @ (self.components_ / np.where(norms > 0.0, norms, 1.0)[:, None]).T)
+
+    def _likeness_of(self, X: Any) -> FloatArray:
+        """The same for data that is not checked yet."""
+        check_is_fitted(self)
+        return np.concatenate([self._likeness(data) for data in self._blocks(X, reset=False)])
 
     def transform(self, X: DataLike) -> FloatArray:
         """The memberships W ≥ 0 of least ``‖X − W components_‖_F``, one per sample at most.
@@ -227,7 +256,7 @@ class OrthogonalNMF(
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, nonnegative.
+            Data, nonnegative, or blocks of rows of it, as in `SparsePCA.fit`.
 
         Returns
         -------
@@ -240,8 +269,7 @@ class OrthogonalNMF(
         ValueError
             If X does not have the features of the fit, or has a negative entry.
         """
-        check_is_fitted(self)
-        likeness = self._likeness(self._data(X, reset=False))
+        likeness = self._likeness_of(X)
         best = np.argmax(likeness, axis=1)
         rows = np.arange(len(likeness))
         out = np.zeros_like(likeness)
@@ -255,14 +283,13 @@ class OrthogonalNMF(
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, nonnegative.
+            Data, nonnegative, or blocks of rows of it, as in `SparsePCA.fit`.
 
         Returns
         -------
         ndarray of int of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return np.asarray(np.argmax(self._likeness(self._data(X, reset=False)), axis=1))
+        return np.asarray(np.argmax(self._likeness_of(X), axis=1))
 
     @property
     def _n_features_out(self) -> int:

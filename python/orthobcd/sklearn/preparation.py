@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from .._core import COEFFICIENTS, DATA
+from .._core import Moments as Sums
 from .._internal.checks import FloatArray, as_choice, as_float_array, check_size, is_sparse
-from .._internal.moments import Moments, deviations, squares_about
-from .._internal.scatter import Precision, Products, Scatter, SecondMoments
+from .._internal.moments import Moments, Precision, SecondMoments, deviations, squares_about
 from ..objectives import Quadratic
 from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
 
@@ -50,6 +50,7 @@ def moments_of(
     center: bool,
     scale: bool,
     weights: FloatArray | None = None,
+    n_threads: int | None = 1,
 ) -> tuple[Moments | SecondMoments, FloatArray | None, Precision]:
     """Moments of data, its standard deviations if it is divided by them, and the precision.
 
@@ -66,43 +67,73 @@ def moments_of(
         )
     exact = exact and (formed or precision == "exact")
     if exact or (formed and (weights is not None or not is_sparse(data))):
-        sums = Scatter(n) if exact else Products(n)
-        sums.add(data, weights)
-        return *sums.moments(center, scale), sums.precision
+        sums = Sums(n, "exact" if exact else "fast")
+        sums.add(sliceable(data), weights, n_threads)
+        return *read(sums, center, scale, n_threads, keep=False), sums.precision
     data = data.astype(np.float64, copy=False)
     return *prepared(data, center, scale, weights), "fast"
 
 
-def extended(
-    sums: Scatter | Products | None, precision: str, data: Any, weights: FloatArray | None
-) -> Scatter | Products:
-    """Sums over the samples of ``sums`` and more; ``sums`` is left as it is.
+def read(
+    sums: Sums, center: bool, scale: bool, n_threads: int | None, *, keep: bool
+) -> tuple[SecondMoments, FloatArray | None]:
+    """Moments of summed samples, centred and divided by their deviations as asked, and those.
+
+    With ``keep=False`` the sums are given up on the way: one n × n matrix is there, not two.
+    """
+    mean, negative, deviation = sums.read(center, scale, keep, n_threads)
+    return SecondMoments(mean if center else np.zeros_like(mean), negative), deviation
+
+
+def sliceable(data: Any) -> Any:
+    """Checked data as `Sums` takes it: aligned, the rows of a sparse column sorted."""
+    if not is_sparse(data):
+        return data if data.flags.aligned else data.copy()
+    return data.sorted_indices() if data.format == "csc" else data
+
+
+def begun(sums: Sums | None, precision: str, m: int, n: int) -> Sums:
+    """Sums to which m more samples of n features can be added; ``sums`` is left as it is.
 
     Exact sums over more samples than are quick go on in double precision.
     """
-    m, n = data.shape
-    exact = is_exact(precision, m + (0 if sums is None else sums.rows), n)
-    if precision == "exact" and isinstance(sums, Products):
+    exact = is_exact(precision, m + (0 if sums is None else sums.n_rows), n)
+    if sums is None:
+        return Sums(n, "exact" if exact else "fast")
+    if precision == "exact" and sums.precision == "fast":
         raise ValueError(
             "precision must be 'auto' or 'fast' after samples that were summed fast; "
             "got 'exact', for which fit begins anew"
         )
-    if sums is None:
-        more: Scatter | Products = Scatter(n) if exact else Products(n)
-    elif isinstance(sums, Scatter) and not exact:
-        more = Products.of(sums)
-    else:
-        more = sums.copy()
-    more.add(data, weights)
+    more = sums.copy()
+    if not exact:
+        more.make_fast()
     return more
+
+
+def extended(
+    sums: Sums | None,
+    precision: str,
+    data: Any,
+    weights: FloatArray | None,
+    n_threads: int | None = 1,
+) -> Sums:
+    """Sums over the samples of ``sums`` and those of ``data``; ``sums`` is left as it is."""
+    more = begun(sums, precision, *data.shape)
+    more.add(sliceable(data), weights, n_threads)
+    return more
+
+
+def largest(data: Any) -> float:
+    """The largest magnitude; missing values are left to those who take them."""
+    entries = data.data if is_sparse(data) else data
+    low, high = (float(f.reduce(entries, axis=None, initial=0)) for f in (np.fmin, np.fmax))
+    return max(-low, high)
 
 
 def check_magnitude(data: Any) -> None:
     """Refuses data whose squares overflow or vanish."""
-    entries = data.data if is_sparse(data) else data
-    # Missing values are left to those who take them.
-    low, high = (float(f.reduce(entries, axis=None, initial=0)) for f in (np.fmin, np.fmax))
-    check_size("X", max(-low, high), DATA)
+    check_size("X", largest(data), DATA)
 
 
 def check_complete(data: Any, advice: str) -> None:
@@ -122,6 +153,14 @@ def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
         raise ValueError(
             f"sample_weight must sum to more than 1, as numbers of samples do; got {total:g}"
         )
+    return checked
+
+
+def as_sample_weight(weights: ArrayLike) -> FloatArray:
+    """Weights of samples whose number is not known yet."""
+    checked = as_float_array("sample_weight", weights, 1)
+    if float(checked.min()) < 0.0:
+        raise ValueError(f"sample_weight must not be negative, got {float(checked.min()):g}")
     return checked
 
 
@@ -261,11 +300,18 @@ def coordinates(
     return np.asarray((data - mean) @ axes)
 
 
+def explained_squares(
+    data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> tuple[float, float]:
+    """Squares about the mean that orthonormal axes explain, and all of them."""
+    divisor = np.ones(data.shape[1]) if scale is None else scale
+    total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
+    return float(np.sum(coordinates(data, axes, mean, scale) ** 2)), total
+
+
 def explained_share(
     data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
 ) -> float:
     """Share of the squares about the mean that orthonormal axes explain."""
-    divisor = np.ones(data.shape[1]) if scale is None else scale
-    total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
-    scores = coordinates(data, axes, mean, scale)
-    return float(np.sum(scores**2) / max(total, np.finfo(np.float64).tiny))
+    explained, total = explained_squares(data, axes, mean, scale)
+    return explained / max(total, np.finfo(np.float64).tiny)

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from sklearn.exceptions import ConvergenceWarning
 
 from .._internal.checks import FloatArray, as_bool, as_choice, as_int, as_optional_float
-from .._internal.moments import Moments
-from .._internal.scatter import SecondMoments
+from .._internal.moments import Moments, SecondMoments
 from ..certificate import certify
 from ..penalties import Cardinality, RowSparse
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
@@ -108,7 +107,10 @@ class SparsePCA(OrthonormalPCA):
         precision of data less its means. "auto" is "exact" for n_samples · n_features ·
         (n_features + 64) ≤ 2e8, which takes up to a quarter of a second. Whichever it is, equal
         numbers of another type (float32, integers) give the same fit. More features, sparse data
-        and n_features ≥ 8 n_samples are fitted from the data, "fast".
+        and n_features ≥ 8 n_samples are fitted from the data, "fast", if it is in memory.
+    max_memory : float or str, optional
+        Most bytes, or a text such as "2GB", that the second moments and the copy of them in the
+        search may take, 16 n_features² bytes; a fit that needs more is refused before it begins.
 
     Raises
     ------
@@ -195,6 +197,7 @@ class SparsePCA(OrthonormalPCA):
         verbose: bool = False,
         certify: bool = False,
         precision: PrecisionName = "auto",
+        max_memory: float | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.penalty = penalty
@@ -217,6 +220,7 @@ class SparsePCA(OrthonormalPCA):
         self.verbose = verbose
         self.certify = certify
         self.precision = precision
+        self.max_memory = max_memory
 
     def _order(self, variances: FloatArray) -> Any:
         budget: Cardinality | RowSparse | None = getattr(self, "_budget", None)

@@ -1,0 +1,202 @@
+"""Data that is read by blocks of rows: a file behind an array, a sequence of blocks, a callable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._internal.checks import as_float, is_sparse
+
+ROWS = 2048
+"""Rows of a block that is read from an array; `orthobcd._core.Moments` sums as many at once."""
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Data as blocks of rows.
+
+    Attributes
+    ----------
+    begin : callable
+        Returns an iterator over the blocks.
+    rows : int or None
+        Number of rows of all blocks; None if it is not known before they are read.
+    again : bool
+        Whether the blocks can be read more than once.
+    """
+
+    begin: Callable[[], Iterable[Any]]
+    rows: int | None
+    again: bool = True
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """The blocks and their numbers, from 0 on.
+
+        Raises
+        ------
+        ValueError
+            If reading a block raises; the message has its number.
+        """
+        k = 0
+        try:
+            for k, block in enumerate(self.begin()):
+                yield k, block
+                k += 1
+        except MemoryError:
+            raise
+        except BlockError:
+            raise
+        except Exception as error:
+            raise BlockError(k, f"could not be read: {type(error).__name__}: {error}") from error
+
+
+class BlockError(ValueError):
+    """Something is wrong with a block of X."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(f"block {number} of X {text}")
+
+
+@contextmanager
+def blaming(number: int) -> Iterator[None]:
+    """A context in which what is wrong is wrong with this block."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise BlockError(number, f"is not valid: {error}") from error
+
+
+def starting(blocks: Blocks) -> Iterator[tuple[int, Any]]:
+    """The blocks and their numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    none = True
+    for none, pair in ((False, pair) for pair in blocks):  # noqa: B007
+        yield pair
+    if none:
+        raise ValueError("X must have at least one block of rows")
+
+
+def loaded(X: Any) -> Any:
+    """All rows of data that is read by slices."""
+    return joined(list(slices_of(X)))
+
+
+def joined(parts: list[Any]) -> Any:
+    """All rows of blocks, sparse if the blocks are."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(map(is_sparse, parts)):
+        from scipy import sparse
+
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate([part.toarray() if is_sparse(part) else part for part in parts])
+
+
+def blocks_of(X: Any) -> Blocks | None:
+    """X as blocks of rows; None if it is an array, a matrix or a table in memory."""
+    if is_in_memory(X):
+        return None
+    if is_sliced(X):
+        return Blocks(lambda: slices_of(X), int(X.shape[0]))
+    if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
+        if len(X) > 0 and all(_is_matrix(block) for block in X):
+            return Blocks(lambda: X, sum(int(block.shape[0]) for block in X))
+        return None
+    if isinstance(X, Iterator):
+        return Blocks(lambda: X, None, again=False)
+    if callable(X):
+        return Blocks(lambda: _called(X), None)
+    return None
+
+
+def is_in_memory(X: Any) -> bool:
+    """Whether X is a NumPy array, not one of a file, or a sparse matrix."""
+    return (isinstance(X, np.ndarray) and not isinstance(X, np.memmap)) or is_sparse(X)
+
+
+def is_sliced(X: Any) -> bool:
+    """Whether the rows of X are read as they are sliced: of memory maps, h5py, zarr, AnnData."""
+    if isinstance(X, np.memmap):
+        return X.ndim == 2
+    shape, kind = getattr(X, "shape", None), getattr(X, "dtype", None)
+    # What is in the memory of another library comes as a whole through its protocol.
+    elsewhere = isinstance(X, np.ndarray) or hasattr(X, "__dlpack__") or hasattr(X, "iloc")
+    return (
+        not elsewhere
+        and isinstance(shape, tuple)
+        and len(shape) == 2
+        and kind is not None
+        and hasattr(X, "__getitem__")
+    )
+
+
+def _is_matrix(block: Any) -> bool:
+    shape = getattr(block, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2
+
+
+def slices_of(X: Any) -> Iterator[Any]:
+    """About `ROWS` rows of an array at a time, whole chunks of its file."""
+    chunks = getattr(X, "chunks", None)
+    chunk = chunks[0] if isinstance(chunks, tuple) and chunks else 1
+    step = ROWS if not isinstance(chunk, int) or chunk < 1 else max(1, ROWS // chunk) * chunk
+    for start in range(0, X.shape[0], step):
+        block = X[start : start + step]
+        yield block if is_sparse(block) else np.asarray(block)
+
+
+def _called(X: Callable[[], Any]) -> Iterator[Any]:
+    made = X()
+    if not isinstance(made, Iterable) or is_in_memory(made):
+        raise TypeError(
+            f"a callable X must return an iterator over blocks, not {type(made).__name__}"
+        )
+    return iter(made)
+
+
+def as_bytes(name: str, value: Any) -> float | None:
+    """A number of bytes, or a text such as "2GB" or "500 MiB"; None as it is."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9.eE+]+)\s*([kmgt]?i?)b?\s*", value.lower())
+        units = {**UNITS, **BINARY_UNITS}
+        try:
+            number = float(match[1]) * units[match[2]] if match else 0.0
+        except (ValueError, KeyError):
+            number = 0.0
+        if not 0.0 < number < np.inf:
+            raise ValueError(f"{name} must be bytes, or a text such as '2GB'; got {value!r}")
+        return number
+    return as_float(name, value, minimum=0.0, exclusive=True)
+
+
+def check_memory(name: str, limit: float | None, n: int, of: str = "features") -> None:
+    """Refuses second moments of n features of which there is not room for two."""
+    need = 2 * 8.0 * n * n
+    if limit is not None and need > limit:
+        raise ValueError(
+            f"second moments of {n:,} {of} take {text_of(need / 2)} and a fit holds them twice, "
+            f"which is more than {name} = {text_of(limit)}; choose {of}, or allow {text_of(need)}"
+        )
+
+
+def text_of(size: float) -> str:
+    """A number of bytes as text."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size:.0f} bytes"

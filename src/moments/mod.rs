@@ -1,0 +1,414 @@
+//! Second moments `Σ_i w_i z_i z_iᵀ` of samples that arrive in blocks of rows, in one pass.
+//!
+//! [`Moments`] keeps one triangle of the sums, some rows of it at a time (`triangle.rs`), and updates it in place. Two
+//! kinds of sums share that layout:
+//!
+//! * [`Precision::Fast`] (`fast.rs`): products in double precision of samples less a shift, joined by the update of Chan,
+//!   Golub and LeVeque (1983);
+//! * [`Precision::Exact`] (`exact.rs`): products of slices of 21 bits, which sum without rounding (Ozaki, Ogita, Oishi and
+//!   Rump 2012), kept in two doubles each.
+//!
+//! Rows wait until there are [`BLOCK_ROWS`] of them before a triangle is touched: a single row costs O(n). A block of m rows
+//! costs m·n²/2 multiply-adds, or that for each pair of slices. Clones share their arrays until one of them changes.
+
+mod exact;
+mod fast;
+mod triangle;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::rows::Rows;
+use crate::{Error, Result, Threads};
+
+use exact::Exact;
+use fast::Fast;
+
+/// Rows that are summed at once: sums over as many products of two slices of 21 bits have at most 53 bits.
+pub const BLOCK_ROWS: usize = 1 << 11;
+
+/// Variance of a feature relative to its mean square, at most, that is the rounding of a constant one.
+const CONSTANT: f64 = f64::from_bits((1023 - 90) << 52);
+
+/// How sums over samples are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// By products in double precision.
+    Fast,
+    /// Without rounding before the last bit: neither the order nor the blocks of the samples change a bit.
+    Exact,
+}
+
+/// Samples that wait to be summed.
+#[derive(Debug, Clone)]
+struct Block {
+    /// Row by row.
+    entries: Vec<f64>,
+    /// How often each row counts; None if all count once.
+    weights: Option<Vec<f64>>,
+    rows: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Sums {
+    Fast(Fast),
+    Exact(Exact),
+}
+
+/// Sums over samples of n features: their number, weight, means and second moments.
+#[derive(Debug, Clone)]
+pub struct Moments {
+    n: usize,
+    rows: u64,
+    /// Less than [`BLOCK_ROWS`] rows in all.
+    pending: Vec<Arc<Block>>,
+    sums: Sums,
+}
+
+/// What [`Moments::read`] returns.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// Means of the features, divided by `deviation` if there is one.
+    pub mean: Vec<f64>,
+    /// `−AᵀA`, symmetric, n × n, for the samples A, centred and divided by `deviation` as asked, their rows
+    /// multiplied by the roots of their weights.
+    pub negative: Array2<f64>,
+    /// Standard deviations, 1 for a constant feature; None unless asked.
+    pub deviation: Option<Vec<f64>>,
+}
+
+/// The parts of a [`Moments`] as plain arrays, from which [`Moments::from_state`] makes an equal one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// Number of features n.
+    pub features: usize,
+    /// Kind of the sums.
+    pub precision: Precision,
+    /// Number of samples, whatever their weights.
+    pub rows: u64,
+    /// Sum of the weights of all summed samples; of exact sums it is in the triangle, and this is 0.
+    pub weight: f64,
+    /// Vectors of length n: the shift and what the means exceed it by; empty for exact sums.
+    pub vectors: Vec<Vec<f64>>,
+    /// The upper triangle row by row, and for exact sums that of the low parts; empty before anything is summed.
+    pub triangles: Vec<Vec<f64>>,
+    /// Rows that wait, one after the other.
+    pub pending: Vec<f64>,
+    /// A weight for each of them.
+    pub weights: Vec<f64>,
+}
+
+impl Moments {
+    /// No samples of `n` features.
+    pub fn new(n: usize, precision: Precision) -> Self {
+        let sums = match precision {
+            Precision::Fast => Sums::Fast(Fast::new(n)),
+            Precision::Exact => Sums::Exact(Exact::new(n)),
+        };
+        Self {
+            n,
+            rows: 0,
+            pending: Vec::new(),
+            sums,
+        }
+    }
+
+    /// Numbers that sums of this kind keep at most, and those that a block of rows takes while it is summed.
+    pub fn numbers(n: usize, precision: Precision) -> f64 {
+        let (n, rows) = (n as f64, BLOCK_ROWS as f64);
+        match precision {
+            Precision::Fast => 0.5 * n * n + (triangle::HEIGHT as f64 + 2.0 * rows) * n,
+            Precision::Exact => n * n + (4.0 * triangle::HEIGHT as f64 + 6.0 * rows) * n,
+        }
+    }
+
+    /// Number of features.
+    pub fn features(&self) -> usize {
+        self.n
+    }
+
+    /// Number of samples, whatever their weights.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How the sums are computed.
+    pub fn precision(&self) -> Precision {
+        match self.sums {
+            Sums::Fast(_) => Precision::Fast,
+            Sums::Exact(_) => Precision::Exact,
+        }
+    }
+
+    /// Number of samples, or the sum of their weights.
+    pub fn weight(&self) -> f64 {
+        let summed = match &self.sums {
+            Sums::Fast(sums) => sums.weight,
+            Sums::Exact(sums) => sums.weight(),
+        };
+        let waiting = |block: &Arc<Block>| match &block.weights {
+            Some(weights) => weights.iter().sum(),
+            None => block.rows as f64,
+        };
+        summed + self.pending.iter().map(waiting).sum::<f64>()
+    }
+
+    /// Number of rows that can be added before the triangle is updated; at least 1.
+    pub fn room(&self) -> usize {
+        BLOCK_ROWS - self.waiting()
+    }
+
+    fn waiting(&self) -> usize {
+        self.pending.iter().map(|block| block.rows).sum()
+    }
+
+    /// Adds samples, the rows of an array of any layout, each as often as `weights` say, once by default.
+    ///
+    /// # Errors
+    /// If the rows do not have n entries, or `weights` not one number for each row. Entries and weights are the caller's to
+    /// check: finite, weights nonnegative.
+    pub fn add(
+        &mut self,
+        rows: ArrayView2<'_, f64>,
+        weights: Option<&[f64]>,
+        threads: &Threads,
+    ) -> Result<()> {
+        let m = rows.nrows();
+        if rows.ncols() != self.n {
+            let message = format!("must have {} columns, got {}", self.n, rows.ncols());
+            return Err(Error::invalid("rows", message));
+        }
+        if weights.is_some_and(|weights| weights.len() != m) {
+            let message = format!("must have a number for each of the {m} rows");
+            return Err(Error::invalid("weights", message));
+        }
+        let mut start = 0;
+        while start < m {
+            let to = m.min(start + self.room());
+            let part = rows.slice(ndarray::s![start..to, ..]);
+            let entries = Rows::copied(part).into_entries();
+            self.take(entries, weights.map(|w| w[start..to].to_vec()), threads);
+            start = to;
+        }
+        Ok(())
+    }
+
+    /// Adds at most [`room`](Self::room) samples whose entries are given row by row.
+    pub(crate) fn take(&mut self, entries: Vec<f64>, weights: Option<Vec<f64>>, threads: &Threads) {
+        let rows = entries.len() / self.n;
+        self.rows += rows as u64;
+        self.pending.push(Arc::new(Block {
+            entries,
+            weights,
+            rows,
+        }));
+        if self.waiting() >= BLOCK_ROWS {
+            self.flush(threads);
+        }
+    }
+
+    /// Sums the rows that wait.
+    fn flush(&mut self, threads: &Threads) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let block = joined(std::mem::take(&mut self.pending));
+        match &mut self.sums {
+            Sums::Fast(sums) => sums.add(block, threads),
+            Sums::Exact(sums) => sums.add(block, threads),
+        }
+    }
+
+    /// Goes on in double precision, which is quicker; sums that do so already stay as they are.
+    pub fn make_fast(&mut self) {
+        if let Sums::Exact(sums) = &self.sums {
+            self.sums = Sums::Fast(if sums.is_empty() {
+                Fast::new(self.n)
+            } else {
+                sums.to_fast()
+            });
+        }
+    }
+
+    /// Adds the samples of `other`. Sums of both kinds together are [`Precision::Fast`].
+    ///
+    /// # Errors
+    /// If `other` has another number of features.
+    pub fn merge(&mut self, other: &Self, threads: &Threads) -> Result<()> {
+        if other.n != self.n {
+            let message = format!("must have {} features, got {}", self.n, other.n);
+            return Err(Error::invalid("other", message));
+        }
+        if self.precision() != other.precision() {
+            self.make_fast();
+        }
+        match (&mut self.sums, &other.sums) {
+            (Sums::Fast(sums), Sums::Fast(more)) => sums.merge(more, threads),
+            (Sums::Exact(sums), Sums::Exact(more)) => sums.merge(more, threads),
+            (Sums::Fast(sums), Sums::Exact(more)) if !more.is_empty() => {
+                sums.merge(&more.to_fast(), threads);
+            }
+            _ => {}
+        }
+        self.rows += other.rows;
+        for block in &other.pending {
+            if self.waiting() + block.rows > BLOCK_ROWS {
+                self.flush(threads);
+            }
+            self.pending.push(block.clone());
+        }
+        if self.waiting() >= BLOCK_ROWS {
+            self.flush(threads);
+        }
+        Ok(())
+    }
+
+    /// The moments of all samples, centred and divided by their standard deviations as asked. With `keep = false` the sums
+    /// are given up row by row on the way, so that little more than one n × n matrix is there at any time, and none are left.
+    ///
+    /// # Errors
+    /// If the weight of the samples is 0.
+    pub fn read(
+        &mut self,
+        center: bool,
+        scale: bool,
+        keep: bool,
+        threads: &Threads,
+    ) -> Result<Read> {
+        if !(self.weight() > 0.0) {
+            return Err(Error::invalid("samples", "must have a positive weight"));
+        }
+        self.flush(threads);
+        let read = match &mut self.sums {
+            Sums::Fast(sums) => sums.read(center, scale, keep),
+            Sums::Exact(sums) => sums.read(center, scale, keep),
+        };
+        if !keep {
+            *self = Self::new(self.n, self.precision());
+        }
+        Ok(read)
+    }
+
+    /// The parts, to be written.
+    pub fn state(&self) -> State {
+        let (weight, vectors, triangles) = match &self.sums {
+            Sums::Fast(sums) => sums.parts(),
+            Sums::Exact(sums) => (0.0, Vec::new(), sums.parts()),
+        };
+        let mut weights = Vec::new();
+        let mut pending = Vec::new();
+        for block in &self.pending {
+            pending.extend_from_slice(&block.entries);
+            match &block.weights {
+                Some(own) => weights.extend_from_slice(own),
+                None => weights.resize(weights.len() + block.rows, 1.0),
+            }
+        }
+        State {
+            features: self.n,
+            precision: self.precision(),
+            rows: self.rows,
+            weight,
+            vectors,
+            triangles,
+            pending,
+            weights,
+        }
+    }
+
+    /// The sums of these parts.
+    ///
+    /// # Errors
+    /// If the parts do not fit together, or a number among them is not finite or a weight negative.
+    pub fn from_state(state: &State) -> Result<Self> {
+        let n = state.features;
+        let bad = || Error::invalid("state", "must be that of a Moments");
+        let waiting = state.weights.len();
+        let shapes = state.pending.len() == waiting * n
+            && waiting < BLOCK_ROWS
+            && n > 0
+            && state.rows >= waiting as u64;
+        let arrays = state.vectors.iter().chain(&state.triangles);
+        let finite = arrays
+            .chain([&state.pending, &state.weights])
+            .flatten()
+            .all(|v| v.is_finite());
+        let weights = state
+            .weights
+            .iter()
+            .chain([&state.weight])
+            .all(|w| *w >= 0.0);
+        if !(shapes && finite && weights) {
+            return Err(bad());
+        }
+        let sums = match state.precision {
+            Precision::Fast => {
+                Fast::from_parts(n, state.weight, &state.vectors, &state.triangles).map(Sums::Fast)
+            }
+            Precision::Exact => Exact::from_parts(n, &state.triangles)
+                .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
+                .map(Sums::Exact),
+        };
+        let pending = if waiting == 0 {
+            Vec::new()
+        } else {
+            let ones = state.weights.iter().all(|w| *w == 1.0);
+            vec![Arc::new(Block {
+                entries: state.pending.clone(),
+                weights: (!ones).then(|| state.weights.clone()),
+                rows: waiting,
+            })]
+        };
+        Ok(Self {
+            n,
+            rows: state.rows,
+            pending,
+            sums: sums.ok_or_else(bad)?,
+        })
+    }
+}
+
+/// The rows of all blocks; those of a single one are not copied unless others share them.
+fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
+    if blocks.len() == 1
+        && let Some(block) = blocks.pop()
+    {
+        return Arc::unwrap_or_clone(block);
+    }
+    let weighted = blocks.iter().any(|block| block.weights.is_some());
+    let rows = blocks.iter().map(|block| block.rows).sum();
+    let size = blocks.iter().map(|block| block.entries.len()).sum();
+    let mut entries = Vec::with_capacity(size);
+    let mut weights = Vec::with_capacity(if weighted { rows } else { 0 });
+    for block in blocks {
+        entries.extend_from_slice(&block.entries);
+        match &block.weights {
+            Some(own) => weights.extend_from_slice(own),
+            None if weighted => weights.resize(weights.len() + block.rows, 1.0),
+            None => {}
+        }
+    }
+    Block {
+        entries,
+        weights: weighted.then_some(weights),
+        rows,
+    }
+}
+
+/// Standard deviations from sums of squares about the means and about 0; 1 for a constant feature.
+fn deviations(variances: &[f64], squares: &[f64], weight: f64) -> Vec<f64> {
+    let pairs = variances.iter().zip(squares);
+    pairs
+        .map(|(&variance, &square)| {
+            if variance <= CONSTANT * square {
+                1.0
+            } else {
+                (variance.max(0.0) / weight).sqrt()
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,147 @@
+use ndarray::{Array1, Array2, Axis, s};
+use proptest::prelude::*;
+
+use super::*;
+use crate::start::random;
+
+/// Samples whose entries have very different sizes, about `shift`.
+fn samples(m: usize, n: usize, seed: u64, shift: f64) -> Array2<f64> {
+    let sizes = random(m.max(n), n, seed + 1000).mapv(|v| (20.0 * v).exp());
+    let mut x = random(m.max(n), n, seed) * sizes + shift;
+    x.slice_collapse(s![..m, ..]);
+    x
+}
+
+fn of(parts: &[ArrayView2<'_, f64>], precision: Precision, threads: &Threads) -> Moments {
+    let mut moments = Moments::new(parts[0].ncols(), precision);
+    for part in parts {
+        moments.add(part.view(), None, threads).unwrap();
+    }
+    moments
+}
+
+/// −Σ (x − mean)(x − mean)ᵀ by the definition, from differences that are exact for whole numbers.
+fn plain(x: &Array2<f64>, center: bool) -> Array2<f64> {
+    let mean = x.mean_axis(Axis(0)).unwrap();
+    let zero = Array1::zeros(mean.len());
+    let about = x - if center { &mean } else { &zero };
+    -about.t().dot(&about)
+}
+
+#[test]
+fn moments_are_those_of_the_definition() {
+    let threads = Threads::serial();
+    for precision in [Precision::Fast, Precision::Exact] {
+        for (m, n) in [
+            (1, 1),
+            (3, 1),
+            (2, 5),
+            (40, 33),
+            (2048, 3),
+            (2049, 3),
+            (300, 260),
+        ] {
+            for (center, shift) in [(true, 0.0), (true, 1e6), (false, 3.0)] {
+                let x = (random(m.max(n), n, 3) * 1024.0)
+                    .round()
+                    .slice(s![..m, ..])
+                    .to_owned()
+                    + shift;
+                let got = of(&[x.view()], precision, &threads).read(center, false, true, &threads);
+                let (got, wanted) = (got.unwrap(), plain(&x, center));
+                let size = wanted.iter().fold(1.0f64, |a, v| a.max(v.abs()));
+                let far = (&got.negative - &wanted)
+                    .iter()
+                    .any(|v| v.abs() > 1e-11 * size);
+                assert!(!far, "{precision:?} {m} {n} {center} {shift}");
+                assert_eq!(got.negative, got.negative.t());
+            }
+        }
+    }
+}
+
+#[test]
+fn neither_threads_nor_layout_change_a_bit() {
+    let (one, two) = (Threads::serial(), Threads::new(Some(2)).unwrap());
+    let x = samples(5000, 150, 1, 1.0);
+    let by_columns = x.t().as_standard_layout().into_owned().reversed_axes();
+    for precision in [Precision::Fast, Precision::Exact] {
+        let wanted = of(&[x.view()], precision, &one).state();
+        assert_eq!(of(&[x.view()], precision, &two).state(), wanted);
+        assert_eq!(of(&[by_columns.view()], precision, &one).state(), wanted);
+    }
+}
+
+#[test]
+fn states_are_checked() {
+    let threads = Threads::serial();
+    let x = samples(2100, 4, 2, 0.0);
+    for precision in [Precision::Fast, Precision::Exact] {
+        let mut moments = of(&[x.view()], precision, &threads);
+        let state = moments.state();
+        let mut again = Moments::from_state(&state).unwrap();
+        assert_eq!(again.state(), state);
+        let read = |m: &mut Moments| m.read(true, true, true, &threads).unwrap().negative;
+        assert_eq!(read(&mut again), read(&mut moments));
+        let spoilt: [fn(&mut State); 7] = [
+            |s| s.features = 5,
+            |s| s.rows = 3,
+            |s| s.weight = -1.0,
+            |s| s.weights[0] = f64::NAN,
+            |s| s.triangles[0][1] = f64::INFINITY,
+            |s| s.triangles.clear(),
+            |s| s.pending.truncate(1),
+        ];
+        for (k, spoil) in spoilt.iter().enumerate() {
+            let mut state = state.clone();
+            spoil(&mut state);
+            assert!(Moments::from_state(&state).is_err(), "{k}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Exact sums have the same bits whatever the order and the blocks of the rows, merged or not; fast ones the same
+    /// digits.
+    #[test]
+    fn order_and_blocks_do_not_matter(
+        m in 2usize..4500,
+        n in 1usize..40,
+        cuts in prop::collection::vec(0.0f64..1.0, 0..5),
+        shift in prop::sample::select(vec![0.0, 100.0, 1e6]),
+        seed in 0u64..1000,
+    ) {
+        let threads = Threads::serial();
+        let x = samples(m, n, seed, shift);
+        let backwards = x.slice(s![..;-1, ..]);
+        let mut at: Vec<usize> = cuts.iter().map(|c| (c * m as f64) as usize).collect();
+        at.extend([0, m]);
+        at.sort_unstable();
+        let parts: Vec<_> = at.windows(2).map(|w| backwards.slice(s![w[0]..w[1], ..])).collect();
+        for precision in [Precision::Exact, Precision::Fast] {
+            let read = |mut m: Moments| m.read(true, false, false, &threads).unwrap();
+            let wanted = read(of(&[x.view()], precision, &threads));
+            let added = read(of(&parts, precision, &threads));
+            let mut merged = Moments::new(n, precision);
+            for part in parts.iter().rev() {
+                merged.merge(&of(&[part.view()], precision, &threads), &threads).unwrap();
+            }
+            prop_assert_eq!(merged.rows(), m as u64);
+            for got in [added, read(merged)] {
+                if precision == Precision::Exact {
+                    prop_assert_eq!(&got.negative, &wanted.negative);
+                    prop_assert_eq!(&got.mean, &wanted.mean);
+                }
+                for i in 0..n {
+                    for j in 0..n {
+                        let size = (wanted.negative[[i, i]] * wanted.negative[[j, j]]).sqrt();
+                        let error = (got.negative[[i, j]] - wanted.negative[[i, j]]).abs();
+                        prop_assert!(error <= 1e-9 * size, "{} of {}", error, size);
+                    }
+                }
+            }
+        }
+    }
+}

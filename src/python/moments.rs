@@ -1,0 +1,458 @@
+//! Second moments of samples that arrive in blocks of rows: arrays of any number type and layout, dense or sparse, in.
+
+use ndarray::{ArrayView2, Axis, Ix1, Ix2, s};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::guard::{guarded, released};
+use super::input::{Index, choice};
+use super::memory::reserve_numbers;
+use super::watch::signals;
+use crate::moments::{BLOCK_ROWS, Moments, Precision, State};
+use crate::{Error, Result, Threads};
+
+/// A type of numbers that data can have.
+trait Number: numpy::Element + Copy + Sync {
+    fn double(self) -> f64;
+}
+
+macro_rules! numbers {
+    ($($variant:ident($type:ty): $double:expr,)*) => {
+        $(impl Number for $type {
+            #[inline(always)]
+            fn double(self) -> f64 {
+                let double: fn($type) -> f64 = $double;
+                double(self)
+            }
+        })*
+
+        /// A matrix of any type of numbers.
+        #[derive(FromPyObject)]
+        enum Dense<'py> {
+            $($variant(PyReadonlyArray<'py, $type, Ix2>),)*
+        }
+
+        impl Dense<'_> {
+            fn shape(&self) -> (usize, usize) {
+                let shape = match self {
+                    $(Self::$variant(a) => a.shape(),)*
+                };
+                (shape[0], shape[1])
+            }
+
+            /// Calls `body` with what copies rows, as doubles.
+            fn reading<T>(&self, body: impl FnOnce(&Source<'_>) -> T) -> T {
+                match self {
+                    $(Self::$variant(a) => {
+                        let a = a.as_array();
+                        body(&|start, to| copied(a.slice(s![start..to, ..])))
+                    })*
+                }
+            }
+        }
+
+        /// A vector of any type of numbers.
+        #[derive(FromPyObject)]
+        enum Values<'py> {
+            $($variant(PyReadonlyArray<'py, $type, Ix1>),)*
+        }
+
+        impl Values<'_> {
+            fn len(&self) -> usize {
+                match self {
+                    $(Self::$variant(a) => a.len(),)*
+                }
+            }
+
+            /// Calls `body` with what returns the number at an index, as a double.
+            fn reading<T>(&self, body: impl FnOnce(&(dyn Fn(usize) -> f64 + Sync)) -> T) -> T {
+                match self {
+                    $(Self::$variant(a) => {
+                        let a = a.as_array();
+                        body(&|i| a[i].double())
+                    })*
+                }
+            }
+        }
+    };
+}
+
+numbers! {
+    Float64(f64): |x| x,
+    Float32(f32): f64::from,
+    UInt8(u8): f64::from,
+    Int64(i64): |x| x as f64,
+    Int32(i32): f64::from,
+    Bool(bool): |x| f64::from(u8::from(x)),
+    Int8(i8): f64::from,
+    Int16(i16): f64::from,
+    UInt16(u16): f64::from,
+    UInt32(u32): f64::from,
+    UInt64(u64): |x| x as f64,
+}
+
+/// Rows from one index up to another, one after the other.
+type Source<'a> = dyn Fn(usize, usize) -> Vec<f64> + Sync + 'a;
+
+/// A matrix of any layout row by row; in square pieces, so that neither side leaves the cache.
+fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
+    const PIECE: usize = 64;
+    let (m, n) = a.dim();
+    if n == 1 || a.strides()[1] == 1 {
+        let mut out = Vec::with_capacity(m * n);
+        for row in a.outer_iter() {
+            out.extend(row.iter().map(|x| x.double()));
+        }
+        return out;
+    }
+    let mut out = vec![0.0; m * n];
+    for (a, out) in a
+        .axis_chunks_iter(Axis(0), PIECE)
+        .zip(out.chunks_mut(PIECE * n))
+    {
+        for first in (0..n).step_by(PIECE) {
+            let columns = first..n.min(first + PIECE);
+            for (row, out) in a.outer_iter().zip(out.chunks_mut(n)) {
+                for j in columns.clone() {
+                    out[j] = row[j].double();
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A scipy CSR or CSC matrix; the rows of a column are sorted.
+#[derive(FromPyObject)]
+struct Sparse<'py> {
+    format: String,
+    #[pyo3(attribute("indptr"))]
+    starts: Index<'py>,
+    indices: Index<'py>,
+    #[pyo3(attribute("data"))]
+    values: Values<'py>,
+    shape: (usize, usize),
+}
+
+#[derive(FromPyObject)]
+enum Data<'py> {
+    Dense(Dense<'py>),
+    Sparse(Sparse<'py>),
+}
+
+impl Data<'_> {
+    fn shape(&self) -> (usize, usize) {
+        match self {
+            Self::Dense(a) => a.shape(),
+            Self::Sparse(a) => a.shape,
+        }
+    }
+}
+
+impl Sparse<'_> {
+    /// Calls `body` with what copies rows, asked for from the first on.
+    fn reading<T>(&self, body: impl FnOnce(&Source<'_>) -> T) -> Result<T> {
+        let by_rows = choice("format", &self.format, &[("csr", true), ("csc", false)])?;
+        let (m, n) = self.shape;
+        let (major, minor) = if by_rows { (m, n) } else { (n, m) };
+        let starts = self.starts.collect::<usize>()?;
+        let indices = self.indices.view();
+        let count = indices.len().min(self.values.len());
+        let rising = starts.windows(2).all(|pair| pair[0] <= pair[1]);
+        if starts.len() != major + 1 || !rising || starts[major] > count {
+            return Err(Error::invalid("X", "must have index pointers that rise"));
+        }
+        let index = |at: usize| indices.at(at).filter(|&i| i < minor);
+        let stored = |k: usize| starts[k]..starts[k + 1];
+        if !(0..starts[major]).all(|at| index(at).is_some()) {
+            return Err(Error::invalid("X", "has an index that is out of range"));
+        }
+        let sorted = |k: usize| stored(k).skip(1).all(|at| index(at - 1) <= index(at));
+        if !by_rows && !(0..n).all(sorted) {
+            return Err(Error::invalid(
+                "X",
+                "must have sorted indices in each column",
+            ));
+        }
+        Ok(self.values.reading(|value| {
+            body(&|start, to| {
+                let mut out = vec![0.0; (to - start) * n];
+                for (k, row) in (start..to).enumerate().filter(|_| by_rows) {
+                    for at in stored(row) {
+                        out[k * n + index(at).unwrap_or_default()] += value(at);
+                    }
+                }
+                for column in (0..n).filter(|_| !by_rows) {
+                    let own = stored(column);
+                    let rows = own.start..own.end;
+                    let first = lower_bound(rows, |at| index(at) < Some(start));
+                    for at in first..own.end {
+                        match index(at) {
+                            Some(row) if row < to => out[(row - start) * n + column] += value(at),
+                            _ => break,
+                        }
+                    }
+                }
+                out
+            })
+        }))
+    }
+}
+
+/// The first index of a range for which `below` does not hold, which it does up to there.
+fn lower_bound(mut range: std::ops::Range<usize>, below: impl Fn(usize) -> bool) -> usize {
+    while !range.is_empty() {
+        let middle = range.start + range.len() / 2;
+        if below(middle) {
+            range.start = middle + 1;
+        } else {
+            range.end = middle;
+        }
+    }
+    range.start
+}
+
+/// Second moments of samples that arrive in blocks of rows.
+#[pyclass(name = "Moments", module = "orthobcd._core")]
+pub(super) struct PyMoments(Moments);
+
+const PRECISIONS: [(&str, Precision); 2] = [("fast", Precision::Fast), ("exact", Precision::Exact)];
+
+#[pymethods]
+impl PyMoments {
+    #[new]
+    fn new(n_features: usize, precision: &str) -> PyResult<Self> {
+        let precision = choice("precision", precision, &PRECISIONS)?;
+        if n_features == 0 {
+            return Err(Error::invalid("n_features", "must be at least 1, got 0").into());
+        }
+        let moments = Moments::new(n_features, precision);
+        reserve_sums(&moments)?;
+        Ok(Self(moments))
+    }
+
+    /// Number of features.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.0.features()
+    }
+
+    /// Number of samples, whatever their weights.
+    #[getter]
+    fn n_rows(&self) -> u64 {
+        self.0.rows()
+    }
+
+    /// Number of samples, or the sum of their weights.
+    #[getter]
+    fn weight(&self) -> f64 {
+        self.0.weight()
+    }
+
+    /// "fast" or "exact".
+    #[getter]
+    fn precision(&self) -> &'static str {
+        match self.0.precision() {
+            Precision::Fast => "fast",
+            Precision::Exact => "exact",
+        }
+    }
+
+    /// The same samples, to which others can be added; arrays are shared until one of the two changes.
+    fn copy(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    /// Adds the rows of a matrix, each as often as `weights` say. Ctrl-C is answered between blocks: a part of the rows is added
+    /// then.
+    #[pyo3(signature = (data, weights=None, n_threads=Some(1)))]
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        data: Data<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        n_threads: Option<usize>,
+    ) -> PyResult<()> {
+        let (m, n) = data.shape();
+        if n != self.0.features() {
+            let message = format!("must have {} columns, got {n}", self.0.features());
+            return Err(Error::invalid("X", message).into());
+        }
+        let weights = weights.map(|weights| weights.as_array().to_vec());
+        if let Some(weights) = &weights
+            && !(weights.len() == m && weights.iter().all(|w| w.is_finite() && *w >= 0.0))
+        {
+            let message = format!("must be {m} nonnegative numbers, one for each row");
+            return Err(Error::invalid("weights", message).into());
+        }
+        let threads = if m < self.0.room() {
+            Threads::serial()
+        } else {
+            reserve_sums(&self.0)?;
+            Threads::new(n_threads)?
+        };
+        let add = |source: &Source<'_>| self.add_rows(py, m, source, weights.as_deref(), &threads);
+        match &data {
+            Data::Dense(a) => a.reading(add),
+            Data::Sparse(a) => a.reading(add)?,
+        }
+    }
+
+    /// Adds the samples of `other`; sums of both kinds together are fast.
+    #[pyo3(signature = (other, n_threads=Some(1)))]
+    fn merge(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, Self>,
+        n_threads: Option<usize>,
+    ) -> PyResult<()> {
+        let more = other.borrow().0.clone();
+        let mut own = slf.borrow_mut();
+        reserve_sums(&own.0)?;
+        let (moments, threads) = (&mut own.0, Threads::new(n_threads)?);
+        guarded(|| slf.py().detach(|| moments.merge(&more, &threads)))
+    }
+
+    /// Goes on in double precision.
+    fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
+        let moments = &mut self.0;
+        released(py, || moments.make_fast())
+    }
+
+    /// Means, minus the second moments, and standard deviations if `scale`: of the samples, centred and divided by these as
+    /// asked. With `keep=False` no sample is left, and little more than one n × n matrix is there at any time.
+    #[pyo3(signature = (center, scale, keep=true, n_threads=Some(1)))]
+    fn read<'py>(
+        &mut self,
+        py: Python<'py>,
+        center: bool,
+        scale: bool,
+        keep: bool,
+        n_threads: Option<usize>,
+    ) -> PyResult<Moved<'py>> {
+        let n = self.0.features();
+        reserve_numbers((n as f64).powi(2), || matrix_of(n))?;
+        let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
+        let read = guarded(|| py.detach(|| moments.read(center, scale, keep, &threads)))?;
+        Ok((
+            read.mean.into_pyarray(py),
+            read.negative.into_pyarray(py),
+            read.deviation.map(|deviation| deviation.into_pyarray(py)),
+        ))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let own = slf.borrow();
+        let (n, precision) = (own.n_features(), own.precision());
+        reserve_numbers(2.0 * Moments::numbers(n, own.0.precision()), || {
+            matrix_of(n)
+        })?;
+        let state = own.0.state();
+        let arrays = |arrays: Vec<Vec<f64>>| -> Vec<Bound<'py, PyArray1<f64>>> {
+            arrays
+                .into_iter()
+                .map(|a| a.into_pyarray(slf.py()))
+                .collect()
+        };
+        let [pending, weights]: [Bound<'py, PyArray1<f64>>; 2] =
+            [state.pending, state.weights].map(|a| a.into_pyarray(slf.py()));
+        Ok((
+            slf.get_type().into_any(),
+            (n, precision),
+            (
+                state.rows,
+                state.weight,
+                arrays(state.vectors),
+                arrays(state.triangles),
+                pending,
+                weights,
+            ),
+        ))
+    }
+
+    fn __setstate__(&mut self, state: &Bound<'_, PyAny>) -> PyResult<()> {
+        type Parts<'py> = (
+            u64,
+            f64,
+            Vec<PyReadonlyArray1<'py, f64>>,
+            Vec<PyReadonlyArray1<'py, f64>>,
+            PyReadonlyArray1<'py, f64>,
+            PyReadonlyArray1<'py, f64>,
+        );
+        let bad = |_| PyValueError::new_err("state must be that of a Moments");
+        let parts: Parts<'_> = state.extract().map_err(bad)?;
+        let (rows, weight, vectors, triangles, pending, weights) = parts;
+        let vector = |a: PyReadonlyArray1<'_, f64>| a.as_array().to_vec();
+        let state = State {
+            features: self.0.features(),
+            precision: self.0.precision(),
+            rows,
+            weight,
+            vectors: vectors.into_iter().map(vector).collect(),
+            triangles: triangles.into_iter().map(vector).collect(),
+            pending: vector(pending),
+            weights: vector(weights),
+        };
+        self.0 = Moments::from_state(&state)?;
+        Ok(())
+    }
+}
+
+type Moved<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Option<Bound<'py, PyArray1<f64>>>,
+);
+
+type Vectors<'py> = Vec<Bound<'py, PyArray1<f64>>>;
+
+type Reduced<'py> = (
+    Bound<'py, PyAny>,
+    (usize, &'static str),
+    (
+        u64,
+        f64,
+        Vectors<'py>,
+        Vectors<'py>,
+        Bound<'py, PyArray1<f64>>,
+        Bound<'py, PyArray1<f64>>,
+    ),
+);
+
+impl PyMoments {
+    fn add_rows(
+        &mut self,
+        py: Python<'_>,
+        m: usize,
+        source: &Source<'_>,
+        weights: Option<&[f64]>,
+        threads: &Threads,
+    ) -> PyResult<()> {
+        let moments = &mut self.0;
+        guarded(|| {
+            py.detach(|| {
+                let mut start = 0;
+                while start < m {
+                    let to = m.min(start + moments.room());
+                    let weights = weights.map(|weights| weights[start..to].to_vec());
+                    moments.take(source(start, to), weights, threads);
+                    start = to;
+                    signals()?;
+                }
+                Ok::<_, PyErr>(())
+            })
+        })
+    }
+}
+
+fn matrix_of(n: usize) -> String {
+    format!("second moments of {n} features, from blocks of {BLOCK_ROWS} rows")
+}
+
+/// Makes sure that the triangle can be allocated, or copied if it is shared.
+fn reserve_sums(moments: &Moments) -> PyResult<()> {
+    let n = moments.features();
+    reserve_numbers(Moments::numbers(n, moments.precision()), || matrix_of(n))
+}

@@ -1,0 +1,204 @@
+"""Data read by blocks of rows gives the fit of the same data in memory; errors name the block."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from scipy import sparse
+
+import orthobcd as ob
+from orthobcd.sklearn.blocks import as_bytes
+
+MAKE = {
+    "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
+    "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
+}
+RNG = np.random.default_rng(0)
+X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(np.float32)
+
+
+def pieces(size: int, data: Any = X) -> list[Any]:
+    return [data[k : k + size] for k in range(0, data.shape[0], size)]
+
+
+def containers(folder: Path) -> dict[str, Any]:
+    np.save(folder / "x.npy", X)
+    h5 = h5py.File(folder / "x.h5", "w").create_dataset("x", data=X, chunks=(300, 8))
+    stored = zarr.create_array(folder / "x.zarr", shape=X.shape, dtype=X.dtype, chunks=(3000, 8))
+    stored[:] = X
+    return {
+        "memory map": np.load(folder / "x.npy", mmap_mode="r"),
+        "h5py": h5,
+        "zarr": stored,
+        "blocks of 7": pieces(7),
+        "blocks of 1000": tuple(pieces(1000)),
+        "one block": [X],
+        "sparse blocks": [
+            sparse.csr_array(b) if k % 2 else sparse.csc_array(b) for k, b in enumerate(pieces(900))
+        ],
+        "callable": lambda: iter(pieces(1500)),
+        "callable that returns a list": lambda: pieces(5000),
+    }
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("precision", ["auto", "exact", "fast"])
+def test_containers_are_fitted_as_arrays(tmp_path, name, precision):
+    make = MAKE[name]
+    wanted = make(precision=precision).fit(X)
+    for what, data in containers(tmp_path).items():
+        got = make(precision=precision).fit(data)
+        assert got.precision_ == wanted.precision_, what
+        tolerance = 0.0 if got.precision_ == "exact" else 1e-10
+        for attribute in ("mean_", "components_", "explained_variance_"):
+            np.testing.assert_allclose(
+                getattr(got, attribute),
+                getattr(wanted, attribute),
+                rtol=tolerance,
+                atol=tolerance,
+                err_msg=what,
+            )
+        np.testing.assert_allclose(got.transform(data), wanted.transform(X), atol=1e-9)
+        assert got.score(data) == pytest.approx(wanted.score(X), rel=1e-10)
+        again = make(precision=precision).partial_fit(data)
+        np.testing.assert_allclose(again.mean_, wanted.mean_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_iterators_are_for_what_reads_once(name):
+    pca = MAKE[name]()
+    with pytest.raises(TypeError, match=r"only once; use partial_fit, or a callable"):
+        pca.fit(iter(pieces(1000)))
+    pca.partial_fit(iter(pieces(1000)))
+    whole = MAKE[name]().fit(X)
+    np.testing.assert_array_equal(pca.components_, whole.components_)
+    scores = pca.transform(iter(pieces(700)))
+    np.testing.assert_allclose(scores, pca.transform(X), atol=1e-9)
+    back = pca.inverse_transform(iter(pieces(64, scores)))
+    np.testing.assert_allclose(back, pca.inverse_transform(scores), atol=1e-9)
+    assert pca.score(iter(pieces(7))) == pytest.approx(pca.score(X), rel=1e-10)
+
+
+@pytest.mark.parametrize("given", ["callable", "blocks", "memory map"])
+def test_weights_follow_the_rows(tmp_path, given):
+    w = RNG.integers(0, 3, len(X))
+    np.save(tmp_path / "x.npy", X)
+    data = {
+        "callable": lambda: iter(pieces(999)),
+        "blocks": pieces(999),
+        "memory map": np.load(tmp_path / "x.npy", mmap_mode="r"),
+    }[given]
+    wanted = MAKE["sparse"]().fit(X, sample_weight=w)
+    got = MAKE["sparse"]().fit(data, sample_weight=w)
+    np.testing.assert_array_equal(got.components_, wanted.components_)
+    for bad in (w[:-1], np.append(w, 1), -w, np.full(len(X), np.nan)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            MAKE["sparse"]().fit(data, sample_weight=bad)
+
+
+def broken(k: int, block: Any) -> list[Any]:
+    return [block if i == k else part for i, part in enumerate(pieces(1000))]
+
+
+def raising() -> Any:
+    yield X[:1000]
+    yield X[1000:2000]
+    raise OSError("the disk is gone")
+
+
+def with_nan() -> np.ndarray:
+    block = X[:1000].copy()
+    block[3, 4] = np.nan
+    return block
+
+
+BAD = {
+    "NaN": (lambda: broken(2, with_nan()), r"block 2 of X .*NaN"),
+    "width": (lambda: broken(2, X[:1000, :5]), r"block 2 of X .*5 features"),
+    "dtype": (lambda: broken(2, X[:1000].astype(float)), r"block 2 of X .*dtype float32.*float64"),
+    "empty": (lambda: broken(2, X[:0]), r"block 2 of X .*0 sample"),
+    "text": (lambda: broken(2, np.full((9, 8), "a")), r"block 2 of X"),
+    "raises": (lambda: raising, r"block 2 of X could not be read: OSError: the disk is gone"),
+    "no blocks": (lambda: lambda: iter([]), "X must have at least one block"),
+    "not blocks": (lambda: lambda: 3, "block 0 of X could not be read.*must return an iterator"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_a_bad_block_is_named_and_nothing_is_lost(what, how):
+    make, words = BAD[what]
+    pca = MAKE["sparse"]().partial_fit(X[:3000])
+    before = pca.components_
+    with pytest.raises(ValueError, match=words):
+        getattr(pca, how)(make())
+    assert pca.components_ is before
+    pca.partial_fit(X[3000:])
+    np.testing.assert_array_equal(pca.components_, MAKE["sparse"]().fit(X).components_)
+
+
+def test_a_bad_block_is_named_where_nothing_is_summed():
+    pca = MAKE["sparse"]().fit(X)
+    for call in (pca.transform, pca.score):
+        with pytest.raises(ValueError, match=r"block 1 of X .*NaN"):
+            call([X, with_nan()])
+    with pytest.raises(ValueError, match=r"block 1 of X .*\(n_samples, 2\)"):
+        pca.inverse_transform([np.ones((3, 2)), np.ones((3, 4))])
+
+
+@pytest.mark.parametrize("make", MAKE.values())
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_too_many_features_are_refused_before_anything_is_allocated(make, how):
+    read = []
+
+    def rows() -> Any:
+        for _ in range(3):
+            read.append(1)
+            yield np.ones((2, 30_000), np.float32)
+
+    words = r"second moments of 30,000 features take 7\.2 GB.*max_memory = 2\.0 GB; choose features"
+    with pytest.raises(ValueError, match=words):
+        getattr(make(max_memory="2GB"), how)(rows)
+    assert len(read) == 1
+    with pytest.raises(ValueError, match="max_memory"):
+        make(max_memory=100).fit(X)
+    assert make(max_memory=16 * 64).fit(X).components_.shape == (2, 8)
+
+
+def test_bytes_are_read_as_they_are_written():
+    for text, wanted in (("2GB", 2e9), ("500 MiB", 500 * 2**20), ("1e3kb", 1e6), (7, 7.0)):
+        assert as_bytes("max_memory", text) == wanted
+    assert as_bytes("max_memory", None) is None
+    for bad in ("", "GB", "-1GB", "2 apples", "0", "1e999"):
+        with pytest.raises(ValueError, match="max_memory must be bytes"):
+            as_bytes("max_memory", bad)
+    for bad in (0, -1.0, np.inf):
+        with pytest.raises(ValueError, match="max_memory"):
+            as_bytes("max_memory", bad)
+    with pytest.raises(TypeError, match="max_memory"):
+        as_bytes("max_memory", [1])
+
+
+def test_missing_values_are_for_data_in_memory():
+    with pytest.raises(ValueError, match="missing must be None"):
+        ob.SparsePCA(2, missing="em").fit([X, X])
+
+
+def test_a_clustering_reads_blocks(tmp_path):
+    A = np.abs(RNG.standard_normal((60, 5)))
+    np.save(tmp_path / "a.npy", A)
+    wanted = ob.OrthogonalNMF(2, random_state=0).fit(A)
+    for data in (pieces(25, A), np.load(tmp_path / "a.npy", mmap_mode="r"), lambda: pieces(7, A)):
+        got = ob.OrthogonalNMF(2, random_state=0).fit(data)
+        np.testing.assert_array_equal(got.labels_, wanted.labels_)
+        np.testing.assert_allclose(got.transform(data), wanted.transform(A), atol=1e-12)
+        np.testing.assert_array_equal(got.predict(data), wanted.predict(A))
+    with pytest.raises(ValueError, match=r"block 1 of X .*Negative"):
+        ob.OrthogonalNMF(2).fit([A, -A])
+    with pytest.raises(ValueError, match="second moments of 60 samples"):
+        ob.OrthogonalNMF(2, max_memory=1000).fit(A)

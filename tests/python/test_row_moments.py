@@ -1,0 +1,214 @@
+"""Sums over blocks of rows: equal numbers give equal moments however they are stored or cut."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from orthobcd._core import Moments
+
+KINDS = ["fast", "exact"]
+ROWS = 2048
+"""Rows that are summed at once."""
+
+TYPES = [
+    *(np.float64, np.float32, np.bool_),
+    *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+]
+
+
+def summed(parts: Any, kind: str, weights: Any = None, threads: int = 1) -> Moments:
+    sums = Moments(parts[0].shape[1], kind)
+    for k, part in enumerate(parts):
+        sums.add(part, None if weights is None else weights[k], threads)
+    return sums
+
+
+def negative(sums: Moments, center: bool = True, scale: bool = False) -> np.ndarray:
+    return sums.read(center, scale)[1]
+
+
+def blocks(X: Any, size: int) -> list[Any]:
+    return [X[k : k + size] for k in range(0, X.shape[0], size)]
+
+
+def numbers(m: int, n: int, seed: int = 0) -> np.ndarray:
+    """Whole numbers from 0 to 100, half of them 0."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 101, (m, n)) * rng.integers(0, 2, (m, n))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (1, 3), (30, 7), (ROWS, 2), (ROWS + 1, 33)])
+def test_moments_are_those_of_numpy(kind, center, shape):
+    X = numbers(*shape).astype(float)
+    mean, got, deviation = summed([X], kind).read(center, True)
+    about = X - X.mean(axis=0) if center else X
+    scale = np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
+    wanted = -(about.T @ about) / np.outer(scale, scale)
+    np.testing.assert_allclose(deviation, scale, rtol=1e-13)
+    np.testing.assert_allclose(mean, X.mean(axis=0) / scale, rtol=1e-13)
+    np.testing.assert_allclose(got, wanted, atol=1e-12 * max(np.abs(wanted).max(), 1.0))
+    np.testing.assert_array_equal(got, got.T)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_types_and_layouts_do_not_change_a_bit(kind, dtype):
+    X = (numbers(3000, 9) if dtype is not np.bool_ else numbers(3000, 9) > 40).astype(dtype)
+    wanted = negative(summed([X.astype(np.float64)], kind))
+    spellings = {
+        "as it is": X,
+        "by columns": np.asfortranarray(X),
+        "every second": X.repeat(2, axis=0)[::2].repeat(2, axis=1)[:, ::2],
+        "backwards": X[::-1].copy()[::-1],
+        "read-only": np.frombuffer(X.tobytes(), dtype=dtype).reshape(X.shape),
+        "csr": sparse.csr_array(X),
+        "csc": sparse.csc_array(X),
+        "wide indices": sparse.csr_array(X),
+    }
+    wide = spellings["wide indices"]
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for name, given in spellings.items():
+        np.testing.assert_array_equal(negative(summed([given], kind)), wanted, name)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
+@pytest.mark.parametrize("shift", [0.0, 100.0, 1e6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_order_and_blocks_do_not_change_exact_sums(size, shift, weighted):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((4500, 11)) * np.exp(3.0 * rng.standard_normal((4500, 11))) + shift
+    w = rng.integers(0, 5, len(X)).astype(float) if weighted else np.ones(len(X))
+    order = rng.permutation(len(X))
+    whole = summed([X], "exact", [w])
+    parts = summed(blocks(X[order], size), "exact", blocks(w[order], size) if weighted else None)
+    assert parts.weight == whole.weight == w.sum()
+    for center, scale in ((True, False), (False, False), (True, True)):
+        for got, wanted in zip(parts.read(center, scale), whole.read(center, scale), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
+@pytest.mark.parametrize("shift", [0.0, 100.0, 1e6])
+def test_order_and_blocks_do_not_change_digits_of_fast_sums(size, shift):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((4500, 11)) + shift
+    exact = negative(summed([X], "exact"))
+    got = negative(summed(blocks(X[rng.permutation(len(X))], size), "fast"))
+    np.testing.assert_allclose(got, exact, atol=1e-12 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("kinds", [("exact", "exact"), ("fast", "fast"), ("fast", "exact")])
+@pytest.mark.parametrize("cuts", [(1, 2), (700, 1500), (2500, 4400)])
+def test_merging_is_adding(kinds, cuts):
+    """In any order and nesting; fast sums to rounding."""
+    X = np.random.default_rng(2).standard_normal((4500, 40)) + 3.0
+    parts = np.split(X, cuts)
+    one, two, three = (summed([p], kinds[k % 2], threads=1) for k, p in enumerate(parts))
+    left, right, last = one.copy(), two.copy(), three.copy()
+    left.merge(two)
+    left.merge(three)
+    right.merge(three)
+    last.merge(one)
+    last.merge(two, n_threads=2)
+    one.merge(right)
+    wanted = negative(summed([X], "exact"))
+    for sums in (left, one, last):
+        assert sums.n_rows == len(X) == sums.weight
+        assert sums.precision == ("exact" if kinds == ("exact", "exact") else "fast")
+        if sums.precision == "exact":
+            np.testing.assert_array_equal(negative(sums), wanted)
+        else:
+            np.testing.assert_allclose(negative(sums), wanted, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_array_equal(negative(two), negative(summed([parts[1]], kinds[1])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", [5, ROWS, 2 * ROWS + 9])
+def test_copies_and_pickles_are_apart(kind, m):
+    X = np.random.default_rng(3).standard_normal((m, 6))
+    sums = summed([X], kind)
+    before = negative(sums.copy())
+    others = [sums.copy(), copy.deepcopy(sums), pickle.loads(pickle.dumps(sums))]
+    for other in others:
+        assert (other.n_rows, other.weight, other.precision) == (m, m, kind)
+        np.testing.assert_array_equal(negative(other.copy()), before)
+    sums.add(np.ones((ROWS, 6)))
+    for other in others:
+        np.testing.assert_array_equal(negative(other.copy()), before)
+        other.add(np.ones((ROWS, 6)))
+        np.testing.assert_array_equal(negative(other), negative(sums))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_broken_state_is_one_error(kind):
+    sums = summed([np.random.default_rng(4).standard_normal((2100, 3))], kind)
+    make, given, state = sums.__reduce__()
+    empty = make(*given)
+    nested: list[Any] = []
+    for _ in range(10_000):
+        nested = [nested]
+    bad = [None, (), nested, {}, "state", state[:-1], (1, *state[1:]), (-1, *state[1:])]
+    bad += [(*state[:k], value, *state[k + 1 :]) for k in range(6) for value in (None, nested)]
+    bad += [
+        (*state[:3], [np.full_like(t, np.nan) for t in state[3]], *state[4:]),
+        (*state[:3], [t[:-1] for t in state[3]], *state[4:]),
+        (*state[:3], state[3] * 2, *state[4:]),
+        (*state[:4], state[4][:-1], state[5]),
+        (*state[:5], -state[5]),
+    ]
+    for value in bad:
+        with pytest.raises(ValueError, match="state must be that of a Moments"):
+            empty.__setstate__(value)
+    assert empty.n_rows == 0
+    with pytest.raises(ValueError, match="state"):
+        make(4, kind).__setstate__(state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_arguments_add_nothing(kind):
+    sums = summed([np.eye(3)], kind)
+    for data, weights, words in (
+        (np.eye(2), None, "3 columns"),
+        (np.eye(3), np.ones(2), "weights"),
+        (np.eye(3), -np.ones(3), "weights"),
+        (np.eye(3), np.full(3, np.nan), "weights"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            sums.add(data, weights)
+    for data in (np.ones(3), np.eye(3, dtype=complex), "rows", None):
+        with pytest.raises(TypeError):
+            sums.add(data)
+    broken = sparse.csc_array(np.tril(np.ones((3, 3))))
+    broken.indices[:] = broken.indices[::-1].copy()
+    with pytest.raises(ValueError, match="sorted"):
+        sums.add(broken)
+    assert sums.n_rows == 3
+    with pytest.raises(ValueError, match="3 features"):
+        sums.merge(Moments(4, kind))
+    with pytest.raises(ValueError, match="precision"):
+        Moments(3, "double")
+    with pytest.raises(ValueError, match="n_features"):
+        Moments(0, kind)
+    with pytest.raises(ValueError, match="positive weight"):
+        Moments(3, kind).read(True, False)
+    with pytest.raises(MemoryError, match="features"):
+        Moments(10**9, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_up_sums_are_empty(kind):
+    X = numbers(50, 4)
+    sums = summed([X], kind)
+    wanted = negative(sums)
+    np.testing.assert_array_equal(sums.read(True, False, keep=False)[1], wanted)
+    assert (sums.n_rows, sums.weight, sums.precision) == (0, 0.0, kind)
+    sums.add(X)
+    np.testing.assert_array_equal(negative(sums), wanted)
