@@ -20,6 +20,7 @@ use crate::solver::{
     Control, Monitor, Options, Quiet, Record, Solution, Status, minimize, start_within,
 };
 use crate::start;
+use crate::support;
 use crate::threads::Threads;
 
 /// Which values of λ a path visits, and when it ends.
@@ -129,9 +130,8 @@ pub(crate) fn largest_lambda_while(
             if chosen.contains(&j) {
                 continue;
             }
-            let half = 0.5 * (diagonal[j] - diagonal[i]);
             largest = largest.max(match count {
-                true => 0.5 * (half.hypot(cross) - half),
+                true => support::gain(diagonal[i], cross, diagonal[j]),
                 false => 0.5 * (1.0 + std::f64::consts::SQRT_2) * cross.abs(),
             });
         }

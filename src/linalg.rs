@@ -1,6 +1,7 @@
 //! Dense factorizations, from `faer`, in `ndarray` terms; and the few matrix products we need.
 
 use faer::linalg::matmul::matmul;
+use faer::linalg::solvers::{DenseSolveCore, Llt, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -158,31 +159,30 @@ pub(crate) fn symmetric_eigenvalues(a: ArrayView2<'_, f64>) -> Array1<f64> {
     }
 }
 
-/// The inverse of a symmetric positive definite matrix and the logarithm of its determinant; None of another.
-pub(crate) fn positive_inverse(a: ArrayView2<'_, f64>) -> Option<(Array2<f64>, f64)> {
-    let factor = in_faer(a, |a| a.llt(faer::Side::Lower)).ok()?;
-    let inverse = {
-        use faer::linalg::solvers::DenseSolveCore;
-        from_faer(factor.inverse().as_ref())
-    };
-    let diagonal = (0..a.nrows()).map(|i| factor.L()[(i, i)].ln());
-    let log_determinant = 2.0 * diagonal.sum::<f64>();
-    log_determinant
-        .is_finite()
-        .then_some((inverse, log_determinant))
-}
+/// Cholesky's factor of a symmetric positive definite matrix, of which the lower triangle is read.
+pub(crate) struct Cholesky(Llt<f64>);
 
-/// Whether Cholesky's factorization of a symmetric matrix runs to its end.
-pub(crate) fn positive_definite(a: ArrayView2<'_, f64>) -> bool {
-    in_faer(a, |a| a.llt(faer::Side::Lower)).is_ok()
-}
+impl Cholesky {
+    /// None of a matrix that is not positive definite, or not finite.
+    pub(crate) fn new(a: ArrayView2<'_, f64>) -> Option<Self> {
+        in_faer(a, |a| a.llt(faer::Side::Lower)).ok().map(Self)
+    }
 
-/// A⁻¹b for a symmetric positive definite A; None of another.
-pub(crate) fn positive_solve(a: ArrayView2<'_, f64>, b: &[f64]) -> Option<Vec<f64>> {
-    use faer::linalg::solvers::Solve;
-    let factor = in_faer(a, |a| a.llt(faer::Side::Lower)).ok()?;
-    let solved = factor.solve(Mat::from_fn(b.len(), 1, |i, _| b[i]));
-    Some((0..b.len()).map(|i| solved[(i, 0)]).collect())
+    /// Overwrites b with A⁻¹b.
+    pub(crate) fn solve(&self, b: &mut [f64]) {
+        let rows = b.len();
+        (self.0).solve_in_place(MatMut::from_column_major_slice_mut(b, rows, 1));
+    }
+
+    /// A⁻¹ and log det A; None if these are not finite.
+    pub(crate) fn inverse(&self) -> Option<(Array2<f64>, f64)> {
+        let diagonal = (0..self.0.L().nrows()).map(|i| self.0.L()[(i, i)].ln());
+        let log_determinant = 2.0 * diagonal.sum::<f64>();
+        let inverse = from_faer(self.0.inverse().as_ref());
+        log_determinant
+            .is_finite()
+            .then_some((inverse, log_determinant))
+    }
 }
 
 /// Thin singular value decomposition `A = U diag(s) Vᵀ`, s descending; NaN of a matrix that is not
@@ -260,7 +260,6 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
 
 /// The Cayley transform `(I − K/2)⁻¹(I + K/2)`: orthogonal for skew-symmetric K.
 pub fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
-    use faer::linalg::solvers::Solve;
     let half = in_faer(k, |k| k * faer::Scale(0.5));
     let identity = Mat::<f64>::identity(k.nrows(), k.nrows());
     let solved = (&identity - &half)

@@ -13,6 +13,7 @@ use super::model::{Model, Point, SCALAR};
 use super::rules::Cardinality;
 use crate::budget::Meter;
 use crate::objective::Column as CovarianceColumn;
+use crate::support;
 
 /// Rows per column that may come in, and entries per column that may go out for a row of another.
 const ADDITIONS: usize = 16;
@@ -102,8 +103,7 @@ fn joined(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
     if nonnegative && rho >= 0.0 {
         return 0.0;
     }
-    let gap = 0.5 * (entry - lambda);
-    0.5 * ((rho * rho + gap * gap).sqrt() - gap)
+    support::gain(lambda, rho, entry)
 }
 
 /// Moves of a model's points, paid by a meter.

@@ -1,34 +1,18 @@
-//! A dense X cut to a budget: at once, or by annealed splitting.
-//!
-//! The splitting is linearised ADMM for f + the indicator of the budget, whose penalty parameter grows while it runs:
-//!
-//! ```text
-//! X <- polar(β Y − ∇f(X) − W)       f shifted so that it is concave
-//! Y <- the largest entries of X + W/β within the budget
-//! W <- W + β (X − Y)
-//! ```
+//! A dense X cut to a limit on nonzeros: at once, or by [annealed ADMM](crate::riemann::admm) for f shifted so that it
+//! is concave, and the indicator of the limit, whose proximal map keeps the largest entries.
 
 use ndarray::Array2;
 
 use super::model::{Model, Part, Point};
 use crate::budget::Meter;
-use crate::linalg::{symmetric, symmetric_eigen};
 use crate::manifold::{Manifold, polar, project_near_support};
 use crate::objective::gradient_work;
+use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// First β in units of the curvature that the last component sees, raised by up to a factor, and last β in units of the
-/// largest curvature: those of the splitting for a penalty.
-const FIRST: f64 = 0.06;
-const RAISE: f64 = 6.0;
-const LAST: f64 = 1.2;
-
-/// The least curvature that the last component counts for, in units of the largest.
-const LEVEL: f64 = 1e-4;
-
-/// Steps, at most and at least, and the work that they may be. Where it is not enough for the least, what comes out is worse
-/// than any other start (72 × 7129, five columns of ten entries: −460 and −1440).
+/// Iterations of ADMM, at most and at least, and their work at most. After fewer iterations the result is worse than any
+/// other start.
 pub(super) const STEPS: f64 = 300.0;
 pub(super) const LEAST_STEPS: f64 = 100.0;
 const WORK: f64 = 4e8;
@@ -172,7 +156,7 @@ impl Cut<'_> {
         Some(near)
     }
 
-    /// A feasible point by [`annealed`](Self::annealed) splitting.
+    /// A feasible point by [annealed ADMM](Self::annealed).
     pub(super) fn split(
         &self,
         from: impl FnOnce() -> Array2<f64>,
@@ -187,8 +171,8 @@ impl Cut<'_> {
         self.feasible(self.annealed(from, raise, (most, work))?)
     }
 
-    /// The entries that a splitting from the X of `from`, n×r orthonormal, ends with: the first β is raised by `raise` from 0 to 1, and
-    /// there are at most as many steps and as much work as given; none if its steps are too costly or the time ran out.
+    /// The entries of Y at the end of annealed ADMM from the orthonormal n×r matrix of `from`. `raise` from 0 to 1 raises
+    /// the first β; `most` and `work` bound iterations and work. None if an iteration costs too much or the time is up.
     pub(super) fn annealed(
         &self,
         from: impl FnOnce() -> Array2<f64>,
@@ -197,7 +181,6 @@ impl Cut<'_> {
     ) -> Option<Vec<Part>> {
         let model = self.model;
         let (n, r) = (model.order(), model.weights.len());
-        let serial = Threads::serial();
         let each = gradient_work(model.form, r)
             + (n * r) as f64 * (POLAR * r as f64 + PASSES)
             + DECOMPOSITION * (r * r * r) as f64;
@@ -205,43 +188,40 @@ impl Cut<'_> {
         if !(steps >= LEAST_STEPS) {
             return None;
         }
-        let steps = steps as usize;
-        let gradient = |x: &Array2<f64>| {
+        let steps = steps.floor();
+        let go_on = || !self.meter.expired();
+        let mut gradient = |x: &Array2<f64>| {
             self.meter.spend(each);
-            let mut gradient = model
-                .form
-                .apply_while(x.view(), &serial, &|| !self.meter.expired())?;
+            let mut gradient = (model.form).apply_while(x.view(), &Threads::serial(), &go_on)?;
             for ((i, t), g) in gradient.indexed_iter_mut() {
                 *g = model.weights[t] * *g - model.shift(t) * x[[i, t]] + model.slope(i, t);
             }
-            Some(gradient)
+            (go_on() && gradient.iter().all(|v| v.is_finite())).then_some(gradient)
         };
-        let mut x = from();
-        let mut g = gradient(&x)?;
-        let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(&g)).mapv(|v| -v).view());
-        let most = 2.0 * model.scale;
-        let level = seen[0].max(LEVEL * most).min(most);
-        let (first, last) = (FIRST * level * RAISE.powf(raise), LAST * most);
-        let mut y = x.clone();
-        let mut multiplier = Array2::<f64>::zeros(x.dim());
+        let (x, lipschitz) = (from(), 2.0 * model.scale);
+        let level = admm::curvature(&x, &gradient(&x)?, lipschitz);
+        let beta = admm::FIRST * level * admm::RAISE.powf(raise);
         let mut parts = Vec::new();
-        for step in 0..steps {
-            let beta = first * (last / first).powf(step as f64 / (steps - 1) as f64);
-            x = polar(&(&y * beta - &g - &multiplier));
-            parts = self.largest(&(&x + &(&multiplier / beta)));
-            y.fill(0.0);
-            for (t, part) in parts.iter().enumerate() {
-                part.rows
-                    .iter()
-                    .zip(&part.values)
-                    .for_each(|(&i, &v)| y[[i, t]] = v);
-            }
-            multiplier.scaled_add(beta, &(&x - &y));
-            g = gradient(&x)?;
-            if self.meter.expired() || !g.iter().all(|v| v.is_finite()) {
-                return None;
-            }
-        }
+        let mut done = -1.0;
+        let terms = Terms {
+            gradient: &mut gradient,
+            polar: &polar,
+            proximal: &mut |x, _| {
+                parts = self.largest(&x);
+                let mut y = Array2::zeros(x.dim());
+                for (t, part) in parts.iter().enumerate() {
+                    let entries = part.rows.iter().zip(&part.values);
+                    entries.for_each(|(&i, &v)| y[[i, t]] = v);
+                }
+                y
+            },
+            inertia: 0.0,
+        };
+        let progress = || {
+            done += 1.0;
+            done / (steps - 1.0)
+        };
+        admm::anneal(terms, x, (beta, admm::LAST * lipschitz), progress)?;
         Some(parts)
     }
 }

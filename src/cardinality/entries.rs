@@ -297,8 +297,8 @@ impl Walk for Entries<'_> {
         Maker::new(self.mover(meter), &self.material, seed).start(number)
     }
 
-    fn kicked(&self, state: &State, seed: u64, meter: &Meter<'_>) -> Option<State> {
-        Maker::new(self.mover(meter), &self.material, seed).kicked(state)
+    fn perturbed(&self, state: &State, seed: u64, meter: &Meter<'_>) -> Option<State> {
+        Maker::new(self.mover(meter), &self.material, seed).perturbed(state)
     }
 
     fn descend(

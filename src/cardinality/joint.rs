@@ -1,13 +1,16 @@
 //! Columns that share rows, on given supports: min Σ ½x_tᵀB_t x_t + l_tᵀx_t over orthonormal columns with these zeros.
 //!
-//! A trust-region Newton method on the manifold of the pattern (Absil, Baker and Gallivan, Found. Comput. Math. 7,
-//! 2007): conjugate gradients in the tangent space, cut off at the radius (Steihaug 1983), and Newton's method back to
-//! {XᵀX = I}. Only pairs of columns that share rows give constraints; per step: a product with every B_t, and the
-//! normal equations of the c constraints, O(c Σ overlaps + c³).
+//! Newton's method within a [trust region](crate::riemann::trust) on the manifold of the pattern, and back to {XᵀX = I} by
+//! [Newton's method](crate::manifold::newton) along the normals. Only pairs of columns that share rows give constraints. A
+//! step costs a product with every B_t, and the normal equations of the c constraints, O(c Σ overlaps + c³).
+
+use ndarray::{Array2, ArrayView2};
 
 use super::model::SCALAR;
 use crate::budget::Meter;
-use crate::linalg::dot;
+use crate::linalg::{Cholesky, dot};
+use crate::manifold::newton;
+use crate::riemann::trust;
 
 /// Riemannian gradient, relative to the scale of f, at which a point is stationary: f is known to its square.
 const STATIONARY: f64 = 1e-9;
@@ -25,9 +28,14 @@ const HOPE: f64 = 4.0;
 const FEASIBLE: f64 = 1e-15;
 const FAR: f64 = 0.9;
 
-/// Violation that is slow to fall further, and above which the manifold is not reached.
-const ROUNDING: f64 = 1e-14;
+/// Violation above which the manifold is not reached.
 const REACHED: f64 = 1e-13;
+
+/// Decrease of the model, relative to the scale of f, that is rounding.
+const ROUNDING: f64 = 1e-14;
+
+/// First and largest radius of the trust region.
+const RADIUS: (f64, f64) = (0.5, 2.0);
 
 /// What a multiply-add of an inner product costs, in those of a matrix product.
 const DOT: f64 = 3.0;
@@ -81,7 +89,7 @@ pub(super) struct Joint<'a> {
 /// their Gram matrix factored.
 struct Normal {
     values: Vec<(f64, f64)>,
-    factor: Vec<f64>,
+    factor: Cholesky,
     multipliers: Vec<f64>,
 }
 
@@ -160,14 +168,15 @@ impl<'a> Joint<'a> {
     }
 
     /// Entry by entry XᵀX − I, halved on the diagonal, and the largest magnitude.
-    fn violation(&self, x: &[f64], violation: &mut Vec<f64>) -> f64 {
-        violation.clear();
-        for a in 0..self.constraints() {
+    fn violation(&self, x: &[f64]) -> (Vec<f64>, f64) {
+        let of = |a: usize| {
             let (places, norm) = self.constraint(a);
             let product: f64 = places.iter().map(|&(i, j)| x[i] * x[j]).sum();
-            violation.push(if norm { 0.5 * (product - 1.0) } else { product });
-        }
-        violation.iter().fold(0.0f64, |m, v| m.max(v.abs()))
+            if norm { 0.5 * (product - 1.0) } else { product }
+        };
+        let violation: Vec<f64> = (0..self.constraints()).map(of).collect();
+        let largest = violation.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        (violation, largest)
     }
 
     /// `sum −= Σ_a λ_a ∇c_a` at x.
@@ -219,10 +228,11 @@ impl<'a> Joint<'a> {
                 (dense[i], dense[j]) = (0.0, 0.0);
             }
         }
-        cholesky(&mut factor, c)?;
+        let damping = DAMPING * (0..c).fold(0.0f64, |m, a| m.max(factor[a * c + a]));
+        (0..c).for_each(|a| factor[a * c + a] += damping);
         Some(Normal {
             values,
-            factor,
+            factor: Cholesky::new(ArrayView2::from_shape((c, c), &factor).ok()?)?,
             multipliers: vec![0.0; c],
         })
     }
@@ -236,7 +246,7 @@ impl<'a> Joint<'a> {
                 .map(|(&(i, j), &(v, w))| v * vector[i] + w * vector[j])
                 .sum();
         }
-        solve(&normal.factor, &mut normal.multipliers);
+        normal.factor.solve(&mut normal.multipliers);
         for (a, &lambda) in normal.multipliers.iter().enumerate() {
             for k in self.from[a]..self.from[a + 1] {
                 let ((i, j), (v, w)) = (self.places[k], normal.values[k]);
@@ -247,31 +257,17 @@ impl<'a> Joint<'a> {
     }
 
     /// The point of the manifold near x, by Newton's method along the normals.
-    fn retracted(&self, mut x: Vec<f64>) -> Option<Vec<f64>> {
-        let (mut violation, mut after) = (Vec::new(), Vec::new());
-        let mut gap = self.violation(&x, &mut violation);
-        for _ in 0..RETRACTION {
-            if gap <= FEASIBLE {
-                break;
-            }
+    fn retracted(&self, x: Vec<f64>) -> Option<Vec<f64>> {
+        let corrected = |x: &Vec<f64>, violation: &Vec<f64>, gap: f64| {
             if !(gap <= FAR) || self.meter.expired() {
                 return None;
             }
-            let normal = self.normal(&x)?;
-            solve(&normal.factor, &mut violation);
-            let mut next = x.clone();
-            self.subtract(&x, &violation, &mut next);
-            let size = self.violation(&next, &mut after);
-            if !(size < gap) {
-                break;
-            }
-            let slow = size > 0.25 * gap && size <= ROUNDING;
-            (x, gap) = (next, size);
-            std::mem::swap(&mut violation, &mut after);
-            if slow {
-                break;
-            }
-        }
+            let (mut multipliers, mut next) = (violation.clone(), x.clone());
+            self.normal(x)?.factor.solve(&mut multipliers);
+            self.subtract(x, &multipliers, &mut next);
+            Some(next)
+        };
+        let (x, gap) = newton(x, RETRACTION, FEASIBLE, |x| self.violation(x), corrected);
         (gap <= REACHED).then_some(x)
     }
 
@@ -280,7 +276,7 @@ impl<'a> Joint<'a> {
     pub(super) fn minimised(&self, x: Vec<f64>, goal: Option<f64>) -> Option<(Vec<f64>, f64)> {
         let mut x = self.retracted(x)?;
         let mut value = self.value(&x);
-        let mut radius = 0.5;
+        let mut radius = RADIUS.0;
         let mut gradient = vec![0.0; self.size];
         for step in 0..STEPS {
             if self.meter.expired() {
@@ -300,18 +296,15 @@ impl<'a> Joint<'a> {
             if !(norm > STATIONARY * self.scale) {
                 break;
             }
-            let (mut moved, model, length) = self.direction(&mut normal, &gradient, radius);
-            moved.iter_mut().zip(&x).for_each(|(m, x)| *m += x);
+            let direction = self.direction(&mut normal, &gradient, radius)?;
+            let model = direction.decrease(&as_column(&gradient)?);
+            let moved = direction.step.iter().zip(&x).map(|(m, x)| m + x).collect();
             let trial = self.retracted(moved).map(|next| (self.value(&next), next));
             let gain = trial
                 .as_ref()
                 .map_or(f64::NEG_INFINITY, |trial| value - trial.0);
             let ratio = gain / model.max(f64::MIN_POSITIVE);
-            if ratio < 0.25 {
-                radius = 0.25 * length;
-            } else if ratio > 0.75 && length > 0.9 * radius {
-                radius = (2.0 * radius).min(2.0);
-            }
+            radius = direction.radius(radius, ratio, RADIUS.1);
             if let (true, Some((lower, next))) = (gain > 0.0, trial) {
                 (x, value) = (next, lower);
                 if goal.is_some_and(|goal| step + 1 >= PROBE && value - HOPE * gain > goal) {
@@ -324,95 +317,39 @@ impl<'a> Joint<'a> {
         Some((x, value))
     }
 
-    /// The tangent direction that lowers the model of f most within the radius, by conjugate gradients; by how
-    /// much, and its length.
+    /// The model of f after conjugate gradients within the radius.
     fn direction(
         &self,
         normal: &mut Normal,
         gradient: &[f64],
         radius: f64,
-    ) -> (Vec<f64>, f64, f64) {
+    ) -> Option<trust::Truncated> {
         let multipliers = normal.multipliers.clone();
-        let mut step = vec![0.0; self.size];
-        let mut image = vec![0.0; self.size];
-        let mut bent = vec![0.0; self.size];
-        let mut rest: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        let mut direction = rest.clone();
-        let mut rho = dot(&rest, &rest);
-        let start = rho.sqrt();
+        let start = dot(gradient, gradient).sqrt();
         // Quadratic convergence in the end.
         let goal = start * (start / self.scale).min(0.1);
+        let mut model = trust::Truncated::new(&as_column(gradient)?, goal);
         for _ in 0..GRADIENTS.min(self.size + 2) {
             if self.meter.expired() {
                 break;
             }
             self.spend_product();
-            self.product(&direction, &mut bent);
-            self.subtract(&direction, &multipliers, &mut bent);
+            let direction = model.direction.as_slice()?;
+            let mut bent = vec![0.0; self.size];
+            self.product(direction, &mut bent);
+            self.subtract(direction, &multipliers, &mut bent);
             self.project(normal, &mut bent);
-            let along = dot(&direction, &bent);
-            let (dd, sd) = (dot(&direction, &direction), dot(&step, &direction));
-            let short = (radius * radius - dot(&step, &step)).max(0.0);
-            let edge = ((short * dd + sd * sd).sqrt() - sd) / dd;
-            let inside = along > 0.0 && rho / along <= edge;
-            let length = if inside { rho / along } else { edge };
-            for i in 0..self.size {
-                step[i] += length * direction[i];
-                image[i] += length * bent[i];
-                rest[i] -= length * bent[i];
-            }
-            let next = dot(&rest, &rest);
-            if !inside || next.sqrt() <= goal {
+            if model.advance(&as_column(&bent)?, radius) {
                 break;
             }
-            let ratio = next / rho;
-            direction
-                .iter_mut()
-                .zip(&rest)
-                .for_each(|(d, r)| *d = r + ratio * *d);
-            rho = next;
         }
-        let decrease = -dot(gradient, &step) - 0.5 * dot(&step, &image);
-        let length = dot(&step, &step).sqrt();
-        (step, decrease, length)
+        Some(model)
     }
 }
 
-/// The solution of a system with the Cholesky factor, in place.
-fn solve(factor: &[f64], target: &mut [f64]) {
-    let c = target.len();
-    for a in 0..c {
-        let known = dot(&factor[a * c..a * c + a], &target[..a]);
-        target[a] = (target[a] - known) / factor[a * c + a];
-    }
-    for a in (0..c).rev() {
-        let (head, tail) = target.split_at_mut(a);
-        let value = tail[0] / factor[a * c + a];
-        tail[0] = value;
-        let row = &factor[a * c..a * c + a];
-        head.iter_mut().zip(row).for_each(|(t, l)| *t -= l * value);
-    }
-}
-
-/// The Cholesky factor of a c×c matrix (its lower triangle, in place), a little damped; None if it is not finite.
-fn cholesky(a: &mut [f64], c: usize) -> Option<()> {
-    let largest = (0..c).fold(0.0f64, |m, i| m.max(a[i * c + i]));
-    for i in 0..c {
-        for j in 0..=i {
-            let (head, tail) = (i * c, j * c);
-            let known = dot(&a[head..head + j], &a[tail..tail + j]);
-            let value = a[head + j] - known;
-            a[head + j] = if i == j {
-                value.max(0.0).max(DAMPING * largest).sqrt()
-            } else {
-                value / a[tail + j]
-            };
-        }
-        if !(a[i * c + i] > 0.0 && a[i * c + i].is_finite()) {
-            return None;
-        }
-    }
-    Some(())
+/// A vector as a matrix of one column.
+fn as_column(v: &[f64]) -> Option<Array2<f64>> {
+    Array2::from_shape_vec((v.len(), 1), v.to_vec()).ok()
 }
 
 /// The places of common entries of two ascending lists.

@@ -26,6 +26,7 @@ use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options, Status};
 use crate::start::{self, is_spectrum_exact};
+use crate::support;
 use crate::threads::Threads;
 
 /// Exchanges tried one by one before a set is at rest, among the rows that cost least and those that gain most.
@@ -325,9 +326,7 @@ impl RowSets<'_> {
             let mut gain = 0.5 * (worst - self.diagonal[j]).max(0.0);
             if norm > 0.0 {
                 (0..r).for_each(|t| u[t] = image[[t, j]] / norm);
-                let (lambda, own) = (along(&u), self.diagonal[j]);
-                let gap = 0.5 * (own - lambda);
-                gain = gain.max(0.5 * ((norm * norm + gap * gap).sqrt() - gap));
+                gain = gain.max(support::gain(along(&u), norm, self.diagonal[j]));
             }
             adds.push((gain, j));
         }
@@ -470,7 +469,7 @@ impl Walk for RowSets<'_> {
         self.fitted(self.solved(rows, meter)?, meter)
     }
 
-    fn kicked(&self, state: &Rows, seed: u64, meter: &Meter<'_>) -> Option<Rows> {
+    fn perturbed(&self, state: &Rows, seed: u64, meter: &Meter<'_>) -> Option<Rows> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let k = state.rows.len();
         let most = (k / 3).clamp(2, 12);

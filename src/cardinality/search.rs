@@ -58,7 +58,7 @@ pub(super) trait Walk: Sync {
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
 
     /// A perturbed point; none if this one came to nothing.
-    fn kicked(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
+    fn perturbed(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
 
     /// Moves while that lowers the value, at most until `spent` of the meter; whether the point has come to rest, where
     /// others did before it or anew.
@@ -339,7 +339,7 @@ impl<W: Walk> Search<'_, W> {
             chain.seeds += 1;
             let state = match (chain.current.take(), &chain.best, chain.from.take()) {
                 (Some(current), _, _) => Some(current),
-                (None, Some(best), _) => self.walk.kicked(best, seed, &meter),
+                (None, Some(best), _) => self.walk.perturbed(best, seed, &meter),
                 (None, None, Some(from)) => {
                     chain.best = Some(from);
                     continue;

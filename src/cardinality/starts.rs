@@ -15,7 +15,8 @@ use super::candidates::{Mover, State};
 use super::cut::{Cut, LEAST_STEPS, STEPS};
 use super::model::{Part, Point, SCALAR};
 use super::rules::Cardinality;
-use crate::manifold::{kicked, polar, varimax};
+use crate::manifold::{perturbed, polar, varimax};
+use crate::support;
 
 /// Steps of the truncated power method.
 const POWER_STEPS: usize = 15;
@@ -34,7 +35,7 @@ const EXCHANGES: f64 = 0.5;
 /// rotation before one.
 const SPLITS: f64 = 0.1;
 const DENSE_SPLITS: f64 = 0.5;
-const KICK: f64 = 0.1;
+const ROTATION: f64 = 0.1;
 
 /// Entries of a start above its budget, as a multiple of that, which are dropped one after the other.
 const SURPLUS: usize = 2;
@@ -170,7 +171,7 @@ impl<'a> Maker<'a> {
             }
             _ if index % 5 == 4 => {
                 let (seed, raise) = (self.random.random(), self.random.random());
-                let turned = || kicked(rotated, KICK, seed);
+                let turned = || perturbed(rotated, ROTATION, seed);
                 let splitting = self.cut().split(turned, raise, STEPS);
                 splitting.or_else(|| self.grown())
             }
@@ -347,8 +348,8 @@ impl<'a> Maker<'a> {
             let mut gains: Vec<(f64, usize)> = (0..gradient.len())
                 .filter(|&j| admitted(j) && !(model.rules.nonnegative && gradient[j] >= 0.0))
                 .map(|j| {
-                    let gap = 0.5 * (model.weights[t] * model.diagonal[j] - lambda);
-                    (gradient[j].hypot(gap) - gap, j)
+                    let own = model.weights[t] * model.diagonal[j];
+                    (support::gain(lambda, gradient[j], own), j)
                 })
                 .filter(|&(gain, j)| gain > 0.0 && part.entry(j).is_none())
                 .collect();
@@ -443,18 +444,18 @@ impl<'a> Maker<'a> {
     }
 
     /// A perturbed point; none if this one came to nothing.
-    pub(super) fn kicked(&mut self, state: &State) -> Option<State> {
+    pub(super) fn perturbed(&mut self, state: &State) -> Option<State> {
         let r = self.columns();
         let costly = self.mover.model.is_costly(&state.point);
         let splits = match self.mover.model.is_dense() {
             true => DENSE_SPLITS,
             false => SPLITS,
         };
-        let kicked = if costly || self.random.random_bool(splits) {
-            let (size, seed) = (KICK * self.random.random::<f64>(), self.random.random());
+        let perturbed = if costly || self.random.random_bool(splits) {
+            let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
             let dense = || state.point.dense(self.mover.model.order());
             self.cut()
-                .split(|| kicked(&dense(), size, seed), 1.0, STEPS)
+                .split(|| perturbed(&dense(), size, seed), 1.0, STEPS)
                 .or_else(|| (!costly).then(|| self.exchanged(state)).flatten())
         } else if self.random.random_bool(EXCHANGES) {
             self.exchanged(state)
@@ -464,7 +465,7 @@ impl<'a> Maker<'a> {
             order.truncate(self.random.random_range(1..=r.min(3)));
             self.replaced(&state.point, &order)
         };
-        self.within(kicked?)
+        self.within(perturbed?)
     }
 
     /// Some columns grown anew, or two with unequal budgets in each other's place.

@@ -18,7 +18,7 @@ use crate::budget::Pace;
 const GAIN: f64 = 1e-12;
 
 /// Random cycles between two descents, at most, and how many descents in a row may find nothing better.
-const KICKS: usize = 3;
+const ROTATIONS: usize = 3;
 const IDLE: usize = 30;
 
 /// X with row `to[k]` where row `from[k]` was.
@@ -115,7 +115,7 @@ impl Heuristic for Cycles {
         let mut idle = 0;
         while idle < IDLE && !local.is_over() {
             let mut x = best.0.clone();
-            for _ in 0..rng.random_range(1..=KICKS) {
+            for _ in 0..rng.random_range(1..=ROTATIONS) {
                 rows.shuffle(&mut rng);
                 x = moved(
                     &x,

@@ -19,6 +19,7 @@ use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
+use crate::support;
 
 /// Work of a scan for the best row, per row, and of an entry of a column of C that is added or gathered.
 const SCAN: usize = 40;
@@ -158,8 +159,7 @@ impl Grower<'_> {
             .zip(free)
             .enumerate()
         {
-            let half = 0.5 * (mu - d);
-            let top = 0.5 * (mu + d) + (half * half + b * b).sqrt();
+            let top = mu + 2.0 * support::gain(-mu, b, -d);
             if free && top > largest {
                 (best, largest) = (Some((j, top)), top);
             }

@@ -136,7 +136,7 @@ pub trait Heuristic: Sync {
 /// The built-in heuristics.
 pub fn registry() -> Vec<Box<dyn Heuristic>> {
     vec![
-        Box::new(splitting::Splitting::default()),
+        Box::new(splitting::Splitting),
         Box::new(smoothed::Smoothed),
         Box::new(smoothed::Reheated),
         Box::new(supports::Supports::default()),

@@ -19,6 +19,7 @@ use crate::budget::Pace;
 use crate::linalg::inner;
 use crate::rows::change;
 use crate::start;
+use crate::support;
 
 /// Relative gain of a power step below which the columns have settled.
 const SETTLED: f64 = 1e-7;
@@ -149,8 +150,10 @@ impl<'a, 'b> Alternation<'a, 'b> {
                     if k == own {
                         return f64::NEG_INFINITY;
                     }
-                    let (half, g) = (0.5 * (d - values[k]), pull[[i, k]]);
-                    if g > 0.0 { half + half.hypot(g) } else { 0.0 }
+                    match pull[[i, k]] {
+                        pull if pull > 0.0 => 2.0 * support::gain(-values[k], pull, -d),
+                        _ => 0.0,
+                    }
                 };
                 let to = largest((0..values.len()).map(joining));
                 (0.5 * (joining(to) - loss), to)

@@ -1,10 +1,8 @@
 //! Riemannian gradient descent on a smoothed penalty, with continuation in the smoothing.
 //!
-//! The penalty is [smoothed](Penalty::smoothed) over a width ε. The smooth problem is minimised on
-//! {XᵀX = I} by gradient steps of Barzilai–Borwein length with a polar retraction (Wen and Yin, Math.
-//! Program. 142, 2013) and the nonmonotone line search of Zhang and Hager (SIAM J. Optim. 14,
-//! 2004), while ε falls geometrically. All rows move at once: the best way to dense optima.
-//! One product C X and one r×r eigenvalue problem per step.
+//! The penalty is [smoothed](Penalty::smoothed) over a width ε. The smooth problem is minimised on {XᵀX = I} by
+//! [gradient descent](crate::riemann::gradient) with a polar retraction, while ε falls geometrically. All rows move at
+//! once: the best way to dense optima. A step costs one product C X and one r×r eigenvalue problem.
 
 use std::ops::Range;
 
@@ -15,8 +13,8 @@ use super::profile::{Kind, Profile};
 use super::sharpen::sharpened;
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
-use crate::linalg::{inner, square};
-use crate::manifold::{kicked, tangent};
+use crate::manifold::{perturbed, tangent};
+use crate::riemann::gradient::GradientDescent;
 use crate::start;
 
 /// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).
@@ -88,7 +86,7 @@ const FINAL: Schedule = Schedule {
 const FINAL_SHARE: f64 = 0.2;
 
 /// Sizes of the random rotations of [`reheat`], in turn.
-const KICKS: [f64; 2] = [0.02, 0.2];
+const ROTATIONS: [f64; 2] = [0.02, 0.2];
 
 /// Relative gain from which raising ε has helped.
 const HELPS: f64 = 1e-9;
@@ -101,7 +99,7 @@ const PROBE: usize = 3;
 
 /// The schedule for ℓ1 from x that fits the pace.
 fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> Schedule {
-    let mut descent = Descent::new(oracle, x.clone());
+    let mut descent = SmoothedDescent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
         if pace.progress() >= 1.0 || !descent.step() {
@@ -163,89 +161,53 @@ fn smoothed(oracle: &Oracle<'_>, x: &Array2<f64>, epsilon: f64) -> (f64, Array2<
     (value + price, gradient)
 }
 
-/// Gradient descent that keeps its state from one ε to the next.
-struct Descent<'a, 'b> {
+/// Lengths of a step that are tried, each this share of the last, at most.
+const TRIALS: usize = 25;
+const SHORTER: f64 = 0.3;
+
+/// Gradient descent that keeps its length from one ε to the next.
+struct SmoothedDescent<'a, 'b> {
     oracle: &'a Oracle<'b>,
     epsilon: f64,
-    x: Array2<f64>,
-    value: f64,
-    direction: Array2<f64>,
-    norm2: f64,
-    length: f64,
-    reference: f64,
-    mass: f64,
-    odd: bool,
+    steps: GradientDescent,
 }
 
-impl<'a, 'b> Descent<'a, 'b> {
-    const MEMORY: f64 = 0.85;
-    const ARMIJO: f64 = 1e-4;
-
+impl<'a, 'b> SmoothedDescent<'a, 'b> {
     fn new(oracle: &'a Oracle<'b>, x: Array2<f64>) -> Self {
         let direction = Array2::zeros((0, 0));
         Self {
             oracle,
             epsilon: 0.0,
-            x,
-            value: 0.0,
-            direction,
-            norm2: 0.0,
-            length: 1.0 / oracle.lipschitz,
-            reference: 0.0,
-            mass: 1.0,
-            odd: true,
+            steps: GradientDescent::new(x, 0.0, direction, 1.0 / oracle.lipschitz),
         }
     }
 
     fn restart(&mut self, epsilon: f64) {
         self.epsilon = epsilon;
-        let (value, gradient) = smoothed(self.oracle, &self.x, epsilon);
-        self.value = value;
-        self.direction = tangent(&self.x, &gradient);
-        self.norm2 = square(&self.direction);
-        self.reference = value;
-        self.mass = 1.0;
-        self.odd = true;
+        let x = std::mem::take(&mut self.steps.x);
+        let (value, gradient) = smoothed(self.oracle, &x, epsilon);
+        let direction = tangent(&x, &gradient);
+        self.steps = GradientDescent::new(x, value, direction, self.steps.length);
     }
 
     /// One accepted step; false when the line search cannot move.
     fn step(&mut self) -> bool {
-        if !(self.norm2 > 0.0) {
-            return false;
-        }
-        let mut length = self.length;
-        for _ in 0..25 {
-            if self.oracle.meter.expired() {
-                return false;
+        let length = self.steps.length;
+        let steps = &mut self.steps;
+        for _ in 0..TRIALS {
+            if !(steps.norm2 > 0.0) || self.oracle.meter.expired() {
+                break;
             }
-            let mut trial = self.x.clone();
-            trial.scaled_add(-length, &self.direction);
-            let trial = self.oracle.polar(&trial);
+            let trial = self.oracle.polar(&steps.trial());
             let (value, gradient) = smoothed(self.oracle, &trial, self.epsilon);
-            if value <= self.reference - Self::ARMIJO * length * self.norm2 {
+            if steps.accepts(value) {
                 let direction = tangent(&trial, &gradient);
-                let moved = &trial - &self.x;
-                let turned = &direction - &self.direction;
-                let product = inner(&moved, &turned).abs();
-                if product > 0.0 {
-                    self.length = if self.odd {
-                        square(&moved) / product
-                    } else {
-                        product / square(&turned)
-                    };
-                    self.odd = !self.odd;
-                }
-                let mass = Self::MEMORY * self.mass + 1.0;
-                self.reference = (Self::MEMORY * self.mass * self.reference + value) / mass;
-                self.mass = mass;
-                self.x = trial;
-                self.value = value;
-                self.norm2 = square(&direction);
-                self.direction = direction;
+                steps.accept(trial, value, direction);
                 return true;
             }
-            length *= 0.3;
+            steps.length *= SHORTER;
         }
+        steps.length = length;
         false
     }
 
@@ -258,7 +220,7 @@ impl<'a, 'b> Descent<'a, 'b> {
             self.restart(unit * schedule.at(stage));
             let share = (stage + 1 - range.start) as f64 / range.len() as f64;
             while pace.progress() < share && (steps as f64) < share * limit as f64 {
-                if !(self.norm2 > floor * floor) || !self.step() {
+                if !(self.steps.norm2 > floor * floor) || !self.step() {
                     break;
                 }
                 steps += 1;
@@ -274,9 +236,9 @@ fn descend(
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
-    let mut descent = Descent::new(oracle, x);
+    let mut descent = SmoothedDescent::new(oracle, x);
     descent.run(schedule, 0..schedule.stages, usize::MAX, pace);
-    (descent.x, descent.epsilon)
+    (descent.steps.x, descent.epsilon)
 }
 
 /// Descends from `start(0)`, `start(1)`, … over the first stages, as many as the pace has room for, and
@@ -289,11 +251,11 @@ fn race(
     schedule: Schedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
-    let mut entries: Vec<Descent<'_, '_>> = Vec::new();
+    let mut entries: Vec<SmoothedDescent<'_, '_>> = Vec::new();
     let mut most = 1;
     while entries.len() < most {
         let spent = pace.progress();
-        let mut descent = Descent::new(oracle, start(entries.len()));
+        let mut descent = SmoothedDescent::new(oracle, start(entries.len()));
         let part = pace.part((spent + EARLY).min(1.0));
         descent.run(schedule, 0..schedule.early, schedule.early_steps, part);
         entries.push(descent);
@@ -305,7 +267,7 @@ fn race(
             break;
         }
     }
-    entries.sort_by(|a, b| a.value.total_cmp(&b.value));
+    entries.sort_by(|a, b| a.steps.value.total_cmp(&b.steps.value));
     entries.truncate((entries.len() / PLACES).max(1));
     let count = entries.len();
     for (k, descent) in entries.iter_mut().enumerate() {
@@ -315,15 +277,15 @@ fn race(
     }
     entries
         .into_iter()
-        .min_by(|a, b| a.value.total_cmp(&b.value))
-        .map_or_else(|| (start(0), 0.0), |best| (best.x, best.epsilon))
+        .min_by(|a, b| a.steps.value.total_cmp(&b.steps.value))
+        .map_or_else(|| (start(0), 0.0), |best| (best.steps.x, best.epsilon))
 }
 
 /// Descends over a short range of ε, which is then raised and lowered again as long as that helps;
 /// after that from small random rotations of the columns of the best point. For ℓ1.
 fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Array2<f64>, f64) {
     let cycles = pace.first(1.0 - FINAL_SHARE);
-    let mut descent = Descent::new(oracle, x);
+    let mut descent = SmoothedDescent::new(oracle, x);
     let mut best: Option<(f64, Array2<f64>)> = None;
     let (mut count, mut failed) = (0u64, 0usize);
     while cycles.progress() < 1.0 {
@@ -331,22 +293,22 @@ fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Ar
         descent.run(AGAIN, 0..AGAIN.stages, AGAIN.early_steps, rest);
         count += 1;
         match &best {
-            Some((value, x)) if descent.value >= value - HELPS * value.abs() => {
-                let size = KICKS[failed % KICKS.len()];
-                descent.x = kicked(x, size, seed.wrapping_add(count));
+            Some((value, x)) if descent.steps.value >= value - HELPS * value.abs() => {
+                let size = ROTATIONS[failed % ROTATIONS.len()];
+                descent.steps.x = perturbed(x, size, seed.wrapping_add(count));
                 failed += 1;
             }
             _ => {
-                best = Some((descent.value, descent.x.clone()));
+                best = Some((descent.steps.value, descent.steps.x.clone()));
                 failed = 0;
             }
         }
     }
     if let Some((_, x)) = best {
-        descent.x = x;
+        descent.steps.x = x;
     }
     descent.run(FINAL, 0..FINAL.stages, usize::MAX, pace.rest());
-    (descent.x, descent.epsilon)
+    (descent.steps.x, descent.epsilon)
 }
 
 /// How often a descent from the best point starts afresh instead.
@@ -432,7 +394,7 @@ impl Heuristic for Smoothed {
             }
             Some(best) if task.heat < AFRESH => Self::race(task, Self::schedule(task, best), None),
             Some(best) => {
-                let from = kicked(best, KICK * task.heat, task.seed);
+                let from = perturbed(best, ROTATION * task.heat, task.seed);
                 return Some(descended(task, from, task.heat));
             }
         };
@@ -441,7 +403,7 @@ impl Heuristic for Smoothed {
 }
 
 /// Size of the random rotation of the best point.
-const KICK: f64 = 0.04;
+const ROTATION: f64 = 0.04;
 
 /// Smoothed descents whose smoothing is raised and lowered again; for ℓ1.
 pub(super) struct Reheated;
@@ -463,8 +425,8 @@ impl Heuristic for Reheated {
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let from = match task.from {
-            Some(best) => kicked(best, KICK * task.heat, task.seed),
-            None if task.run > 0 => kicked(&task.known.basis.rotated, 0.1, task.seed),
+            Some(best) => perturbed(best, ROTATION * task.heat, task.seed),
+            None if task.run > 0 => perturbed(&task.known.basis.rotated, 0.1, task.seed),
             None => task.known.basis.rotated.clone(),
         };
         let ended = reheat(task.oracle, from, task.seed, task.pace.first(DESCENTS));

@@ -18,6 +18,7 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::continuation::top_diagonal;
+use crate::support;
 
 /// Proposals per step of the pace, and between looks at the clock.
 const BATCH: usize = 4096;
@@ -253,18 +254,15 @@ impl<'a> State<'a> {
             // Largest eigenvalue of [[mu, b], [b, d]].
             let mu = quotient / norm2;
             let b = cross / norm2.sqrt();
-            let half = 0.5 * (mu - d);
-            let mut top = mu;
+            change += self.price;
             if b > 0.0 || (b != 0.0 && !self.nonnegative) {
-                let root = (half * half + b * b).sqrt();
-                top = 0.5 * (mu + d) + root;
-                let along = half + root;
-                if !(along > 1e-6 * b.abs()) {
+                let relative = support::entry(-mu, -b, -d);
+                if !(relative.abs() < 1e6) {
                     return None;
                 }
-                entry = b / along * norm2.sqrt();
+                entry = relative * norm2.sqrt();
+                change -= support::gain(-mu, -b, -d);
             }
-            change += self.price - 0.5 * (top - mu);
         }
         Some(Move {
             row: i,

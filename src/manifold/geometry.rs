@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis};
 
 use super::constraint::{drift, normals};
-use super::repair::{newton, pattern_step, project_dense};
+use super::repair::{gap, newton, pattern_step, project_dense};
 use crate::budget::Meter;
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::signature::Signature;
@@ -144,12 +144,14 @@ impl<'a> Manifold<'a> {
             ((square(x) / r).max(1.0), MIXED_FEASIBLE)
         };
         let late = |work| self.late(work) || refused();
-        let step = |x: &Array2<f64>, normals: &Array2<f64>, gap: &Array2<f64>| {
-            (square(gap) <= FAR * FAR && !self.refuses(x, 2) && !refused())
-                .then(|| pattern_step(x, normals, gap, GRADIENTS, late))
+        let corrected = |x: &Array2<f64>, gap: &Array2<f64>, drift: f64| {
+            let normals = normals(x, self.signature);
+            (drift <= FAR && !self.refuses(x, 2) && !refused())
+                .then(|| x + &pattern_step(x, &normals, gap, GRADIENTS, late))
         };
         let rest = 2e-16 * r * scale;
-        let (x, gap) = newton(x, self.signature, self.k.view(), NEWTON, rest, step);
+        let gap_of = |x: &Array2<f64>| gap(x, self.signature, self.k.view());
+        let (x, gap) = newton(x.clone(), NEWTON, rest, gap_of, corrected);
         (gap <= feasible * scale).then_some(x)
     }
 }

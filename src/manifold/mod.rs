@@ -14,7 +14,8 @@ pub(crate) use constraint::{START_TOLERANCE, normals, signed, signs_of, start_co
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub(crate) use geometry::Manifold;
 pub(crate) use pattern::PatternProducts;
+pub(crate) use repair::newton;
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
-pub(crate) use stiefel::{kicked, polar, tangent, varimax_while};
+pub(crate) use stiefel::{perturbed, polar, tangent, varimax_while};
 pub(crate) use support::{project_near_support, project_on_support};

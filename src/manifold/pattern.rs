@@ -12,17 +12,17 @@ const SCATTERED: usize = 8;
 pub(crate) struct PatternProducts<'x> {
     normals: &'x Array2<f64>,
     weights: &'x Array2<f64>,
-    rows: Option<(Entries, Entries)>,
+    rows: Option<(Nonzeros, Nonzeros)>,
     work: usize,
 }
 
 /// The entries of a matrix that are not zero, row by row.
-struct Entries {
+struct Nonzeros {
     starts: Vec<usize>,
     entries: Vec<(usize, f64)>,
 }
 
-impl Entries {
+impl Nonzeros {
     fn new(x: &Array2<f64>) -> Self {
         let (mut starts, mut entries) = (vec![0], Vec::new());
         for row in x.axis_iter(Axis(0)) {
@@ -62,7 +62,7 @@ impl<'x> PatternProducts<'x> {
         Self {
             normals,
             weights,
-            rows: few.then(|| (Entries::new(normals), Entries::new(weights))),
+            rows: few.then(|| (Nonzeros::new(normals), Nonzeros::new(weights))),
             work: if few {
                 2 * (scattered + n) + PASSES * r * r
             } else {

@@ -27,31 +27,28 @@ const ROUNDING: f64 = 1e-13;
 /// long.
 const RISE: f64 = 10.0;
 
-/// The point of smallest drift, and that drift: at most `steps` of Newton's method, until a drift of
-/// `rest` or one that hardly falls. `correction` answers X, JX and K − XᵀJX; none ends the iteration.
-pub(super) fn newton(
-    x: &Array2<f64>,
-    signature: &Signature,
-    k: ArrayView2<'_, f64>,
+/// The point of smallest drift, and that drift, after at most `steps` of Newton's method from `x`. `gap_of` is the gap of
+/// a point and its size, the drift; `corrected` is the next point for a point and its gap, None ends the iteration. So does
+/// a drift up to `rest`, one that hardly falls, and one far above the smallest.
+pub(crate) fn newton<X: Clone, G>(
+    x: X,
     steps: usize,
     rest: f64,
-    correction: impl Fn(&Array2<f64>, &Array2<f64>, &Array2<f64>) -> Option<Array2<f64>>,
-) -> (Array2<f64>, f64) {
-    let mut x = x.clone();
-    let gap_of = |x: &Array2<f64>| &k - &product(normals(x, signature).t(), x.view());
-    let mut gap = gap_of(&x);
-    let mut drift = square(&gap).sqrt();
-    let mut best = (x.clone(), drift);
+    gap_of: impl Fn(&X) -> (G, f64),
+    corrected: impl Fn(&X, &G, f64) -> Option<X>,
+) -> (X, f64) {
+    let (mut gap, mut drift) = gap_of(&x);
+    let (mut best, mut x) = ((x.clone(), drift), x);
     for _ in 0..steps {
         if !(drift > rest) {
             break;
         }
-        let Some(step) = correction(&x, &normals(&x, signature), &gap) else {
+        let Some(next) = corrected(&x, &gap, drift) else {
             break;
         };
-        x += &step;
-        gap = gap_of(&x);
-        let after = square(&gap).sqrt();
+        x = next;
+        let after;
+        (gap, after) = gap_of(&x);
         let slow =
             (0.9 * drift..=drift).contains(&after) || (after <= ROUNDING && after > 0.2 * drift);
         let far = !(after < RISE * best.1);
@@ -64,6 +61,17 @@ pub(super) fn newton(
         drift = after;
     }
     best
+}
+
+/// K − XᵀJX and its norm.
+pub(super) fn gap(
+    x: &Array2<f64>,
+    signature: &Signature,
+    k: ArrayView2<'_, f64>,
+) -> (Array2<f64>, f64) {
+    let gap = &k - &product(normals(x, signature).t(), x.view());
+    let drift = square(&gap).sqrt();
+    (gap, drift)
 }
 
 /// x without the entries where `support` is zero.
@@ -118,14 +126,14 @@ pub fn project_dense(
     let Some(signs) = signs_of(k) else {
         return x.clone();
     };
-    let step = |x: &Array2<f64>, _: &Array2<f64>, gap: &Array2<f64>| {
+    let corrected = |x: &Array2<f64>, gap: &Array2<f64>, _| {
         let mut scaled = gap.clone();
         for (mut row, sign) in scaled.outer_iter_mut().zip(&signs) {
             row.mapv_inplace(|v| 0.5 * sign * v);
         }
-        Some(x.dot(&scaled))
+        Some(x + &x.dot(&scaled))
     };
-    newton(x, signature, k, STEPS, 0.0, step).0
+    newton(x.clone(), STEPS, 0.0, |x| gap(x, signature, k), corrected).0
 }
 
 /// The nearby point with XᵀJX = K and the same zeros, by Newton's method; X itself where that does
@@ -139,18 +147,12 @@ pub fn project_onto_pattern(
     if k.dim() != (r, r) {
         return x.clone();
     }
-    let step = |x: &Array2<f64>, normals: &Array2<f64>, gap: &Array2<f64>| {
-        Some(pattern_step(x, normals, gap, 2 * r * r + 10, |_| false))
+    let corrected = |x: &Array2<f64>, gap: &Array2<f64>, _| {
+        let normals = normals(x, signature);
+        Some(x + &pattern_step(x, &normals, gap, 2 * r * r + 10, |_| false))
     };
-    newton(
-        x,
-        signature,
-        k,
-        STEPS,
-        f64::EPSILON * (r as f64).sqrt(),
-        step,
-    )
-    .0
+    let rest = f64::EPSILON * (r as f64).sqrt();
+    newton(x.clone(), STEPS, rest, |x| gap(x, signature, k), corrected).0
 }
 
 #[cfg(test)]

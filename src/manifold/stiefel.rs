@@ -94,7 +94,7 @@ pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> A
 }
 
 /// x times a random rotation by angles of about `size`.
-pub(crate) fn kicked(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
+pub(crate) fn perturbed(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
     let r = x.ncols();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let gauss: Array2<f64> = Array2::from_shape_fn((r, r), |_| {

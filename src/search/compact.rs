@@ -14,6 +14,7 @@ use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
+use crate::support;
 
 /// From so many rows on some of them are chosen.
 const MANY: usize = 2048;
@@ -208,9 +209,8 @@ fn owned(oracle: &Oracle<'_>, x: Array2<f64>) -> Array2<f64> {
     x
 }
 
-/// Rows of zeros join the columns that gain more than λ by them. A column u with uᵀPu = μ gains half of what
-/// the larger eigenvalue of [[μ, b], [b, d]] lies above μ, b = eᵢᵀPu, d = P_ii; of several rows about the sum, so
-/// fewer join where that was too many.
+/// X after rows of zeros were [added](support) to columns that gain more than λ by them. The gains of several rows hardly
+/// add up, so fewer rows are added where that was too many.
 fn joined(oracle: &Oracle<'_>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
     let diagonal = oracle.diagonal();
     let mut x = x;
@@ -223,14 +223,11 @@ fn joined(oracle: &Oracle<'_>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
             if row.iter().any(|&v| v != 0.0) {
                 continue;
             }
-            let gain = |k: usize| {
-                let (mu, d, b) = (-quotients[k], -diagonal[i], -gradient[[i, k]]);
-                let half = 0.5 * (mu - d);
-                let root = half.hypot(b);
-                (0.5 * (root - half), k, b / (half + root))
-            };
-            let best = (0..x.ncols()).map(gain).max_by(|a, b| a.0.total_cmp(&b.0));
-            if let Some((gain, k, entry)) = best.filter(|best| best.0 > lambda) {
+            let gain = |k: usize| support::gain(quotients[k], gradient[[i, k]], diagonal[i]);
+            let best = (0..x.ncols()).map(|k| (gain(k), k));
+            let best = best.max_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((gain, k)) = best.filter(|best| best.0 > lambda) {
+                let entry = support::entry(quotients[k], gradient[[i, k]], diagonal[i]);
                 gains.push((gain, i, k, entry));
             }
         }

@@ -1,9 +1,8 @@
 //! Riemannian gradient steps for a smooth f alone.
 //!
-//! The step is along −(G − JXΛ), the tangent part of G = ∇f(X), of Barzilai–Borwein length in turn of both kinds,
-//! with the nonmonotone line search of Zhang and Hager (SIAM J. Optim. 14, 2004), and back by the polar factor, or
-//! Newton's method for XᵀJX = diag(±1) (Wen and Yin, Math. Program. 142, 2013, have the method with another
-//! retraction). A step costs one value and gradient and O(nr²). F may rise on the way; the point has the best X met.
+//! [Steps of Barzilai–Borwein length](crate::riemann::gradient) along −(G − JXΛ), the tangent part of G = ∇f(X), and back by
+//! the polar factor, or Newton's method for XᵀJX = diag(±1). A step costs one value and gradient and O(nr²). F may rise on
+//! the way; the point has the best X met.
 
 use ndarray::Array2;
 
@@ -13,18 +12,15 @@ use super::measure::{
 };
 use super::mover::Step;
 use super::point::Point;
-use crate::linalg::{inner, square};
+use crate::linalg::square;
 use crate::manifold::{polar, signs_of};
+use crate::riemann::gradient::GradientDescent;
 
-/// Weight of earlier values in the reference of the line search, the decrease it asks for, and within which
-/// shares a failed length is shortened.
-const MEMORY: f64 = 0.85;
-const ARMIJO: f64 = 1e-4;
+/// Shares within which a failed length is shortened.
 const SHORTER: (f64, f64) = (0.05, 0.5);
 
-/// The first length moves X by this share of itself, any other by [`LONGEST`] times itself at most.
+/// The first length moves X by this share of its norm.
 const FIRST: f64 = 0.02;
-pub(super) const LONGEST: f64 = 2.0;
 
 /// So many steps in a row whose decrease could be rounding, the gradient growing no smaller, are a stall, and so is
 /// a length that was shortened until its decrease could be.
@@ -37,18 +33,10 @@ const CONTRADICTION: f64 = 1e-6;
 
 /// The steps and their memory.
 pub(super) struct Gradient {
-    pub(super) x: Array2<f64>,
-    pub(super) value: f64,
+    pub(super) steps: GradientDescent,
     /// f at the point, the best met.
     best: f64,
     pub(super) gradient: Array2<f64>,
-    /// G − JXΛ, and its square.
-    pub(super) direction: Array2<f64>,
-    pub(super) norm2: f64,
-    length: f64,
-    reference: f64,
-    mass: f64,
-    odd: bool,
     /// The first length of this direction, and how often in a row no length was short enough.
     first: f64,
     stalls: u32,
@@ -82,24 +70,17 @@ impl Gradient {
         signs_of(point.domain.k.view())?;
         let (value, gradient) = point.evaluated();
         let direction = tangent_part(point, &point.x, &gradient);
-        let norm2 = square(&direction);
-        let length = FIRST * (square(&point.x) / norm2).sqrt();
+        let length = FIRST * (square(&point.x) / square(&direction)).sqrt();
+        let steps = GradientDescent::new(point.x.clone(), value, direction, length);
         Some(Self {
-            x: point.x.clone(),
-            value,
             best: value,
             steepest: square(&gradient).sqrt(),
             gradient,
-            length,
             first: length,
-            direction,
-            norm2,
-            reference: value,
-            mass: 1.0,
-            odd: true,
+            least: steps.norm2,
+            steps,
             stalls: 0,
             blind: 0,
-            least: norm2,
             secants: Secants::default(),
             rests: false,
         })
@@ -107,17 +88,15 @@ impl Gradient {
 
     /// Goes on from the point, where it is now.
     pub(super) fn restart(&mut self, point: &Point<'_>) {
-        if let Some(fresh) = Self::new(point) {
-            let length = match self.secants.largest > 0.0 {
-                true => fresh.length.min(1.0 / self.secants.largest),
-                false => fresh.length,
-            };
+        if let Some(mut fresh) = Self::new(point) {
+            if self.secants.largest > 0.0 {
+                fresh.steps.length = fresh.steps.length.min(1.0 / self.secants.largest);
+            }
             *self = Self {
                 steepest: self.steepest.max(fresh.steepest),
                 secants: self.secants,
                 stalls: self.stalls,
-                length,
-                first: length,
+                first: fresh.steps.length,
                 ..fresh
             };
         }
@@ -125,7 +104,7 @@ impl Gradient {
 
     /// ‖G − JXΛ‖.
     pub(super) fn norm(&self) -> f64 {
-        self.norm2.sqrt()
+        self.steps.norm2.sqrt()
     }
 
     /// ‖G − JXΛ‖ that counts as none.
@@ -139,13 +118,11 @@ impl Gradient {
             self.rest(point, ledger);
             return Step::Pass;
         }
-        let (n, r) = self.x.dim();
+        let (n, r) = self.steps.x.dim();
         let work = evaluation_work(point) + 10.0 * (n * r * r) as f64;
         ledger.visit(ledger.sweep, work);
-        let mut trial = self.x.clone();
-        trial.scaled_add(-self.length, &self.direction);
         let noise = rounding(point, ledger);
-        match evaluated(point, &trial) {
+        match evaluated(point, &self.steps.trial()) {
             Some(trial) => self.judge(point, ledger, trial, noise),
             None => self.shorten(point, ledger, f64::INFINITY, noise),
         }
@@ -159,22 +136,22 @@ impl Gradient {
         (x, value, gradient): (Array2<f64>, f64, Array2<f64>),
         noise: f64,
     ) -> Step {
-        let (moved, gradients) = (&x - &self.x, (&self.gradient, &gradient));
-        let change = value - self.value;
+        let (moved, gradients) = (&x - &self.steps.x, (&self.gradient, &gradient));
+        let change = value - self.steps.value;
         if self.secants.contradict(&moved, change, gradients, noise) {
             return Step::Contradiction;
         }
-        let predicted = self.length * self.norm2;
+        let predicted = self.steps.length * self.steps.norm2;
         let allowance = if predicted <= noise { noise } else { 0.0 };
-        if !(value <= self.reference - ARMIJO * predicted + allowance) {
+        if !self.steps.accepts(value - allowance) {
             return self.shorten(point, ledger, change, noise);
         }
         self.accept(point, ledger, x, value, gradient);
         if predicted > noise {
             self.stalls = 0;
         }
-        if self.norm2 < self.least || predicted > noise {
-            (self.blind, self.least) = (0, self.norm2);
+        if self.steps.norm2 < self.least || predicted > noise {
+            (self.blind, self.least) = (0, self.steps.norm2);
         } else {
             self.blind += 1;
         }
@@ -192,10 +169,10 @@ impl Gradient {
         change: f64,
         noise: f64,
     ) -> Step {
-        let predicted = self.length * self.norm2;
+        let predicted = self.steps.length * self.steps.norm2;
         let share = 0.5 * predicted / (change + predicted);
-        self.length *= share.clamp(SHORTER.0, SHORTER.1);
-        if self.length * self.norm2 <= noise {
+        self.steps.length *= share.clamp(SHORTER.0, SHORTER.1);
+        if self.steps.length * self.steps.norm2 <= noise {
             return self.stall(point, ledger);
         }
         Step::Pass
@@ -211,26 +188,10 @@ impl Gradient {
         gradient: Array2<f64>,
     ) {
         let direction = tangent_part(point, &x, &gradient);
-        let moved = &x - &self.x;
-        let (turned, step2) = (&direction - &self.direction, square(&moved));
-        let product = inner(&moved, &turned).abs();
-        let proposal = if self.odd {
-            step2 / product
-        } else {
-            product / square(&turned)
-        };
-        self.odd = !self.odd;
-        let mass = MEMORY * self.mass + 1.0;
-        self.reference = (MEMORY * self.mass * self.reference + value) / mass;
-        self.norm2 = square(&direction);
-        let longest = LONGEST * (square(&x) / self.norm2).sqrt();
-        if proposal.is_finite() {
-            self.length = proposal.min(longest);
-        }
+        self.steps.accept(x, value, direction);
+        self.first = self.steps.length;
         self.steepest = self.steepest.max(square(&gradient).sqrt());
-        (self.mass, self.first) = (mass, self.length);
-        (self.x, self.value) = (x, value);
-        (self.gradient, self.direction) = (gradient, direction);
+        self.gradient = gradient;
         if value < self.best {
             self.adopt(point, ledger);
         }
@@ -239,9 +200,9 @@ impl Gradient {
     /// No step of this direction lowers F by more than its rounding.
     fn stall(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.stalls += 1;
-        let promised = self.norm2 / self.secants.largest;
+        let promised = self.steps.norm2 / self.secants.largest;
         if promised > RESOLVED * rounding(point, ledger)
-            && (self.stalls > STALLS || self.length < CONTRADICTION * self.first)
+            && (self.stalls > STALLS || self.steps.length < CONTRADICTION * self.first)
         {
             return Step::Contradiction;
         }
@@ -250,15 +211,16 @@ impl Gradient {
     }
 
     fn adopt(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) {
-        ledger.lower(self.value - self.best, 1);
-        self.best = self.value;
-        point.adopt(self.x.clone(), (self.value, self.gradient.clone()));
+        let steps = &self.steps;
+        ledger.lower(steps.value - self.best, 1);
+        self.best = steps.value;
+        point.adopt(steps.x.clone(), (steps.value, self.gradient.clone()));
     }
 
     /// Ends here, unless the best X is better by more than rounding: then the steps go on from there.
     pub(super) fn rest(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) {
-        if self.value <= self.best + rounding(point, ledger) {
-            if self.value != self.best {
+        if self.steps.value <= self.best + rounding(point, ledger) {
+            if self.steps.value != self.best {
                 self.adopt(point, ledger);
             }
             self.rests = true;

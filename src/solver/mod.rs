@@ -37,7 +37,6 @@ mod point;
 mod proximal;
 mod rows;
 mod smooth;
-mod tangent;
 
 use ndarray::Array2;
 
@@ -63,7 +62,6 @@ pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
 pub use outcome::{Record, Solution, Status};
 pub use point::Point;
 pub(crate) use rows::solution_work;
-pub(crate) use tangent::{Tangent, tangent_work};
 
 /// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
 /// count as diverging: the infimum is not attained, or not finite.

@@ -15,7 +15,7 @@ use ndarray::Array2;
 
 use super::maximum::Candidate;
 use crate::budget::GoOn;
-use crate::linalg::{positive_inverse, positive_solve};
+use crate::linalg::Cholesky;
 
 /// Newton steps at most, and the squared decrement that is small enough.
 const NEWTON: usize = 100;
@@ -148,7 +148,7 @@ impl Master {
             return None;
         }
         logs += slacks.iter().map(|s| s.ln()).sum::<f64>();
-        let (inverse, log_determinant) = positive_inverse(s.view())?;
+        let (inverse, log_determinant) = Cholesky::new(s.view())?.inverse()?;
         Some(Barrier {
             value: value + mu * (logs + log_determinant),
             inverse,
@@ -242,7 +242,8 @@ impl Master {
                 hessian[[j, i]] = hessian[[i, j]];
             }
         }
-        let step = positive_solve(hessian.view(), &gradient)?;
+        let mut step = gradient.clone();
+        Cholesky::new(hessian.view())?.solve(&mut step);
         let decrement = step.iter().zip(&gradient).map(|(a, b)| a * b).sum();
         Some((step, decrement))
     }

@@ -18,7 +18,7 @@
 
 use ndarray::{Array1, Array2, Axis, Zip};
 
-use crate::linalg::{positive_definite, symmetric_eigen, symmetric_eigenvalues};
+use crate::linalg::{Cholesky, symmetric_eigen, symmetric_eigenvalues};
 
 /// Multiply-adds over n³ of a decomposition, and of a step of the relaxation.
 pub(super) const EIGEN: f64 = 4.0;
@@ -161,7 +161,7 @@ pub(super) fn largest_above(a: &Array2<f64>, r: usize, computed: f64) -> f64 {
         let theta = computed + widened * gamma * most;
         let mut shifted = a.mapv(|v| -v);
         shifted.diag_mut().mapv_inplace(|v| theta + v);
-        if positive_definite(shifted.view()) {
+        if Cholesky::new(shifted.view()).is_some() {
             let trace: f64 = shifted.diag().iter().map(|v| v.abs()).sum();
             return theta + 2.0 * gamma * trace + difference;
         }

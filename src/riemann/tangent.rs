@@ -21,7 +21,7 @@
 use ndarray::{Array2, Axis, Zip};
 
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
-use crate::manifold::{Manifold, PatternProducts, normals};
+use crate::manifold::{Manifold, PatternProducts, normals, polar};
 use crate::penalty::Penalty;
 
 /// Entries below this are zero when X ≥ 0.
@@ -53,6 +53,8 @@ pub(crate) struct Tangent<'a> {
     /// direction it is ‖XᵀD + DᵀX‖/(2‖D‖), so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
     /// 17, 1996).
     pub(crate) residual: f64,
+    /// Whether a pattern without a feasible point nearby gives way to the polar factor, for a penalty that is finite there.
+    pub(crate) dense: bool,
     /// Asked on the way: a step that is given up is not a minimiser.
     pub(crate) is_over: &'a dyn Fn() -> bool,
 }
@@ -176,6 +178,7 @@ impl Tangent<'_> {
             }
             moved = match self.manifold.restore(&moved) {
                 Some(restored) => restored,
+                None if self.dense => polar(&moved),
                 None => self.manifold.restore_dense(&moved)?,
             };
             if !nonnegative || moved.iter().all(|&v| v >= 0.0) {

@@ -1,0 +1,184 @@
+//! Descent by proximal-gradient steps on the tangent space (see [`Tangent`]) of Barzilai–Borwein length.
+//!
+//! The direction D and the multiplier Λ come from [`Tangent::step`] at step length t. A trial is the feasible point near
+//! X + sD with the pattern of X + D, s = 1, 0.4, 0.16, …; the first that lowers F by a share of s‖D‖²/t is taken. The next
+//! t comes from [`Lengths`] for G − JXΛ (Chen, Ma, So and Zhang, SIAM J. Optim. 30, 2020). Every accepted point is feasible and lowers F.
+
+use ndarray::Array2;
+
+use super::Tangent;
+use super::gradient::Lengths;
+use crate::linalg::{product, square};
+use crate::manifold::normals;
+
+/// Shortest and longest t, in units of [`Bounds::unit`].
+const SHORTEST: f64 = 1e-3;
+const LONGEST: f64 = 1e3;
+
+/// Where all trials of a direction failed, a t longer than this many units is shortened, and a shorter one ends the descent;
+/// with mixed signs only [`SHORTEST`] ends it.
+const SHORT: f64 = 0.1;
+
+/// A trial is taken if it lowers F by this share of s‖D‖²/t; otherwise s is multiplied by the second factor.
+const ARMIJO: f64 = 1e-4;
+const SHORTER: f64 = 0.4;
+
+/// Trials of a direction, at most.
+const TRIALS: u32 = 12;
+
+/// Steps in a row with an idle decrease after which the descent has converged.
+const IDLE: u32 = 4;
+
+/// A direction under trial.
+struct Trial {
+    direction: Array2<f64>,
+    /// ‖D‖²/t.
+    slope: f64,
+    length: f64,
+    count: u32,
+}
+
+/// What the lengths and decreases of a step are compared with.
+pub(crate) struct Bounds {
+    /// 1/L for about the Lipschitz constant L of ∇f.
+    pub(crate) unit: f64,
+    /// A trial with s‖D‖²/t up to this is not made.
+    pub(crate) noise: f64,
+    /// A decrease of F up to this is idle.
+    pub(crate) idle: f64,
+}
+
+/// A feasible point, and f and ∇f there.
+pub(crate) type Evaluated = (Array2<f64>, (f64, Array2<f64>));
+
+/// What a trial came to.
+pub(crate) enum Outcome {
+    /// F changed by this.
+    Accepted(f64),
+    Refused,
+    /// No step lowers F by more than its bounds.
+    Converged,
+}
+
+/// A feasible point with f, h and ∇f there, and the state of the descent.
+pub(crate) struct ProximalDescent {
+    pub(crate) x: Array2<f64>,
+    pub(crate) value: f64,
+    pub(crate) penalty: f64,
+    pub(crate) gradient: Array2<f64>,
+    pub(crate) lambda: Array2<f64>,
+    pub(crate) t: f64,
+    trial: Option<Trial>,
+    lengths: Lengths,
+    idle: u32,
+}
+
+impl ProximalDescent {
+    /// From x with f and ∇f there; the first step length is t.
+    pub(crate) fn new(
+        tangent: &Tangent<'_>,
+        x: Array2<f64>,
+        (value, gradient): (f64, Array2<f64>),
+        t: f64,
+    ) -> Self {
+        Self {
+            value,
+            penalty: tangent.penalty.value(x.view()),
+            lambda: tangent.manifold.multiplier(&x, &gradient),
+            gradient,
+            x,
+            t,
+            trial: None,
+            lengths: Lengths::default(),
+            idle: 0,
+        }
+    }
+
+    /// Whether the next trial needs a new direction.
+    pub(crate) fn needs_direction(&self) -> bool {
+        self.trial.is_none()
+    }
+
+    /// Whether so many steps in a row were idle that the descent has converged.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle >= IDLE
+    }
+
+    /// Computes a direction if none is under trial; returns whether ‖D‖²/t is more than `least`.
+    pub(crate) fn aim(&mut self, tangent: &Tangent<'_>, least: f64) -> bool {
+        if self.trial.is_none() {
+            let direction = tangent.step(&self.x, &self.gradient, self.t, &mut self.lambda);
+            let slope = square(&direction) / self.t;
+            self.trial = (slope > least).then_some(Trial {
+                direction,
+                slope,
+                length: 1.0,
+                count: 0,
+            });
+        }
+        self.trial.is_some()
+    }
+
+    /// The feasible point of the trial; None if there is none nearby.
+    pub(crate) fn candidate(&self, tangent: &Tangent<'_>) -> Option<Array2<f64>> {
+        let trial = self.trial.as_ref()?;
+        tangent.retract(&self.x, &trial.direction, trial.length)
+    }
+
+    /// Goes to the point of the trial, with f and ∇f there, if F falls enough; else shortens the trial, or t.
+    pub(crate) fn judge(
+        &mut self,
+        tangent: &Tangent<'_>,
+        next: Option<Evaluated>,
+        bounds: &Bounds,
+    ) -> Outcome {
+        let Some(mut trial) = self.trial.take() else {
+            return Outcome::Refused;
+        };
+        if let Some((x, (value, gradient))) = next {
+            let penalty = tangent.penalty.value(x.view());
+            let change = (value - self.value) + (penalty - self.penalty);
+            if change <= -ARMIJO * trial.slope * trial.length {
+                self.learn(tangent, (&x, &gradient), bounds.unit);
+                (self.x, self.value, self.penalty, self.gradient) = (x, value, penalty, gradient);
+                let idle = -change <= bounds.idle;
+                self.idle = if idle { self.idle + 1 } else { 0 };
+                return Outcome::Accepted(change);
+            }
+        }
+        trial.count += 1;
+        trial.length *= SHORTER;
+        let short = match tangent.manifold.signature.is_definite() {
+            true => SHORT * bounds.unit,
+            false => SHORTEST * bounds.unit,
+        };
+        if trial.count < TRIALS && trial.length * trial.slope > bounds.noise {
+            self.trial = Some(trial);
+        } else if self.t > short {
+            self.t = (0.1 * self.t).max(SHORTEST * bounds.unit);
+        } else {
+            return Outcome::Converged;
+        }
+        Outcome::Refused
+    }
+
+    /// The t after a step to x.
+    fn learn(
+        &mut self,
+        tangent: &Tangent<'_>,
+        (x, gradient): (&Array2<f64>, &Array2<f64>),
+        unit: f64,
+    ) {
+        let normal = |x: &Array2<f64>| {
+            let normals = normals(x, tangent.manifold.signature);
+            product(normals.view(), self.lambda.view())
+        };
+        let moved = x - &self.x;
+        let turned = (gradient - &normal(x)) - (&self.gradient - &normal(&self.x));
+        if let Some(t) = self.lengths.next(&moved, &turned)
+            && unit.is_finite()
+        {
+            self.t = t.clamp(SHORTEST * unit, LONGEST * unit);
+        }
+    }
+}
