@@ -99,8 +99,11 @@ $(TEST)/.ready: $(WHEELS)/.built $(BENCHMARKS)
 	$(TEST)/bin/pip install --quiet --group test "$$(echo $(WHEELS)/*.whl)[cli]" ./benchmarks
 	touch $@
 
+# A process for each core: fits take one thread.
+PARALLEL := --numprocesses=auto --dist=worksteal
+
 test-python: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m "not timing and not long"
+	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest $(PARALLEL) -m "not timing and not long"
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
 
 # A part of it: make test-long PYTHON_TESTS="tests/python/test_laws.py -k nonzeros".
@@ -116,7 +119,7 @@ test-timing: $(TEST)/.ready
 RUST_TESTS ?=
 PYTHON_TESTS ?=
 OLDER := avx2 scalar
-PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -q -m "not timing and not long" $(PYTHON_TESTS)
+PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -q $(PARALLEL) -m "not timing and not long" $(PYTHON_TESTS)
 PORTABLE_CARGO = $(CARGO) test --release --locked --quiet $(RUST_TESTS)
 
 test-portable: $(TEST)/.ready
