@@ -209,3 +209,14 @@ def test_a_clustering_reads_blocks(tmp_path):
         ob.OrthogonalNMF(2).fit([A, -A])
     with pytest.raises(ValueError, match="second moments of 60 samples"):
         ob.OrthogonalNMF(2, max_memory=1000).fit(A)
+
+
+@pytest.mark.parametrize("how", ["whole", "some missing"])
+def test_missing_values_of_a_memory_map(tmp_path, how):
+    data = X[:60].copy()
+    if how == "some missing":
+        data[::7, 3] = np.nan
+    np.save(tmp_path / "x.npy", data)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    make = lambda: ob.SparsePCA(2, n_nonzero=6, random_state=0, missing="em")  # noqa: E731
+    np.testing.assert_array_equal(make().fit(mapped).components_, make().fit(data).components_)

@@ -300,7 +300,9 @@ class OrthonormalPCA(Components):
                     "X must not be an iterator, which can be read only once; use partial_fit, or "
                     "a callable that returns a new iterator"
                 )
-            if blocks is not None and not (hasattr(X, "shape") and is_wide(X)):
+            # Fits to wide data, and to data with missing values, need all samples at once.
+            whole = hasattr(X, "shape") and (is_wide(X) or self.missing is not None)
+            if blocks is not None and not whole:
                 return self._fit_blocks(fitting, blocks, sample_weight)
             data = self._data(X if blocks is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
