@@ -130,15 +130,22 @@ proptest! {
             }
             prop_assert_eq!(merged.rows(), m as u64);
             for got in [added, read(merged)] {
-                if precision == Precision::Exact {
+                // Of means a million times the deviations, the sums' 106 bits leave the last bit open.
+                if precision == Precision::Exact && shift <= 100.0 {
                     prop_assert_eq!(&got.negative, &wanted.negative);
+                }
+                if precision == Precision::Exact {
                     prop_assert_eq!(&got.mean, &wanted.mean);
                 }
                 for i in 0..n {
                     for j in 0..n {
                         let size = (wanted.negative[[i, i]] * wanted.negative[[j, j]]).sqrt();
                         let error = (got.negative[[i, j]] - wanted.negative[[i, j]]).abs();
-                        prop_assert!(error <= 1e-9 * size, "{} of {}", error, size);
+                        let least = match precision {
+                            Precision::Exact => f64::EPSILON,
+                            Precision::Fast => 1e-9,
+                        };
+                        prop_assert!(error <= least * size, "{} of {}", error, size);
                     }
                 }
             }
