@@ -31,8 +31,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
 import numpy as np  # noqa: E402
-import scipy.sparse as sp  # noqa: E402
-from sklearn.datasets import load_breast_cancer, load_digits  # noqa: E402
+from default_fits import DATA, FITS  # noqa: E402
+from leave_one_out import rows  # noqa: E402
 
 import orthobcd as ob  # noqa: E402
 
@@ -89,27 +89,13 @@ def pairs(seed: int, _: argparse.Namespace) -> Iterator[Figure]:
 def validation(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
     """Objectives of the default search with limits on time."""
     from orthobcd_bench.runner import Bench
-    from orthobcd_bench.suites import SUITES
 
     bench = Bench(options.data)
-    rows = [row for table in SUITES["validation"].tables for row in table.rows]
-    for row in rows[:: 27 if options.quick else 3]:
+    for row in rows(27 if options.quick else 3):
         problem = bench.problem(row)
         for seconds in VALIDATION_SECONDS:
             found = ob.solve(problem, max_time=seconds, seed=seed, n_threads=1)
             yield Figure(f"{row.id}, {seconds:g} s", "objective", found.objective)
-
-
-def matrices(options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
-    """Small dense data, genes and text."""
-    yield "digits", load_digits().data
-    yield "breast-cancer", load_breast_cancer().data / load_breast_cancer().data.std(axis=0)
-    genes = options.data / "leukemia_golub.npz"
-    if genes.exists():
-        yield "leukemia", np.load(genes)["X"].astype(float)
-    text = options.data / "reuters_t10.csr.npz"
-    if text.exists():
-        yield "reuters_t10", sp.load_npz(text).astype(float).tocsr()
 
 
 def limits(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
@@ -139,16 +125,17 @@ def limits(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def defaults(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
-    """Estimators without limits."""
-    for name, data in matrices(options):
-        for label, model in (
-            ("50 nonzeros", ob.SparsePCA(5, n_nonzero=50, random_state=seed)),
-            ("alpha", ob.SparsePCA(5, random_state=seed)),
-            ("X >= 0", ob.NonnegativePCA(5, random_state=seed)),
-        ):
+    """Estimators without limits, five components; data that the folder lacks are left out."""
+    for name in ("digits", "breast-cancer", "leukemia", "reuters_t10"):
+        try:
+            data = DATA[name].read(options.data)
+        except FileNotFoundError:
+            continue
+        for fit, make in FITS.items():
+            model = make(5, scale=DATA[name].scale, random_state=seed)
             fitted, seconds = spent(lambda m=model, X=data: m.fit(X))
-            yield Figure(f"{name}, {label}", "objective", fitted.result_.objective)
-            yield Figure(f"{name}, {label}, s", "time", seconds)
+            yield Figure(f"{name}, {fit}", "objective", fitted.result_.objective)
+            yield Figure(f"{name}, {fit}, s", "time", seconds)
 
 
 def bounds(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
@@ -233,9 +220,7 @@ def measure(options: argparse.Namespace, part: str, seed: int) -> list[dict[str,
     command = ["--part", part, "--seed", str(seed), "--data", str(options.data)]
     command += ["--quick"] if options.quick else []
     running = [
-        subprocess.Popen(
-            [python, "-P", __file__, *command], stdout=subprocess.PIPE, text=True, cwd="/"
-        )
+        subprocess.Popen([python, __file__, *command], stdout=subprocess.PIPE, text=True, cwd="/")
         for python in (options.before, options.after)
     ]
     found = []

@@ -27,7 +27,7 @@ SAME = 1e-6
 
 
 def rows(every: int) -> list[Any]:
-    """Every so many rows of the validation list."""
+    """The first row of the validation list and each ``every``-th row after it."""
     from orthobcd_bench.suites import SUITES
 
     return [row for table in SUITES["validation"].tables for row in table.rows][::every]

@@ -7,7 +7,7 @@ use ndarray::{Array2, s};
 use super::candidates::{Mover, State};
 use super::model::Model;
 use super::opening::{self, Opening};
-use super::powered::{on_own_rows, powered};
+use super::powered::on_own_rows;
 use super::rules::{Cardinality, Rules, Sparsity};
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use super::starts::{Maker, Material};
@@ -75,26 +75,17 @@ pub fn minimize_at_cardinality(
     let form = checked_form(problem, options)?;
     let weights = weights(form, problem.components)?;
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
-    let none = options.max_sweeps == Some(0);
     let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
     let clock = Clock::limited(started, options.max_time, options.max_work);
     let limit = limit(&clock, options, form, problem.components);
     let mut board = Board::new((problem, 0.0), &clock, options, monitor);
     let first = selected(form, &selection, &rules, x0.as_ref());
     board.accept(first.clone(), f64::NEG_INFINITY);
-    // A limit on work ends the search, not the points that it begins with; the first of them is not late either.
+    // A work limit ends the search, not its first points.
     let meter = Meter::new(&clock, f64::INFINITY);
-    if !none && limit > 0.0 && board.status.is_none() {
-        let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
-        board.accept(powered(problem, first, threads, &meter, truncated), 0.0);
-    }
-    if board.status.is_some() || clock.expired() || limit == 0.0 || none {
-        let limit = if none {
-            Status::MaxSweeps
-        } else {
-            Status::MaxWork
-        };
-        return Ok(board.finish(limit, meter.spent()));
+    let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
+    if let Some(ended) = board.begun(first, limit, (threads, &meter), truncated) {
+        return Ok(board.finish(ended, meter.spent()));
     }
     let prepared = pool::run(
         1,

@@ -194,9 +194,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Squared norms of the rows of the basis.
     fn leverages(&self) -> Vec<f64> {
-        self.basis.outer_iter().map(|row| row.dot(&row)).collect()
+        row_squares(self.basis)
     }
 
     /// The rows of largest weight, as many as the cardinality admits, and the columns by their limits.
@@ -386,8 +385,20 @@ pub(super) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Op
     Some(part)
 }
 
+/// Squared norms of the rows.
+fn row_squares(x: &Array2<f64>) -> Vec<f64> {
+    x.outer_iter().map(|row| row.dot(&row)).collect()
+}
+
+/// The `count` rows of largest norm, largest first.
+pub(super) fn largest_rows(x: &Array2<f64>, count: usize) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..x.nrows()).collect();
+    keep_largest(&mut rows, &row_squares(x), count);
+    rows
+}
+
 /// Keeps the rows of largest weight, largest first.
-pub(super) fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
+fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
     let larger = |&a: &usize, &b: &usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
     if most < rows.len() {
         rows.select_nth_unstable_by(most, larger);

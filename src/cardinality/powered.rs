@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, Axis};
 
-use super::opening::{keep_largest, own_part};
+use super::opening::{largest_rows, own_part};
 use super::rules::Rules;
 use crate::budget::Meter;
 use crate::linalg::orthonormal_factor;
@@ -64,9 +64,7 @@ pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>>
 
 /// An orthonormal basis on the `count` rows of largest norm.
 pub(super) fn on_rows(count: usize, y: &Array2<f64>) -> Array2<f64> {
-    let norms: Vec<f64> = y.outer_iter().map(|row| row.dot(&row)).collect();
-    let mut rows: Vec<usize> = (0..norms.len()).collect();
-    keep_largest(&mut rows, &norms, count);
+    let rows = largest_rows(y, count);
     let basis = orthonormal_factor(y.select(Axis(0), &rows).view());
     let mut x = Array2::zeros(y.dim());
     for (&i, row) in rows.iter().zip(basis.outer_iter()) {

@@ -14,8 +14,8 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::model::SCALAR;
-use super::opening::axes;
-use super::powered::{on_rows, powered};
+use super::opening::{axes, largest_rows};
+use super::powered::on_rows;
 use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
@@ -120,24 +120,15 @@ pub fn minimize_row_sparse(
         board.accept((*x0).clone(), 0.0);
     }
     let work = limit(&clock, options, form, r);
-    let none = options.max_sweeps == Some(0);
-    // A limit on work ends the search, not the points that it begins with; the first of them is not late either.
+    // A work limit ends the search, not its first points.
     let meter = Meter::new(&clock, f64::INFINITY);
     let about = match sparsity {
         RowSparsity::Count(count) => count,
         RowSparsity::Price(_) => 2 * r,
     };
-    if !none && work > 0.0 && board.status.is_none() {
-        let truncated = |y: &Array2<f64>| Some(on_rows(about.min(n), y));
-        board.accept(powered(problem, first, threads, &meter, truncated), 0.0);
-    }
-    if board.status.is_some() || clock.expired() || work == 0.0 || none {
-        let limit = if none {
-            Status::MaxSweeps
-        } else {
-            Status::MaxWork
-        };
-        return Ok(board.finish(limit, meter.spent()));
+    let truncated = |y: &Array2<f64>| Some(on_rows(about.min(n), y));
+    if let Some(ended) = board.begun(first, work, (threads, &meter), truncated) {
+        return Ok(board.finish(ended, meter.spent()));
     }
     let whole = matches!(sparsity, RowSparsity::Count(count) if count == n);
     let prepared = pool::run(
@@ -250,7 +241,7 @@ impl RowSets<'_> {
             0 => self.basis.clone(),
             _ => self.variances(),
         };
-        self.solved(self.largest(&weights, count), meter)
+        self.solved(largest_rows(&weights, count), meter)
     }
 
     /// Roots of the diagonal of −C, less its smallest entry, n×1.
@@ -415,15 +406,6 @@ impl RowSets<'_> {
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         all
     }
-
-    /// The rows where some columns have the largest entries.
-    fn largest(&self, x: &Array2<f64>, count: usize) -> Vec<usize> {
-        let weight: Vec<f64> = x.outer_iter().map(|row| row.dot(&row)).collect();
-        let mut rows: Vec<usize> = (0..weight.len()).collect();
-        rows.sort_by(|&a, &b| weight[b].total_cmp(&weight[a]).then(a.cmp(&b)));
-        rows.truncate(count);
-        rows
-    }
 }
 
 impl Walk for RowSets<'_> {
@@ -448,19 +430,19 @@ impl Walk for RowSets<'_> {
         };
         let rows = match number {
             // Forward from the largest variances, backward from more rows than wanted.
-            0 => self.largest(&self.variances(), r),
-            1 => self.largest(&self.basis, (2 * count).min(n)),
+            0 => largest_rows(&self.variances(), r),
+            1 => largest_rows(&self.basis, (2 * count).min(n)),
             _ if number.is_multiple_of(2) => {
                 let mixing: Array2<f64> =
                     Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut random));
                 let columns = random.random_range(1..=r);
-                self.largest(
+                largest_rows(
                     &self.basis.dot(&polar(&mixing).slice(s![.., ..columns])),
                     count,
                 )
             }
             _ => {
-                let mut rows = self.largest(&self.basis, (4 * count).min(n));
+                let mut rows = largest_rows(&self.basis, (4 * count).min(n));
                 rows.shuffle(&mut random);
                 rows.truncate(r);
                 rows
@@ -477,7 +459,7 @@ impl Walk for RowSets<'_> {
             .random_range(2..=most)
             .min(k.saturating_sub(1))
             .max(1);
-        let near = self.largest(&self.basis, (4 * k).min(self.diagonal.len()));
+        let near = largest_rows(&self.basis, (4 * k).min(self.diagonal.len()));
         let mut rows = state.rows.clone();
         rows.shuffle(&mut random);
         rows.truncate(k - times);

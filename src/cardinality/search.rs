@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ndarray::{Array2, ArrayView2};
 
+use super::powered::powered;
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
@@ -405,6 +406,26 @@ impl<'a> Board<'a> {
             rounds: 0,
             descents: 0,
         }
+    }
+
+    /// Goes to the best point of a [truncated power method](powered) from `first`, whatever the time limit, unless no work
+    /// may be done. Returns why the solve ends there, if it does.
+    pub(super) fn begun(
+        &mut self,
+        first: Array2<f64>,
+        limit: f64,
+        (threads, meter): (&Threads, &Meter<'_>),
+        truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
+    ) -> Option<Status> {
+        let (status, none) = match self.options.max_sweeps {
+            Some(0) => (Status::MaxSweeps, true),
+            _ => (Status::MaxWork, limit == 0.0),
+        };
+        if !none && self.status.is_none() {
+            let best = powered(self.problem, first, threads, meter, truncated);
+            self.accept(best, 0.0);
+        }
+        (none || self.status.is_some() || self.clock.expired()).then_some(status)
     }
 
     pub(super) fn value(&self) -> f64 {

@@ -5,6 +5,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 use crate::Threads;
+use crate::search::MOST_CHOSEN;
 
 /// Bytes of a number.
 const NUMBER: f64 = 8.0;
@@ -17,9 +18,6 @@ const COPIES_PER_THREAD: f64 = 10.0;
 /// Eigenvectors and submatrices of C: the order that is counted for one at most, and how many of them are counted.
 const DENSE_ORDER: f64 = 1500.0;
 const DENSE_ARRAYS: f64 = 4.0;
-
-/// Rows that a search works on alone, at most, with the C of these.
-const CHOSEN: f64 = 4096.0;
 
 /// Address space that a thread takes: its stack, and what the C library sets aside for its allocations.
 const THREAD: f64 = 72e6;
@@ -44,7 +42,7 @@ pub(super) fn reserve(
     let (n, r) = (n as f64, r as f64);
     let dense = n.min(DENSE_ORDER);
     let copies = (COPIES + COPIES_PER_THREAD * threads) * (n + stored.rows) * r;
-    let chosen = (0.5 * n).min(CHOSEN);
+    let chosen = (0.5 * n).min(MOST_CHOSEN as f64);
     let numbers = stored.numbers + copies + DENSE_ARRAYS * dense * dense + chosen * chosen;
     let bytes = NUMBER * numbers + THREAD * (threads + 1.0);
     reserve_bytes(bytes, || {

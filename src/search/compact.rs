@@ -21,7 +21,7 @@ const MANY: usize = 2048;
 
 /// Most rows that are chosen, where all that can matter are, and elsewhere: a product with C of these is as long as one
 /// with the data of some ten million entries, and C takes 128 MiB.
-const MOST: usize = 4096;
+pub(crate) const MOST: usize = 4096;
 const SOME: usize = 2048;
 
 /// What an entry of a C that is formed costs beside its inner product.

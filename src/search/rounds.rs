@@ -17,7 +17,7 @@ use crate::threads::Threads;
 /// Relative distance from the best point within which a changed one is polished.
 const PROMISING: f64 = 1e-2;
 
-/// What a run costs whatever it does: a thread begins, and the monitor is told. Of a problem of few rows it is nearly all.
+/// Work charged for every run: its thread is started and the monitor is called. With few rows that is most of a run.
 const RUN: f64 = 5e5;
 
 /// Relative gain from which the rows of X ≥ 0, which all take part in the end, are chosen again.

@@ -28,7 +28,17 @@ from .._internal.moments import Moments, Precision, SecondMoments
 from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
-from .blocks import ROWS, Blocks, as_bytes, blaming, blocks_of, check_memory, loaded, starting
+from .blocks import (
+    ROWS,
+    Blocks,
+    as_bytes,
+    blaming,
+    blocks_of,
+    check_memory,
+    checked,
+    loaded,
+    starting,
+)
 from .fitting import Fitting, run_options, threads_of
 from .loadings import Loadings, loadings_of
 from .missing import Gaussian, gaussian_of
@@ -127,10 +137,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         blocks = blocks_of(X)
         if blocks is not None:
-            for k, block in starting(blocks):
-                with blaming(k):
-                    data = self._complete(block)
-                yield data
+            yield from checked(blocks, lambda _, block: self._complete(block))
             return
         data = self._complete(X)
         step = data.shape[0] if is_sparse(data) else ROWS
@@ -197,11 +204,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         blocks = blocks_of(X)
         if blocks is None:
             return self._points(X)
-        parts = []
-        for k, block in starting(blocks):
-            with blaming(k):
-                parts.append(self._points(block))
-        return np.concatenate(parts)
+        return np.concatenate(list(checked(blocks, lambda _, block: self._points(block))))
 
     def _points(self, X: ArrayLike) -> FloatArray:
         """The points of the data space with the given coordinates."""

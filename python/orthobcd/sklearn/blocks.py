@@ -82,11 +82,20 @@ def starting(blocks: Blocks) -> Iterator[tuple[int, Any]]:
     ValueError
         If there is none.
     """
-    none = True
-    for none, pair in ((False, pair) for pair in blocks):  # noqa: B007
+    found = False
+    for pair in blocks:
+        found = True
         yield pair
-    if none:
+    if not found:
         raise ValueError("X must have at least one block of rows")
+
+
+def checked(blocks: Blocks, check: Callable[[int, Any], Any]) -> Iterator[Any]:
+    """What ``check`` makes of each block and its number; what it raises names the block."""
+    for k, block in starting(blocks):
+        with blaming(k):
+            data = check(k, block)
+        yield data
 
 
 def loaded(X: Any) -> Any:

@@ -75,7 +75,7 @@ def threads_of(estimator: Any) -> int | None:
 
 
 def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
-    """What every solve of a fit is given: of the time limit what is left."""
+    """Options of every solve of a fit; ``max_time`` is the rest of the time limit."""
     return {
         "max_time": fitting.deadline.left(),
         "tol": as_float("tol", estimator.tol, minimum=0.0),

@@ -20,7 +20,7 @@ from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import default_components
-from .blocks import as_bytes, blaming, blocks_of, check_memory, joined, starting
+from .blocks import as_bytes, blocks_of, check_memory, checked, joined
 from .fitting import Fitting, run_options, threads_of
 from .preparation import (
     PrecisionName,
@@ -235,10 +235,7 @@ class OrthogonalNMF(
         if blocks is None:
             yield self._data(X, reset=reset)
             return
-        for k, block in starting(blocks):
-            with blaming(k):
-                data = self._data(block, reset=reset and k == 0)
-            yield data
+        yield from checked(blocks, lambda k, block: self._data(block, reset=reset and k == 0))
 
     def _likeness(self, data: Any) -> FloatArray:
         """Inner products with the profiles of unit length."""
