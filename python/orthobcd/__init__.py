@@ -1,7 +1,7 @@
 """Exactly orthonormal sparse and nonnegative components, by block coordinate descent.
 
-``orthobcd`` minimises ``f(X) + h(X)`` over matrices with ``XᵀJX`` fixed, ``J = diag(±1)``, by
-changing two rows at a time, each pair solved to global optimality: every iterate is feasible and
+``orthobcd`` minimises ``f(X) + h(X)`` over matrices X with ``XᵀJX`` fixed, ``J = diag(±1)``. It
+changes two rows at a time and solves each pair to global optimality: every iterate is feasible and
 the objective never rises.
 """
 
@@ -143,7 +143,8 @@ LAZY = {
     "support_stability": "sklearn",
     "plot": "plot",
 }
-"""What needs more than NumPy, by the extra it needs, is imported when it is first used."""
+"""Names that need an optional dependency, with the module that defines them; imported at first
+use."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``python -m orthobcd``: the command line."""
+"""Runs the command line: ``python -m orthobcd``."""
 
 import sys
 

@@ -64,7 +64,7 @@ _Callback: TypeAlias = Any
 _Returned: TypeAlias = tuple[dict[str, Any], BaseException | None]
 
 class _Stages(Protocol):
-    """What is read of a continuation."""
+    """Options of a continuation that the core reads."""
 
     @property
     def lams(self) -> Any: ...

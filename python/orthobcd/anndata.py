@@ -1,4 +1,4 @@
-"""Sparse PCA of annotated data (AnnData), as scanpy has it; needs the extra ``anndata``."""
+"""Sparse PCA of annotated data (AnnData, as in scanpy); needs the extra ``anndata``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sparse_pca(
     copy: bool = False,
     **options: Any,
 ) -> Any:
-    """Fit a `SparsePCA` to the observations of annotated data and write what it finds there.
+    """Fit a `SparsePCA` to annotated data and write coordinates and loadings to it.
 
     Parameters
     ----------
@@ -33,21 +33,21 @@ def sparse_pca(
     layer : str, optional
         The layer to use; ``adata.X`` by default.
     mask_var : str, optional
-        Name of a boolean column of ``adata.var``: only these variables enter.
+        Name of a boolean column of ``adata.var`` that selects variables; all by default.
     key : str, default "sparse_pca"
-        Under which name the results are written.
+        Name under which the results are written.
     copy : bool, default False
-        Write to a copy of ``adata`` and return that.
+        Write to a copy of ``adata`` and return the copy.
     **options
         Further parameters of `SparsePCA`.
 
     Returns
     -------
     anndata.AnnData or None
-        The copy, if one was asked for. Written are ``obsm["X_<key>"]``, the coordinates (n_obs,
-        n_components); ``varm["<key>"]``, the loadings (n_vars, n_components), zero for variables
-        that do not enter; ``uns["<key>"]``, a dict with ``variance``, ``variance_ratio``,
-        ``score_correlation``, ``n_nonzero`` and ``alpha``.
+        The copy with ``copy=True``, else None. These are written: ``obsm["X_<key>"]``, the
+        coordinates (n_obs, n_components); ``varm["<key>"]``, the loadings (n_vars, n_components),
+        zero for variables that are not selected; ``uns["<key>"]``, a dict with ``variance``,
+        ``variance_ratio``, ``score_correlation``, ``n_nonzero`` and ``alpha``.
 
     Raises
     ------

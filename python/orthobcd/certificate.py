@@ -1,4 +1,4 @@
-"""Certificates, and orthogonal matrices as products of 2 × 2 moves."""
+"""Certificates of a point, and orthogonal matrices as products of 2 × 2 rotations."""
 
 from __future__ import annotations
 
@@ -25,54 +25,53 @@ from .problems import Problem, StiefelProblem, as_problem, without_trivial_limit
 __all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
 
 OPTIMALITY_TOLERANCE = 1e-10
-"""Gap to a known optimum, relative to `Certificate.magnitude`, that counts as none."""
+"""Largest gap to the known optimum, relative to `Certificate.magnitude`, of an optimal point."""
 
 BOUNDED = (L0, L1, Cardinality, RowSparse, NonNegative, NoPenalty)
-"""Penalties that a bound is known for."""
+"""Penalties with a lower bound."""
 
 PAIRS_SHARE = 0.5
-"""Share of a time limit that is for all pairs where a bound is asked for."""
+"""Share of the time limit for the pairs when a bound is computed too."""
 
 FEASIBLE = 1e-8
-"""Largest ``feasibility`` of a point whose gap is asked for."""
+"""Largest ``feasibility`` of a point for which a bound is computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A lower bound on F over all feasible points, and what proves it.
+    """A lower bound on F over all feasible points, and its proof.
 
-    With ``C = −M`` for ``f = ½⟨X, MX⟩`` and any symmetric Λ, whatever the orthonormal columns u_t::
+    Let ``C = −M`` for ``f = ½⟨X, MX⟩``. For any symmetric Λ and any orthonormal columns u_t::
 
         Σ u_tᵀ C u_t ≤ Σ_top-r eigenvalues of Λ + Σ_t max uᵀ(C − Λ)u
 
-    the maxima over the unit vectors u that column t may be. ``-0.5`` times the right side is the
-    bound.
+    where the maximum of term t is over the unit vectors that are feasible as column t. The bound is
+    ``-0.5`` times the right side.
 
     Attributes
     ----------
     value : float
-        No feasible X has a smaller F; rounded outwards.
+        Lower bound on F over all feasible X; rounded downwards.
     gap : float
-        F of the point less ``value``, relative to `Certificate.magnitude`, or to 1e-6 of ``½r‖C‖``
-        if that is more: of less, a gap of 1e-6 would be rounding.
+        F of the point less ``value``, relative to the larger of `Certificate.magnitude` and 1e-6 of
+        ``½r‖C‖`` (relative to less, a gap of 1e-6 would be rounding).
     method : str
-        "eigenvalues" (no more is used than the largest eigenvalues of C), "fantope" (the second
-        sum is bounded in closed form: by K times the largest magnitude of C − Λ for K nonzeros in
-        all, or K = k√r for k nonzero rows; by K times the largest entry of C − Λ for K nonzeros
-        and X ≥ 0; by 0 for an ℓ0 penalty, where no entry of C − Λ exceeds
-        2λ, for a price of each row, where none exceeds 2λ/√r, and for X ≥ 0, where none is
-        positive), "lagrangian" (the sparse maxima are bounded by branch and bound) or
-        "branch-and-bound" (on which row may be nonzero in which column, a Λ at every node; for a
-        `RowSparse` on which row may be nonzero at all).
+        "eigenvalues": only the largest eigenvalues of C are used. "fantope": the second sum is
+        bounded in closed form: by K times the largest magnitude in C − Λ for K nonzeros in all, or
+        K = k√r for k nonzero rows; by K times the largest entry of C − Λ for K nonzeros and X ≥ 0;
+        by 0 for an ℓ0 penalty if no entry of C − Λ exceeds 2λ, for a penalty on nonzero rows if
+        none exceeds 2λ/√r, and for X ≥ 0 if none is positive. "lagrangian": the sparse maxima are
+        bounded by branch and bound. "branch-and-bound": it branches on which row may be nonzero in
+        which column (for a `RowSparse`, on which row may be nonzero), with a Λ at every node.
     multiplier : ndarray of shape (n, n) or None
-        Λ of the best bound that is due to a single one; None where C was not formed.
+        Λ of the best bound from a single Λ; None where C was not formed.
     n_nodes : int
-        Nodes of the branch and bound.
+        Number of nodes of the branch and bound.
     features_excluded : ndarray of int
-        Rows that are zero in every feasible point whose F is no larger than that of the point,
-        ascending: those for which that is proved, by branch and bound over a `Cardinality`.
+        Rows that are proved, by branch and bound over a `Cardinality`, to be zero in every feasible
+        point whose F is at most that of the point, ascending.
     history : dict of str to ndarray
-        "seconds" and "bound": how the bound rose.
+        "seconds" and "bound": the bound over time.
     interrupted : bool
         Whether Ctrl-C ended the search for a better bound.
 
@@ -97,55 +96,56 @@ class Bound:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What has been proved about a point.
+    """Proved statements about a point: feasibility, stationarity and optimality.
 
     Attributes
     ----------
     objective, smooth_value, penalty_value : float
         F = f + h and its two parts.
     magnitude : float
-        The size of F that tolerances are relative to: ``|f − c| + |h|``, where c is the part of f
-        that is constant on the constraint (what C + cI adds to f is such a part).
+        The magnitude of F, to which tolerances are relative: ``|f − c| + |h|``, where c is the part
+        of f that is constant on the constraint (as is the change of f if C becomes C + cI).
     feasibility : float
         ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
-        signature ``||XᵀJX − J||_F`` for square X; for other X the distance of XᵀJX from the
-        diagonal of ±1 that it is up to 1e-8, or 0.
+        signature ``||XᵀJX − J||_F`` for square X. For other X the distance of XᵀJX from a diagonal
+        matrix of ±1 if that is at most 1e-8, else 0.
     relative_feasibility : float
-        The same over ``max(1, ||X||_F²)``, what rounding of XᵀJX is relative to.
+        ``feasibility`` over ``max(1, ||X||_F²)``, the scale of the rounding error of XᵀJX.
     block2_gap : float
-        Largest decrease of F that any single pair of rows can make, every pair solved globally
-        with exact curvature; 0 when every pair rests. With a mixed signature also over the pairs
-        of columns where they can move, and infinite along a pair that is unbounded below. Of a
-        `SmoothFunction` that of its quadratic majoriser with the constant ``lipschitz``, NaN
-        without one. NaN where ``max_time`` passed before all pairs were solved.
+        Largest decrease of F by a move of a single pair of rows, over all pairs, each solved
+        globally with exact curvature; 0 when no pair can lower F. With a mixed signature also over
+        the pairs of columns where these can move; infinite if F is unbounded below along a pair.
+        For a `SmoothFunction` the decrease of its quadratic majoriser with the constant
+        ``lipschitz``; NaN without ``lipschitz``. NaN if ``max_time`` passed before all pairs were
+        solved.
     block2_pair : tuple of (int, int) or None
-        The pair that makes it; None when the gap is 0.
+        The pair with that decrease; None when the gap is 0.
     block2_kind : str or None
-        "rows" or "columns": what that pair is.
+        Kind of that pair, "rows" or "columns".
     block2_measure : float
         Mean of ``dist(I, argmin)²`` over all pairs (OBCD paper, Definition 4.1); NaN with a mixed
         signature.
     criticality : float
         ``dist(0, ∂_M F(X))``: the norm of the smallest Riemannian subgradient (Euclidean metric);
-        the normal space is {JXΛ : Λ = Λᵀ}. Of an entry at a kink ∂h is the interval between the
-        slopes of both sides (Clarke), infinite where h jumps up. At a concave kink F may fall to
-        first order though this is 0.
+        the normal space is {JXΛ : Λ = Λᵀ}. At a kink ∂h is the interval between the slopes of both
+        sides (Clarke), infinite where h jumps up. At a concave kink F can have a direction of
+        descent although the criticality is 0.
     stationarity : float or None
         ``||G − JXGᵀXJ||_F`` (``||G − XGᵀX||_F`` on the Stiefel manifold) for the gradient G of the
         smooth part f: zero exactly where f alone is stationary (JOBCD paper, Lemma 3.1). None for
         a mixed signature with r < n.
     n_pairs : int
-        All pairs, n(n−1)/2: each solved, or proved at rest; with a mixed signature those of
-        columns too. 0 with a `Cardinality` or `RowSparse`, where none is looked at, and where
-        ``max_time`` passed before all were.
+        Number of pairs, n(n−1)/2, each solved or proved stationary; with a mixed signature plus the
+        pairs of columns. 0 with a `Cardinality` or `RowSparse`, where no pair is examined, and if
+        ``max_time`` passed before all pairs were.
     n_pairs_proved : int
-        Pairs of two zero rows among them; they cannot move and are not visited.
+        Number of these pairs that have two zero rows; they cannot move and are not solved.
     optimum : float or None
-        The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight,
-        smooth problems that an eigenvalue or singular value decomposition solves, hyperbolic
-        eigenvalue and PCA problems with a positive semidefinite matrix.
+        The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight, smooth
+        problems that an eigenvalue or singular value decomposition solves, hyperbolic eigenvalue
+        and PCA problems with a positive semidefinite matrix.
     bound : Bound or None
-        The lower bound on F, if it was asked for, and what proves it.
+        The lower bound on F and its proof, if it was requested.
 
     Examples
     --------
@@ -174,30 +174,30 @@ class Certificate:
 
     @property
     def lower_bound(self) -> float:
-        """No feasible point has a smaller F (NaN where no bound was asked for)."""
+        """Lower bound on F over all feasible points (NaN without a `Bound`)."""
         return float("nan") if self.bound is None else self.bound.value
 
     @property
     def gap(self) -> float:
-        """``(F − lower_bound) / magnitude``: how much of F an optimum can still gain at most.
+        """Largest possible relative distance from the optimum: ``(F − lower_bound) / magnitude``.
 
-        NaN where no bound was asked for; see `Bound`.
+        NaN without a `Bound`.
         """
         return float("nan") if self.bound is None else self.bound.gap
 
     @property
     def bound_method(self) -> str | None:
-        """How the lower bound was found, see `Bound`; None where it was not asked for."""
+        """Method that gave the lower bound, see `Bound`; None without a `Bound`."""
         return None if self.bound is None else self.bound.method
 
     @property
     def optimality_gap(self) -> float:
-        """F less the known optimum (NaN where none is known)."""
+        """F less ``optimum`` (NaN if the optimum is not known)."""
         return float("nan") if self.optimum is None else self.objective - self.optimum
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the point is proved globally optimal, to 1e-10 of `magnitude`."""
+        """Whether F is within 1e-10 of `magnitude` of the known optimum."""
         if self.optimum is None:
             return False
         return self.optimality_gap <= OPTIMALITY_TOLERANCE * self.magnitude
@@ -212,27 +212,27 @@ def certify(
     gap_tol: float = 1e-6,
     n_threads: int | None = None,
 ) -> Certificate:
-    """Prove what can be proved about a point: all pairs, first-order condition, optimality.
+    """Certify a point: decrease over all pairs, first-order condition, optimality.
 
     Parameters
     ----------
     problem : Problem
-        The problem; its objective a `Quadratic`, `GramQuadratic` (those of the pencil problems
-        are), `SmoothFunction` or `FiniteSum`. With a `Cardinality` or `RowSparse` what concerns
-        pairs and ``criticality`` is NaN: they are notions of separable penalties.
+        The problem. Its objective must be a `Quadratic` (as that of the pencil problems), a
+        `GramQuadratic`, a `SmoothFunction` or a `FiniteSum`. With a `Cardinality` or `RowSparse`
+        the values on pairs and ``criticality`` are NaN: they are defined for separable penalties.
     x : array_like of shape (n, r)
-        The point. It need not be feasible unless a bound is asked for; ``feasibility`` says how
-        far it is.
+        The point. It may be infeasible, as ``feasibility`` shows, unless ``bound`` is True.
     bound : bool, default False
-        Bound the optimum from below, for a quadratic objective without linear term and column
-        metric on the Stiefel manifold: ``lower_bound``, ``gap``, ``bound_method`` and ``bound`` of
-        the certificate.
+        Bound the optimum from below: sets ``lower_bound``, ``gap``, ``bound_method`` and ``bound``
+        of the certificate. For a quadratic objective without linear term and column metric on the
+        Stiefel manifold.
     max_time : float, optional
-        Seconds, from the call on. What concerns pairs and ``criticality`` is NaN and ``optimum``
-        None where that is not finished by then. With ``bound`` half of it at most is for these, and
-        the search for a better bound ends with the rest; without a limit its work is counted.
+        Time limit in seconds, from the call on. If it passes first, the values on pairs and
+        ``criticality`` are NaN and ``optimum`` is None. With ``bound`` these get at most half of
+        it, and the search for a better bound gets the rest. Without a limit the work of this search
+        is counted and bounded.
     gap_tol : float, default 1e-6
-        It ends when ``gap`` is at most this.
+        The search for a better bound ends when ``gap`` is at most this.
     n_threads : int, optional
         Number of threads; all cores by default. The result does not depend on it.
 
@@ -243,11 +243,11 @@ def certify(
     Raises
     ------
     ValueError, TypeError
-        If ``x`` has another shape or is not finite, or the problem is not one of those; if a bound
-        is asked for and ``x`` is not feasible up to 1e-8 or has too many nonzeros or nonzero rows,
-        or the problem is not one that is bounded.
+        If ``x`` has another shape or is not finite, or the objective is of another kind. With
+        ``bound`` also if ``x`` is not feasible up to 1e-8, has too many nonzeros or nonzero rows,
+        or if there is no bound for the problem.
     KeyboardInterrupt
-        After Ctrl-C; but during the search for a better bound the best so far is returned.
+        After Ctrl-C; but during the search for a better bound the best bound so far is returned.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def certify(
 
 
 def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:
-    """h: what the nonzero rows cost, or 0 for an x with so few nonzeros or rows, else infinity."""
+    """h(x) of a penalty on rows; of a limit, 0 if x satisfies it, else infinity."""
     counts = np.count_nonzero(x, axis=0)
     if isinstance(few, RowSparse):
         rows = int(np.count_nonzero(x.any(axis=1)))
@@ -323,7 +323,7 @@ def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:
 
 
 def check_bounded(problem: Problem, wish: str) -> None:
-    """Refuse a problem that no lower bound can be asked for; `wish` says what must be."""
+    """Raises an error that begins with ``wish`` if there is no lower bound for the problem."""
     if problem.signature is not None and on_stiefel(problem).signature is not None:
         raise ValueError(f"{wish} for a mixed signature")
     smooth = problem.smooth
@@ -357,7 +357,8 @@ def _pencil_optimum(problem: PencilProblem) -> float | None:
             return None
         return float(np.abs(pencil).sum())
     positive = int(np.count_nonzero(signs > 0))
-    # Of the positive type there are as many as positive signs; those on the kernel of M are 0.
+    # The number of positive-type eigenvalues is that of positive signs; on the kernel of M they
+    # are 0.
     largest = np.maximum(np.sort(pencil)[::-1][:positive], 0.0)
     kept = problem.n_principal if isinstance(problem, HyperbolicPCAProblem) else 0
     return float(largest[kept:].sum())
@@ -365,17 +366,17 @@ def _pencil_optimum(problem: PencilProblem) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class BasisFactorization:
-    """An orthogonal D as ``W_m ⋯ W_2 W_1``, every factor the identity but for two rows.
+    """An orthogonal D as a product ``W_m ⋯ W_2 W_1`` of moves of two rows.
 
-    Iterating gives ``(i, j, V)`` from W_1 on: replacing rows (i, j) of X by ``V @ X[[i, j]]``, in
-    this order, turns X into D X.
+    Iterating yields ``(i, j, V)`` for W_1, W_2, …: replacing rows (i, j) of X by ``V @ X[[i, j]]``
+    in this order gives D X.
 
     Attributes
     ----------
     pairs : ndarray of shape (m, 2)
-        Rows i < j of every factor; all m = n(n−1)/2 pairs appear.
+        Rows i < j of every factor; all m = n(n−1)/2 pairs occur.
     matrices : ndarray of shape (m, 2, 2)
-        V of every factor; at most one is a reflection.
+        The matrix V of every factor; at most one is a reflection.
     n : int
         Size of D.
 
@@ -398,7 +399,7 @@ class BasisFactorization:
             yield int(i), int(j), matrix
 
     def apply(self, x: ArrayLike) -> FloatArray:
-        """D x, factor by factor, for x of shape (n, r)."""
+        """Computes D x factor by factor, for x of shape (n, r)."""
         out = as_float_array("x", x, 2).copy()
         if out.shape[0] != self.n:
             raise ValueError(f"x must have {self.n} rows, got shape {out.shape}")
@@ -407,7 +408,7 @@ class BasisFactorization:
         return out
 
     def matrix(self) -> FloatArray:
-        """D itself."""
+        """Returns the matrix D."""
         return self.apply(np.eye(self.n))
 
 
@@ -417,7 +418,7 @@ def basis_factorization(D: ArrayLike) -> BasisFactorization:
     Parameters
     ----------
     D : array_like of shape (n, n)
-        Orthogonal to 1e-8; n ≥ 2.
+        The matrix, orthogonal to 1e-8; n ≥ 2.
 
     Returns
     -------
@@ -431,7 +432,7 @@ def basis_factorization(D: ArrayLike) -> BasisFactorization:
     Notes
     -----
     OBCD paper, Theorem 3.1, in the pivot form (the printed algorithm uses only n − 1 distinct
-    pairs): Givens rotations reduce Dᵀ to the identity, a last sign goes into the last factor.
+    pairs). Givens rotations reduce Dᵀ to the identity up to a sign, which the last factor takes.
 
     Examples
     --------

@@ -1,17 +1,17 @@
-"""Sparse and nonnegative PCA beside what is usually done: ``orthobcd demo [DATA]``.
+"""Compares sparse and nonnegative PCA with thresholded PCA: ``orthobcd demo [DATA]``.
 
-Without DATA it takes scikit-learn's handwritten digits and shows the components as 8 × 8 images.
-DATA may be any file that `orthobcd.io.read_matrix` reads, samples in rows. Prints a table and
-writes ``table.txt`` and ``components.png``.
+Without DATA the demo uses scikit-learn's handwritten digits and draws the components as 8 × 8
+images. DATA may be any file that `orthobcd.io.read_matrix` reads, samples in rows. The demo prints
+a table and writes ``table.txt`` and ``components.png``.
 
-The rivals get exactly as many nonzeros as our ℓ0 components:
+The two other methods start with exactly as many nonzeros as the ℓ0 components:
 
-* *threshold*: PCA, all but the largest entries set to zero, columns normalised; not orthonormal
-  any more;
-* *threshold + ortho*: the nearest orthonormal matrix to that, which is dense again.
+* *threshold*: PCA, all but the largest entries set to zero, columns normalised; no longer
+  orthonormal;
+* *threshold + ortho*: the orthonormal matrix nearest to that, which is dense again.
 
-Explained variance is that of the orthogonal projection onto the span of the components, which for
-orthonormal ones is the sum of their variances; nothing is counted twice.
+Explained variance is that of the orthogonal projection onto the span of the components; for
+orthonormal components it is the sum of their variances.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from .io.matrices import KINDS
 from .regularization import PenaltyName
 
 SECONDS = 12.0
-"""Time limit of a whole path of solves."""
+"""Time limit of a path and the solves that start at its points, in seconds."""
 
 SHARES = (0.06, 0.125, 0.25)
-"""Shares of nonzero entries at which ℓ0 is shown; ℓ1 near the middle one."""
+"""Shares of nonzero entries for ℓ0; ℓ1 is shown near the middle share."""
 
 
 # Scores ------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ SHARES = (0.06, 0.125, 0.25)
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """One row of the table."""
 
     method: str
     x: FloatArray
@@ -68,13 +68,13 @@ class Row:
 
 
 class Variance(Moments):
-    """Second moments of centred data, without forming n × n when the data is large."""
+    """Variances of centred data, without forming an n × n matrix if n is large."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data, center=True)
 
     def of_span(self, x: FloatArray) -> float:
-        """Share of the variance that projecting onto the span of x keeps."""
+        """Share of the variance of the projection onto the span of x."""
         u, s, _ = np.linalg.svd(x, full_matrices=False)
         basis = u[:, s > 1e-10 * s[0]]
         return float(np.sum(self.scores(basis) ** 2)) / self.total
@@ -98,7 +98,7 @@ class Variance(Moments):
 
 
 def keep_largest(x: FloatArray, count: int) -> FloatArray:
-    """The ``count`` largest entries, at least one per column; columns normalised."""
+    """Keeps the ``count`` largest entries of x, at least one per column; normalises columns."""
     kept = np.zeros(x.shape, dtype=bool)
     kept[np.argmax(np.abs(x), axis=0), np.arange(x.shape[1])] = True
     order = np.argsort(-np.abs(x), axis=None)
@@ -115,14 +115,14 @@ def polar(x: FloatArray) -> FloatArray:
 
 
 def ordered(x: FloatArray, variance: Variance) -> FloatArray:
-    """Components by decreasing variance, the larger half of each positive."""
+    """Components by decreasing variance, each with a nonnegative sum of cubes."""
     order = np.argsort(-np.sum(variance.scores(x) ** 2, axis=0), kind="stable")
     x = x[:, order]
     return np.asarray(x * np.where(np.sum(x**3, axis=0) < 0.0, -1.0, 1.0))
 
 
 def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
-    """The table: principal components, then ours and the two rivals at every level of sparsity."""
+    """The rows of the table: PCA, then for every sparsity ours and the two other methods."""
     variance = Variance(data)
     n = data.shape[1]
     rows: list[Row] = []
@@ -160,7 +160,7 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
     for ours, lam, elapsed in points_of(data, r, "l1", targets[1:2], seconds):
         add(f"OBCD l1, lam = {lam:.3g}", ours.x, ours.objective, elapsed)
     start = time.perf_counter()
-    # Without a time limit: the same components however fast or busy the machine is.
+    # Without a time limit the components do not depend on the speed of the machine.
     parts = solve(NonnegativePCAProblem(data, r, center=True))
     add("OBCD nonnegative", parts.x, parts.objective, time.perf_counter() - start)
     return rows
@@ -169,11 +169,11 @@ def compare(data: Any, r: int, seconds: float = SECONDS) -> list[Row]:
 def points_of(
     data: Any, r: int, penalty: PenaltyName, targets: Sequence[int], seconds: float
 ) -> list[tuple[Result | PathPoint, float, float]]:
-    """For every target the point of a regularisation path with the nearest number of nonzeros.
+    """The point of a regularisation path with the nearest number of nonzeros, for every target.
 
-    For ℓ0 it is then brought to exactly that number, if that succeeds.
+    For ℓ0 a solve with that limit on nonzeros then starts at the point.
 
-    Returns a list of (result, λ, seconds of the path and of the point).
+    Returns a list of (result, λ, seconds of the path and of the solve).
     """
     started = time.perf_counter()
     followed = regularization_path(
@@ -224,7 +224,7 @@ def table(rows: Sequence[Row]) -> str:
 def picture(
     rows: Sequence[Row], path: Path, shape: tuple[int, int] | None, *, overwrite: bool = True
 ) -> None:
-    """The components of a few rows: images of the given shape, or bars."""
+    """Draws the components of selected rows: images of the given shape, or bars."""
     import matplotlib
 
     matplotlib.use("Agg", force=False)
@@ -286,25 +286,26 @@ def picture(
 
 
 def _worth_a_look(rows: Sequence[Row]) -> list[Row]:
+    """The rows to draw: PCA, the other methods and ℓ0 at the middle sparsity, nonnegative PCA."""
     sparse = [i for i, row in enumerate(rows) if row.method.startswith("OBCD l0")]
     middle = sparse[len(sparse) // 2]
     return [rows[0], rows[middle + 1], rows[middle + 2], rows[middle], rows[-1]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit code."""
+    """Runs the command ``orthobcd demo``; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="orthobcd demo",
-        description="Sparse and nonnegative PCA beside PCA-then-threshold.",
+        description="Compares sparse and nonnegative PCA with thresholded PCA.",
     )
     parser.add_argument(
         "data",
         nargs="?",
         help=f"samples in rows: {KINDS} (default: scikit-learn's digits)",
     )
-    parser.add_argument("--out", default="out/demo", help="folder for table and picture")
+    parser.add_argument("--out", default="out/demo", help="folder for the table and the plot")
     parser.add_argument("--components", type=int, default=None, help="number of components")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
     options = parser.parse_args(arguments)
     try:
         return _show(options)
@@ -314,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    """The command with its options."""
+    """Runs the demo with parsed options; returns the exit code."""
     out = Path(options.out)
     files = (out / "table.txt", out / "components.png")
     _check_files(files, options)
@@ -346,12 +347,12 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _check_files(files: Sequence[Path], options: argparse.Namespace) -> None:
-    """Refuse, before the work, files that cannot be written.
+    """Checks before the solves that the files can be written.
 
     Raises
     ------
     OSError
-        If one cannot.
+        If a file cannot be written.
     """
     files[0].parent.mkdir(parents=True, exist_ok=True)
     for file in files:

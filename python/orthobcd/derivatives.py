@@ -1,4 +1,4 @@
-"""Whether a function's gradient and Hessian are those of its value."""
+"""Checks of gradients and Hessian products by finite differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .objectives import ByFunction, FiniteSum, SmoothFunction
 __all__ = ["check_gradient", "check_hessian"]
 
 STEPS = 10.0 ** -np.arange(1, 9)
-"""Steps of the differences that check a derivative, relative to the norm of X."""
+"""Difference steps, relative to the root mean square of the entries of X."""
 
 
 def check_gradient(
@@ -29,26 +29,26 @@ def check_gradient(
     Parameters
     ----------
     f : SmoothFunction, FiniteSum or callable
-        Returns value and gradient.
+        The function; returns value and gradient.
     x : array_like of shape (n, r)
-        Where to check, not a critical point. f is evaluated near it, off the constraint too.
+        The point, not a critical point. f is evaluated near it, also at infeasible points.
     n_directions : int, default 5
-        How many directions.
+        Number of directions.
     seed : int, default 0
         Seed of the directions.
 
     Returns
     -------
     float
-        The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D, of the
-        best step t each, relative to the larger of ``‖∇f(X)‖`` and the slope: about 1e-9 for a
-        right gradient (1e-3 in single precision), near 1 for a wrong one, and about ε for one
-        that is wrong by ε‖∇f(X)‖.
+        The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D, with
+        the best step t for each, relative to the larger of ``‖∇f(X)‖`` and the difference quotient:
+        about 1e-9 for a right gradient (1e-3 in single precision), near 1 for a wrong one, and
+        about ε for one that is wrong by ε‖∇f(X)‖.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid, or what f returns.
+        If an argument or a value that f returns is not valid.
 
     Examples
     --------
@@ -83,25 +83,25 @@ def check_hessian(
     Parameters
     ----------
     f : SmoothFunction
-        With a ``hessian_product``.
+        The function, with a ``hessian_product``.
     x : array_like of shape (n, r)
-        Where to check. f is evaluated near it, off the constraint too.
+        The point. f is evaluated near it, also at infeasible points.
     n_directions : int, default 5
-        How many directions.
+        Number of directions.
     seed : int, default 0
         Seed of the directions.
 
     Returns
     -------
     float
-        The largest ``‖(∇f(X + tD) − ∇f(X − tD))/2t − H[D]‖`` over Gaussian directions D, of the
-        best step t each, relative to the larger of ``‖H[D]‖`` and the quotient: about 1e-9 for a
-        right product, near 1 for a wrong one.
+        The largest ``‖(∇f(X + tD) − ∇f(X − tD))/2t − H[D]‖`` over Gaussian directions D, with the
+        best step t for each, relative to the larger of ``‖H[D]‖`` and the difference quotient:
+        about 1e-9 for a right product, near 1 for a wrong one.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid, f has no product at x, or what f returns is not valid.
+        If an argument is not valid, f has no product at x, or f returns an invalid value.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def check_hessian(
 
 
 def _to_check(f: Any, x: ArrayLike) -> tuple[ByFunction, FloatArray]:
-    """f as an objective, and x in its shape."""
+    """f as an objective, and x as an array of its shape."""
     point = as_float_array("x", x, 2)
     smooth = f if isinstance(f, ByFunction) else SmoothFunction(f, len(point))
     if len(point) != smooth.n_rows or point.shape[1] != (smooth.n_columns or point.shape[1]):
@@ -151,8 +151,11 @@ def _worst_error(
     n_directions: int,
     seed: int,
 ) -> float:
-    """The largest error of a derivative along random directions, relative to the larger of the size
-    that it gives and the difference quotient."""
+    """The largest error of a derivative along random directions, with the best step for each.
+
+    ``derivative`` returns the derivative along a direction and a size. The error is relative to the
+    larger of this size and the difference quotient.
+    """
     rng = np.random.default_rng(seed)
     length = max(float(np.linalg.norm(point)), 1e-300) / np.sqrt(point.size)
     worst = 0.0

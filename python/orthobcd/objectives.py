@@ -1,4 +1,4 @@
-"""Smooth objectives f, checked when they are made."""
+"""Smooth objectives f; their arguments are checked in the constructor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Quadratic(Checked):
     Parameters
     ----------
     C : array_like of shape (n, n)
-        Symmetric, of any inertia.
+        Symmetric; may be indefinite.
     linear : array_like of shape (n, r), optional
         Linear term; zero by default.
     D : array_like of shape (r, r), optional
@@ -62,10 +62,10 @@ class Quadratic(Checked):
     Notes
     -----
     The curvature of a block of rows B with Z = X_B is exact: ``½ tr(C_BB E (Z D Zᵀ) Eᵀ)``
-    (OBCD paper, eq. 8 and Lemma C.1). ``C X`` is kept up to date as rows move.
+    (OBCD paper, eq. 8 and Lemma C.1). ``C X`` is updated as rows move.
 
-    A linear term of zeros changes nothing, and D = cI is multiplied into C: problems that differ in
-    this alone have the same results, bit for bit.
+    A zero linear term is dropped and D = cI is multiplied into C: problems that differ only in this
+    have the same results, bit for bit.
 
     Examples
     --------
@@ -95,6 +95,7 @@ class Quadratic(Checked):
         self._check_size()
 
     def _check_size(self) -> None:
+        """Raises a ValueError if products of the coefficients overflow or underflow."""
         C, linear, D = (
             missing if array is None else magnitude(array)
             for array, missing in ((self.C, 0.0), (self.linear, 0.0), (self.D, 1.0))
@@ -132,8 +133,8 @@ class GramQuadratic(Checked):
     Parameters
     ----------
     A : ndarray or scipy.sparse matrix of shape (m, n)
-        Data. Kept by columns: sparse as CSC, dense in Fortran order. What comes that way as float64
-        is not copied, and must not be changed during a solve.
+        Data, stored by columns: sparse as CSC, dense in Fortran order. An array that already has
+        this format and is float64 is not copied; do not change it during a solve.
     scale : float, default -1.0
         −1 maximises the explained variance, +1 minimises the residual.
     mean : array_like of shape (n,), optional
@@ -142,14 +143,14 @@ class GramQuadratic(Checked):
     Raises
     ------
     ValueError, TypeError
-        If A is empty, not two-dimensional, not finite, a broken sparse matrix, or its largest
-        magnitude is neither 0 nor between 1e-50 and 1e50; or scale is not finite, or so large or
-        small that ``scale·AᵀA`` leaves 1e-120 … 1e120.
+        If A is empty, not two-dimensional, not finite or an invalid sparse matrix; if its largest
+        magnitude is neither 0 nor between 1e-50 and 1e50; or if scale is not finite or takes
+        ``scale·AᵀA`` out of the range from 1e-120 to 1e120.
 
     Notes
     -----
-    ``W = A X`` (m × r) is kept up to date as rows move; a pair costs the nonzeros of its two
-    columns of A times r, whatever n is.
+    ``W = A X`` (m × r) is updated as rows move. The cost of a pair is the number of nonzeros in its
+    two columns of A times r, independent of n.
 
     Examples
     --------
@@ -200,8 +201,8 @@ class LogisticLoss(Checked):
     Raises
     ------
     ValueError, TypeError
-        If the shapes do not fit, an entry is not finite, the largest magnitude of A or B is neither
-        0 nor between 1e-50 and 1e50, or a label is not ±1.
+        If the shapes do not match, an entry is not finite, the largest magnitude of A or B is
+        neither 0 nor between 1e-50 and 1e50, or a label is not ±1.
 
     Examples
     --------
@@ -235,7 +236,7 @@ class LogisticLoss(Checked):
 
 
 class ByFunction(Checked):
-    """An objective by a function of the user's that returns value and gradient."""
+    """Base class of objectives given by a function that returns value and gradient."""
 
     value_and_gradient: Callable[..., Any]
     n_rows: int
@@ -255,11 +256,11 @@ class ByFunction(Checked):
 
     @property
     def _product(self) -> Callable[[FloatArray, FloatArray], FloatArray | None] | None:
-        """(X, V) to ∇²f(X)[V], checked."""
+        """The checked function (X, V) ↦ ∇²f(X)[V], or None."""
         return None
 
     def _evaluate(self, x: FloatArray, *terms: IntArray) -> tuple[float, FloatArray, float]:
-        """f and ∇f at ``x``, checked, and their relative precision; ``x`` is given away."""
+        """f and ∇f at ``x``, checked, and their relative precision; the function owns ``x``."""
         name = getattr(self.value_and_gradient, "__qualname__", repr(self.value_and_gradient))
         shape = x.shape
         returned = self.value_and_gradient(x, *terms)
@@ -284,7 +285,7 @@ class ByFunction(Checked):
 
 
 def _array(name: str, what: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """What a function returned as a finite real array of this shape."""
+    """The returned value as a finite real array of this shape; errors name the function."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} must return a real {what}, got dtype {array.dtype}")
@@ -298,54 +299,53 @@ def _array(name: str, what: str, value: Any, shape: tuple[int, ...]) -> FloatArr
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SmoothFunction(ByFunction):
-    """Any smooth objective f, by a function that returns its value and gradient.
+    """A smooth objective f, given by a function that returns its value and gradient.
 
     Parameters
     ----------
     value_and_gradient : callable
-        Takes X, a new C-contiguous float64 array of shape (n, r), and returns f(X) and ∇f(X), an
-        array of the same shape. Called once per trial step.
+        Takes X, a new C-contiguous float64 array of shape (n, r); returns f(X) and ∇f(X), an array
+        of the same shape. Called once per trial step.
     n_rows : int
         Number of rows n of X, at least 2.
     n_columns : int, optional
         Number of columns r, if the function fixes it.
     lipschitz : float, optional
-        A Lipschitz constant of ∇f in the Frobenius norm, where X can be. No step uses more
-        curvature than that, and a certificate needs it for its ``block2_gap``.
+        A Lipschitz constant of ∇f on the feasible set, in the Frobenius norm. It bounds the
+        curvature of every step, and the ``block2_gap`` of a certificate needs it.
     hessian_product : callable, optional
-        Takes X and V, new float64 arrays of shape (n, r), and returns the derivative of ∇f at X in
-        the direction V, an array of that shape, or None where there is none.
+        Takes X and V, new float64 arrays of shape (n, r); returns the derivative of ∇f at X in the
+        direction V, an array of that shape, or None where f has no second derivative.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid. During a solve ValueError, naming the function, if it returns
-        anything but a real number and a real array of the shape of X, both finite; naming
-        ``smooth`` if their largest magnitude at the start is neither 0 nor between 1e-120 and
-        1e120, or if the two contradict each other: steps tell, and at a start where the gradient
-        has no tangent part one difference quotient. Whatever it raises comes out as it is. The
-        exception has the result so far as its attribute ``result`` where it came from a call, if it
-        takes attributes.
+        If an argument is not valid. During a solve: a ValueError that names the function, if it
+        does not return a finite real number and a finite real array of the shape of X; a ValueError
+        that names ``smooth``, if their largest magnitude at the start is neither 0 nor between
+        1e-120 and 1e120, or if value and gradient contradict each other. Contradictions are found
+        by the steps, and at a start where the gradient has no tangent part by one difference
+        quotient. An exception of the function is raised unchanged. An exception from a call has the
+        result so far as its attribute ``result``, if it takes attributes.
 
     Notes
     -----
-    At X_k the quadratic ``⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X)`` is lowered pair by pair, and
-    the step is taken where F falls, else L is raised; without a penalty most steps are Riemannian
-    gradient steps of Barzilai–Borwein length, and the solve ends where
-    ``‖grad f‖ ≤ 0.1·√tol·‖∇f‖`` (1e-6 by default; where ∇f vanishes, a thousandth of the largest
-    ``‖∇f‖`` met takes its place), with no pair left to the quadratic. Without ``lipschitz`` L is
-    what the steps have shown to be enough.
+    At X_k the quadratic ``⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X)`` is lowered pair by pair. If F
+    falls, the step is accepted; else L is raised. Without ``lipschitz``, L is estimated from the
+    steps. Without a penalty most steps are Riemannian gradient steps of Barzilai–Borwein length.
+    The solve ends when ``‖grad f‖ ≤ 0.1·√tol·‖∇f‖`` (1e-6 by default) and no pair lowers the
+    quadratic. Where ∇f vanishes, a thousandth of the largest ``‖∇f‖`` so far replaces ``‖∇f‖``.
 
-    With ``hessian_product`` gradient steps that get slow (50 of them that do not bring ``‖grad f‖``
-    down tenfold) are followed by Newton's method within a trust region, which ends superlinearly.
-    Where that is as slow, or ten of its steps in a row fail, as with wrong products, gradient steps
-    go on alone; `check_hessian` finds a wrong product.
+    With ``hessian_product``, slow gradient steps (50 steps that do not lower ``‖grad f‖`` tenfold)
+    are followed by Newton's method with a trust region, which converges superlinearly. If that is
+    as slow, or ten of its steps in a row fail, as with wrong products, only gradient steps are
+    taken from then on; `check_hessian` finds a wrong product.
 
     A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
-    are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems; of
-    their options ``rapidity_bound`` and ``side`` apply; and with a ``working_set`` other than
-    "tiled", which is the papers' algorithm (the gradient at the current point for every pair),
-    ``curvature``, ``proximal`` (relative to L) and ``scored_pairs``. The default start is "random"
+    are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems. Their
+    options ``rapidity_bound`` and ``side`` always apply. ``curvature``, ``proximal`` (relative to
+    L) and ``scored_pairs`` apply with a ``working_set`` other than "tiled", which is the papers'
+    algorithm: the gradient at the current point for every pair. The default start is "random"
     ("partition" for X ≥ 0).
 
     Examples
@@ -406,7 +406,7 @@ class SmoothFunction(ByFunction):
         n_columns: int | None = None,
         lipschitz: float | None = None,
     ) -> SmoothFunction:
-        """f by PyTorch: gradient and Hessian by automatic differentiation, in double precision.
+        """An objective in PyTorch, in double precision; derivatives are automatic.
 
         Parameters
         ----------
@@ -443,7 +443,7 @@ class SmoothFunction(ByFunction):
                 weights = torch.from_numpy(v)
                 (image,) = torch.autograd.grad(slope, point, weights, allow_unused=True)
             except (RuntimeError, NotImplementedError):
-                # Some operations can be differentiated only once.
+                # PyTorch can differentiate some operations only once.
                 return None
             return np.zeros_like(x) if image is None else image.numpy()
 
@@ -463,13 +463,13 @@ class SmoothFunction(ByFunction):
         n_columns: int | None = None,
         lipschitz: float | None = None,
     ) -> SmoothFunction:
-        """f by JAX: compiled, gradient and Hessian by differentiation, in double precision.
+        """An objective in JAX, compiled, in double precision; derivatives are automatic.
 
         Parameters
         ----------
         function : callable
-            Takes a float64 JAX array of shape (n, r) and returns a scalar. It is traced: arrays
-            that it closes over are converted in double precision then.
+            Takes a float64 JAX array of shape (n, r) and returns a scalar. JAX traces it; arrays in
+            its closure are then converted in double precision.
         n_rows, n_columns, lipschitz
             As for `SmoothFunction`.
 
@@ -484,7 +484,7 @@ class SmoothFunction(ByFunction):
         """
         jax = need("jax", "jax")
         compiled = jax.jit(jax.value_and_grad(function))
-        # Newer releases have it at the top.
+        # `enable_x64` is in `jax` in new releases, in `jax.experimental` in old ones.
         double = (jax if hasattr(jax, "enable_x64") else need("jax", "jax.experimental")).enable_x64
 
         def value_and_gradient(x: FloatArray) -> tuple[Any, Any]:
@@ -500,7 +500,7 @@ class SmoothFunction(ByFunction):
                 try:
                     return np.asarray(along(x, v))
                 except (TypeError, NotImplementedError):
-                    # Some operations can be differentiated only once, or only backwards.
+                    # JAX can differentiate some operations only once, or only in reverse mode.
                     return None
 
         return cls(
@@ -514,14 +514,14 @@ class SmoothFunction(ByFunction):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class FiniteSum(ByFunction):
-    """``f(X) = (1/N) Σ f_i(X)``, by a function that returns the mean of any of its terms.
+    """``f(X) = (1/N) Σ f_i(X)``, given by a function that returns the mean over selected terms.
 
     Parameters
     ----------
     value_and_gradient : callable
-        Takes X, a new C-contiguous float64 array of shape (n, r), and an int64 array of the
-        indices of some terms, ascending, and returns the mean of f_i(X) over them and the mean of
-        ∇f_i(X), an array of the shape of X.
+        Takes X, a new C-contiguous float64 array of shape (n, r), and an int64 array of term
+        indices, ascending; returns the means of f_i(X) and of ∇f_i(X) over these terms, a number
+        and an array of the shape of X.
     n_terms : int
         Number of terms N.
     n_rows : int
@@ -529,7 +529,7 @@ class FiniteSum(ByFunction):
     n_columns : int, optional
         Number of columns r, if the function fixes it.
     lipschitz : float, optional
-        A Lipschitz constant of every ∇f_i in the Frobenius norm, where X can be.
+        A Lipschitz constant of every ∇f_i on the feasible set, in the Frobenius norm.
 
     Raises
     ------
@@ -538,13 +538,13 @@ class FiniteSum(ByFunction):
 
     Notes
     -----
-    `VRJOBCD` samples the terms and is the default with ``lipschitz``, whose bound its steps need,
-    or without a penalty, where they are those of its ``step_rule="accumulated"``. Else `OBCD` or
-    `JOBCD`, the default then, take all terms at once.
+    `VRJOBCD` samples the terms. It is the default solver with ``lipschitz``, which bounds its
+    steps, and without a penalty, where without ``lipschitz`` its ``step_rule`` is "accumulated".
+    Otherwise the default is `OBCD` or `JOBCD`, which use all terms at every step.
 
     Examples
     --------
-    How far data is from a subspace, ``½‖a_i − XXᵀa_i‖²`` on average:
+    The mean squared distance of data from a subspace, ``½‖a_i − XXᵀa_i‖²`` on average:
 
     >>> import numpy as np, orthobcd as ob
     >>> A = np.random.default_rng(0).standard_normal((200, 6)) * [3, 2, 1, 1, 1, 1]
@@ -583,10 +583,10 @@ class FiniteSum(ByFunction):
 
 
 def _named(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """``wrapper`` under the name of the function that errors are about."""
+    """Gives ``wrapper`` the name of the user's function, which error messages show."""
     wrapper.__qualname__ = getattr(function, "__qualname__", repr(function))
     return wrapper
 
 
 Smooth: TypeAlias = Quadratic | GramQuadratic | SmoothFunction | FiniteSum
-"""An objective of a `StiefelProblem`."""
+"""The objectives of a `StiefelProblem`."""

@@ -1,4 +1,4 @@
-"""Penalties h, each a sum over the entries of X: ``solve`` minimises ``f(X) + h(X)``."""
+"""Penalties and sparsity constraints h: ``solve`` minimises ``f(X) + h(X)``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Separable(Checked):
-    """A penalty ``h(X) = Σ h_ij(X_ij)``; ``h1 + h2`` is the sum of two.
+    """A separable penalty ``h(X) = Σ h_ij(X_ij)``; ``h1 + h2`` is the sum of two.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Separable(Checked):
     """
 
     def __add__(self, other: Separable) -> Separable:
-        """The sum; `NoPenalty` adds nothing."""
+        """The sum of two penalties; `NoPenalty` is the neutral element."""
         if not isinstance(other, Separable):
             return NotImplemented
         terms = [h for h in (*_terms(self), *_terms(other)) if not isinstance(h, NoPenalty)]
@@ -60,7 +60,7 @@ class Separable(Checked):
 
     @property
     def nonnegative(self) -> bool:
-        """Whether h is finite for no negative entry, and finite at 0."""
+        """Whether h is infinite at every negative entry, and finite at 0."""
         return implies_nonnegative(self)
 
 
@@ -71,8 +71,8 @@ class L0(Separable):
     Parameters
     ----------
     lam : float or array_like of shape (n, r)
-        Price of one nonzero entry, or a price each; nonnegative, at most 1e120. Equal prices are
-        one: the results are the same, bit for bit.
+        Weight of a nonzero entry: one for all entries, or one for each; nonnegative, at most
+        1e120. An array of equal weights gives the same result as the number, bit for bit.
 
     Raises
     ------
@@ -99,8 +99,8 @@ class L1(Separable):
     Parameters
     ----------
     lam : float or array_like of shape (n, r)
-        One weight for all entries, or a weight each; nonnegative, at most 1e120. Equal weights are
-        one: the results are the same, bit for bit.
+        One weight for all entries, or one for each; nonnegative, at most 1e120. An array of equal
+        weights gives the same result as the number, bit for bit.
 
     Raises
     ------
@@ -153,7 +153,7 @@ class CappedL1(Separable):
     lam : float
         Slope at zero; nonnegative, at most 1e120.
     threshold : float
-        Where the price stops rising; positive, at most 1e120.
+        Magnitude from which on the penalty is constant; positive, at most 1e120.
 
     Raises
     ------
@@ -218,14 +218,14 @@ class MCP(Separable):
 class SCAD(Separable):
     """Smoothly clipped absolute deviation: ℓ1 up to ``lam``, constant from ``a·lam`` on.
 
-    In between it is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins the two smoothly.
+    In between it is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins both parts smoothly.
 
     Parameters
     ----------
     lam : float
         Slope at zero; positive, at most 1e120.
     a : float, default 3.7
-        Above 2, at most 1e120.
+        The penalty is constant from ``a·lam`` on; above 2, at most 1e120.
 
     Raises
     ------
@@ -267,9 +267,10 @@ class Box(Separable):
 
     Notes
     -----
-    Without ``x0`` a solve on the Stiefel manifold begins at a point that descents of the squared
-    distance from the box find; where they find none, as there need not be one, it asks for a
-    feasible ``x0``. With a mixed signature the identity has to be in the box, or ``x0`` given.
+    Without ``x0`` a solve on the Stiefel manifold searches a feasible start by descents of the
+    squared distance from the box. If they find none (there need not be one), it raises an error
+    that asks for a feasible ``x0``. With a mixed signature the identity must be in the box, or
+    ``x0`` must be given.
 
     Examples
     --------
@@ -287,24 +288,24 @@ class Box(Separable):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class PiecewiseQuadratic(Separable):
-    """The penalty ``Σ φ(X_ij)`` with ``φ(x) = a + b·x + ½·c·x²`` between any two breakpoints.
+    """The penalty ``Σ φ(X_ij)`` with ``φ(x) = a + b·x + ½·c·x²`` between adjacent breakpoints.
 
     Parameters
     ----------
     breakpoints : array_like of shape (k,)
-        Ascending; none is allowed.
+        Ascending; may be empty.
     pieces : array_like of shape (k + 1, 3)
-        (a, b, c) of the piece before the first breakpoint, of those between, and of the one after
-        the last; (inf, 0, 0) where x is not allowed. Magnitudes up to 1e120.
+        (a, b, c) of each piece, in ascending order of x; (inf, 0, 0) where x is not allowed.
+        Magnitudes up to 1e120.
 
     Raises
     ------
     ValueError, TypeError
-        If the arrays are not such, or no piece is finite.
+        If the arrays are not valid, or no piece is finite.
 
     Notes
     -----
-    φ may jump; at a breakpoint the lower of the two values counts. Every pair of rows is solved to
+    φ may jump; its value at a breakpoint is the lower of the two. Every pair of rows is solved to
     global optimality for any pieces.
 
     Examples
@@ -331,17 +332,17 @@ class PiecewiseQuadratic(Separable):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Sum(Separable):
-    """The sum of separable penalties, as ``h1 + h2`` makes it.
+    """The sum of separable penalties, the result of ``h1 + h2``.
 
     Parameters
     ----------
     *terms : Separable
-        Two penalties or more.
+        Two or more penalties.
 
     Raises
     ------
     ValueError, TypeError
-        If a term is no separable penalty, or their constraints leave no interval.
+        If a term is not a separable penalty, or the constraints of the terms exclude each other.
 
     Examples
     --------
@@ -365,7 +366,7 @@ class Sum(Separable):
 
 
 Rows: TypeAlias = Sequence[int] | Sequence[Sequence[int]]
-"""Rows of X for all columns, or a sequence of rows for each."""
+"""Rows of X for all columns, or a sequence of rows for each column."""
 
 
 def _as_rows(name: str, value: Any) -> tuple[Any, ...]:
@@ -384,24 +385,24 @@ def _as_rows(name: str, value: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Cardinality(Checked):
-    """The constraint that X has few nonzero entries, in all or in every column.
+    """The constraint that X has at most ``count`` nonzero entries, in all or per column.
 
     Parameters
     ----------
     count : int or sequence of int
-        Most nonzero entries: of X, or of each of its r columns, each at least 1.
+        Largest number of nonzero entries: of X, or of each of its r columns; at least 1 per column.
     nonnegative : bool, default False
-        Whether X ≥ 0 as well.
+        Whether X ≥ 0 is required too.
     include : sequence of int or sequence of sequences of int, optional
-        Rows that belong to the support of every column, or of each: they take some of the budget,
-        whatever their best values, which can be zero.
+        Rows in the support of every column, or a sequence of rows for each column. An included
+        entry counts towards ``count``, even if its best value is zero.
     exclude : sequence of int or sequence of sequences of int, optional
-        Rows that are zero in every column, or in each.
+        Rows that are zero in every column, or a sequence of rows for each column.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not such a number or sequence.
+        If an argument is not a valid number or sequence.
 
     Examples
     --------
@@ -439,7 +440,7 @@ class Cardinality(Checked):
         )
 
     def check(self, n: int, r: int) -> None:
-        """Refuse what does not fit to n × r matrices."""
+        """Raises a ValueError if the constraint does not fit n × r matrices."""
         if isinstance(self.count, tuple):
             if len(self.count) != r:
                 raise ValueError(
@@ -462,14 +463,14 @@ class Cardinality(Checked):
                 raise ValueError(f"{name} must hold rows below {n}, got {max(flat)}")
 
     def without_limit(self, n: int, r: int) -> Separable | None:
-        """The penalty of the same problem if every n × r matrix keeps the limit, else None."""
+        """The penalty without the limit if every n × r matrix satisfies it, else None."""
         whole = self.count == n * r or self.count == (n,) * r
         if self.exclude or not whole:
             return None
         return NonNegative() if self.nonnegative else NoPenalty()
 
     def __add__(self, other: NonNegative) -> Cardinality:
-        """With X ≥ 0 as well; nothing else adds to a cardinality."""
+        """The constraint with X ≥ 0 too; only `NonNegative` can be added."""
         if isinstance(other, NonNegative):
             return replace(self, nonnegative=True)
         raise TypeError(f"Cardinality adds to NonNegative only, got {type(other).__name__}")
@@ -479,22 +480,22 @@ class Cardinality(Checked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowSparse(Checked):
-    """Few nonzero rows: at a price each, ``h(X) = lam`` times their number, or at most ``count``.
+    """Few nonzero rows: ``h(X) = lam`` times their number, or at most ``count`` of them.
 
-    Whole features are left out of all components. On the rows that are left any orthonormal
-    basis of the leading eigenvectors is optimal.
+    A zero row leaves its feature out of all components. On the nonzero rows any orthonormal basis
+    of the leading eigenvectors is optimal.
 
     Parameters
     ----------
     lam : float, optional
-        Price, nonnegative and finite.
+        Weight of a nonzero row, from 0 to 1e120.
     count : int, optional
-        Most nonzero rows, at least r; instead of ``lam``.
+        Largest number of nonzero rows, at least r; instead of ``lam``.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not such a number, or not exactly one is given.
+        If an argument is not a valid number, or not exactly one is given.
 
     Examples
     --------
@@ -518,7 +519,7 @@ class RowSparse(Checked):
         self._set(count=as_optional_int("count", self.count, 1))
 
     def without_limit(self, n: int, r: int) -> Separable | None:
-        """The penalty of the same problem if rows cost nothing and every one is allowed."""
+        """The penalty without the limit if it allows n rows or ``lam`` is 0, else None."""
         return NoPenalty() if self.count == n or self.lam == 0.0 else None
 
 
@@ -527,7 +528,7 @@ Penalty: TypeAlias = Separable | Cardinality | RowSparse
 
 
 def check_shape(penalty: Separable, shape: tuple[int, int]) -> None:
-    """Refuse weights of another shape than that of X."""
+    """Raises a ValueError if an array of weights does not have the shape of X."""
     for term in _terms(penalty):
         lam = getattr(term, "lam", None)
         if isinstance(lam, np.ndarray) and lam.shape != shape:
@@ -535,11 +536,12 @@ def check_shape(penalty: Separable, shape: tuple[int, int]) -> None:
 
 
 def _terms(penalty: Separable) -> tuple[Separable, ...]:
+    """The terms of a sum; any other penalty is its only term."""
     return penalty.terms if isinstance(penalty, Sum) else (penalty,)
 
 
 def _check(penalty: CappedL1 | MCP | SCAD | Box) -> None:
-    """Turns the fields into floats, which the core checks."""
+    """Converts the fields to floats; the core checks their ranges."""
     for field in fields(penalty):
         value = getattr(penalty, field.name)
         infinite = isinstance(penalty, Box) and isinstance(value, float) and np.isinf(value)
@@ -548,6 +550,7 @@ def _check(penalty: CappedL1 | MCP | SCAD | Box) -> None:
 
 
 def _weight(name: str, value: Any) -> float | FloatArray:
+    """A checked penalty weight, or an array of weights."""
     weights: float | FloatArray
     if np.ndim(value) == 0:
         weights = as_float(

@@ -1,9 +1,9 @@
-"""Pictures of solves, components and paths; needs the extra ``plot`` (matplotlib).
+"""Plots of solves, components and paths; needs the extra ``plot`` (matplotlib).
 
-Every function draws into the axes that it is given, or into a new figure, and returns matplotlib
-axes; ``axes.figure.savefig(...)`` writes the picture. Colours are those of Okabe and Ito, which
-common forms of colour blindness tell apart; signs are purple (positive) and orange (negative), and
-an exact zero is grey.
+Every function draws into the given axes, or into a new figure, and returns matplotlib axes;
+``axes.figure.savefig(...)`` saves the figure. The colours are those of Okabe and Ito, which remain
+distinct with common forms of colour blindness. Positive values are purple, negative ones orange,
+exact zeros grey.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Colours of lines, in order (Okabe and Ito, 2008, without the yellow)."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
-"""Strokes of lines, in order, so that no line is known by its colour alone."""
+"""Line styles, in order, so that lines differ by more than their colour."""
 
 MARKS = "osD^vP*X<>"
-"""Marks of heuristics, in order."""
+"""Markers of heuristics, in order."""
 
 SIGNS = "PuOr"
-"""Diverging colours of loadings."""
+"""Diverging colour map of loadings."""
 
 POSITIVE, NEGATIVE, ZERO = "#5E3C99", "#E66101", "0.93"
-"""Colours of bars by sign, and the background where a loading is exactly zero."""
+"""Colours of bars by sign, and of the background, which shows exact zeros."""
 
 BARS: Final = "bars"
 IMAGES: Final = "images"
@@ -42,7 +42,7 @@ Kind = Literal["auto", "bars", "images", "heatmap"]
 Time = Literal["seconds", "n_iterations"]
 
 FLOOR = 1e-17
-"""What is drawn for an exact zero on a logarithmic axis."""
+"""Value drawn in place of an exact zero on a logarithmic axis."""
 
 Axes: TypeAlias = Any
 
@@ -105,19 +105,19 @@ def convergence(
     optimum: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How far F is above the best value, on a logarithmic axis.
+    """Plot F less its best value during solves, on a logarithmic axis.
 
     Parameters
     ----------
     results : Result or mapping of str to Result
-        What to draw; the names of several become the legend.
+        The solves; the names of a mapping become the legend.
     x : {"seconds", "n_iterations"}, default "seconds"
-        Against wall-clock time or against pairs visited.
+        Horizontal axis: wall-clock time or pairs visited.
     optimum : float, optional
-        Value to subtract; the smallest objective of all results by default. A point at that value
-        has no place on a logarithmic axis, and its line ends before it.
+        Value to subtract; the smallest objective of all results by default. A logarithmic axis
+        cannot show points at this value; a line ends before them.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw into; a new figure by default.
 
     Returns
     -------
@@ -157,16 +157,16 @@ def convergence(
 def feasibility(
     results: Result | Mapping[str, Result], *, x: Time = "seconds", ax: Axes | None = None
 ) -> Axes:
-    """``‖XᵀJX − X0ᵀJX0‖_F`` during a solve, on a logarithmic axis.
+    """Plot ``‖XᵀJX − X0ᵀJX0‖_F`` during solves, on a logarithmic axis.
 
     Parameters
     ----------
     results : Result or mapping of str to Result
-        What to draw.
+        The solves; the names of a mapping become the legend.
     x : {"seconds", "n_iterations"}, default "seconds"
-        Against wall-clock time or against pairs visited.
+        Horizontal axis: wall-clock time or pairs visited.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw into; a new figure by default.
 
     Returns
     -------
@@ -220,16 +220,16 @@ def path(
     mark: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Explained variance against the number of nonzeros along a regularisation path.
+    """Plot explained variance against the number of nonzeros along regularisation paths.
 
     Parameters
     ----------
     paths : RegularizationPath or mapping of str to RegularizationPath
-        What to draw.
+        The paths; the names of a mapping become the legend.
     mark : int, optional
         Number of nonzeros to mark with a vertical line.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw into; a new figure by default.
 
     Returns
     -------
@@ -272,28 +272,28 @@ def components(
     max_columns: int = 5,
     axes: Any = None,
 ) -> Any:
-    """Components as bars with the names of their features, as images, or as one heat map.
+    """Plot components as bars with feature names, as images, or as one heat map.
 
     Parameters
     ----------
     components : array_like of shape (n_components, n_features) or fitted estimator
-        Rows to draw; of an estimator its ``components_`` and, if it has them, the feature names.
+        Components, as rows; of an estimator its ``components_`` and feature names, if it has any.
     feature_names : sequence of str, optional
         Names of the features; ``x0``, ``x1``, … by default.
     image_shape : (int, int), optional
         Height and width of an image whose pixels, row by row, are the features.
     kind : {"auto", "bars", "images", "heatmap"}, default "auto"
         "bars": the largest loadings of every component. "images": every component as an image.
-        "heatmap": all loadings in one picture, features that are zero in every component left out.
+        "heatmap": all loadings in one image, without features that are zero in every component.
         "auto": images with ``image_shape``, bars up to 12 components, else the heat map.
     titles : sequence of str, optional
-        One per component; "component 1", … by default.
+        One title per component; "component 1", … by default.
     n_top : int, default 12
-        Most bars per component.
+        Largest number of bars per component.
     max_columns : int, default 5
-        Most components beside each other.
+        Largest number of components per row of axes; with bars at most 3.
     axes : matplotlib axes or array of them, optional
-        Where to draw: one per component, or one for the heat map; a new figure by default.
+        Axes to draw into: one per component, or one for the heat map; a new figure by default.
 
     Returns
     -------
@@ -302,7 +302,7 @@ def components(
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid or sizes do not fit.
+        If an argument is not valid or sizes do not match.
 
     Examples
     --------
@@ -378,7 +378,7 @@ def _bars(ax: Axes, loading: FloatArray, names: Sequence[str], n_top: int) -> No
     places = np.arange(len(order))
     ax.barh(places, values, color=[POSITIVE if v > 0 else NEGATIVE for v in values], height=0.72)
     ax.set_yticks(places, [names[int(j)] for j in order], fontsize=9)
-    # Room for n_top bars, so that bars are equally thick in all axes.
+    # Space for n_top bars, so that bars are equally thick in all axes.
     ax.set_ylim(n_top - 0.4, -0.6)
     ax.axvline(0.0, color="0.3", linewidth=0.8)
     ax.tick_params(axis="y", length=0)
@@ -393,7 +393,7 @@ def _heatmap(
     loadings: FloatArray, names: Sequence[str], heads: Sequence[str], ax: Axes | None
 ) -> Axes:
     used = np.flatnonzero(np.any(loadings != 0.0, axis=0))
-    # Features of one component stand together, in the order of the components.
+    # Features are grouped by the component with their largest loading.
     owner = np.argmax(np.abs(loadings[:, used]), axis=0)
     used = used[np.lexsort((-np.abs(loadings[owner, used]), owner))]
     shown = loadings[:, used]
@@ -423,17 +423,17 @@ def comparison(
     bold: Sequence[int] = (),
     ax: Axes | None = None,
 ) -> Axes:
-    """A table as a figure.
+    """Draw a table as a figure.
 
     Parameters
     ----------
     rows : sequence of mapping of str to object
-        Lines of the table; the keys of the first are the columns. Numbers and percentages are
-        set flush right.
+        Rows of the table; the keys of the first row are the columns. Columns of numbers and
+        percentages are right-aligned.
     bold : sequence of int, optional
-        Lines to set in bold.
+        Indices of rows to set in bold.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure of the right size by default.
+        Axes to draw into; a new figure of the right size by default.
 
     Returns
     -------
@@ -442,7 +442,7 @@ def comparison(
     Raises
     ------
     ValueError
-        If there are no rows, or one lacks a column.
+        If there are no rows, or a row lacks a column.
 
     Examples
     --------
@@ -486,17 +486,17 @@ def comparison(
 
 
 def search(result: Result, *, ax: Axes | None = None) -> Axes:
-    """What a search did over time: where every run of a heuristic ended, above the best point.
+    """Plot the runs of a search over time: end of every run, and its F less the best F.
 
-    Open marks are runs from scratch, filled ones changes of the best point, whose descent is the
-    line; what is as good as the best lies on the lower edge.
+    Open markers are restarts, filled markers are improvements, and the line is the incumbent.
+    Points as good as the best lie at the lower edge.
 
     Parameters
     ----------
     result : Result
-        Of a solve by `Auto`.
+        Result of a solve by `Auto`.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw into; a new figure by default.
 
     Returns
     -------
@@ -505,7 +505,7 @@ def search(result: Result, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     TypeError, ValueError
-        If it is not a result, or not of a search.
+        If ``result`` is not a `Result`, or not that of a search.
 
     Examples
     --------

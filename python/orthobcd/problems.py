@@ -1,4 +1,4 @@
-"""Problems: ``min f(X) + h(X)`` over matrices with ``XᵀJX`` fixed; here J = I, XᵀX = I."""
+"""Problems ``min f(X) + h(X)`` on the Stiefel manifold ``XᵀX = I`` (the case J = I)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from .penalties import Cardinality, NonNegative, Penalty, RowSparse, Separable, 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
 DENSE_COVARIANCE_LIMIT = 4096
-"""`SparsePCAProblem` and `NonnegativePCAProblem` form the n × n matrix ``AᵀA`` up to this n
-(128 MiB) and work from ``A`` beyond it."""
+"""Largest n for which `SparsePCAProblem` and `NonnegativePCAProblem` form the n × n matrix ``AᵀA``
+(128 MiB); for more columns they work from ``A``."""
 
 WIDE_DATA_RATIO = 8
-"""They also work from ``A`` when it is dense and n is at least this times its number of rows: two
-products with ``A`` are then much cheaper than one with ``AᵀA``."""
+"""Ratio n / m from which on the two problems work from a dense ``A`` of m rows: two products with
+``A`` are then much cheaper than one with ``AᵀA``."""
 
 
 @runtime_checkable
 class Problem(Protocol):
-    """What `orthobcd.solve` and `orthobcd.certify` ask of a problem.
+    """Protocol of the problems that `orthobcd.solve` and `orthobcd.certify` accept.
 
     Attributes
     ----------
     smooth : object
-        f: `Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
+        f: a `Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum` or `LogisticLoss`, or a
         problem that is its own objective.
     penalty : Separable, Cardinality or RowSparse
-        h: `L0`, `L1`, `NonNegative`, `NoPenalty`, … or a sum of them; `Cardinality`, `RowSparse`.
+        h: a separable penalty (`L0`, `L1`, `NonNegative`, `NoPenalty`, …), a sum of separable
+        penalties, a `Cardinality` or a `RowSparse`.
     signature : ndarray of int8 of shape (n,), or None
-        The diagonal of J; None is J = I with XᵀX = I, the Stiefel manifold.
+        The diagonal of J; None means J = I with XᵀX = I, the Stiefel manifold.
     shape : (int, int)
         (n, r), the shape of X.
 
@@ -64,7 +65,7 @@ class Problem(Protocol):
 
 
 def as_problem(value: Any) -> Problem:
-    """``value`` if it has what a problem has."""
+    """Returns ``value`` if it is a `Problem`, else raises a TypeError."""
     if not isinstance(value, Problem):
         raise TypeError(
             "problem must be a Problem (with smooth, penalty, signature and shape), "
@@ -74,9 +75,9 @@ def as_problem(value: Any) -> Problem:
 
 
 def without_trivial_limit(problem: Problem) -> Problem:
-    """The same problem without a `Cardinality` or `RowSparse` that every matrix keeps.
+    """Drops a `Cardinality` or `RowSparse` that every n × r matrix satisfies.
 
-    All n·r entries, n entries in every column, n rows, or rows at no cost are no limit.
+    Such a limit allows n·r entries, n entries in every column, or n rows, or has ``lam=0``.
     """
     if not isinstance(problem.penalty, (Cardinality, RowSparse)):
         return problem
@@ -92,6 +93,7 @@ def check_problem(
     n_components: Any,
     kinds: tuple[Any, ...] = (Quadratic, GramQuadratic, SmoothFunction, FiniteSum),
 ) -> int:
+    """Checks the parts of a problem; returns the number of components r."""
     if not isinstance(smooth, kinds):
         *first, last = (kind.__name__ for kind in kinds)
         raise TypeError(f"smooth must be {', '.join(first)} or {last}, got {type(smooth).__name__}")
@@ -124,7 +126,7 @@ def check_problem(
 
 
 class OnStiefel(Checked):
-    """What problems with XᵀX = I share."""
+    """Base class of the problems with XᵀX = I."""
 
     smooth: Smooth
     n_components: int
@@ -141,7 +143,7 @@ class OnStiefel(Checked):
         return self.smooth.n_rows, self.n_components
 
     def with_penalty(self, penalty: Penalty) -> StiefelProblem:
-        """The same problem with another penalty; nothing is formed or copied again.
+        """The same problem with another penalty; the objective is shared, not copied.
 
         Parameters
         ----------
@@ -164,13 +166,14 @@ class StiefelProblem(OnStiefel):
     smooth : Quadratic, GramQuadratic, SmoothFunction or FiniteSum
         f.
     penalty : Separable, Cardinality or RowSparse
-        h; a `Cardinality` is a constraint, with h = 0; it and `RowSparse` need a quadratic f.
+        h. A `Cardinality` is a constraint, with h = 0. `Cardinality` and `RowSparse` need a
+        quadratic f.
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
     determinant : {1}, optional
-        With 1 the minimum is over rotations alone, ``det X = 1`` (the group SO(n)): n_components is
-        n then, and the penalty is no `Cardinality` or `RowSparse`, the objective no `FiniteSum`. By
-        default both signs are allowed.
+        With 1 the feasible set is the rotations, ``det X = 1`` (the group SO(n)). It needs
+        ``n_components = n``, a penalty other than `Cardinality` and `RowSparse`, and an objective
+        other than `FiniteSum`. By default both signs are allowed.
 
     Raises
     ------
@@ -179,10 +182,10 @@ class StiefelProblem(OnStiefel):
 
     Notes
     -----
-    Over rotations pairs of rows are rotated and never reflected, a start of determinant −1 is
-    refused, and a certificate's gap is what a rotation of two rows could gain. For X ≥ 0 rotations
-    are the even permutations, which no pair of rows connects: there only `Auto` looks further than
-    its start.
+    With ``determinant=1`` pairs of rows are rotated and never reflected, a start of determinant −1
+    is refused, and the ``block2_gap`` of a certificate is the largest decrease by a rotation of two
+    rows. For X ≥ 0 the rotations are the even permutations, and no move of two rows leads from one
+    to another: there only `Auto` moves away from its start.
 
     Examples
     --------
@@ -225,13 +228,13 @@ def _as_determinant(value: Any) -> int:
 
 
 def is_wide(data: Any) -> bool:
-    """Whether data of shape (m, n) is better used as it is than as ``AᵀA``."""
+    """Whether dense data is so wide that products with it cost less than with ``AᵀA``."""
     m, n = data.shape
     return not is_sparse(data) and n >= WIDE_DATA_RATIO * m
 
 
 def _pca_objective(data: Any, center: bool) -> Smooth:
-    """``−½‖AX‖²`` (A centred on request), with AᵀA formed when that is the cheaper way."""
+    """``−½‖AX‖²`` (A centred on request), with AᵀA formed where that is cheaper."""
     wide = data.shape[1] > DENSE_COVARIANCE_LIMIT or is_wide(data)
     if wide and not center:
         return GramQuadratic(data)
@@ -245,7 +248,7 @@ def _pca_objective(data: Any, center: bool) -> Smooth:
 
 
 class PCAProblem(OnStiefel):
-    """What the two problems from data share."""
+    """Base class of the two problems that are given by a data matrix A."""
 
     A: Any
     center: bool
@@ -255,7 +258,7 @@ class PCAProblem(OnStiefel):
         data, _ = as_data_matrix(A)
         center = as_bool("center", center)
         smooth = _pca_objective(data, center)
-        # A and its copy by columns are not both kept.
+        # Keeps one copy of A: that by columns, if the objective made one.
         kept = smooth.A if isinstance(smooth, GramQuadratic) and not center else data
         self._set(A=kept, center=center, smooth=smooth)
         self._set(n_components=check_problem(self.smooth, self.penalty, n_components))

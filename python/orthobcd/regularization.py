@@ -1,4 +1,4 @@
-"""Sparse PCA along a decreasing penalty, from the known optimum at a large λ on."""
+"""Regularisation paths of sparse PCA: decreasing λ from the known optimum for a large λ."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ logger = logging.getLogger("orthobcd")
 PenaltyName = Literal["l0", "l1"]
 
 SMALLEST = 1e-6
-"""A path that looks for a number of nonzeros ends at this share of ``lam_max``."""
+"""Smallest λ of a path with ``n_nonzero``, as a share of ``lam_max``."""
 
 TOLERANCE = 1e-10
 """Default tolerance of every stage, that of `orthobcd.solve`."""
 
 REFINEMENTS = 12
-"""Bisections between two neighbours of a path that straddle the wanted number of nonzeros."""
+"""Largest number of bisections between the points of a path on both sides of ``n_nonzero``."""
 
 
 @dataclass(frozen=True, eq=False)
 class RegularizationPath:
-    """Sparse PCA for a decreasing sequence of penalties, each solve started at the one before.
+    """Solutions of sparse PCA for a decreasing sequence of penalty weights.
 
     Attributes
     ----------
     lams : ndarray of shape (k,)
-        Penalties, decreasing; ``lam`` of `L0` or `L1`.
+        Penalty weights, decreasing; ``lam`` of `L0` or `L1`.
     n_nonzero : ndarray of shape (k,)
-        Nonzero entries of every point.
+        Number of nonzero entries of every point.
     explained_variance_ratio : ndarray of shape (k,)
-        Share of the variance in the span of the components. As they are orthonormal it is the sum
-        of their variances.
+        Share of the variance in the span of the components: the sum of the variances of the
+        components, which are orthonormal, over the total variance.
     objective : ndarray of shape (k,)
-        ``−½‖AX‖² + h(X)``.
+        ``−½‖AX‖² + h(X)`` of every point.
     results : tuple of PathPoint
-        The points; left out (empty) in the ``path_`` of a fitted estimator.
+        The points; empty in the ``path_`` of a fitted estimator.
     lam_max : float
         See `orthobcd.lam_max`.
 
@@ -84,18 +84,18 @@ class RegularizationPath:
         return len(self.lams)
 
     def nearest(self, n_nonzero: int) -> int:
-        """Index of the point whose number of nonzeros is nearest; of equals the lower objective."""
+        """Index of the point with the nearest number of nonzeros; ties: the lower objective."""
         gap = np.abs(self.n_nonzero - n_nonzero)
         return int(np.lexsort((self.objective, gap))[0])
 
 
 def penalty_of(name: str, lam: float) -> L0 | L1:
-    """The penalty of a name."""
+    """The penalty with a name and a weight."""
     return L0(lam) if name == "l0" else L1(lam)
 
 
 def largest_lam(problem: Problem, n_threads: int | None = None) -> float:
-    """`lam_max` of an ℓ0 or ℓ1 problem from data."""
+    """`lam_max` of an ℓ0 or ℓ1 problem."""
     largest = _core.largest_lam(problem, n_threads)
     assert largest is not None
     return largest
@@ -104,10 +104,10 @@ def largest_lam(problem: Problem, n_threads: int | None = None) -> float:
 def lam_max(
     A: DataLike, n_components: int, penalty: PenaltyName = "l0", *, center: bool = False
 ) -> float:
-    """The penalty from which on the answer is known: one entry per component.
+    """The penalty weight from which on every component is a single feature.
 
     For every λ ≥ ``lam_max`` no pair of rows improves the selection of the ``n_components``
-    features of largest variance: all entries are zero but the forced ones. For ℓ0 it is the
+    features of largest variance, where X has one nonzero per column. For ℓ0 ``lam_max`` is the
     smallest such λ, for ℓ1 at most 1.21 times the smallest.
 
     Parameters
@@ -117,9 +117,9 @@ def lam_max(
     n_components : int
         Number of components r.
     penalty : {"l0", "l1"}, default "l0"
-        Which penalty.
+        The penalty.
     center : bool, default False
-        Whether the columns of A are to be centred.
+        Subtract the column means first.
 
     Returns
     -------
@@ -134,8 +134,8 @@ def lam_max(
     Examples
     --------
     >>> import orthobcd as ob
-    >>> ob.lam_max([[2.0, 1.0], [1.0, 3.0]], 1)
-    1.5450849718747373
+    >>> round(ob.lam_max([[2.0, 1.0], [1.0, 3.0]], 1), 6)
+    1.545085
     """
     as_choice("penalty", penalty, ("l0", "l1"))
     return largest_lam(SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center))
@@ -158,11 +158,11 @@ def regularization_path(
     n_threads: int | None = None,
     verbose: bool = False,
 ) -> RegularizationPath:
-    """Sparse PCA for a decreasing sequence of penalties, each solve started at the one before.
+    """Sparse PCA for decreasing penalty weights, each solve started at the point before.
 
-    It begins at the selection of the features of largest variance, which is optimal for a large
-    penalty; a solve that starts from a slightly sparser optimum usually ends far better than one
-    from an arbitrary point.
+    The path begins at the selection of the features of largest variance, which is optimal for a
+    large weight. A solve from a slightly sparser optimum usually reaches a far lower objective than
+    one from an arbitrary point.
 
     Parameters
     ----------
@@ -171,28 +171,29 @@ def regularization_path(
     n_components : int
         Number of components r.
     penalty : {"l0", "l1"}, default "l0"
-        Which penalty.
+        The penalty.
     lams : array_like of shape (k,), optional
-        Penalties, positive or zero; sorted decreasing. By default ``lam_max · ratio^i``.
+        Penalty weights, nonnegative, in any order. By default ``lam_max · ratio^i``.
     n_lams : int, default 20
         Length of the default sequence.
     ratio : float, default 0.6
-        Between 0 and 1.
+        Ratio of consecutive default weights, strictly between 0 and 1.
     n_nonzero : int, optional
-        Go on (beyond ``n_lams``) until a point has at least this many nonzeros, then bisect
-        towards exactly this many. At least ``n_components``, at most ``n · n_components``.
+        Number of nonzeros, from ``n_components`` to ``n · n_components``. The path continues
+        (beyond ``n_lams``) to a point with at least ``n_nonzero`` nonzeros, then bisects λ towards
+        exactly ``n_nonzero``.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).
     solver : OBCD, optional
-        Solves every stage; ``OBCD()`` by default.
+        Solver of every stage; ``OBCD()`` by default.
     max_time, tol, seed, n_threads, verbose
         As in `solve`; ``max_time`` is for the whole path.
 
     Returns
     -------
     RegularizationPath
-        Sorted by decreasing penalty. Ctrl-C ends it: the points so far, one of them with the status
-        ``INTERRUPTED``.
+        Sorted by decreasing weight. After Ctrl-C it holds the points so far, one of them with the
+        status ``INTERRUPTED``.
 
     Raises
     ------
@@ -240,7 +241,7 @@ def path_of(
     n_threads: int | None = None,
     verbose: bool = False,
 ) -> RegularizationPath:
-    """`regularization_path` for ``−½‖AX‖²`` as it is in a problem."""
+    """`regularization_path` for the objective of ``base``, without copying the data."""
     n_lams = as_int("n_lams", n_lams, 1)
     ratio = as_fraction("ratio", ratio)
     run = Run.checked(max_time=max_time, tol=tol, seed=seed, n_threads=n_threads)
@@ -259,11 +260,11 @@ def path_of(
     elif n_nonzero is None:
         values = [top * ratio**k for k in range(n_lams)]
     else:
-        # Where nothing ever changes (top = 0) one point is all there is.
+        # With lam_max = 0 every λ has the same solution: one point suffices.
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(ratio))) if top > 0.0 else 1
         values = [top * ratio**k for k in range(count)]
     follower = _Follower(base, penalty, OBCD() if solver is None else solver, run, bool(verbose))
-    # A given sequence is followed to its end, whatever the number of nonzeros.
+    # A given sequence is followed to its end, for any number of nonzeros.
     points = follower.follow(values, None, None if lams is not None else n_nonzero)
     if n_nonzero is not None:
         points = _bisect(points, n_nonzero, follower)
@@ -272,7 +273,7 @@ def path_of(
 
 @dataclass
 class _Follower:
-    """Follows sequences of λ in the core, within one time limit."""
+    """Solves sequences of λ in the core, all within one time limit."""
 
     base: SparsePCAProblem | StiefelProblem
     penalty: PenaltyName
@@ -287,7 +288,7 @@ class _Follower:
     def follow(
         self, lams: Sequence[float], x: FloatArray | None, n_nonzero: int | None = None
     ) -> list[PathPoint]:
-        """The points of a sequence from x, up to the first with so many nonzeros."""
+        """Points for ``lams``, started at ``x``, up to the first with ``n_nonzero`` nonzeros."""
         problem = self.base.with_penalty(penalty_of(self.penalty, lams[0]))
         run = replace(self.run, max_time=self.deadline.left())
         tol = TOLERANCE if run.tol is None else run.tol
@@ -305,7 +306,7 @@ class _Follower:
 
 @dataclass(frozen=True)
 class _Stages:
-    """What the core reads of a continuation: every stage is solved to the same tolerance."""
+    """Options of a continuation for the core, with the same tolerance for every stage."""
 
     lams: tuple[float, ...]
     solver: OBCD
@@ -315,7 +316,7 @@ class _Stages:
 
 
 def _bisect(points: list[PathPoint], wanted: int, follower: _Follower) -> list[PathPoint]:
-    """Points between the last sparser and the first denser one, until the number is exact."""
+    """Adds points by bisection of λ until one has exactly ``wanted`` nonzeros."""
     sparser = [point for point in points if point.n_nonzero <= wanted]
     denser = [point for point in points if point.n_nonzero >= wanted]
     if not sparser or not denser:

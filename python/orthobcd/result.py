@@ -1,4 +1,4 @@
-"""What a solve and a certificate return."""
+"""The result of a solve: best point, status, history and reports of a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PathPoint", "Result", "Search", "SearchRun", "StartReport", "Status"
 
 
 class Status(enum.Enum):
-    """Why a solve ended. Every status comes with the best feasible point found.
+    """Why a solve ended; with every status the result holds the best feasible point found.
 
     Examples
     --------
@@ -28,19 +28,19 @@ class Status(enum.Enum):
     """
 
     CONVERGED = "converged"
-    """No pair of what moves (rows, columns, or both) lowers F by more than the tolerance.
+    """No pair (of rows, of columns, or of both) lowers F by more than the tolerance.
 
-    A pass over all of them, each solved globally with the exact curvature and without proximal
-    term, found none at the point that is returned. For a sum over data rows the pairs are those of
-    the model with the bound on the curvature; with ``step_rule="accumulated"``, which has no such
-    model, the best F has fallen by at most the tolerance over three passes over the data.
+    A pass over all pairs at the returned point found no larger decrease; each pair was solved
+    globally with the exact curvature and without proximal term. For a sum over data rows the pairs
+    are those of the model with the bound on the curvature. With ``step_rule="accumulated"``, which
+    has no such model, the lowest F fell by at most the tolerance over three passes over the data.
     """
     MAX_TIME = "max_time"
     """``max_time`` seconds have passed."""
     MAX_SWEEPS = "max_sweeps"
     """``max_sweeps`` sweeps or ``max_epochs`` epochs are done."""
     MAX_WORK = "max_work"
-    """``max_work`` is done, or without any limit the work of a default search."""
+    """``max_work`` is done, or, if no limit was given, the default work of a search."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or the callback returned True."""
     TARGET = "target"
@@ -48,7 +48,7 @@ class Status(enum.Enum):
     PROVED = "proved"
     """The objective is proved to be within ``gap_tol`` of the optimum."""
     UNBOUNDED = "unbounded"
-    """The objective falls without bound: along one pair of rows or columns, or as is known of M."""
+    """F is unbounded below: along a pair of rows or columns, or as `well_posedness` shows."""
     DIVERGED = "diverged"
     """The iterates grow without bound: the infimum is not attained."""
 
@@ -75,15 +75,15 @@ class PathPoint:
     lam : float
         λ of the stage.
     objective : float
-        f + λ-penalty at ``x``, with the stage's λ.
+        F at ``x`` with the λ of the stage.
     n_nonzero : int
         Number of nonzero entries of ``x``.
     explained_variance : float
-        f relative to ½ tr(C): for PCA the share of the total variance that ``x`` explains.
+        f over ½ tr(C): for PCA the share of the total variance that ``x`` explains.
     feasibility : float
         ``||XᵀX − I||_F``.
     x : ndarray of shape (n, r)
-        The stage's point.
+        The point at which the stage ended.
     status : Status
         Why the stage ended.
 
@@ -106,16 +106,16 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class StartReport:
-    """One start of `Auto` and what it reached.
+    """One restart or improvement of `Auto` and the objective that it reached.
 
     Attributes
     ----------
     strategy : str
-        How it came about; a perturbation of the best point is named "... again".
+        Name of the heuristic; that of a run from the incumbent ends with " again".
     objective : float
-        F of its point.
+        F of the point that the run reached.
     seconds : float
-        When it was finished, since the start of the solve.
+        Time from the start of the solve to the end of the run.
 
     Examples
     --------
@@ -138,19 +138,19 @@ class SearchRun:
     Attributes
     ----------
     heuristic : str
-        Its name; "polish" for exact pairs and tangent steps alone.
+        Name of the heuristic; "polish" for a descent by exact pairs and tangent steps alone.
     improve : bool
-        Whether it began at the best point, not from scratch.
+        True for an improvement (from the incumbent), False for a restart.
     restricted : bool
-        Whether it worked on some of the rows only (``Search.profile["n_rows_chosen"]``).
+        Whether the run used the screened rows only (``Search.profile["n_rows_chosen"]``).
     seconds : float
-        When it was finished, since the start of the solve.
+        Time from the start of the solve to the end of the run.
     work : float
-        What it took, with its polish; a unit is about a second of one core.
+        Work of the run, its polish included; a unit is about a second of one core.
     objective : float
-        F of its point.
+        F of the point that the run reached.
     gain : float
-        By how much that is below the best F when it began.
+        F of the incumbent when the run began, less ``objective``; 0 if that is negative.
 
     Examples
     --------
@@ -172,18 +172,19 @@ class SearchRun:
 
 @dataclass(frozen=True)
 class Search:
-    """What `Auto` did.
+    """Report of a search of `Auto`: the profile of the problem and all runs.
 
     Attributes
     ----------
     profile : dict
-        How the problem looked: its size, whether f is ``quadratic``, the kind of penalty, whether a
-        solution is likely to be
-        dense (``price`` below 1: the penalty over F less h at the rotated spectral solution), how
-        alike the leading curvatures are (``flatness``), the work of a step, and on how many rows
-        the search began (``n_rows_chosen``, None for all). Empty if the time was up before.
+        Properties by which the search chose its heuristics: the size, whether f is ``quadratic``,
+        the kind of ``penalty``, whether a solution is likely to be ``dense`` (``price`` below 1:
+        h over |f| less its constant part, at the rotated spectral solution), the smallest over the
+        largest of the r leading curvatures (``flatness``), the work of a step (``step_work``), and
+        the number of screened rows (``n_rows_chosen``, None for all rows). Empty if the time limit
+        passed before.
     runs : tuple of SearchRun
-        In the order in which they were planned.
+        The runs, in the order in which they were planned.
 
     Examples
     --------
@@ -198,7 +199,7 @@ class Search:
 
     @classmethod
     def _of(cls, parts: dict[str, Any] | None) -> Search | None:
-        """From what the core returned, or from a file."""
+        """The search from the dict that the core returned or a file held."""
         if parts is None:
             return None
         runs = (SearchRun(**r) if isinstance(r, dict) else SearchRun(*r) for r in parts["runs"])
@@ -207,14 +208,14 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The best feasible point of a solve and how it was reached.
+    """The best feasible point of a solve, its status and the history of the solve.
 
     Attributes
     ----------
     x : ndarray of shape (n, r)
-        The point; a fresh array.
+        The point; a new array.
     objective, smooth_value, penalty_value : float
-        F(x) = f(x) + h(x) and its two parts, evaluated afresh at ``x``.
+        F(x) = f(x) + h(x) and its two parts, recomputed at ``x``.
     feasibility : float
         ``||XᵀJX − X0ᵀJX0||_F``, where X0ᵀJX0 is the identity on the Stiefel manifold, plus
         ``||min(X, 0)||_F`` for a nonnegative problem.
@@ -223,41 +224,41 @@ class Result:
     n_iterations : int
         Pairs visited: solved, or skipped because their best move is provably the identity.
     n_sweeps : int
-        ``n_iterations`` in units of n(n−1)/2, rounded down, a sweep of the columns counting as one.
+        ``n_iterations`` in units of n(n−1)/2, rounded down; a sweep of the columns counts as one.
         For cyclic sets of k > 2 rows a sweep is a cycle over all C(n, k) sets.
     n_updates : int
-        Pairs that moved.
+        Number of pairs that moved.
     seconds : float
         Wall-clock time.
     seed : int
-        The seed that reproduces the run.
+        The seed that reproduces the solve.
     history : dict of str to ndarray
         ``"seconds"``, ``"objective"``, ``"feasibility"``, ``"n_iterations"``: row 0 is the start,
         the last row is the returned point; ``"objective"`` never rises.
     extra : dict
-        What a particular solver adds.
+        Additional values of particular problems and solvers.
     strategy : str or None
-        With `Auto`: what found the returned point.
+        With `Auto`: name of the run that found the returned point.
     starts : tuple of StartReport
-        With `Auto`: every start and perturbation, in order.
+        With `Auto`: every restart and improvement, in order.
     path : tuple of PathPoint
         With `Continuation`: every stage, in order.
     n_epochs : int or None
         With `VRJOBCD`: passes over the data, component gradients evaluated over their number N.
     work : float or None
-        Work done, as ``max_work`` of `solve` counts it: a unit is about a second of one core. With
-        `Auto` it is that of the runs and of what they begin with. None with `VRJOBCD`.
+        Counted work, in the units of ``max_work`` of `solve`: a unit is about a second of one core.
+        With `Auto` it is the work of the runs and of their common preparation. None with `VRJOBCD`.
     search : Search or None
-        With `Auto`: how the problem looked, what ran, what it cost and what it gained.
+        With `Auto`: profile of the problem, and work and gain of every run.
     lower_bound : float or None
-        With ``gap_tol`` of `solve`: no feasible point has a smaller F.
+        With ``gap_tol`` of `solve`: a lower bound on F over all feasible points.
     bound_method : str or None
-        How that was found, see `Bound`.
+        Method that gave ``lower_bound``, see `Bound`.
     gap : float or None
         With ``gap_tol``: ``(F − lower_bound)`` relative to the magnitude of F, see `Certificate`.
     features_excluded : ndarray of int or None
-        With ``gap_tol``: rows that are zero in every feasible point whose F is no larger than
-        ``objective``, as far as that is proved, ascending (see `Bound`).
+        With ``gap_tol``: rows that are proved to be zero in every feasible point whose F is at most
+        ``objective``, ascending (see `Bound`).
 
     Examples
     --------
@@ -299,15 +300,15 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        """Whether the solve ended because no sweep lowers the objective any more."""
+        """Whether the status is `Status.CONVERGED`."""
         return self.status is Status.CONVERGED
 
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
-        """Hyperbolic eigenvalues: ``J XᵀMX``'s diagonal, those of JM when it has converged.
+        """Hyperbolic eigenvalues: the diagonal of ``J XᵀMX``; at convergence eigenvalues of JM.
 
-        X is `eigenvectors`. Only a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` has
-        them; column k of `eigenvectors` is that of entry k, of the type of ``signature[k]``.
+        X is `eigenvectors`; its column k belongs to entry k and has the type ``signature[k]``. Only
+        results of a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` have eigenvalues.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")
@@ -316,10 +317,10 @@ class Result:
 
     @property
     def eigenvectors(self) -> NDArray[np.float64]:
-        """Hyperbolic eigenvectors, the columns: ``x`` where its columns have moved.
+        """Hyperbolic eigenvectors, as columns: ``x``, rotated if only rows have moved.
 
-        Where rows alone have found the minimum, the columns of ``x`` turned to make ``XᵀMX``
-        diagonal, which leaves F alone. Where it has not converged, ``x``.
+        If a solve that moves rows alone has converged, these are the columns of ``x`` after a
+        rotation that makes ``XᵀMX`` diagonal and leaves F unchanged. Otherwise they are ``x``.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvectors: only a hyperbolic eigenvalue problem has them")
@@ -340,19 +341,19 @@ class Result:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a file (NumPy's npz, without pickles), replacing an old one.
+        """Write the result to a file (NumPy's npz, without pickles); an old file is replaced.
 
-        Numbers, texts, arrays and nested dicts of ``extra`` are kept, other things left out.
+        Of ``extra`` numbers, texts, arrays and nested dicts are saved, other values left out.
 
         Parameters
         ----------
         path : path
-            Where to.
+            The file.
 
         Raises
         ------
         OSError
-            If it cannot be written.
+            If the file cannot be written.
         """
         header = {field.name: getattr(self, field.name) for field in fields(self)}
         header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
@@ -365,7 +366,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """The result in a file of `save`.
+        """Read a result from a file that `save` wrote.
 
         Parameters
         ----------
@@ -379,9 +380,9 @@ class Result:
         Raises
         ------
         ValueError
-            If the file is not one.
+            If the file does not hold a result.
         OSError
-            If it cannot be read.
+            If the file cannot be read.
         """
         header = read_tree(path, "Result")
         with blaming(lambda error: not_ours(path, "Result", error)):
@@ -405,7 +406,8 @@ def as_result(
     seed: int,
     extra: dict[str, Any] | None = None,
 ) -> Result:
-    """The `Result` from what the core returned; raises the callback's ``error`` with it."""
+    """Makes a `Result` of the dict from the core; raises ``error`` of a callback, with the result
+    as its attribute."""
     returned["status"] = Status(returned["status"])
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
     returned["search"] = Search._of(returned.pop("search", None))
@@ -416,7 +418,7 @@ def as_result(
         returned["gap"], returned["features_excluded"] = bound["gap"], bound["features_excluded"]
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
-        # Some exceptions refuse attributes; they are raised all the same.
+        # Some exceptions refuse attributes.
         with contextlib.suppress(Exception):
             error.result = result  # type: ignore[attr-defined]
         raise error

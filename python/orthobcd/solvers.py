@@ -1,4 +1,4 @@
-"""Solvers: frozen dataclasses with their options, checked when they are made."""
+"""Solvers: frozen dataclasses of options, which are checked in the constructor."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Mixed = Literal["random", "kick"]
 
 
 STAGE_TOLERANCE = 1e-5
-"""Tolerance of the stages of a continuation that only lead to the last one."""
+"""Tolerance of the stages of a path that only lead to the next one, or to a start."""
 
 RATIO = 0.6
-"""Ratio of one λ of a continuation to the one before, unless told otherwise."""
+"""Default ratio of consecutive λ of a continuation."""
 
 
 @dataclass(frozen=True)
@@ -58,53 +58,54 @@ class OBCD(Checked):
     Parameters
     ----------
     working_set : {"tiled", "random", "cyclic", "wss-sv", "wss-or"}, default "tiled"
-        Which rows come next: all pairs tile by tile; uniformly random rows; all sets of rows in
-        lexicographic order; the largest violation of stationarity, or the largest guaranteed
-        decrease, among `scored_pairs` sampled pairs. With a `SmoothFunction` every rule but "tiled"
-        solves a pair at a time, each with the gradient at the current point (Algorithm 1), which
-        is one evaluation for every pair that moves; "tiled" takes gradient steps and whole
-        matchings.
+        Rule that selects the next rows. "tiled": all pairs, tile by tile. "random": uniformly
+        random rows. "cyclic": all sets of rows in lexicographic order. "wss-sv": the pair of
+        largest violation of stationarity, "wss-or": that of largest guaranteed decrease, both among
+        `scored_pairs` sampled pairs. With a `SmoothFunction` "tiled" takes gradient steps and moves
+        all pairs of a matching together. Every other rule solves one pair at a time with the
+        gradient at the current point (Algorithm 1): one evaluation for every pair that moves.
     block_size : int, default 2
-        Rows k per block for every rule but "tiled", 2 with a `SmoothFunction`. Without a penalty
-        a block of k > 2 rows moves by a singular value decomposition, then by sweeps over its
-        pairs; with one, by sweeps over its pairs. For "cyclic" and k > 2 a sweep is a cycle over
-        all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2 visits to pairs.
+        Rows k per block for every rule but "tiled"; 2 with a `SmoothFunction`. A block of k > 2
+        rows moves by sweeps over its pairs; without a penalty a singular value decomposition comes
+        first. For "cyclic" and k > 2 a sweep is a cycle over all C(n, k) sets, at most 10,000,000;
+        otherwise it is n(n−1)/2 visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
-        Jacobi moves all pairs of a random perfect matching at once, in parallel; ``working_set``,
-        ``block_size``, ``tile_size`` and ``scored_pairs`` then keep their defaults.
+        "gauss-seidel" moves one block after the other. "jacobi" moves all pairs of a random perfect
+        matching at once, in parallel; it needs the defaults of ``working_set``, ``block_size``,
+        ``tile_size`` and ``scored_pairs``.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
-        ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖`` (Lemma C.2 for C − cI, which changes f by a constant), c the mean
-        of C's diagonal: the same for C plus a multiple of I. For pairs of a `SmoothFunction` with
-        ``lipschitz=L`` it is ``ς = L‖Z‖²``.
+        ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖``, c the mean of C's diagonal: Lemma C.2 for C − cI, which changes
+        f by a constant; ς does not change if a multiple of I is added to C. For pairs of a
+        `SmoothFunction` with ``lipschitz=L`` it is ``ς = L‖Z‖²``.
     side : {"rows", "columns", "both"}, default "rows"
-        What moves: rows (the papers), columns (rotations X ← XV, which leave ``‖AX‖`` alone and
-        lower h: a sparsifying rotation), or both in turn.
+        Side that moves. "rows": X ← VX, as in the papers. "columns": rotations X ← XV, which leave
+        ``‖AX‖`` unchanged and lower h (a sparsifying rotation). "both": rows and columns in turn.
     proximal : float, default 1e-5
-        Weight of ``½‖V − I‖²`` in the pair problem, nonnegative, relative to the curvature κ of f,
-        half the spread of C's eigenvalues (times ``‖D‖``): every accepted move lowers F by at least
-        ``proximal·κ/2 · ||V − I||²`` (Theorem 4.2) until a sweep settles; then the term is dropped,
-        so that it hides no decrease.
+        Weight of ``½‖V − I‖²`` in the pair problem, nonnegative, relative to the curvature κ of f:
+        half the spread of C's eigenvalues (times ``‖D‖``). Every accepted move lowers F by at least
+        ``proximal·κ/2 · ||V − I||²`` (Theorem 4.2). When a sweep has converged, the term is
+        dropped, because it can hide a decrease.
     tile_size : int, default 64
         Rows per tile of the tiled rule.
     scored_pairs : int, optional
-        Pairs that "wss-sv" and "wss-or" score, sampled uniformly, before they choose; min(n, 200)
-        by default, as in the papers' experiments. With n(n−1)/2 or more all pairs are scored, as
-        the rules are printed.
+        Number of uniformly sampled pairs from which "wss-sv" and "wss-or" choose; min(n, 200) by
+        default, as in the papers' experiments. With n(n−1)/2 or more all pairs are scored, as the
+        papers define the rules.
 
     Raises
     ------
     ValueError, TypeError
-        If an option is not one of its choices, out of range, or has no meaning beside ``update``.
+        If an option is not one of its choices, out of range, or not allowed with ``update``.
 
     Notes
     -----
     With the defaults (tiled, "gauss-seidel", "exact", "rows") a quadratic form without penalty is
-    lowered by Riemannian gradient steps, and by Newton's method where these are slow, as a
+    lowered by Riemannian gradient steps and, where these are slow, by Newton's method, as a
     `SmoothFunction` is. With a penalty that is continuous at 0 and draws entries to zero (`L1`,
     `CappedL1`, `MCP`, `SCAD`) proximal steps on the tangent space follow a sweep that lowers F by
-    at most a thousandth of its magnitude. Each of these steps counts as a sweep. In either case
-    exact pairs verify convergence, and go on where they lower F.
+    at most a thousandth of its magnitude. Each of these steps counts as a sweep. In both cases
+    exact pairs verify convergence; where they lower F, the solve continues.
 
     Examples
     --------
@@ -137,7 +138,7 @@ class OBCD(Checked):
 
 
 def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
-    """Refuse options that say which rows come next beside random matchings of all rows."""
+    """Raises a ValueError if an option of the row rule is set with ``update="jacobi"``."""
     if solver.update != "jacobi":
         return
     defaults = {option.name: option.default for option in fields(solver)}
@@ -151,20 +152,20 @@ def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
 
 @dataclass(frozen=True)
 class Continuation(Checked):
-    """Decreasing λ of a sparse problem: warm starts from the closed-form optimum of a large λ.
+    """Continuation in λ: every stage starts at the solution of the stage before.
 
     Parameters
     ----------
     lams : array_like of shape (k,), optional
-        Values of λ in the order in which they are solved; decreasing or increasing. For another
-        penalty than `L0` and `L1` of one ``lam``, multiples of the penalty, whose own λ is 1. The
-        problem's own λ is solved last if it is not among them. By default λ falls by `ratio` to
-        the problem's own from `orthobcd.lam_max` (from a bound on it with a linear term, a metric
-        D, another penalty or a given ``x0``).
+        Values of λ in the order in which they are solved, decreasing or increasing. For a penalty
+        other than an `L0` or `L1` with one ``lam`` they are multiples of the penalty, whose own λ
+        is 1. The λ of the problem is solved last if ``lams`` does not have it. By default λ falls
+        by `ratio` from `orthobcd.lam_max` to the λ of the problem; with a linear term, a metric D,
+        another penalty or a given ``x0`` it falls from a bound on `lam_max`.
     ratio : float, default 0.6
         Factor between consecutive default values, strictly between 0 and 1.
     solver : OBCD, optional
-        Solves every stage; ``OBCD(working_set="tiled")`` by default.
+        Solver of every stage; ``OBCD(working_set="tiled")`` by default.
 
     Raises
     ------
@@ -173,10 +174,10 @@ class Continuation(Checked):
 
     Notes
     -----
-    The penalty has to draw entries to zero. A decreasing path starts from the r rows with the
-    largest ``−C_ii``, an increasing one from the spectral solution, unless ``x0`` is given. A stage
-    other than the last ends when a sweep lowers F by at most 1e-5 relative. ``result.path`` holds a
-    `PathPoint` for every stage.
+    The penalty must draw entries to zero. Unless ``x0`` is given, a decreasing path starts at the r
+    rows with the largest ``−C_ii``, the closed-form optimum for a large λ; an increasing path
+    starts at the spectral solution. A stage other than the last ends when a sweep lowers F by at
+    most 1e-5 relative. ``result.path`` holds a `PathPoint` for every stage.
 
     Examples
     --------
@@ -203,17 +204,17 @@ class Continuation(Checked):
 
     @property
     def stage_tol(self) -> float:
-        """Tolerance of a stage other than the last."""
+        """Tolerance of every stage but the last."""
         return STAGE_TOLERANCE
 
     @property
     def n_nonzero(self) -> None:
-        """None: the path ends at the problem's λ."""
+        """None: the path ends at the λ of the problem, not at a number of nonzeros."""
         return None
 
 
 def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Checked names of heuristics."""
+    """Names of heuristics as a tuple, checked; None as it is."""
     if names is None:
         return None
     if isinstance(names, str):
@@ -226,29 +227,32 @@ def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ..
 
 @dataclass(frozen=True)
 class Phase(Checked):
-    """A phase of the search of `Auto`.
+    """A phase of the search of `Auto`: restarts, or improvements of the incumbent.
 
     Parameters
     ----------
     heuristics : sequence of str, optional
-        Which heuristics (see `Auto`; with a mixed signature "random" and "kick"), each as often as
-        it is named; by default all that fit the problem, as far as there is room. With ``improve``
-        also "exchange" (single entries join the support and leave it; ℓ0, where C is not to be
-        had), "renewed" (random columns in place of some; a `SmoothFunction`) and "cycles" (even
-        permutations of the rows; ``determinant=1``).
+        Heuristics of the phase (see `Auto`; with a mixed signature "random" and "kick"), each run
+        as often as it is named. By default all that fit the problem, as the limits allow. With
+        ``improve`` also "exchange" (adds and drops of single entries; for ℓ0, where C is not
+        available), "renewed" (replaces some columns by random ones; for a `SmoothFunction`) and
+        "cycles" (even permutations of the rows; for ``determinant=1``).
     best : int, optional
-        Instead: so many of those that came out best in the phase before.
+        Run the `best` heuristics with the lowest objectives in the phase before, instead of
+        ``heuristics``.
     hopeful : int, optional
-        Instead: so many of those that fit the problem, the most hopeful ones.
+        Run the `hopeful` heuristics with the highest prior among those that fit the problem,
+        instead of ``heuristics``.
     improve : bool, default False
-        Begin at the best point, in rounds, by what each has gained for its work, not from scratch.
+        False: restarts. True: improvements of the incumbent, in rounds; a heuristic is chosen by
+        its gain per work so far.
     share : float, default 0.5
         Share, in (0, 1], of the time or work that is left when the phase begins.
     max_rounds : int, optional
-        Rounds at most, with ``improve``.
+        Largest number of rounds, with ``improve``.
     polish : int, optional
-        How many of the points are polished by exact pairs and tangent steps when the phase is over;
-        by default each that comes out near the best point, at once.
+        Number of best points that are polished by exact pairs and tangent steps at the end of the
+        phase. By default every point near the incumbent is polished, at once.
 
     Raises
     ------
@@ -295,24 +299,25 @@ class Phase(Checked):
 
 @dataclass(frozen=True)
 class Auto(Checked):
-    """Several starts of different nature, the best kept, polished and perturbed: the default.
+    """Search by several heuristics: restarts, then improvements of the incumbent; the default.
 
     Parameters
     ----------
     n_starts : int, optional
-        Number of starts; by default every heuristic that fits the problem, as far as there is room.
+        Number of restarts; by default one of every heuristic that fits the problem, as the limits
+        allow.
     strategies : sequence of str, optional
-        Which heuristics start, in this order, instead of those chosen for the problem: "splitting"
-        (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same
-        over a short range of the smoothing, raised again and again; ℓ1), "supports" (annealed
-        disjoint supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ
-        from the closed-form optimum), "sparse" (the same from random rows), "partition" (columns
-        and owners of a partition in turn for X ≥ 0, else random), "spectral", "varimax", "dense"
-        (random).
+        Heuristics of the restarts, in this order, instead of those chosen for the problem:
+        "splitting" (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated"
+        (the same over a short range of the smoothing, which is raised repeatedly; for ℓ1),
+        "supports" (annealed disjoint supports), "forward" (forward selection on disjoint supports),
+        "path" (decreasing λ from the closed-form optimum), "sparse" (the same from random rows),
+        "partition" (for X ≥ 0 alternates between the columns and the assignment of rows to them,
+        else random), "spectral", "varimax", "dense" (random).
     plan : sequence of Phase, optional
-        The phases of the search, instead of the default: short runs of all heuristics that fit the
-        problem, longer runs of those that came out best, then changes of the best point by whatever
-        gains most for its work.
+        The phases of the search. By default short restarts of all heuristics that fit the problem,
+        longer restarts of the best of them, then improvements, each time of the heuristic with the
+        highest gain per work.
 
     Raises
     ------
@@ -321,21 +326,22 @@ class Auto(Checked):
 
     Notes
     -----
-    Heuristics run one per core. With ``max_work`` or without a limit work is counted and the result
-    depends on the seed alone; with ``max_time`` the clock decides how long each runs. Without any
-    limit the work follows the size of the problem: a second or two up to 1000 rows, at most about
-    ten. ``max_sweeps`` limits the pair sweeps of all descents together.
+    Heuristics run in parallel, one per core. With ``max_work`` or without a limit, work is counted
+    and the result depends on the seed alone. With ``max_time`` it depends on the speed of the
+    machine too. Without a limit the work grows with the size of the problem: a second or two up to
+    1000 rows, at most about ten. ``max_sweeps`` limits the pair sweeps of all descents together;
+    with it there are no improvements.
 
-    Of thousands of rows the search takes those first that can matter, or that the leading
-    components draw most, and completes what it finds on all of them.
+    With thousands of rows the search begins on the screened rows: those that can matter, or those
+    with the largest weight in the leading components. It completes the points on all rows.
 
-    ``result.strategy`` names what found the returned point, ``result.search`` says how the problem
-    looked, what ran, what it cost and what it gained.
+    ``result.strategy`` names the run that found the returned point. ``result.search`` holds the
+    profile of the problem, and work and gain of every run.
 
     With a mixed signature (`JOrthogonalProblem`) the starts are ``x0`` and ``R @ x0`` for random
-    J-orthogonal R. From each, pairs of rows and columns and tangent proximal-gradient steps take
-    turns until neither lowers F: pairs alone lock at kinks, away from critical points. Then the
-    best point is kicked and descended from again. ``strategies`` must be None there.
+    J-orthogonal R. From each start, pairs of rows and columns alternate with tangent
+    proximal-gradient steps until neither lowers F: pairs alone stop at kinks that are not critical
+    points. Then the incumbent is perturbed and descends again. ``strategies`` must be None.
 
     Examples
     --------
@@ -365,45 +371,45 @@ class Auto(Checked):
 
 @dataclass(frozen=True)
 class JOBCD(Checked):
-    """Block coordinate descent with ``XᵀJX`` fixed (the JOBCD paper, and column moves).
+    """Block coordinate descent with ``XᵀJX`` fixed (the JOBCD paper, with column moves).
 
     For objectives whose pairs have an exact model (`Quadratic`, `GramQuadratic`, the pencil
-    problems); sums over data rows have `VRJOBCD`.
+    problems) and for a `SmoothFunction`; for sums over data rows see `VRJOBCD`.
 
     Parameters
     ----------
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
-        One pair after the other, each with the current gradient (GS-JOBCD), or all pairs of a
-        random perfect matching at once, in parallel (J-JOBCD); ``working_set`` and ``tile_size``
-        then keep their defaults.
+        "gauss-seidel": one pair after the other, each with the current gradient (GS-JOBCD).
+        "jacobi": all pairs of a random perfect matching at once, in parallel (J-JOBCD); it needs
+        the defaults of ``working_set`` and ``tile_size``.
     side : {"both", "rows", "columns"}, default "both"
-        What moves: X ← VX as in the paper, X ← XV (for ``½⟨X, CX⟩`` alone the J-Jacobi eigenvalue
-        method, quadratically convergent), or both in turn; "both" is "rows" where columns cannot
-        move, and for the update "jacobi".
+        Side that moves. "rows": X ← VX, as in the paper. "columns": X ← XV (for ``½⟨X, CX⟩`` the
+        J-Jacobi eigenvalue method, which converges quadratically). "both": rows and columns in
+        turn; "both" means "rows" where columns cannot move, and for the update "jacobi".
     curvature : {"exact", "scalar"}, default "exact"
         Curvature of the model of a pair of rows. "scalar" is Q = ςI, eq. 4 of the paper, with
         ``ς = ‖ZDZᵀ‖·‖C_BB − cJ_B‖``, c the mean of the J_ii·C_ii; for a `SmoothFunction` with
-        ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar model has a minimum where the pair has none: such
-        a pair is followed, in bounded steps.
+        ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar model has a minimum even if the pair is unbounded
+        below; such a pair then moves in bounded steps.
     proximal : float, default 1e-5
-        Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f, half the
+        Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f: half the
         spread of C's eigenvalues (times ``‖D‖``). For an objective
-        ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped once a sweep settles.
+        ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped when a sweep has converged.
     rapidity_bound : float, optional
-        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it an
-        unbounded problem is followed instead of reported.
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it a
+        solve of an unbounded problem continues; without it the status is ``UNBOUNDED``.
     working_set : {"tiled", "random", "cyclic"}, default "tiled"
-        Which rows come next in the update "gauss-seidel".
+        Rule that selects the next rows in the update "gauss-seidel", as in `OBCD`.
     tile_size : int, default 64
         Rows per tile of the tiled rule.
     adaptive : bool, default True
-        Update "jacobi": try less curvature than the bound that is safe for all pairs together,
-        and back off where F does not fall enough.
+        In the update "jacobi", try less curvature than the bound that is safe for all pairs
+        together, and raise it again where F does not fall enough.
 
     Raises
     ------
     ValueError, TypeError
-        If an option is not one of its choices, out of range, or has no meaning beside ``update``.
+        If an option is not one of its choices, out of range, or not allowed with ``update``.
 
     Examples
     --------
@@ -446,48 +452,49 @@ class VRJOBCD(Checked):
 
     For a `FiniteSum` on either constraint, a `JOrthogonalProblem` with a `LogisticLoss` or a
     `GramQuadratic` without means, a `HyperbolicEigenvalueProblem`, and a
-    `HyperbolicStructuralProbeProblem`. Every iteration
-    estimates the gradient from some of the N rows, corrected by what the rows said before (variance
-    reduction), and solves all pairs of random matchings on it.
+    `HyperbolicStructuralProbeProblem`. Every iteration estimates the gradient from some of the N
+    rows, corrected by their gradients at the previous point (variance reduction), and solves all
+    pairs of random matchings with this estimate.
 
     Parameters
     ----------
     full_gradient : bool, default False
-        Take the gradient of all rows at every iteration (J-JOBCD) instead of the estimate.
+        Use the gradient of all rows at every iteration (J-JOBCD) instead of the estimate.
     batch_size : int, optional
         Rows b of a full gradient estimate; all N by default.
     small_batch_size : int, optional
-        Rows b′ of a correction; ⌈√N⌉ by default. A full estimate comes with
+        Rows b′ of a correction; ⌈√N⌉ by default. An iteration makes a full estimate with
         probability b′/(b + b′).
     side : {"rows", "both", "columns"}, default "rows"
-        What moves; the others than "rows" for a `HyperbolicStructuralProbeProblem` only.
+        Side that moves; "both" and "columns" for a `HyperbolicStructuralProbeProblem` only.
     proximal : float, default 1e-5
         Weight θ ≥ 0 of ``½‖V − I‖²``, relative to the curvature of the pair models.
     rapidity_bound : float, optional
         Largest |μ| of one hyperbolic move; with ``step_rule="accumulated"`` 1 by default.
     step_rule : {"bound", "adaptive", "accumulated"}, optional
-        What limits the steps. "bound": a bound on the curvature that holds everywhere, with what
-        pays for a sampled gradient's error (the default where f has one). "adaptive": a curvature
-        that is lowered where F falls as predicted, raised where it does not; F
-        never rises; needs ``full_gradient``. "accumulated": every pair has its own step, from the
-        mean of its squared slopes so far, and follows the mean of its slopes (as Adam); with
-        a limit on time, sweeps or epochs the steps fall linearly to 0 where that ends; needs no
-        bound; F may rise and the best point is returned; not with a penalty (the default of
-        `HyperbolicStructuralProbeProblem` and of a `FiniteSum` without ``lipschitz``).
+        Rule that limits the steps. "bound": a bound on the curvature that holds everywhere, plus a
+        term for the error of a sampled gradient (the default where f has a bound). "adaptive": the
+        curvature is lowered where F falls as predicted and raised elsewhere; F never rises; needs
+        ``full_gradient``. "accumulated": every pair has its own step, from the mean of its squared
+        slopes so far, and follows the mean of its slopes (as Adam). With a limit on time, sweeps or
+        epochs the steps fall linearly to 0 at the limit. It needs no bound and allows no penalty; F
+        may rise, and the best point is returned (the default of `HyperbolicStructuralProbeProblem`
+        and of a `FiniteSum` without ``lipschitz``).
     step : float, default 0.1
-        With the rule "accumulated": ‖ΔX‖/‖X‖ of the first iteration, roughly; with k matchings
+        With the rule "accumulated": approximate ‖ΔX‖/‖X‖ of the first iteration; with k matchings
         the first angle or rapidity of a pair is step/√k. Halved when F rises above its first value.
     matchings : int, default 1
-        Disjoint matchings of rows solved per gradient, one after the other, each on the model as
-        the ones before have left it. 1 is the paper's Jacobi update; n − 1 hold every pair once.
+        Disjoint matchings of rows solved per gradient, one after the other, each on the model
+        updated by the matchings before. 1 is the paper's Jacobi update; n − 1 matchings contain
+        every pair once.
     max_epochs : int, optional
-        Limit on passes over the data: component gradients evaluated over N. The status is then
-        ``MAX_SWEEPS``.
+        Limit on passes over the data: number of evaluated component gradients over N. At the limit
+        the status is ``MAX_SWEEPS``.
 
     Raises
     ------
     ValueError, TypeError
-        If an option is not one of its choices, out of range, or has no meaning beside another.
+        If an option is not one of its choices, out of range, or not allowed with another option.
 
     Examples
     --------
@@ -535,4 +542,4 @@ class VRJOBCD(Checked):
 
 
 Solver: TypeAlias = OBCD | Continuation | Auto | JOBCD | VRJOBCD
-"""Any of the solvers."""
+"""All solvers."""

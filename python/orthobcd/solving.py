@@ -1,4 +1,4 @@
-"""The front door: checks, the call into the core, the result."""
+"""`solve`: checks its arguments, calls the core, returns the result."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ logger = logging.getLogger("orthobcd")
 Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 
 STARTS = ("identity", "random", "spectral", "partition")
-"""Those with XᵀX = I."""
+"""Named starts of problems with XᵀX = I."""
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What a callback is given: the current feasible point and how far the solve is.
+    """Argument of a callback: the current feasible point and the progress of the solve.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Progress:
     objective : float
         F at ``x``; never rises from one call to the next.
     feasibility : float
-        As in `Result`.
+        Distance from the constraint, as in `Result`.
     n_iterations : int
         Pairs visited.
     x : ndarray of shape (n, r)
@@ -89,65 +89,67 @@ def solve(
     Parameters
     ----------
     problem : Problem
-        What to minimise.
+        The problem.
     x0 : {"identity", "random", "spectral", "partition"} or array_like of shape (n, r), optional
-        Where to start. "identity": the first r columns of the identity. "random": a random point.
+        The start. "identity": the first r columns of the identity. "random": a random point.
         "spectral": eigenvectors of the quadratic part. "partition": a random partition of the
-        rows into r groups, of as equal size as can be where others do not fit in a `Box`. An array
-        must have orthonormal columns up to 1e-8 (and, whatever the signature, no negative entry
-        for a nonnegative problem). By default `OBCD` starts at "identity" ("partition" for a
-        nonnegative problem, else "random" for a `SmoothFunction`),
-        `Continuation` at its closed form, and `Auto` chooses its own starts; one that is given here
-        is the first of them. With a mixed signature: "identity" (the default but for a
-        `SmoothFunction`), "random" (its default) or "cs" (J-orthogonal with rapidities of
-        standard deviation 0.5 or 0.65, see `random_j_orthogonal`), or an array; a square one must
-        satisfy XᵀJX = J up to 1e-8·‖X‖², of any other shape XᵀJX keeps the value that it has there.
+        rows into r groups; if such columns do not fit in a `Box`, the groups are of as equal size
+        as possible. An array must have orthonormal columns up to 1e-8 and, for a nonnegative
+        problem of any signature, no negative entry. By default `OBCD` starts at "partition" for a
+        nonnegative problem, at "random" for any other `SmoothFunction` or `FiniteSum`, else at
+        "identity". `Continuation` starts at its closed form. `Auto` chooses its own starts; a given
+        ``x0`` is the first of them. With a mixed signature ``x0`` is "identity" (the default),
+        "random" (J-orthogonal with rapidities of standard deviation 0.5, see `random_j_orthogonal`;
+        the default for a `SmoothFunction` or `FiniteSum` that is not nonnegative), "cs" (the same
+        with 0.65) or an array. A square array must satisfy XᵀJX = J up to 1e-8·‖X‖²; an array of
+        another shape fixes the value of XᵀJX.
     solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
-        How; ``Auto()`` by default. For a `SmoothFunction` that is so with a penalty and a limit of
-        time or work: a search calls it thousands of times; ``OBCD()`` otherwise. With a mixed
-        signature `JOBCD`, the default without a penalty and for a `SmoothFunction`, or `Auto`, the
-        default with one; a `LogisticLoss` and a structural probe are solved by
-        `VRJOBCD`, by default with full gradients. For a `FiniteSum` see there.
+        The solver; ``Auto()`` by default. For a `SmoothFunction` the default is ``Auto()`` only
+        with a penalty and a limit of time or work, because a search calls the function thousands of
+        times, and ``OBCD()`` otherwise. With a mixed signature the default is `JOBCD` without a
+        penalty and for a `SmoothFunction`, else `Auto`. A `LogisticLoss` and a structural probe
+        need `VRJOBCD`, by default with full gradients. For a `FiniteSum` see its notes.
     max_time : float, optional
-        Time limit in seconds. `Auto` uses it all, unless the point is proved optimal or (but for
-        a `Cardinality` or `RowSparse`) many perturbations in a row bring nothing.
+        Time limit in seconds. `Auto` uses all of it, unless the point is proved optimal or (except
+        for a `Cardinality` or `RowSparse`) many improvement rounds in a row have no gain.
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     max_work : float, optional
         Limit on counted work; a unit is about a second of one core. Unlike `max_time` it gives the
-        same bits whatever the load and the number of threads. Not for `VRJOBCD`.
+        same bits for any load and number of threads. Not for `VRJOBCD`.
     tol : float, optional
         The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,
         ``|f − c| + |h|`` with c the part of f that is constant on the constraint (see
-        `Status.CONVERGED`). Default 1e-10. With 0 it ends when no pair lowers F by more than
+        `Status.CONVERGED`). Default 1e-10. With 0 the solve ends when no pair lowers F by more than
         rounding.
     target : float, optional
         Stop when F reaches this value.
     gap_tol : float, optional
-        Prove the point: search and bound the optimum from below in turn, as `certify` does, and
-        stop when ``gap`` of the result is at most this (`Status.PROVED`). ``max_time`` and
-        ``max_work`` are shared between the two; without them either is run once. With `Auto`, for
-        the problems that `certify` bounds.
+        Search and bound the optimum from below in turn, as `certify` does, and stop when ``gap`` of
+        the result is at most ``gap_tol`` (`Status.PROVED`). The two share ``max_time`` and
+        ``max_work``; without a limit each runs once. Needs `Auto` and a problem that `certify`
+        can bound.
     seed : int, default 0
         Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
-        same machine, for any ``n_threads``; with it the clock decides how far the search gets.
+        same machine, for any ``n_threads``; with it the result depends on the speed of the machine.
     n_threads : int, optional
         Number of threads; all cores by default.
     callback : callable, optional
         Called with a `Progress` at the start, after sweeps and about every tenth of a second;
-        returning True stops the solve. If it raises, the exception (KeyboardInterrupt too) is
-        raised from here, with the result so far as its attribute ``result`` if it takes attributes.
+        returning True stops the solve. An exception of the callback (KeyboardInterrupt too) ends
+        the solve and is raised, with the result so far as its attribute ``result`` if it takes
+        attributes.
     project_x0 : bool, default False
-        Replace an infeasible array ``x0`` by a nearby feasible point instead of refusing it.
+        Replace an infeasible array ``x0`` by a nearby feasible point instead of raising an error.
     verbose : bool, default False
         Show a live line on standard error, or in the notebook (tqdm; the extra ``progress``):
-        objective, nonzeros, time, and time left where there is a limit. The same goes to the logger
-        ``orthobcd`` at level INFO, which is shown where tqdm is not installed.
+        objective, nonzeros, time, and, with a limit, the time left. The logger ``orthobcd`` gets
+        the same at level INFO; without tqdm its messages are shown instead.
 
     Returns
     -------
     Result
-        The best feasible point. Limits, Ctrl-C and a callback that stops are statuses.
+        The best feasible point. A limit, Ctrl-C or a callback that stops sets the status.
 
     Raises
     ------
@@ -156,21 +158,20 @@ def solve(
 
     Notes
     -----
-    A quadratic form without penalty is answered by eigenvectors, or the polar factor of the linear
-    term, where one decomposition gives the optimum. A `Cardinality` of all n·r entries, or of n in
-    every column, and a `RowSparse` of n rows or ``lam=0`` are no limit: such a problem is the one
-    without penalty.
+    A quadratic form without penalty is solved by eigenvectors or by the polar factor of the linear
+    term, where one decomposition gives the optimum. A `Cardinality` of n·r entries, or of n in
+    every column, and a `RowSparse` of n rows or ``lam=0`` are dropped: they do not restrict X.
 
-    A `Cardinality` and `RowSparse` have searches of their own, which only ``Auto()`` stands for.
-    They begin with points that need no search (the principal axes on the features of largest
-    leverage or variance, the principal axes cut to their largest entries, disjoint supports), so
-    they never end above one of these, however small ``max_work`` is. Then chains descend by swaps
-    of entries or rows and are perturbed, also from an ``x0``, which is cut to the limit where it
-    does not keep it. ``n_iterations`` counts descents and ``n_sweeps`` rounds of all chains, which
-    ``max_sweeps`` limits; a gain of at most ``tol`` times the spread of f is none. Without limits
-    the status is ``CONVERGED`` when half of the chains, each from a start of its own, have the
-    best value and two rounds brought nothing, many perturbations in a row brought nothing, or f
-    reached a bound. With the same seed a larger ``max_work`` never ends higher.
+    A `Cardinality` and a `RowSparse` have their own searches, which need ``Auto()``. These begin
+    with points in closed form: the principal axes on the features of largest leverage or variance,
+    the principal axes truncated to their largest entries, and disjoint supports. For any
+    ``max_work`` the result is at least as good as each of these. Then chains descend by swaps of
+    entries or rows and are perturbed. One chain starts at a given ``x0``, truncated if it exceeds
+    the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds of all chains, which
+    ``max_sweeps`` limits. A gain of at most ``tol`` times the spread of f counts as none. Without
+    limits the status is ``CONVERGED`` when half of the chains (each from its own start) have the
+    best value and two rounds had no gain, when many perturbations in a row had no gain, or when f
+    reached a bound. With the same seed a larger ``max_work`` never gives a larger objective.
 
     Examples
     --------
@@ -235,7 +236,7 @@ def solve(
 
 
 def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
-    """The function of the core that a solver stands for, if it can solve the problem."""
+    """The function of the core that runs a solver; refuses a problem that it cannot solve."""
     if isinstance(solver, VRJOBCD) and isinstance(problem.smooth, FiniteSum):
         return _core.solve_finite_sum
     if not isinstance(solver, (Auto, Continuation, OBCD)):
@@ -263,7 +264,7 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
 
 
 def _as_obcd(solver: JOBCD) -> OBCD:
-    """The options of a `JOBCD` on the Stiefel manifold."""
+    """The `OBCD` with the options of a `JOBCD`."""
     if solver.rapidity_bound is not None:
         raise ValueError("rapidity_bound needs a signature of both signs")
     return OBCD(
@@ -279,7 +280,7 @@ def _as_obcd(solver: JOBCD) -> OBCD:
 def _ended(
     returned: dict[str, Any], error: BaseException | None, seed: int, line: Line | None
 ) -> Result:
-    """The result, shown on the live line."""
+    """Makes the result and shows it on the live line."""
     if line is not None:
         line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
     return as_result(returned, error, seed)
@@ -304,7 +305,7 @@ def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
 
 
 class Watcher:
-    """What the core calls: shows the point on the live line and asks the user's callback."""
+    """Callback of the core: shows the point on the live line and calls the user's callback."""
 
     def __init__(self, callback: Callable[[Progress], Any] | None, line: Line | None) -> None:
         self.callback, self.line = callback, line
@@ -317,7 +318,7 @@ class Watcher:
         n_iterations: int,
         x: FloatArray,
     ) -> bool:
-        """Whether to stop."""
+        """Handles a point; returns True to stop the solve."""
         if self.line is not None:
             try:
                 nonzeros = int(np.count_nonzero(x))
@@ -330,23 +331,23 @@ class Watcher:
                     n_iterations,
                 )
             except KeyboardInterrupt:
-                # Ctrl-C: a status.
+                # Ctrl-C ends the solve with a status, not with an exception.
                 return True
         if self.callback is None:
             return False
         return bool(self.callback(Progress(seconds, objective, feasibility, n_iterations, x)))
 
     def working(self, heuristics: str) -> None:
-        """A round of a search begins."""
+        """Called at the start of a round of a search, with the names of its heuristics."""
         if self.line is not None:
             self.line.stage(heuristics)
 
     def stage(self, done: int, total: int | None) -> None:
-        """A stage of a path begins."""
+        """Called at the start of a stage of a path, with the numbers of stages."""
         if self.line is not None:
             self.line.stage(f"path {done + 1}" + (f" of {total}" if total else ""), done, total)
 
 
 def watcher_of(callback: Callable[[Progress], Any] | None, line: Line | None) -> Watcher | None:
-    """None where nobody watches."""
+    """The `Watcher` of a solve; None without callback and live line."""
     return None if callback is None and line is None else Watcher(callback, line)

@@ -1,54 +1,57 @@
-//! Moves of entries between zero and nonzero, by what they are estimated to bring.
+//! Moves of entries between zero and nonzero, ranked by their estimated decrease of f.
 //!
-//! For a column v that shares no rows, `λ = vᵀBv`: without row a it has the value
-//! `λ' = (λ − 2v_a(Bv)_a + B_aa v_a²)/(1 − v_a²)`, and a row j that joins lowers it to at most the smaller eigenvalue of
-//! `[[λ', ρ], [ρ, B_jj]]`, `ρ = ((Bv)_j − B_ja v_a)/√(1 − v_a²)`. For columns that share rows the gradient is that on the
-//! manifold and the estimate is one. A move is an exchange within a column; a row that changes its column, with
-//! what each of the two gets for it; two rows of a column that join another, as a single one brings nothing: one of the
-//! two entries would have to vanish; or, where the budget is one for all, an entry less here for one more there.
+//! For a column v that shares no rows with others, `λ = vᵀBv`. Without row a the value is `λ' = (λ −
+//! 2v_a(Bv)_a + B_aa v_a²)/(1 − v_a²)`. Adding row j lowers it to at most the smaller eigenvalue of `[[λ',
+//! ρ], [ρ, B_jj]]`, `ρ = ((Bv)_j − B_ja v_a)/√(1 − v_a²)`. For columns that share rows, the gradient is that
+//! on the manifold, and the decrease is only an estimate.
+//!
+//! Moves are: swaps within a column; transfers of a row to another column, with a replacement in both
+//! columns; adds of two rows of one column to another (a single shared row would force one of the two entries
+//! to zero); and, for a limit on the total number of nonzeros, transfers of an entry from one column to
+//! another.
 
 use std::collections::HashMap;
 
-use super::model::{Model, Point, SCALAR};
+use super::model::{ColumnModel, SCALAR, SparsePoint};
 use super::rules::Cardinality;
 use crate::budget::Meter;
 use crate::objective::Column as CovarianceColumn;
 use crate::support;
 
-/// Rows per column that may come in, and entries per column that may go out for a row of another.
+/// Most rows added per column, and most entries of a column that a transferred row can replace.
 const ADDITIONS: usize = 16;
 const CHEAPEST: usize = 3;
 
-/// Rows of a column of which two may join another.
-const PULLED: usize = 8;
+/// Most rows of a column from which pairs are added to another column.
+const PAIRED: usize = 8;
 
-/// Entries that may go out here for one more there.
+/// Most drops and adds per column in transfers.
 pub(super) const TRANSFERS: usize = 6;
 
-/// Moves that are kept, the most hopeful ones.
+/// Most moves kept, those with the largest estimate.
 const KEPT: usize = 400;
 
-/// Smallest and largest first value of an entry.
+/// Smallest and largest initial magnitude of an added entry.
 const LEAST_FIRST: f64 = 1e-6;
 const FIRST: f64 = 0.3;
 
-/// Entries (row, column) that leave the support, and that join it, with a first value where that is known.
+/// Entries (row, column) dropped from the support and added to it, with an initial value if known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Move {
     pub(super) drops: Vec<(usize, usize)>,
     pub(super) adds: Vec<(usize, usize, Option<f64>)>,
 }
 
-/// A move of one or two entries, and by how much it is estimated to lower f.
+/// A move of one or two entries, with the estimated decrease of f.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Candidate {
+pub(super) struct CandidateMove {
     pub(super) estimate: f64,
     drops: [Option<(usize, usize)>; 2],
     adds: [Option<(usize, usize)>; 2],
     firsts: [Option<f64>; 2],
 }
 
-impl Candidate {
+impl CandidateMove {
     fn new(estimate: f64, drop: (usize, usize), add: (usize, usize)) -> Self {
         Self {
             estimate,
@@ -58,8 +61,8 @@ impl Candidate {
         }
     }
 
-    /// Adds it to a move, unless they have rows in common.
-    pub(super) fn join(&self, to: &mut Move) -> bool {
+    /// Appends the candidate to a move, unless they have rows in common; returns whether it was appended.
+    pub(super) fn append_to(&self, to: &mut Move) -> bool {
         let drops = || self.drops.iter().flatten();
         let adds = || self.adds.iter().flatten();
         let dropped = |row: usize| to.drops.iter().any(|entry| entry.0 == row);
@@ -75,57 +78,57 @@ impl Candidate {
     }
 }
 
-/// A row that may go out, and its row of C.
+/// A row that may be dropped, and its column of C.
 type Row<'a> = (usize, CovarianceColumn<'a>);
 
 /// A point with the gradients of its columns.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    pub(super) point: Point,
+    pub(super) point: SparsePoint,
     gradients: Vec<Vec<f64>>,
 }
 
-/// What is known of a column when moves are made up.
-pub(super) struct Column {
+/// The estimates for the moves of a column.
+pub(super) struct ColumnEstimates {
     lambda: f64,
-    /// The Riemannian gradient and λv: Bv for a column that shares no rows.
+    /// The Riemannian gradient plus λv; for a column that shares no rows this is Bv.
     image: Vec<f64>,
     /// Loss and row, the smallest loss first.
     pub(super) drops: Vec<(f64, usize)>,
     /// Gain and row, the largest gain first.
     pub(super) adds: Vec<(f64, usize)>,
-    /// For every row that may go out, the best that may come in for it, and the decrease.
-    exchanges: HashMap<usize, (f64, usize)>,
+    /// For each row that may be dropped: the estimated decrease with the best replacement, and that row.
+    swaps: HashMap<usize, (f64, usize)>,
 }
 
-/// By how much f falls when a row joins.
-fn joined(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
+/// Returns the estimated decrease of f from adding a row.
+fn add_gain(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
     if nonnegative && rho >= 0.0 {
         return 0.0;
     }
     support::gain(lambda, rho, entry)
 }
 
-/// Moves of a model's points, paid by a meter.
-pub(super) struct Mover<'a> {
-    pub(super) model: &'a Model<'a>,
+/// Moves of the points of a model; the work is charged to a meter.
+pub(super) struct SupportMover<'a> {
+    pub(super) model: &'a ColumnModel<'a>,
     pub(super) meter: &'a Meter<'a>,
 }
 
-impl Mover<'_> {
-    pub(super) fn state(&self, point: Point) -> State {
+impl SupportMover<'_> {
+    pub(super) fn state(&self, point: SparsePoint) -> State {
         State {
             gradients: self.model.gradients(&point, self.meter),
             point,
         }
     }
 
-    /// Whether nothing more can be done.
+    /// Returns whether the work or the time is used up.
     pub(super) fn is_late(&self) -> bool {
         self.meter.expired()
     }
 
-    /// The rows where the gradient of column t is largest, a few more than it has.
+    /// Returns the rows with the largest gradient entries of column t: twice its nonzeros and ten more.
     pub(super) fn near(&self, state: &State, t: usize) -> Vec<usize> {
         let gradient = &state.gradients[t];
         let most = (2 * state.point.parts[t].rows.len() + 10).min(gradient.len());
@@ -142,7 +145,7 @@ impl Mover<'_> {
         rows
     }
 
-    pub(super) fn replace(&self, state: &mut State, point: Point) {
+    pub(super) fn replace(&self, state: &mut State, point: SparsePoint) {
         for (t, part) in point.parts.iter().enumerate() {
             let old = &state.point.parts[t];
             if part.rows != old.rows || part.values != old.values {
@@ -152,11 +155,11 @@ impl Mover<'_> {
         state.point = point;
     }
 
-    /// By how much f falls when row j takes the place of row a in column t, given C_aj.
-    fn exchange(
+    /// Returns the decrease of f if row j replaces row a in column t, given C_aj.
+    fn swap_decrease(
         &self,
         state: &State,
-        columns: &[Column],
+        columns: &[ColumnEstimates],
         t: usize,
         (a, j, shared): (usize, usize, f64),
     ) -> f64 {
@@ -170,14 +173,14 @@ impl Mover<'_> {
         let lambda = (column.lambda - 2.0 * v * column.image[a] + own * v * v) / left;
         let rho = (column.image[j] - weight * shared * v) / left.sqrt();
         let entry = weight * self.model.diagonal[j];
-        let gain = joined(lambda, rho, entry, self.model.rules.nonnegative);
+        let gain = add_gain(lambda, rho, entry, self.model.rules.nonnegative);
         if state.point.parts[t].rows.len() == 1 {
             return 0.5 * (column.lambda - entry);
         }
         gain - 0.5 * (lambda - column.lambda)
     }
 
-    pub(super) fn columns(&self, state: &State) -> Vec<Column> {
+    pub(super) fn columns(&self, state: &State) -> Vec<ColumnEstimates> {
         let (model, point) = (self.model, &state.point);
         let r = point.parts.len();
         let along = |s: usize, t: usize| -> f64 {
@@ -197,7 +200,7 @@ impl Mover<'_> {
                     }
                 }
                 let lambda = along(t, t);
-                // Rows of this column, and of others that it may not share rows with.
+                // Rows of this column, and of columns that must not share rows with it.
                 let mut taken = vec![false; model.order()];
                 for (s, part) in point.parts.iter().enumerate() {
                     if model.rules.nonnegative || s == t || !meets[s] {
@@ -212,12 +215,12 @@ impl Mover<'_> {
 
     fn column(
         &self,
-        point: &Point,
+        point: &SparsePoint,
         t: usize,
         lambda: f64,
         image: Vec<f64>,
         free: impl Fn(usize) -> bool,
-    ) -> Column {
+    ) -> ColumnEstimates {
         let (model, part) = (self.model, &point.parts[t]);
         let n = model.order();
         self.meter.spend(SCALAR * (6 * n) as f64);
@@ -225,7 +228,10 @@ impl Mover<'_> {
         let mut adds: Vec<(f64, usize)> = (0..n)
             .map(|j| {
                 let entry = weight * model.diagonal[j];
-                (joined(lambda, image[j], entry, model.rules.nonnegative), j)
+                (
+                    add_gain(lambda, image[j], entry, model.rules.nonnegative),
+                    j,
+                )
             })
             .filter(|&(gain, j)| gain > 0.0 && free(j))
             .collect();
@@ -246,25 +252,30 @@ impl Mover<'_> {
             })
             .collect();
         drops.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        Column {
+        ColumnEstimates {
             lambda,
             image,
             drops,
             adds,
-            exchanges: HashMap::new(),
+            swaps: HashMap::new(),
         }
     }
 
-    /// The first value of an entry that joins.
-    pub(super) fn first(&self, columns: &[Column], (j, t): (usize, usize)) -> f64 {
+    /// Returns the initial value of an added entry.
+    pub(super) fn first(&self, columns: &[ColumnEstimates], (j, t): (usize, usize)) -> f64 {
         let (column, entry) = (&columns[t], self.model.weights[t] * self.model.diagonal[j]);
         let (rho, gap) = (column.image[j], 0.5 * (entry - column.lambda));
         let angle = 0.5 * rho.abs().atan2(gap);
         -angle.sin().clamp(LEAST_FIRST, FIRST).copysign(rho)
     }
 
-    /// Exchanges within the columns.
-    fn exchanges(&self, state: &State, columns: &mut [Column], moves: &mut Vec<Candidate>) {
+    /// Appends the swaps within the columns.
+    fn swaps(
+        &self,
+        state: &State,
+        columns: &mut [ColumnEstimates],
+        moves: &mut Vec<CandidateMove>,
+    ) {
         for t in 0..columns.len() {
             let part = &state.point.parts[t];
             self.meter
@@ -273,21 +284,27 @@ impl Mover<'_> {
                 let mut best = None;
                 let row = self.model.column(a);
                 for &(_, j) in &columns[t].adds {
-                    let estimate = self.exchange(state, columns, t, (a, j, row[j]));
+                    let estimate = self.swap_decrease(state, columns, t, (a, j, row[j]));
                     if best.is_none_or(|(other, _)| estimate > other) {
                         best = Some((estimate, j));
                     }
-                    moves.push(Candidate::new(estimate, (a, t), (j, t)));
+                    moves.push(CandidateMove::new(estimate, (a, t), (j, t)));
                 }
                 if let Some(best) = best {
-                    columns[t].exchanges.insert(a, best);
+                    columns[t].swaps.insert(a, best);
                 }
             }
         }
     }
 
-    /// Rows that change from column s to a column t that shares none with it, where both keep their counts.
-    fn passes(&self, state: &State, columns: &[Column], moves: &mut Vec<Candidate>) {
+    /// Appends the transfers of a row from column s to a column t that shares no rows with s; both keep their
+    /// number of nonzeros.
+    fn row_transfers(
+        &self,
+        state: &State,
+        columns: &[ColumnEstimates],
+        moves: &mut Vec<CandidateMove>,
+    ) {
         let (parts, rules) = (&state.point.parts, &self.model.rules);
         for t in 0..parts.len() {
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
@@ -304,12 +321,12 @@ impl Mover<'_> {
                     };
                     let row = self.model.column(j);
                     for &(_, a) in out.iter().take(CHEAPEST) {
-                        let here = self.exchange(state, columns, t, (a, j, row[a]));
+                        let here = self.swap_decrease(state, columns, t, (a, j, row[a]));
                         let swap = rules
                             .admits(a, s)
-                            .then(|| (self.exchange(state, columns, s, (j, a, row[a])), a));
-                        let there = [columns[s].exchanges.get(&j).copied(), swap];
-                        moves.extend(there.into_iter().flatten().map(|(gain, b)| Candidate {
+                            .then(|| (self.swap_decrease(state, columns, s, (j, a, row[a])), a));
+                        let there = [columns[s].swaps.get(&j).copied(), swap];
+                        moves.extend(there.into_iter().flatten().map(|(gain, b)| CandidateMove {
                             estimate: here + gain,
                             drops: [Some((a, t)), Some((j, s))],
                             adds: [Some((j, t)), Some((b, s))],
@@ -321,22 +338,27 @@ impl Mover<'_> {
         }
     }
 
-    /// Two rows of a column s that join a column t which shares none with it, in the combination d of the two that is
-    /// orthogonal to x_s: one direction more for x_t, with ρ = dᵀBx_t and the diagonal entry dᵀBd.
-    fn pulls(&self, state: &State, columns: &[Column], moves: &mut Vec<Candidate>) {
+    /// Appends adds of two rows of a column s to a column t that shares no rows with s, in the combination d
+    /// orthogonal to x_s: one new direction for x_t, with ρ = dᵀBx_t and the diagonal entry dᵀBd.
+    fn pair_adds(
+        &self,
+        state: &State,
+        columns: &[ColumnEstimates],
+        moves: &mut Vec<CandidateMove>,
+    ) {
         let (parts, model) = (&state.point.parts, self.model);
         if model.rules.nonnegative {
             return;
         }
         let counts = state.point.counts();
         for (t, column) in columns.iter().enumerate() {
-            let room = model.rules.room(&counts, t).min(2);
+            let remaining = model.rules.remaining(&counts, t).min(2);
             let few: Vec<Row<'_>> = (column.drops.iter().take(CHEAPEST))
                 .map(|&(_, a)| (a, model.column(a)))
                 .collect();
             let few = few.as_slice();
             let mut outs: Vec<[Option<&Row<'_>>; 2]> = Vec::new();
-            match 2 - room {
+            match 2 - remaining {
                 0 => outs.push([None; 2]),
                 1 => outs.extend(few.iter().map(|a| [Some(a), None])),
                 _ => outs.extend(
@@ -350,7 +372,7 @@ impl Mover<'_> {
                     .map(|&j| (column.image[j].abs(), j))
                     .collect();
                 rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-                rows.truncate(PULLED);
+                rows.truncate(PAIRED);
                 self.meter
                     .spend(SCALAR * (30 * outs.len() * rows.len() * rows.len()) as f64);
                 for (k, &(_, j)) in rows.iter().enumerate() {
@@ -358,7 +380,7 @@ impl Mover<'_> {
                     for &(_, i) in &rows[..k] {
                         for out in &outs {
                             let pair = (i, j, row[i]);
-                            moves.extend(self.pull(state, column, (s, t), pair, *out));
+                            moves.extend(self.pair_add(state, column, (s, t), pair, *out));
                         }
                     }
                 }
@@ -366,14 +388,14 @@ impl Mover<'_> {
         }
     }
 
-    fn pull(
+    fn pair_add(
         &self,
         state: &State,
-        column: &Column,
+        column: &ColumnEstimates,
         (s, t): (usize, usize),
         (i, j, shared): (usize, usize, f64),
         out: [Option<&Row<'_>>; 2],
-    ) -> Option<Candidate> {
+    ) -> Option<CandidateMove> {
         let (model, parts) = (self.model, &state.point.parts);
         let weight = model.weights[t];
         let (p, q) = (parts[s].entry(j)?, -parts[s].entry(i)?);
@@ -401,13 +423,13 @@ impl Mover<'_> {
                 let angle = 0.5 * rho.abs().atan2(0.5 * (own - lambda));
                 let first = -angle.sin().max(LEAST_FIRST).copysign(rho);
                 (
-                    joined(lambda, rho, own, false) - 0.5 * (lambda - column.lambda),
+                    add_gain(lambda, rho, own, false) - 0.5 * (lambda - column.lambda),
                     first,
                 )
             } else {
                 (0.5 * (column.lambda - own), 1.0)
             };
-        Some(Candidate {
+        Some(CandidateMove {
             estimate,
             drops: out.map(|a| a.map(|&(a, _)| (a, t))),
             adds: [Some((i, t)), Some((j, t))],
@@ -415,14 +437,20 @@ impl Mover<'_> {
         })
     }
 
-    /// An entry less here for one more there.
-    fn transfers(&self, state: &State, columns: &[Column], moves: &mut Vec<Candidate>) {
+    /// Appends the transfers that take an entry from one column and add one to another.
+    fn transfers(
+        &self,
+        state: &State,
+        columns: &[ColumnEstimates],
+        moves: &mut Vec<CandidateMove>,
+    ) {
         for (s, from) in columns.iter().enumerate() {
             for (t, to) in columns.iter().enumerate().filter(|&(t, _)| t != s) {
                 for &(loss, a) in from.drops.iter().take(TRANSFERS) {
                     let adds = to.adds.iter().take(TRANSFERS);
-                    moves
-                        .extend(adds.map(|&(gain, j)| Candidate::new(gain - loss, (a, s), (j, t))));
+                    moves.extend(
+                        adds.map(|&(gain, j)| CandidateMove::new(gain - loss, (a, s), (j, t))),
+                    );
                 }
                 if state.point.meet(s, t) {
                     continue;
@@ -434,19 +462,23 @@ impl Mover<'_> {
                 {
                     let entry = self.model.weights[t] * self.model.diagonal[a];
                     let nonnegative = self.model.rules.nonnegative;
-                    let gain = joined(to.lambda, to.image[a], entry, nonnegative);
-                    moves.push(Candidate::new(gain - loss, (a, s), (a, t)));
+                    let gain = add_gain(to.lambda, to.image[a], entry, nonnegative);
+                    moves.push(CandidateMove::new(gain - loss, (a, s), (a, t)));
                 }
             }
         }
     }
 
-    /// All moves, the most hopeful first.
-    pub(super) fn moves(&self, columns: &mut [Column], state: &State) -> Vec<Candidate> {
+    /// Returns all moves, the largest estimate first.
+    pub(super) fn moves(
+        &self,
+        columns: &mut [ColumnEstimates],
+        state: &State,
+    ) -> Vec<CandidateMove> {
         let mut moves = Vec::new();
-        self.exchanges(state, columns, &mut moves);
-        self.passes(state, columns, &mut moves);
-        self.pulls(state, columns, &mut moves);
+        self.swaps(state, columns, &mut moves);
+        self.row_transfers(state, columns, &mut moves);
+        self.pair_adds(state, columns, &mut moves);
         if matches!(self.model.rules.cardinality, Cardinality::Total(_)) {
             self.transfers(state, columns, &mut moves);
         }

@@ -1,9 +1,10 @@
-//! A dense X cut to a limit on nonzeros: at once, or by [annealed ADMM](crate::riemann::admm) for f shifted so that it
-//! is concave, and the indicator of the limit, whose proximal map keeps the largest entries.
+//! Truncation of a dense X to a limit on nonzeros: directly, or by [annealed ADMM](crate::riemann::admm).
+//! ADMM minimises f, shifted to be concave, plus the indicator of the limit, whose proximal map keeps the
+//! largest entries.
 
 use ndarray::Array2;
 
-use super::model::{Model, Part, Point};
+use super::model::{ColumnModel, Part, SparsePoint};
 use crate::budget::Meter;
 use crate::manifold::{Manifold, polar, project_near_support};
 use crate::objective::gradient_work;
@@ -11,33 +12,33 @@ use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// Iterations of ADMM, at most and at least, and their work at most. After fewer iterations the result is worse than any
-/// other start.
+/// Most and fewest ADMM iterations, and the largest work for them in multiply-adds. With fewer iterations the
+/// result is worse than any other start.
 pub(super) const STEPS: f64 = 300.0;
 pub(super) const LEAST_STEPS: f64 = 100.0;
 const WORK: f64 = 4e8;
 
-/// The same for a [dense](Model::is_dense) problem.
+/// The largest work for a [dense](ColumnModel::is_dense) problem.
 const DENSE_WORK: f64 = 6e9;
 
-/// What an entry of X costs in a step: in the polar factor, for each column, and in passes over X; an r×r decomposition in
-/// units of r³; and what an entry costs in a choice of the largest ones.
+/// Multiply-adds per entry of X in an iteration, for the polar factor (for each column) and for passes over
+/// X; for an r×r decomposition, in units of r³; and per entry in a selection of the largest ones.
 const POLAR: f64 = 4.0;
 const PASSES: f64 = 160.0;
 const DECOMPOSITION: f64 = 60.0;
 const LARGEST: f64 = 200.0;
 
-/// Entries that are sorted first, in budgets.
+/// Number of entries sorted first, as a multiple of the cardinality.
 const SORTED: usize = 4;
 
-/// Cuts for a model, paid by a meter.
+/// Truncations for a model; the work is charged to a meter.
 pub(super) struct Cut<'a> {
-    pub(super) model: &'a Model<'a>,
+    pub(super) model: &'a ColumnModel<'a>,
     pub(super) meter: &'a Meter<'a>,
 }
 
 impl Cut<'_> {
-    /// The largest entries of a matrix, within the budget and the rules.
+    /// Selects the largest entries of a matrix within the cardinality and the rules.
     pub(super) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
         self.meter.spend(LARGEST * (n * r) as f64);
@@ -76,10 +77,10 @@ impl Cut<'_> {
                 .for_each(|&i| take(i, t, value(i, t), &mut counts));
         }
         for t in 0..r {
-            // A column has an entry of its own before the others share the rest.
+            // Each column gets its largest entry before the rest is shared.
             let mine = (0..n).filter(|&i| rules.admits(i, t) && size(i, t) > 0.0);
             if let Some(i) = mine.max_by(|&a, &b| size(a, t).total_cmp(&size(b, t)))
-                && rules.room(&counts, t) > 0
+                && rules.remaining(&counts, t) > 0
             {
                 take(i, t, value(i, t), &mut counts);
             }
@@ -91,9 +92,9 @@ impl Cut<'_> {
         let larger = |a: &(usize, usize), b: &(usize, usize)| {
             size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(b))
         };
-        // Few of many are taken, so only the largest ones are sorted, and then more.
+        // Few entries are taken, so the largest ones are sorted first, and more only if needed.
         let (mut rest, mut some) = (order.as_mut_slice(), SORTED * rules.cardinality.total());
-        while !rest.is_empty() && (0..r).any(|t| rules.room(&counts, t) > 0) {
+        while !rest.is_empty() && (0..r).any(|t| rules.remaining(&counts, t) > 0) {
             some = some.min(rest.len());
             if some < rest.len() {
                 rest.select_nth_unstable_by(some, larger);
@@ -101,7 +102,7 @@ impl Cut<'_> {
             let (largest, others) = rest.split_at_mut(some);
             largest.sort_unstable_by(larger);
             for &mut (i, t) in largest {
-                if rules.room(&counts, t) > 0 {
+                if rules.remaining(&counts, t) > 0 {
                     take(i, t, value(i, t), &mut counts);
                 }
             }
@@ -110,22 +111,23 @@ impl Cut<'_> {
         parts
     }
 
-    /// A feasible point near some entries, the best one on its supports; the supports lose some entries where that has to be.
-    pub(super) fn feasible(&self, parts: Vec<Part>) -> Option<Point> {
+    /// Returns a feasible point near some entries, optimal on its supports. The supports lose entries if the
+    /// projection requires it.
+    pub(super) fn feasible(&self, parts: Vec<Part>) -> Option<SparsePoint> {
         let point = (self.model).point_of(&self.near(parts, self.meter)?, self.meter)?;
-        Some(self.settled(point))
+        Some(self.optimised(point))
     }
 
-    /// The best point on the supports of a feasible one, or that one where this takes too long.
-    pub(super) fn settled(&self, point: Point) -> Point {
+    /// Returns the optimum on the supports of a feasible point, or the point itself if that takes too long.
+    pub(super) fn optimised(&self, point: SparsePoint) -> SparsePoint {
         let all: Vec<usize> = (0..point.parts.len()).collect();
-        let settled = self.model.settled(point.clone(), &all, None, self.meter);
-        settled
-            .filter(|settled| settled.value() < point.value())
+        let optimised = self.model.optimised(point.clone(), &all, None, self.meter);
+        optimised
+            .filter(|optimised| optimised.value() < point.value())
             .unwrap_or(point)
     }
 
-    /// Orthonormal columns near some entries, by projections that `meter` bounds.
+    /// Returns orthonormal columns near some entries; `meter` bounds the work of the projections.
     pub(super) fn near(&self, parts: Vec<Part>, meter: &Meter<'_>) -> Option<Array2<f64>> {
         let r = parts.len();
         let empty = |part: &Part| part.values.iter().all(|&v| v == 0.0);
@@ -156,13 +158,13 @@ impl Cut<'_> {
         Some(near)
     }
 
-    /// A feasible point by [annealed ADMM](Self::annealed).
-    pub(super) fn split(
+    /// Returns a feasible point from [annealed ADMM](Self::annealed).
+    pub(super) fn by_admm(
         &self,
         from: impl FnOnce() -> Array2<f64>,
         raise: f64,
         most: f64,
-    ) -> Option<Point> {
+    ) -> Option<SparsePoint> {
         let work = if self.model.is_dense() {
             DENSE_WORK
         } else {
@@ -171,8 +173,9 @@ impl Cut<'_> {
         self.feasible(self.annealed(from, raise, (most, work))?)
     }
 
-    /// The entries of Y at the end of annealed ADMM from the orthonormal n×r matrix of `from`. `raise` from 0 to 1 raises
-    /// the first β; `most` and `work` bound iterations and work. None if an iteration costs too much or the time is up.
+    /// Returns the entries of Y at the end of annealed ADMM from the orthonormal n×r matrix `from()`.
+    /// `raise`, from 0 to 1, raises the first β; `most` and `work` bound iterations and work. None if an
+    /// iteration costs too much or the time is up.
     pub(super) fn annealed(
         &self,
         from: impl FnOnce() -> Array2<f64>,
@@ -243,12 +246,12 @@ mod tests {
         let meter = Meter::new(&clock, f64::INFINITY);
         let sparsity = Sparsity::new(Cardinality::Columns(counts.to_vec()));
         let (rules, _) = Rules::checked(&sparsity, &Array2::ones((3, n))).unwrap();
-        let model = Model::new(&smooth, rules, vec![1.0; 3], (1.0, 1.0), &meter).unwrap();
+        let model = ColumnModel::new(&smooth, rules, vec![1.0; 3], (1.0, 1.0), &meter).unwrap();
         let cut = Cut {
             model: &model,
             meter: &meter,
         };
-        // The entries of the last column come after all others.
+        // The entries of the last column are smaller than all others.
         let mut x = start::random(n, 3, 0);
         x.column_mut(2).mapv_inplace(|v| 1e-6 * v);
         let parts = cut.largest(&x);

@@ -1,18 +1,22 @@
-//! The search within a budget of nonzero entries.
+//! ChainSearch under a limit on the number of nonzeros.
 
 use std::time::Instant;
 
 use ndarray::{Array2, s};
 
-use super::candidates::{Mover, State};
-use super::model::Model;
+use super::candidates::{State, SupportMover};
+use super::model::ColumnModel;
 use super::opening::{self, Opening};
 use super::powered::on_own_rows;
 use super::rules::{Cardinality, Rules, Sparsity};
-use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
+use super::search::{
+    ChainSearch, SearchSpace, SparseIncumbent, StationarySupports, checked_form, checked_start,
+    limit,
+};
 use super::starts::{Maker, Material};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
+use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::problem::Problem;
@@ -21,24 +25,26 @@ use crate::solver::{Monitor, Options, Status};
 use crate::start::{self, is_spectrum_exact};
 use crate::threads::Threads;
 
-/// Perturbations without gain, per nonzero of the budget and at least, that end a search without limits.
+/// Perturbations without improvement after which a search without limits ends: per allowed nonzero, and at
+/// least.
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
 
-/// Columns of a whole C whose entries are looked at for a bound on f, and the budget up to which it is shared out, at most.
+/// Most columns of a stored C for which the lower bound on f is computed, and largest total cardinality that
+/// the bound distributes over the columns.
 const BOUNDED: usize = 1500;
 const SHARED: usize = 400;
 
-/// Minimises f over {XᵀX = I, X within the budget of nonzeros}.
+/// Minimises f over {XᵀX = I, X within a limit on nonzeros}.
 ///
-/// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Whatever the limits, a feasible point
-/// comes back, one no worse than `x0` if that keeps the budget; an `x0` that does not is cut to it. Limits on time and
-/// work are used up, unless f reaches a lower bound.
+/// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Within any limits the
+/// result is feasible, and no worse than an `x0` that satisfies the limit; another `x0` is truncated to it.
+/// Limits on time and work are used up, unless f reaches a lower bound.
 ///
-/// Without limits the search ends with [`Status::Converged`] when two rounds have brought nothing and half of its
-/// chains, each from a start of its own, have the best value, or when many perturbations in a row have brought nothing;
-/// with [`Status::MaxWork`] when the work of a default search is done. Without a limit on time the result depends on
-/// the arguments alone, not on the number of threads; with more work it is never worse.
+/// Without limits the search ends with [`Status::Converged`] if two rounds brought no improvement and half of
+/// the independent chains have the best value, or after many perturbations without improvement; and with
+/// [`Status::MaxWork`] after the work of a default search. Without a time limit the result depends on the
+/// arguments alone, not on the number of threads; more work never gives a worse result.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -61,8 +67,8 @@ const SHARED: usize = 400;
 /// ```
 ///
 /// # Errors
-/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, h ≠ 0, or no
-/// matrix with orthonormal columns keeps the `sparsity`.
+/// If the problem, the options or `x0` are invalid, f is not such a quadratic, the signature is not all +1, h
+/// ≠ 0, or no matrix with orthonormal columns satisfies the `sparsity`.
 pub fn minimize_at_cardinality(
     problem: &Problem<'_>,
     sparsity: &Sparsity,
@@ -78,14 +84,14 @@ pub fn minimize_at_cardinality(
     let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
     let clock = Clock::limited(started, options.max_time, options.max_work);
     let limit = limit(&clock, options, form, problem.components);
-    let mut board = Board::new((problem, 0.0), &clock, options, monitor);
+    let mut incumbent = SparseIncumbent::new((problem, 0.0), &clock, options, monitor);
     let first = selected(form, &selection, &rules, x0.as_ref());
-    board.accept(first.clone(), f64::NEG_INFINITY);
-    // A work limit ends the search, not its first points.
+    incumbent.accept(first.clone(), f64::NEG_INFINITY);
+    // The work limit ends the search, not the computation of its first points.
     let meter = Meter::new(&clock, f64::INFINITY);
     let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
-    if let Some(ended) = board.begun(first, limit, (threads, &meter), truncated) {
-        return Ok(board.finish(ended, meter.spent()));
+    if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &meter), truncated) {
+        return Ok(incumbent.finish(ended, meter.spent()));
     }
     let prepared = pool::run(
         1,
@@ -102,11 +108,11 @@ pub fn minimize_at_cardinality(
                 &meter,
             )
         },
-        |_| board.poll(),
+        |_| incumbent.poll(),
     );
     let Some((model, mut material, scaled)) = prepared.into_iter().flatten().flatten().next()
     else {
-        return Ok(board.finish(Status::MaxWork, meter.spent()));
+        return Ok(incumbent.finish(Status::MaxWork, meter.spent()));
     };
     let opening = Opening {
         model: &model,
@@ -120,30 +126,30 @@ pub fn minimize_at_cardinality(
         threads.count(),
         &clock,
         |k| opening.point(k),
-        |_| board.poll(),
+        |_| incumbent.poll(),
     );
     let points: Vec<Array2<f64>> = points.into_iter().flatten().flatten().collect();
     for point in &points {
-        board.accept(point.clone(), 0.0);
+        incumbent.accept(point.clone(), 0.0);
     }
     material.points = points;
-    let search = Search {
+    let search = ChainSearch {
         bound: match opening::admits_all_rows(form, &model.rules, problem.components) {
-            true => board.value(),
+            true => incumbent.value(),
             false => bound(&model, &material),
         },
         patience: LEAST_PATIENCE.max(PATIENCE * model.rules.cardinality.total()),
-        walk: Entries { model, material },
+        space: EntrySets { model, material },
         options,
         threads,
         clock: &clock,
         limit,
     };
-    let (status, spent) = search.run(&mut board, meter.spent());
-    Ok(board.finish(status, spent))
+    let (status, spent) = search.run(&mut incumbent, meter.spent());
+    Ok(incumbent.finish(status, spent))
 }
 
-/// d_1, …, d_r.
+/// Returns the diagonal d_1, …, d_r of D.
 fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
     let Some(metric) = form.metric() else {
         return Ok(vec![1.0; r]);
@@ -157,7 +163,7 @@ fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
     Ok(metric.diag().to_vec())
 }
 
-/// What a single row brings to a column, from 0 to 1, r×n.
+/// Returns the gain of each row as the only nonzero of each column, scaled to 0..1, r×n.
 fn gains(form: &dyn QuadraticForm, weights: &[f64]) -> Array2<f64> {
     let (diagonal, linear) = (form.diagonal(), form.linear());
     let mut gains = Array2::from_shape_fn((weights.len(), diagonal.len()), |(t, i)| {
@@ -170,7 +176,7 @@ fn gains(form: &dyn QuadraticForm, weights: &[f64]) -> Array2<f64> {
     gains
 }
 
-/// The selection, or the given start where that is better and keeps the rules.
+/// Returns the selection, or the given start if it is no worse and satisfies the rules.
 fn selected(
     form: &dyn QuadraticForm,
     selection: &[usize],
@@ -193,7 +199,7 @@ fn selected(
     }
 }
 
-/// The model, what starts are made of, and the scaled basis; None if the time ran out.
+/// Returns the model, the data for starts, and the scaled basis; None if the time ran out.
 fn prepared<'a>(
     form: &'a dyn QuadraticForm,
     rules: Rules,
@@ -201,22 +207,23 @@ fn prepared<'a>(
     given: Option<Array2<f64>>,
     threads: &Threads,
     meter: &Meter<'_>,
-) -> Option<(Model<'a>, Material, Array2<f64>)> {
+) -> Option<(ColumnModel<'a>, Material, Array2<f64>)> {
     let (n, r) = (form.order(), selection.len());
     let go_on = || !meter.expired();
     let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-    meter.spend(start::rough_work(form, r));
+    meter.spend(start::rough_work(form, r) + varimax_work(n, r));
     let most = (4 * rules.cardinality.total() + 20).min(n);
-    let model = Model::new(form, rules, weights, spectrum, meter)?;
+    let model = ColumnModel::new(form, rules, weights, spectrum, meter)?;
     let basis = basis.slice(s![.., ..r]).to_owned();
     let scaled = opening::scaled(&model, &basis, meter)?;
     let material = Material::new(selection, basis, given, most);
     Some((model, material, scaled))
 }
 
-/// A lower bound of f, where one is at hand: with `b_k` the largest sum of the k largest magnitudes of a row of C (its
-/// diagonal entry among them), `−½ Σ_t b_{k_t}`, by Gershgorin's theorem, and −½ times the sum of the largest eigenvalues of −C.
-fn bound(model: &Model<'_>, material: &Material) -> f64 {
+/// Returns a lower bound of f, if one is available, else −∞. Let `b_k` be the largest sum of the k largest
+/// magnitudes of a row of C, with its diagonal entry among them. The bounds are `−½ Σ_t b_{k_t}`, by
+/// Gershgorin's theorem, and −½ times the sum of the largest eigenvalues of −C.
+fn bound(model: &ColumnModel<'_>, material: &Material) -> f64 {
     let n = model.order();
     let plain = model.form.is_trace_form();
     if !plain || n > BOUNDED || !model.is_whole() {
@@ -248,7 +255,7 @@ fn bound(model: &Model<'_>, material: &Material) -> f64 {
     let sparse = match &model.rules.cardinality {
         Cardinality::Columns(counts) => counts.iter().map(|&k| sums[k - 1]).sum(),
         Cardinality::Total(total) if *total <= SHARED => {
-            // The best share of the total for one column after the other.
+            // Distributes the total optimally over the columns, one after the other.
             let mut best = vec![f64::NEG_INFINITY; total + 1];
             best[0] = 0.0;
             for _ in 0..r {
@@ -266,22 +273,22 @@ fn bound(model: &Model<'_>, material: &Material) -> f64 {
     spectral.max(-0.5 * sparse)
 }
 
-/// Points by their entries.
-struct Entries<'a> {
-    model: Model<'a>,
+/// The search space of points given by their entries.
+struct EntrySets<'a> {
+    model: ColumnModel<'a>,
     material: Material,
 }
 
-impl Entries<'_> {
-    fn mover<'s>(&'s self, meter: &'s Meter<'s>) -> Mover<'s> {
-        Mover {
+impl EntrySets<'_> {
+    fn mover<'s>(&'s self, meter: &'s Meter<'s>) -> SupportMover<'s> {
+        SupportMover {
             model: &self.model,
             meter,
         }
     }
 }
 
-impl Walk for Entries<'_> {
+impl SearchSpace for EntrySets<'_> {
     type State = State;
 
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
@@ -295,11 +302,11 @@ impl Walk for Entries<'_> {
     fn descend(
         &self,
         state: &mut State,
-        rested: &mut Rested,
+        stationary: &mut StationarySupports,
         spent: f64,
         meter: &Meter<'_>,
     ) -> bool {
-        self.mover(meter).descend(state, rested, spent)
+        self.mover(meter).descend(state, stationary, spent)
     }
 
     fn name(&self, number: usize) -> &'static str {

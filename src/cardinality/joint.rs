@@ -1,8 +1,10 @@
-//! Columns that share rows, on given supports: min Σ ½x_tᵀB_t x_t + l_tᵀx_t over orthonormal columns with these zeros.
+//! Columns that share rows, on given supports: min Σ ½x_tᵀB_t x_t + l_tᵀx_t over orthonormal columns with
+//! these supports.
 //!
-//! Newton's method within a [trust region](crate::riemann::trust) on the manifold of the pattern, and back to {XᵀX = I} by
-//! [Newton's method](crate::manifold::newton) along the normals. Only pairs of columns that share rows give constraints. A
-//! step costs a product with every B_t, and the normal equations of the c constraints, O(c Σ overlaps + c³).
+//! Newton's method within a [trust region](crate::riemann::trust) on the manifold of the pattern; the
+//! retraction to {XᵀX = I} is [Newton's method](crate::manifold::newton) along the normals. Only pairs of
+//! columns that share rows give constraints. A step costs a product with every B_t, and the normal equations
+//! of the c constraints, O(c Σ overlaps + c³).
 
 use ndarray::{Array2, ArrayView2};
 
@@ -12,46 +14,49 @@ use crate::linalg::{Cholesky, dot};
 use crate::manifold::newton;
 use crate::riemann::trust;
 
-/// Riemannian gradient, relative to the scale of f, at which a point is stationary: f is known to its square.
+/// Norm of the Riemannian gradient, relative to the scale of f, at which a point is stationary; the error of
+/// f is of the order of its square.
 const STATIONARY: f64 = 1e-9;
 
-/// Newton steps, conjugate gradients in each, and Newton steps of a retraction, at most.
+/// Most Newton steps, conjugate-gradient iterations per step, and Newton steps of a retraction.
 const STEPS: usize = 60;
 const GRADIENTS: usize = 60;
 const RETRACTION: usize = 12;
 
-/// Steps after which a trial that is not worth its end is given up, and how often its last decrease may come again.
+/// Iterations after which an unpromising trial is stopped. A trial is unpromising if `HOPE` more decreases
+/// like the last one would not reach the goal.
 const PROBE: usize = 3;
 const HOPE: f64 = 4.0;
 
-/// Violation of XᵀX = I, entry by entry, that is rounding, and that is too far for Newton's method.
+/// Entry-wise violation of XᵀX = I that counts as rounding, and above which Newton's method is not tried.
 const FEASIBLE: f64 = 1e-15;
 const FAR: f64 = 0.9;
 
-/// Violation above which the manifold is not reached.
+/// Violation above which a retraction has failed.
 const REACHED: f64 = 1e-13;
 
-/// Decrease of the model, relative to the scale of f, that is rounding.
+/// Decrease of the model, relative to the scale of f, that counts as rounding.
 const ROUNDING: f64 = 1e-14;
 
 /// First and largest radius of the trust region.
 const RADIUS: (f64, f64) = (0.5, 2.0);
 
-/// What a multiply-add of an inner product costs, in those of a matrix product.
+/// Cost of a multiply-add of an inner product, relative to one of a matrix product.
 const DOT: f64 = 3.0;
 
-/// Damping of the normal equations, relative to their diagonal: they are singular where columns that share rows vanish there.
+/// Damping of the normal equations, relative to their diagonal. They are singular if columns vanish in their
+/// shared rows.
 const DAMPING: f64 = 1e-13;
 
 /// One column: its quadratic form by rows, and its linear term.
-pub(super) struct Block {
+pub(super) struct ColumnForm {
     pub(super) rows: Vec<usize>,
     pub(super) matrix: Vec<f64>,
     pub(super) linear: Vec<f64>,
 }
 
-impl Block {
-    /// ½vᵀBv + lᵀv.
+impl ColumnForm {
+    /// Returns ½vᵀBv + lᵀv.
     pub(super) fn value(&self, v: &[f64]) -> f64 {
         let k = v.len();
         let quadratic: f64 = (0..k)
@@ -60,7 +65,7 @@ impl Block {
         0.5 * quadratic + dot(&self.linear, v)
     }
 
-    /// Bv.
+    /// Computes Bv.
     pub(super) fn product(&self, v: &[f64], target: &mut [f64]) {
         let k = v.len();
         for (a, t) in target.iter_mut().enumerate() {
@@ -69,24 +74,25 @@ impl Block {
     }
 }
 
-/// Columns whose supports hang together.
+/// A group of columns connected by shared rows.
 ///
-/// A constraint is ⟨x_s, x_t⟩ = δ_st for columns that share rows, by the places of these in the vector of all entries: the
-/// pairs `places[from[a]..from[a + 1]]` of the columns `ends[a]`, those of a column with itself first.
+/// A constraint is ⟨x_s, x_t⟩ = δ_st for columns that share rows. Constraint a is given by the index pairs
+/// `places[from[a]..from[a + 1]]` of the shared entries in the vector of all entries, and by its columns
+/// `ends[a]`. The norm constraints (s = t) come first.
 pub(super) struct Joint<'a> {
-    blocks: &'a [Block],
+    blocks: &'a [ColumnForm],
     meter: &'a Meter<'a>,
     offsets: Vec<usize>,
     from: Vec<usize>,
     ends: Vec<(usize, usize)>,
     places: Vec<(usize, usize)>,
-    /// What the gradient is relative to.
+    /// Scale of f, to which gradients are relative.
     scale: f64,
     size: usize,
 }
 
-/// The normal equations at a point: the gradients of the constraints, by the values at their pairs of places, and
-/// their Gram matrix factored.
+/// The normal equations at a point: the gradients of the constraints, as values at their index pairs, and
+/// their factored Gram matrix.
 struct Normal {
     values: Vec<(f64, f64)>,
     factor: Cholesky,
@@ -94,7 +100,7 @@ struct Normal {
 }
 
 impl<'a> Joint<'a> {
-    pub(super) fn new(blocks: &'a [Block], scale: f64, meter: &'a Meter<'a>) -> Self {
+    pub(super) fn new(blocks: &'a [ColumnForm], scale: f64, meter: &'a Meter<'a>) -> Self {
         let mut offsets = vec![0];
         for block in blocks {
             offsets.push(offsets[offsets.len() - 1] + block.rows.len());
@@ -123,7 +129,7 @@ impl<'a> Joint<'a> {
         }
     }
 
-    /// Takes note of an assembly and factorization of the normal equations.
+    /// Charges the assembly and factorization of the normal equations.
     fn spend_normal(&self) {
         let (c, r) = (self.constraints(), self.blocks.len());
         let meeting = self.places.len() * (2 * c).div_ceil(r);
@@ -131,7 +137,7 @@ impl<'a> Joint<'a> {
             .spend(DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
     }
 
-    /// Takes note of a product with every B_t and a projection.
+    /// Charges a product with every B_t and a projection.
     fn spend_product(&self) {
         let products: usize = self.blocks.iter().map(|b| b.matrix.len()).sum();
         let c = self.constraints();
@@ -144,7 +150,7 @@ impl<'a> Joint<'a> {
         self.from.len() - 1
     }
 
-    /// The places of constraint a, and whether it is a norm.
+    /// Returns the index pairs of constraint a, and whether it is a norm constraint.
     fn constraint(&self, a: usize) -> (&[(usize, usize)], bool) {
         (
             &self.places[self.from[a]..self.from[a + 1]],
@@ -159,7 +165,7 @@ impl<'a> Joint<'a> {
             .sum()
     }
 
-    /// Bx, all columns.
+    /// Computes Bx, all columns.
     fn product(&self, x: &[f64], image: &mut [f64]) {
         for (t, block) in self.blocks.iter().enumerate() {
             let range = self.offsets[t]..self.offsets[t + 1];
@@ -167,7 +173,7 @@ impl<'a> Joint<'a> {
         }
     }
 
-    /// Entry by entry XᵀX − I, halved on the diagonal, and the largest magnitude.
+    /// Returns the entries of XᵀX − I, halved on the diagonal, and the largest magnitude.
     fn violation(&self, x: &[f64]) -> (Vec<f64>, f64) {
         let of = |a: usize| {
             let (places, norm) = self.constraint(a);
@@ -179,7 +185,7 @@ impl<'a> Joint<'a> {
         (violation, largest)
     }
 
-    /// `sum −= Σ_a λ_a ∇c_a` at x.
+    /// Computes `sum −= Σ_a λ_a ∇c_a` at x.
     fn subtract(&self, x: &[f64], multipliers: &[f64], sum: &mut [f64]) {
         for (a, &lambda) in multipliers.iter().enumerate() {
             let (places, norm) = self.constraint(a);
@@ -237,7 +243,7 @@ impl<'a> Joint<'a> {
         })
     }
 
-    /// Makes a vector tangent; the multipliers of what was taken away stay in `normal`.
+    /// Projects a vector onto the tangent space; `normal` keeps the multipliers of the removed part.
     fn project(&self, normal: &mut Normal, vector: &mut [f64]) {
         for a in 0..self.constraints() {
             let range = self.from[a]..self.from[a + 1];
@@ -256,7 +262,7 @@ impl<'a> Joint<'a> {
         }
     }
 
-    /// The point of the manifold near x, by Newton's method along the normals.
+    /// Returns the point of the manifold near x, by Newton's method along the normals.
     fn retracted(&self, x: Vec<f64>) -> Option<Vec<f64>> {
         let corrected = |x: &Vec<f64>, violation: &Vec<f64>, gap: f64| {
             if !(gap <= FAR) || self.meter.expired() {
@@ -271,8 +277,9 @@ impl<'a> Joint<'a> {
         (gap <= REACHED).then_some(x)
     }
 
-    /// A stationary point of f from `x` (near the manifold) and f there; None if the manifold is not reached, or, with a
-    /// `goal`, if f will not be below it. Where the task expires it is the point that was reached.
+    /// Returns a stationary point of f from `x` (near the manifold), and f there. None if the manifold is not
+    /// reached, or, with a `goal`, if f is not expected to fall below it. If the task expires, the last point
+    /// is returned.
     pub(super) fn minimised(&self, x: Vec<f64>, goal: Option<f64>) -> Option<(Vec<f64>, f64)> {
         let mut x = self.retracted(x)?;
         let mut value = self.value(&x);
@@ -317,7 +324,7 @@ impl<'a> Joint<'a> {
         Some((x, value))
     }
 
-    /// The model of f after conjugate gradients within the radius.
+    /// Returns the model of f after conjugate gradients within the radius.
     fn direction(
         &self,
         normal: &mut Normal,
@@ -326,7 +333,7 @@ impl<'a> Joint<'a> {
     ) -> Option<trust::Truncated> {
         let multipliers = normal.multipliers.clone();
         let start = dot(gradient, gradient).sqrt();
-        // Quadratic convergence in the end.
+        // The tolerance gives quadratic convergence.
         let goal = start * (start / self.scale).min(0.1);
         let mut model = trust::Truncated::new(&as_column(gradient)?, goal);
         for _ in 0..GRADIENTS.min(self.size + 2) {
@@ -347,12 +354,12 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// A vector as a matrix of one column.
+/// Returns a vector as a matrix of one column.
 fn as_column(v: &[f64]) -> Option<Array2<f64>> {
     Array2::from_shape_vec((v.len(), 1), v.to_vec()).ok()
 }
 
-/// The places of common entries of two ascending lists.
+/// Returns the positions of common entries of two ascending lists.
 pub(super) fn common<'r>(
     a: &'r [usize],
     b: &'r [usize],

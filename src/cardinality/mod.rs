@@ -1,9 +1,9 @@
-//! A given number of nonzeros: min f(X) over {XᵀX = I, X within a budget of nonzero entries}.
+//! Limits on the number of nonzeros: min f(X) over {XᵀX = I, X with few nonzero entries}.
 //!
-//! The ℓ0 *penalty* meets only the counts on the lower convex hull of f against ‖X‖₀; between them the *constraint* has
-//! points that no λ reaches, and what is asked for is often a number per component. A point here is its supports with
-//! the best values on them ([`model`], [`joint`]); a search ([`search`]) changes supports by [`moves`], from many
-//! [`starts`].
+//! The ℓ0 *penalty* reaches only the numbers of nonzeros on the lower convex hull of f against ‖X‖₀. The
+//! *constraint* also has solutions between them, and applications often ask for a number per component. A
+//! point is given by its supports and the best values on them ([`model`], [`joint`]). A search ([`search`])
+//! changes supports by [`moves`], from many [`starts`].
 
 mod candidates;
 mod cut;

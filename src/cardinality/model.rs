@@ -1,46 +1,47 @@
 //! Points by their supports, and the best values on these.
 //!
-//! With f = Σ_t ½d_t x_tᵀCx_t + l_tᵀx_t the columns of X only meet through XᵀX = I, and there only where their supports
-//! share rows. So columns that share none with another are solved for themselves: an eigenvector of C on their rows, or
-//! with X ≥ 0 a fixed point of the projected power method; those that hang together are solved [jointly](super::joint).
-//! The price of a change of support is that of the columns around it, whatever n and r are.
+//! With f = Σ_t ½d_t x_tᵀCx_t + l_tᵀx_t, the columns of X interact only through XᵀX = I, and only if their
+//! supports share rows. A column that shares none is solved alone: by an eigenvector of C on its rows, or,
+//! for X ≥ 0, by a fixed point of the projected power method. Groups of connected columns are solved
+//! [jointly](super::joint). The cost of a change of support is that of the columns around it, whatever n and
+//! r are.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
-use super::joint::{Block, Joint, common};
+use super::joint::{ColumnForm, Joint, common};
 use super::rules::Rules;
 use crate::budget::Meter;
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
-use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work};
+use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// Entries below this, relative to the largest of their column, are no nonzeros: what they bring to f, in proportion to
-/// their square, is below its rounding. They leave the support, and others may come in.
+/// Entries below this, relative to the largest entry of their column, count as zero: their contribution to f,
+/// proportional to their square, is below rounding. They are dropped from the support, which makes room for
+/// other entries.
 pub const NEGLIGIBLE: f64 = 1e-8;
 
-/// Columns of up to so many rows are solved by an eigendecomposition, longer ones from where they are.
+/// Columns of up to this many rows are solved by an eigendecomposition, longer ones iteratively from their
+/// present values.
 const DECOMPOSED: usize = 40;
 
-/// What an operation outside of matrix products costs, in their multiply-adds.
+/// Cost of an operation outside of matrix products, in multiply-adds of these.
 pub(super) const SCALAR: f64 = 16.0;
 
-/// Multiply-adds of a Newton step on given supports above which points are taken as they were made: a step takes a tenth of a second.
+/// Multiply-adds of a Newton step on given supports above which points are not optimised: such a step takes a
+/// tenth of a second.
 const COSTLY: f64 = 1e9;
 
-/// Order up to which a C that is not stored is formed, and bytes for columns of a larger one.
+/// Largest order at which a C that is not stored is formed, and bytes for cached columns of a larger one.
 const FORMED: usize = 1024;
 const BYTES: usize = 256 << 20;
 
-/// Uses of a column of C that is not stored, for one that costs a product: most are of columns that are kept.
-const USES: f64 = 100.0;
-
-/// Steps of the projected power method, and change at which it ends.
+/// Most steps of the projected power method, and change at which it ends.
 const POWER_STEPS: usize = 2000;
 const POWER_CHANGE: f64 = 1e-12;
 
-/// One column: its support, ascending, its entries there, and what it is of f.
+/// One column: its support (ascending), its entries there, and its part of f.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Part {
     pub(super) rows: Vec<usize>,
@@ -68,7 +69,7 @@ impl Part {
         }
     }
 
-    /// Entry i, if it belongs to the support.
+    /// Returns entry i, if it belongs to the support.
     pub(super) fn entry(&self, i: usize) -> Option<f64> {
         self.rows.binary_search(&i).ok().map(|a| self.values[a])
     }
@@ -90,11 +91,11 @@ impl Part {
 
 /// A feasible X and f there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Point {
+pub(super) struct SparsePoint {
     pub(super) parts: Vec<Part>,
 }
 
-impl Point {
+impl SparsePoint {
     pub(super) fn value(&self) -> f64 {
         self.parts.iter().map(|part| part.value).sum()
     }
@@ -103,7 +104,7 @@ impl Point {
         self.parts.iter().map(|part| part.rows.len()).collect()
     }
 
-    /// The places of the entries of the supports, column by column.
+    /// Returns the indices t·n + i of the entries of the supports, column by column.
     pub(super) fn places(&self, n: usize) -> Vec<usize> {
         let parts = self.parts.iter().enumerate();
         parts
@@ -121,14 +122,14 @@ impl Point {
         x
     }
 
-    /// Whether columns s and t share rows.
+    /// Returns whether columns s and t share rows.
     pub(super) fn meet(&self, s: usize, t: usize) -> bool {
         common(&self.parts[s].rows, &self.parts[t].rows)
             .next()
             .is_some()
     }
 
-    /// The columns that hang together with column t, itself among them, ascending.
+    /// Returns the columns connected to column t by shared rows, t included, ascending.
     pub(super) fn group(&self, t: usize) -> Vec<usize> {
         let mut group = vec![t];
         let mut next = 0;
@@ -145,8 +146,8 @@ impl Point {
     }
 }
 
-/// f by columns, and what X may be.
-pub(super) struct Model<'a> {
+/// f by columns, and the rules for X.
+pub(super) struct ColumnModel<'a> {
     pub(super) form: &'a dyn QuadraticForm,
     pub(super) rules: Rules,
     columns: Columns<'a>,
@@ -154,14 +155,14 @@ pub(super) struct Model<'a> {
     /// d_1, …, d_r.
     pub(super) weights: Vec<f64>,
     linear: Option<Array2<f64>>,
-    /// Half the spread of C times the largest |d_t|, plus ‖L‖: what gradients are relative to.
+    /// Half the spread of C times the largest |d_t|, plus ‖L‖: the scale of gradients.
     pub(super) scale: f64,
-    /// About the extreme eigenvalues of C.
+    /// Approximate extreme eigenvalues of C.
     spectrum: (f64, f64),
 }
 
-impl<'a> Model<'a> {
-    /// `spectrum`: about the extreme eigenvalues of C. None if the time ran out.
+impl<'a> ColumnModel<'a> {
+    /// `spectrum`: approximate extreme eigenvalues of C. None if the time ran out.
     pub(super) fn new(
         form: &'a dyn QuadraticForm,
         rules: Rules,
@@ -192,12 +193,13 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Whether supports must overlap, as there are more nonzeros than rows: then columns cannot be grown one by one.
+    /// Returns whether supports must overlap, as there are more nonzeros than rows. Columns then cannot be
+    /// grown one by one.
     pub(super) fn is_dense(&self) -> bool {
         self.rules.cardinality.total() > self.order()
     }
 
-    /// Whether all of C is at hand.
+    /// Returns whether all of C is stored.
     pub(super) fn is_whole(&self) -> bool {
         self.columns.is_whole()
     }
@@ -206,18 +208,17 @@ impl<'a> Model<'a> {
         self.diagonal.len()
     }
 
-    /// By how much d_tC is shifted so that it is negative semidefinite.
+    /// Returns the shift that makes d_tC negative semidefinite.
     pub(super) fn shift(&self, t: usize) -> f64 {
         let (low, high) = self.spectrum;
         (self.weights[t] * low).max(self.weights[t] * high)
     }
 
-    /// Column i of C.
     pub(super) fn column(&self, i: usize) -> Column<'_> {
         self.columns.column(i)
     }
 
-    /// C_ij for the given j.
+    /// Appends C_ij for the given j to `target`.
     pub(super) fn gathered(
         &self,
         i: usize,
@@ -228,22 +229,17 @@ impl<'a> Model<'a> {
         target.extend(rows.map(|j| column[j]));
     }
 
-    /// Work of a use of a column of C, beside reading it. (Whether it is the first is left open: work must not depend on what
-    /// other threads have asked for.)
+    /// Returns the work of using a column of C for a part, beside reading it.
     fn column_work(&self) -> f64 {
-        if self.columns.is_whole() {
-            0.0
-        } else {
-            gradient_work(self.form, 1) / USES
-        }
+        self.columns.any_use(self.rules.cardinality.total())
     }
 
     pub(super) fn slope(&self, i: usize, t: usize) -> f64 {
         self.linear.as_ref().map_or(0.0, |l| l[[i, t]])
     }
 
-    /// The point whose entries are those of X, and those that the rules include; None if the task expired.
-    pub(super) fn point_of(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Point> {
+    /// Returns the point with the entries of X and those that the rules include; None if the task expired.
+    pub(super) fn point_of(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<SparsePoint> {
         let image = self.image(x, meter)?;
         let parts =
             (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
@@ -257,23 +253,23 @@ impl<'a> Model<'a> {
                 }
                 part
             });
-        Some(Point {
+        Some(SparsePoint {
             parts: parts.collect(),
         })
     }
 
-    /// C X; None if the task expired.
+    /// Returns C X; None if the task expired.
     pub(super) fn image(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Array2<f64>> {
         meter.spend(gradient_work(self.form, x.ncols()));
         let go_on = || !meter.expired();
         self.form.apply_while(x.view(), &Threads::serial(), &go_on)
     }
 
-    /// The gradients of all columns, all rows: by one product where the supports are large.
-    pub(super) fn gradients(&self, point: &Point, meter: &Meter<'_>) -> Vec<Vec<f64>> {
+    /// Returns the gradients of all columns, all rows: by one product with C if the supports are large.
+    pub(super) fn gradients(&self, point: &SparsePoint, meter: &Meter<'_>) -> Vec<Vec<f64>> {
         let n = self.order();
         let count: usize = point.counts().iter().sum();
-        let single = count as f64 * (2.0 * n as f64 + self.column_work());
+        let single = count as f64 * (2.0 * pass_work(n) + self.column_work());
         let dense = (single > gradient_work(self.form, point.parts.len()))
             .then(|| self.image(&point.dense(n), meter))
             .flatten();
@@ -291,8 +287,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether a Newton step on the supports of some columns takes too long for descents.
-    fn is_costly_group(&self, point: &Point, group: &[usize]) -> bool {
+    /// Returns whether a Newton step on the supports of a group of columns takes too long for descents.
+    fn is_costly_group(&self, point: &SparsePoint, group: &[usize]) -> bool {
         let squares = |t: &usize| (point.parts[*t].rows.len() as f64).powi(2);
         let meeting = |t: usize| group.iter().filter(move |s| **s < t && point.meet(**s, t));
         let pairs: usize = group.iter().map(|&t| meeting(t).count()).sum();
@@ -300,8 +296,8 @@ impl<'a> Model<'a> {
         SCALAR * group.iter().map(squares).sum::<f64>() + (constraints as f64).powi(3) > COSTLY
     }
 
-    /// Whether that is so for a group of columns of a point.
-    pub(super) fn is_costly(&self, point: &Point) -> bool {
+    /// Returns whether any group of a point is costly.
+    pub(super) fn is_costly(&self, point: &SparsePoint) -> bool {
         let mut known = vec![false; point.parts.len()];
         (0..point.parts.len()).any(|t| {
             if known[t] {
@@ -313,10 +309,10 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// The gradient of column t, all rows.
+    /// Returns the gradient of column t, all rows.
     pub(super) fn gradient(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Vec<f64> {
         let n = self.order();
-        meter.spend(part.rows.len() as f64 * (2.0 * n as f64 + self.column_work()));
+        meter.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
         let mut image = vec![0.0; n];
         for (&i, &v) in part.rows.iter().zip(&part.values) {
             let (column, factor) = (self.columns.column(i), v * self.weights[t]);
@@ -334,33 +330,33 @@ impl<'a> Model<'a> {
         image
     }
 
-    fn block(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Block {
+    /// Returns None if the time ran out.
+    fn block(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Option<ColumnForm> {
         let k = part.rows.len();
         meter.spend(SCALAR * (k * k) as f64);
-        let mut matrix = Vec::with_capacity(k * k);
-        for &i in &part.rows {
-            self.gathered(i, part.rows.iter().copied(), &mut matrix);
-        }
+        let (total, go_on) = (self.rules.cardinality.total(), || !meter.expired());
+        let mut matrix = self.columns.principal(&part.rows, total, &go_on)?;
         if self.weights[t] != 1.0 {
-            matrix.iter_mut().for_each(|v| *v *= self.weights[t]);
+            matrix *= self.weights[t];
         }
-        Block {
+        Some(ColumnForm {
             linear: part.rows.iter().map(|&i| self.slope(i, t)).collect(),
             rows: part.rows.clone(),
-            matrix,
-        }
+            matrix: matrix.into_raw_vec_and_offset().0,
+        })
     }
 
-    /// Minimises f on the supports of the columns that hang together with those `touched`, from where they are, and takes
-    /// negligible entries out. None if there is no feasible point nearby, or, with a `goal` for f in all, if f will not be below.
-    pub(super) fn settled(
+    /// Minimises f on the supports of the columns connected to those `touched`, from their present values,
+    /// and drops negligible entries. None if no feasible point is near, the time is up, the step is too
+    /// costly, or, with a `goal` for the total f, if f is not expected to fall below it.
+    pub(super) fn optimised(
         &self,
-        mut point: Point,
+        mut point: SparsePoint,
         touched: &[usize],
         goal: Option<f64>,
         meter: &Meter<'_>,
-    ) -> Option<Point> {
-        let mut waiting = self.parted(&mut point, touched);
+    ) -> Option<SparsePoint> {
+        let mut waiting = self.separated(&mut point, touched);
         while let Some(t) = waiting.pop() {
             if meter.expired() {
                 return None;
@@ -377,17 +373,17 @@ impl<'a> Model<'a> {
             self.solve(&mut point, &group, goal, meter)?;
             let mut dropped = false;
             for &s in &group {
-                dropped |= self.cleaned(&mut point.parts[s], s);
+                dropped |= self.drop_negligible(&mut point.parts[s], s);
             }
             if dropped {
-                waiting.extend(self.parted(&mut point, &group));
+                waiting.extend(self.separated(&mut point, &group));
             }
         }
         Some(point)
     }
 
-    /// Takes negligible entries out of the support; whether there were any.
-    pub(super) fn cleaned(&self, part: &mut Part, t: usize) -> bool {
+    /// Drops negligible entries from the support; returns whether there were any.
+    pub(super) fn drop_negligible(&self, part: &mut Part, t: usize) -> bool {
         let largest = part.values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
         let gone: Vec<usize> = (part.rows.iter().zip(&part.values))
             .filter(|&(&i, v)| v.abs() <= NEGLIGIBLE * largest && !self.rules.holds(i, t))
@@ -397,9 +393,9 @@ impl<'a> Model<'a> {
         !gone.is_empty()
     }
 
-    /// Where two columns share one row only, or any where X ≥ 0, one of them vanishes there: the smaller one leaves it.
-    /// The columns `touched`, and those that lost a row.
-    fn parted(&self, point: &mut Point, touched: &[usize]) -> Vec<usize> {
+    /// Separates columns that share exactly one row, or, for X ≥ 0, any row: one of the two entries must
+    /// vanish, so the smaller one is dropped. Returns the columns `touched` and those that lost a row.
+    fn separated(&self, point: &mut SparsePoint, touched: &[usize]) -> Vec<usize> {
         let mut all = touched.to_vec();
         let mut waiting = touched.to_vec();
         while let Some(t) = waiting.pop() {
@@ -435,14 +431,14 @@ impl<'a> Model<'a> {
     /// Solves for the columns of one group.
     fn solve(
         &self,
-        point: &mut Point,
+        point: &mut SparsePoint,
         group: &[usize],
         goal: Option<f64>,
         meter: &Meter<'_>,
     ) -> Option<()> {
-        let blocks: Vec<Block> = (group.iter())
+        let blocks: Vec<ColumnForm> = (group.iter())
             .map(|&t| self.block(&point.parts[t], t, meter))
-            .collect();
+            .collect::<Option<_>>()?;
         if let [t] = *group {
             let part = &mut point.parts[t];
             let k = part.rows.len();
@@ -479,8 +475,8 @@ impl<'a> Model<'a> {
         Some(())
     }
 
-    /// A point with these supports from far away, by alternating projections.
-    fn projected(&self, blocks: &[Block], x: &[f64], meter: &Meter<'_>) -> Option<Vec<f64>> {
+    /// Returns a point with these supports by alternating projections, if Newton's method fails.
+    fn projected(&self, blocks: &[ColumnForm], x: &[f64], meter: &Meter<'_>) -> Option<Vec<f64>> {
         let mut union: Vec<usize> = blocks.iter().flat_map(|b| b.rows.iter().copied()).collect();
         union.sort_unstable();
         union.dedup();
@@ -506,8 +502,9 @@ impl<'a> Model<'a> {
         )
     }
 
-    /// A minimiser of ½vᵀBv + lᵀv over unit v ≥ 0: v ← (σv − Bv − l)₊, normalised, which never raises it while σ bounds B.
-    fn nonnegative(&self, block: &Block, part: &mut Part, meter: &Meter<'_>) -> Option<()> {
+    /// Minimises ½vᵀBv + lᵀv over unit v ≥ 0 by v ← (σv − Bv − l)₊, normalised, which never raises the value
+    /// while σ bounds B.
+    fn nonnegative(&self, block: &ColumnForm, part: &mut Part, meter: &Meter<'_>) -> Option<()> {
         let k = part.rows.len();
         let sigma = (block.matrix.chunks(k))
             .map(|row| row.iter().map(|v| v.abs()).sum::<f64>())
@@ -552,9 +549,9 @@ impl<'a> Model<'a> {
         Some(())
     }
 
-    /// Column t alone, grown from where it is or emptied: what f is there.
+    /// Solves for column t alone; sets its values and its part of f.
     pub(super) fn solo(&self, part: &mut Part, t: usize, meter: &Meter<'_>) -> Option<()> {
-        let mut point = Point {
+        let mut point = SparsePoint {
             parts: vec![Part::default(); self.weights.len()],
         };
         point.parts[t] = std::mem::take(part);
@@ -564,7 +561,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The unit vector of the same direction, without negative entries; None for none.
+/// Sets negative entries to zero and normalises; None if no entry is positive.
 fn normalise(v: &mut [f64]) -> Option<()> {
     v.iter_mut().for_each(|v| *v = v.max(0.0));
     let norm = dot(v, v).sqrt();
@@ -572,8 +569,8 @@ fn normalise(v: &mut [f64]) -> Option<()> {
     (norm > 0.0).then_some(())
 }
 
-/// The eigenvector of the smallest eigenvalue, with the sign of what was there.
-fn leading(block: &Block, part: &mut Part) -> Option<()> {
+/// Sets the entries to the eigenvector of the smallest eigenvalue, with the sign of the present ones.
+fn leading(block: &ColumnForm, part: &mut Part) -> Option<()> {
     let k = part.rows.len();
     let matrix = ArrayView2::from_shape((k, k), &block.matrix).ok()?;
     let (_, vectors) = symmetric_eigen(matrix);

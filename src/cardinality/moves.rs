@@ -1,31 +1,32 @@
 //! Descents by moves.
 //!
-//! The most hopeful [candidates](super::candidates) are tried by solving on the new supports, many at once at first, half as
-//! many after every failure, and one by one in the end.
+//! The [candidates](super::candidates) with the largest estimates are tried by solving on the new supports:
+//! many together at first, half as many after every failure, and one by one in the end.
 
-use super::candidates::{Candidate, Column, Move, Mover, State, TRANSFERS};
-use super::model::Point;
+use super::candidates::{CandidateMove, ColumnEstimates, Move, State, SupportMover, TRANSFERS};
+use super::model::SparsePoint;
 use super::rules::{Cardinality, Rules};
-use super::search::Rested;
+use super::search::StationarySupports;
 
-/// Moves that are tried one by one before a point is at rest.
+/// Most moves tried one by one before a point counts as stationary.
 const TRIALS: usize = 24;
 
-/// Share of the missing entries that is added at once.
+/// Part of the missing entries that is added at once.
 const AT_ONCE: usize = 6;
 
 /// Least decrease that counts, relative to the scale of f.
 const LEAST: f64 = 1e-12;
 
-impl Mover<'_> {
-    /// The point after a move; None if there is none, or if f will not be below the `goal`.
+impl SupportMover<'_> {
+    /// Returns the point after a move; None if no feasible point is near, or if f is not expected to fall
+    /// below the `goal`.
     fn trial(
         &self,
-        columns: &[Column],
-        point: &Point,
+        columns: &[ColumnEstimates],
+        point: &SparsePoint,
         change: &Move,
         goal: Option<f64>,
-    ) -> Option<Point> {
+    ) -> Option<SparsePoint> {
         let mut next = point.clone();
         let added = change.adds.iter().map(|add| add.1);
         let columns_of = change.drops.iter().map(|drop| drop.1).chain(added);
@@ -45,20 +46,20 @@ impl Mover<'_> {
                 *value = 1.0;
             }
         }
-        self.model.settled(next, &touched, goal, self.meter)
+        self.model.optimised(next, &touched, goal, self.meter)
     }
 
-    /// Adds entries while the cardinality admits more and they lower f, at most until `spent` of the meter.
+    /// Adds entries while the cardinality allows them and they lower f, until the meter shows `spent`.
     fn fill(&self, state: &mut State, spent: f64) {
         let rules = &self.model.rules;
         while !self.is_late() && self.meter.spent() < spent {
             let counts = state.point.counts();
-            if (0..counts.len()).all(|t| rules.room(&counts, t) == 0) {
+            if (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0) {
                 return;
             }
             let columns = self.columns(state);
             let mut adds: Vec<(f64, usize, usize)> = (columns.iter().enumerate())
-                .filter(|&(t, _)| rules.room(&counts, t) > 0)
+                .filter(|&(t, _)| rules.remaining(&counts, t) > 0)
                 .flat_map(|(t, column)| column.adds.iter().map(move |&(gain, j)| (gain, j, t)))
                 .collect();
             adds.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.2, a.1).cmp(&(b.2, b.1))));
@@ -66,12 +67,12 @@ impl Mover<'_> {
             let mut after = counts.clone();
             let total = matches!(rules.cardinality, Cardinality::Total(_));
             let spread = if total {
-                rules.room(&counts, 0).div_ceil(AT_ONCE)
+                rules.remaining(&counts, 0).div_ceil(AT_ONCE)
             } else {
                 usize::MAX
             };
             for &(_, j, t) in &adds {
-                let most = rules.room(&counts, t).div_ceil(AT_ONCE);
+                let most = rules.remaining(&counts, t).div_ceil(AT_ONCE);
                 let fits = after[t] - counts[t] < most && many.adds.len() < spread;
                 if fits && many.adds.iter().all(|add| add.0 != j) {
                     many.adds.push((j, t, None));
@@ -102,8 +103,9 @@ impl Mover<'_> {
         }
     }
 
-    /// Drops the cheapest entries until the budget is kept; None if that leaves no feasible point.
-    pub(super) fn shrunk(&self, point: Point) -> Option<State> {
+    /// Drops the entries of smallest loss until the cardinality is satisfied; None if that leaves no feasible
+    /// point.
+    pub(super) fn shrunk(&self, point: SparsePoint) -> Option<State> {
         let rules = &self.model.rules;
         let mut state = self.state(point);
         loop {
@@ -146,8 +148,13 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves while that lowers f, at most until `spent` of the meter; whether it has come to rest.
-    pub(super) fn descend(&self, state: &mut State, rested: &mut Rested, spent: f64) -> bool {
+    /// Moves while f falls, until the meter shows `spent`; returns whether the point is stationary.
+    pub(super) fn descend(
+        &self,
+        state: &mut State,
+        stationary: &mut StationarySupports,
+        spent: f64,
+    ) -> bool {
         if self.model.is_costly(&state.point) {
             return true;
         }
@@ -159,14 +166,14 @@ impl Mover<'_> {
                 return false;
             }
             let (places, value) = (state.point.places(self.model.order()), state.point.value());
-            if rested.holds(&places, value + LEAST * self.model.scale) {
+            if stationary.contains(&places, value + LEAST * self.model.scale) {
                 return true;
             }
             let counts = state.point.counts();
             let mut columns = self.columns(state);
             let moves = self.moves(&mut columns, state);
             let goal = value - LEAST * self.model.scale;
-            let lower = |next: Option<Point>| next.filter(|next| next.value() < goal);
+            let lower = |next: Option<SparsePoint>| next.filter(|next| next.value() < goal);
             let mut found = None;
             while width > 1 && found.is_none() && !self.is_late() {
                 let batch = compatible(&moves, width, &self.model.rules, &counts);
@@ -182,14 +189,14 @@ impl Mover<'_> {
                     break;
                 }
                 let mut single = Move::default();
-                change.join(&mut single);
+                change.append_to(&mut single);
                 found = lower(self.trial(&columns, &state.point, &single, Some(goal)));
             }
             match found {
                 Some(next) => self.replace(state, next),
                 None if self.is_late() => return false,
                 None => {
-                    rested.note(places, value);
+                    stationary.insert(places, value);
                     return true;
                 }
             }
@@ -197,31 +204,34 @@ impl Mover<'_> {
     }
 }
 
-/// The best moves of no common row that promise a decrease and keep the budget together, at most so many, as one.
-fn compatible(moves: &[Candidate], width: usize, rules: &Rules, counts: &[usize]) -> Move {
+/// Combines at most `width` of the best moves that have no rows in common, have a positive estimate and
+/// together satisfy the cardinality.
+fn compatible(moves: &[CandidateMove], width: usize, rules: &Rules, counts: &[usize]) -> Move {
     let mut batch = Move::default();
-    let mut joined = 0;
+    let mut combined = 0;
     for change in moves.iter().take_while(|change| change.estimate > 0.0) {
-        if joined == width {
+        if combined == width {
             break;
         }
         let mut next = batch.clone();
-        if change.join(&mut next) && keeps(&next, rules, counts) {
-            (batch, joined) = (next, joined + 1);
+        if change.append_to(&mut next) && keeps(&next, rules, counts) {
+            (batch, combined) = (next, combined + 1);
         }
     }
     batch
 }
 
-/// Whether columns of so many entries have room for a move.
+/// Returns whether a move keeps columns with `counts` nonzeros within the cardinality.
 fn keeps(change: &Move, rules: &Rules, counts: &[usize]) -> bool {
     let (mut more, mut fewer) = (vec![0; counts.len()], vec![0; counts.len()]);
     change.adds.iter().for_each(|add| more[add.1] += 1);
     change.drops.iter().for_each(|drop| fewer[drop.1] += 1);
     match rules.cardinality {
-        Cardinality::Total(_) => change.adds.len() <= change.drops.len() + rules.room(counts, 0),
+        Cardinality::Total(_) => {
+            change.adds.len() <= change.drops.len() + rules.remaining(counts, 0)
+        }
         Cardinality::Columns(_) => {
-            (0..counts.len()).all(|t| more[t] <= fewer[t] + rules.room(counts, t))
+            (0..counts.len()).all(|t| more[t] <= fewer[t] + rules.remaining(counts, t))
         }
     }
 }

@@ -1,18 +1,21 @@
-//! Points that need no search: every search begins with them, so that none ends above one, however little it may do.
+//! Points that need no search. Every search starts with them, so that it never ends above one, however small
+//! its work limit.
 //!
-//! - The principal axes on a set of rows, those of largest leverage or of largest variance. On q rows they have q·r nonzeros;
-//!   where any orthonormal basis of their span has the same f, a rotation makes r(r−1)/2 of them zero (an LQ decomposition
-//!   of r of the rows).
-//! - The principal axes, as they are and rotated by varimax, cut to their largest entries and made orthonormal on these.
-//! - Where supports must overlap, what a short annealed splitting comes to.
-//! - Disjoint supports: for one column after the other, the largest entries of a leading axis of the rows that are left.
-//! - Blocks of rows: the same for groups of columns, the principal axes on rows of their own. One column in a group is the
-//!   former point, all columns in one are the first.
+//! - The principal axes on a set of rows, those of largest leverage or of largest variance. On q rows they have
+//!   q·r nonzeros; if f is the same for any orthonormal basis of their span, a rotation makes r(r−1)/2 of them
+//!   zero (an LQ decomposition of r of the rows).
+//! - The principal axes, unrotated and rotated by varimax, truncated to their largest entries and made
+//!   orthonormal on these.
+//! - If supports must overlap: the result of a short annealed ADMM.
+//! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the remaining
+//!   rows.
+//! - Blocks of rows: the same for groups of columns, with the principal axes on the rows of each group.
+//!   Groups of one column give the previous point, one group of all columns gives the first.
 
 use ndarray::{Array2, Axis, s};
 
 use super::cut::{Cut, LEAST_STEPS};
-use super::model::{Model, Part, SCALAR};
+use super::model::{ColumnModel, Part, SCALAR};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
 use crate::linalg::{orthonormal_factor, symmetric, symmetric_eigen};
@@ -21,27 +24,29 @@ use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
 use crate::threads::Threads;
 
-/// Number of points; the last ones are those of blocks.
+/// Number of points, and index of the first one with blocks.
 pub(super) const POINTS: usize = 11;
 const BLOCKS: usize = 8;
 
 /// Most rows on which C is formed.
 const FORMED: usize = 4096;
 
-/// Products of an n×r with an r×r matrix that a projection onto a support may take.
+/// Largest work of a projection onto a support, in products of an n×r with an r×r matrix.
 const PRODUCTS: f64 = 500.0;
 
-/// Work of a splitting.
-const SPLITTING: f64 = 2e9;
+/// Largest work of ADMM, in multiply-adds.
+const ADMM_WORK: f64 = 2e9;
 
-/// Share of the time that is left for a projection or a splitting.
+/// Share of the remaining time for a projection or for ADMM.
 const PATIENCE: f64 = 0.2;
 
-/// Order up to which all eigenvectors are computed, and the products with C that fewer of a larger one count for.
+/// Largest order at which all eigenvectors are computed, and cost of computing fewer of a larger matrix, in
+/// products with C.
 const DENSE: usize = 400;
 const KRYLOV: f64 = 60.0;
 
-/// The r smallest eigenvalues of C and their eigenvectors, n×r, to rounding; None if the task expired.
+/// Returns the r smallest eigenvalues of C and their eigenvectors, n×r, to rounding; None if the task
+/// expired.
 pub(super) fn axes(
     form: &dyn QuadraticForm,
     r: usize,
@@ -61,7 +66,7 @@ pub(super) fn axes(
     Some((values.to_vec(), x.dot(&turned)))
 }
 
-/// The same on some rows, |rows|×r; None on more than [`FORMED`] of them, too.
+/// Returns the same on some rows, |rows|×r; also None where C would be formed on more than [`FORMED`] rows.
 fn axes_on(
     form: &dyn QuadraticForm,
     rows: &[usize],
@@ -72,6 +77,9 @@ fn axes_on(
         let (_, x) = axes(form, r, meter)?;
         return Some(x.select(Axis(0), rows));
     }
+    if let Some(own) = form.restricted(rows) {
+        return Some(axes(&*own, r, meter)?.1);
+    }
     if rows.len() > FORMED {
         return None;
     }
@@ -80,17 +88,17 @@ fn axes_on(
     Some(axes(&Quadratic::new(c, None, None).ok()?, r, meter)?.1)
 }
 
-/// Whether the cardinality admits the principal axes themselves: then they are optimal.
+/// Returns whether the cardinality allows the principal axes themselves, which are then optimal.
 pub(super) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize) -> bool {
     let plain = rules.excluded.is_none() && !rules.binds() && form.is_trace_form();
     let order = columns_by_count(rules, r);
     plain && rows_within(rules, &order, true) >= form.order()
 }
 
-/// V Λ^½ of a basis V: C is about V Λ Vᵀ on its span, so on some rows S the leading axes are V_S Λ^½ u for the
-/// leading eigenvectors u of Λ^½ V_Sᵀ V_S Λ^½. None if the task expired.
+/// Returns V Λ^½ for a basis V. C is about V Λ Vᵀ on the span of V, so on rows S the leading axes are V_S Λ^½
+/// u for the leading eigenvectors u of Λ^½ V_Sᵀ V_S Λ^½. None if the task expired.
 pub(super) fn scaled(
-    model: &Model<'_>,
+    model: &ColumnModel<'_>,
     basis: &Array2<f64>,
     meter: &Meter<'_>,
 ) -> Option<Array2<f64>> {
@@ -105,19 +113,20 @@ pub(super) fn scaled(
     Some(scaled)
 }
 
-/// What the points are made of.
+/// The data from which the points are made.
 pub(super) struct Opening<'a> {
-    pub(super) model: &'a Model<'a>,
-    /// About the principal axes, n×r, and their varimax rotation.
+    pub(super) model: &'a ColumnModel<'a>,
+    /// Approximate principal axes, n×r, and their varimax rotation.
     pub(super) basis: &'a Array2<f64>,
     pub(super) rotated: &'a Array2<f64>,
-    /// What [`scaled`] makes of the basis.
+    /// The basis as scaled by [`scaled`].
     pub(super) scaled: &'a Array2<f64>,
     pub(super) meter: &'a Meter<'a>,
 }
 
 impl Opening<'_> {
-    /// The point of a number below [`POINTS`], without negligible entries; None if there is none, or the task expired.
+    /// Returns point `number` below [`POINTS`], without negligible entries; None if there is none, or the
+    /// task expired.
     pub(super) fn point(&self, number: usize) -> Option<Array2<f64>> {
         let mut x = self.raw(number)?;
         while let Some(parts) = self.without_negligible(&x) {
@@ -126,19 +135,19 @@ impl Opening<'_> {
         Some(x)
     }
 
-    /// The columns of X without their negligible entries; None if there are no such entries.
+    /// Returns the columns of X without their negligible entries; None if there are no such entries.
     fn without_negligible(&self, x: &Array2<f64>) -> Option<Vec<Part>> {
         let mut dropped = false;
         let parts = (0..x.ncols()).map(|t| {
             let mut part = Part::of(x.column(t));
-            dropped |= self.model.cleaned(&mut part, t);
+            dropped |= self.model.drop_negligible(&mut part, t);
             part
         });
         let parts: Vec<Part> = parts.collect();
         dropped.then_some(parts)
     }
 
-    /// The point of a number, as it is made.
+    /// Returns point `number`, negligible entries included.
     fn raw(&self, number: usize) -> Option<Array2<f64>> {
         let rows = |weights: &[f64]| {
             let (rows, order) = self.rows(weights)?;
@@ -164,20 +173,20 @@ impl Opening<'_> {
             }
             _ if !self.model.is_dense() => None,
             _ => {
-                let meter = self.bounded(2.0 * SPLITTING);
+                let meter = self.bounded(2.0 * ADMM_WORK);
                 let cut = Cut {
                     model: self.model,
                     meter: &meter,
                 };
                 let from = || self.rotated.clone();
-                let parts = cut.annealed(from, 0.0, (LEAST_STEPS, SPLITTING));
+                let parts = cut.annealed(from, 0.0, (LEAST_STEPS, ADMM_WORK));
                 self.meter.spend(meter.spent());
                 self.near(parts?)
             }
         }
     }
 
-    /// A task of bounded work, or of a share of the time that is left.
+    /// Returns a meter for bounded work, or for a share of the remaining time.
     fn bounded(&self, work: f64) -> Meter<'_> {
         let clock = self.meter.clock;
         let units = match clock.counts() {
@@ -198,7 +207,8 @@ impl Opening<'_> {
         row_squares(self.basis)
     }
 
-    /// The rows of largest weight, as many as the cardinality admits, and the columns by their limits.
+    /// Returns the rows of largest weight, as many as the cardinality allows, and the columns by descending
+    /// limit.
     fn rows(&self, weights: &[f64]) -> Option<(Vec<usize>, Vec<usize>)> {
         let (model, (n, r)) = (self.model, self.basis.dim());
         let rules = &model.rules;
@@ -217,7 +227,7 @@ impl Opening<'_> {
         Some((rows, order))
     }
 
-    /// X with the given nonzero rows, turned where that is needed to keep the cardinality.
+    /// Returns X with the given nonzero rows, rotated if the cardinality requires it.
     fn placed(
         &self,
         rows: &[usize],
@@ -237,7 +247,7 @@ impl Opening<'_> {
         rules.keep(&x).then_some(x)
     }
 
-    /// Orthonormal columns on supports; their work is bounded.
+    /// Returns orthonormal columns on supports, with bounded work.
     fn near(&self, parts: Vec<Part>) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let meter = self.bounded(PRODUCTS * (n * r * (r + 2)) as f64);
@@ -246,7 +256,7 @@ impl Opening<'_> {
         x.filter(|x| self.model.rules.keep(x))
     }
 
-    /// The largest entries of every column, an equal share of the cardinality in each.
+    /// Selects the largest entries of every column, with an equal share of the cardinality for each.
     fn shared(&self, x: &Array2<f64>) -> Vec<Part> {
         let (n, r) = x.dim();
         self.meter.spend(SCALAR * (n * r) as f64);
@@ -262,8 +272,8 @@ impl Opening<'_> {
             .collect()
     }
 
-    /// The principal axes of groups of `each` columns: one group after the other takes the rows of largest leverage among
-    /// those that are left.
+    /// Returns the principal axes of groups of `each` columns: one group after the other takes the remaining
+    /// rows of largest leverage.
     fn blocks(&self, each: usize) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let rules = &self.model.rules;
@@ -316,7 +326,7 @@ impl Opening<'_> {
         rules.keep(&x).then_some(x)
     }
 
-    /// Columns on disjoint supports, each a leading axis on its own.
+    /// Returns columns on disjoint supports, each a leading axis on its rows.
     fn disjoint(&self) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let model = self.model;
@@ -344,7 +354,7 @@ impl Opening<'_> {
     }
 }
 
-/// The largest entries of one column among the rows that are free, with what is included.
+/// Selects the largest entries of one column among the free rows, and the included ones.
 fn largest_of(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
     let sum: f64 = x.iter().map(|v| v * v.abs()).sum();
     let value = |i: usize| match rules.nonnegative {
@@ -370,7 +380,8 @@ fn largest_of(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
     part
 }
 
-/// A unit vector on the largest entries of one column among the rows that are free, or on the first of these.
+/// Returns a unit vector on the largest entries of one column among the free rows, or on the first free row
+/// if all are zero.
 pub(super) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Option<Part> {
     let mut part = largest_of(rules, t, x, taken);
     let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
@@ -385,12 +396,12 @@ pub(super) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Op
     Some(part)
 }
 
-/// Squared norms of the rows.
+/// Returns the squared norms of the rows.
 fn row_squares(x: &Array2<f64>) -> Vec<f64> {
     x.outer_iter().map(|row| row.dot(&row)).collect()
 }
 
-/// The `count` rows of largest norm, largest first.
+/// Returns the `count` rows of largest norm, largest first.
 pub(super) fn largest_rows(x: &Array2<f64>, count: usize) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..x.nrows()).collect();
     keep_largest(&mut rows, &row_squares(x), count);
@@ -407,7 +418,7 @@ fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
     rows.sort_unstable_by(larger);
 }
 
-/// The columns in the order of their limits, the largest first.
+/// Returns the columns by descending limit.
 fn columns_by_count(rules: &Rules, r: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..r).collect();
     if let Cardinality::Columns(counts) = &rules.cardinality {
@@ -416,7 +427,7 @@ fn columns_by_count(rules: &Rules, r: usize) -> Vec<usize> {
     order
 }
 
-/// How many nonzeros column t may have where all have about the same number.
+/// Returns the number of nonzeros of column t if all columns have about the same number.
 fn share(rules: &Rules, t: usize) -> usize {
     match &rules.cardinality {
         Cardinality::Columns(counts) => counts[t],
@@ -427,12 +438,12 @@ fn share(rules: &Rules, t: usize) -> usize {
     }
 }
 
-/// Whether X may have q dense rows.
+/// Returns whether X may have q dense rows.
 fn fits(rules: &Rules, order: &[usize], q: usize) -> bool {
     q <= rows_within(rules, order, false)
 }
 
-/// The most rows that X may have, if a rotation is `free`.
+/// Returns the largest number of rows of X; with `free`, after a rotation that makes entries zero.
 fn rows_within(rules: &Rules, order: &[usize], free: bool) -> usize {
     let r = order.len();
     let zeros = usize::from(free);
@@ -445,11 +456,11 @@ fn rows_within(rules: &Rules, order: &[usize], free: bool) -> usize {
     }
 }
 
-/// The same span in a basis whose column t has t zeros.
+/// Returns the same span in a basis whose column t has t zeros.
 fn triangular(axes: &Array2<f64>) -> Array2<f64> {
     let r = axes.ncols();
     let top = axes.slice(s![..r, ..]);
-    // The rows of the top are LQᵀ: with Q the orthonormal factor of its transpose.
+    // The top rows are LQᵀ, with Q the orthonormal factor of their transpose.
     let mut turned = axes.dot(&orthonormal_factor(top.t()));
     for t in 0..r {
         for i in 0..t {

@@ -1,4 +1,4 @@
-//! A first good point for a few products with C, before anything else is known of it.
+//! A first good point from a few products with C.
 
 use ndarray::{Array2, Axis};
 
@@ -10,11 +10,11 @@ use crate::objective::gradient_work;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
-/// Steps.
+/// Power steps.
 const STEPS: usize = 3;
 
-/// The best point of a truncated power method (Yuan and Zhang 2013, Algorithm 1): again and again, `truncated` makes a
-/// feasible point of minus the gradient.
+/// Returns the best point of a truncated power method (Yuan and Zhang 2013, Algorithm 1). In each step
+/// `truncated` makes a feasible point from the negative gradient.
 pub(super) fn powered(
     problem: &Problem<'_>,
     first: Array2<f64>,
@@ -39,8 +39,8 @@ pub(super) fn powered(
     best
 }
 
-/// Disjoint supports: every column has the first row of its choice, and then, one column after the other, the largest
-/// entries among the rows that are left.
+/// Truncates Y to disjoint supports: each column reserves its largest free row, then the columns take the
+/// largest entries of the remaining rows, one column after the other.
 pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>> {
     let mut taken = rules.included_rows(y.nrows())?;
     let columns: Vec<Vec<f64>> = y.columns().into_iter().map(|y| y.to_vec()).collect();
@@ -62,7 +62,7 @@ pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>>
     rules.keep(&x).then_some(x)
 }
 
-/// An orthonormal basis on the `count` rows of largest norm.
+/// Returns an orthonormal basis on the `count` rows of largest norm.
 pub(super) fn on_rows(count: usize, y: &Array2<f64>) -> Array2<f64> {
     let rows = largest_rows(y, count);
     let basis = orthonormal_factor(y.select(Axis(0), &rows).view());

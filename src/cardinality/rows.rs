@@ -1,9 +1,11 @@
-//! Whole rows of X: min ½ tr(XᵀCX) over {XᵀX = I, few rows that are not zero}, or with a price for each.
+//! Whole rows of X: min ½ tr(XᵀCX) over {XᵀX = I, few nonzero rows}, or with a penalty λ for each nonzero
+//! row.
 //!
-//! On given rows S any orthonormal basis of the leading eigenvectors of −C_SS is optimal, f* = ½ Σ of the r smallest eigenvalues of
-//! C_SS: a search over sets of rows. With V these eigenvectors, a row j that joins lowers f at least as much as its coupling
-//! w = C_jS V allows one direction of their span to (an eigenvalue of a 2×2 matrix); without row i the direction V_i of
-//! the span loses that entry. So every exchange is estimated by products alone, and the best are tried by eigenvalues.
+//! On given rows S, any orthonormal basis of the leading eigenvectors of −C_SS is optimal, and f* is ½ times
+//! the sum of the r smallest eigenvalues of C_SS: a search over sets of rows. Let V be these eigenvectors.
+//! Adding row j lowers f by at least the decrease that its coupling w = C_jS V gives in one direction of
+//! their span (an eigenvalue of a 2×2 matrix). Dropping row i removes one entry from the direction V_i of the
+//! span. Swaps are thus estimated by products alone, and the best ones are tried by eigenvalues.
 
 use std::time::Instant;
 
@@ -16,11 +18,14 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::model::SCALAR;
 use super::opening::{axes, largest_rows};
 use super::powered::on_rows;
-use super::search::{Board, Rested, Search, Walk, checked_form, checked_start, limit};
+use super::search::{
+    ChainSearch, SearchSpace, SparseIncumbent, StationarySupports, checked_form, checked_start,
+    limit,
+};
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::manifold::polar;
-use crate::objective::{Columns, Quadratic, QuadraticForm};
+use crate::objective::{Columns, Quadratic, QuadraticForm, gradient_work};
 use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
@@ -29,24 +34,26 @@ use crate::start::{self, is_spectrum_exact};
 use crate::support;
 use crate::threads::Threads;
 
-/// Exchanges tried one by one before a set is at rest, among the rows that cost least and those that gain most.
+/// Most swaps tried one by one before a set counts as stationary, and number of rows of smallest loss and of
+/// largest gain that they combine.
 const TRIALS: usize = 24;
 const CANDIDATES: usize = 12;
 
-/// A set grows or shrinks by one over this of what is wanting at once.
+/// A set grows or shrinks by this part of the missing or surplus rows at once.
 const AT_ONCE: usize = 6;
 
 /// Least decrease that counts, relative to the scale of f.
 const LEAST: f64 = 1e-12;
 
-/// Perturbations without gain, per row and at least, that end a search without limits.
+/// Perturbations without improvement after which a search without limits ends: per row, and at least.
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 600;
 
-/// Bytes for columns of a C that is not stored.
+/// Bytes for cached columns of a C that is not stored.
 const BYTES: usize = 256 << 20;
 
-/// How many rows of X may be nonzero.
+/// Limit on the nonzero rows of X, or penalty for them.
+///
 ///
 /// ```
 /// let sparsity = orthobcd::RowSparsity::Count(10);
@@ -54,21 +61,21 @@ const BYTES: usize = 256 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RowSparsity {
-    /// At most so many, at least r.
+    /// At most this number of rows, at least r.
     Count(usize),
-    /// Any number, at this price each: h(X) = λ times the number of rows that are not zero.
+    /// Any number of rows, with h(X) = λ times the number of nonzero rows; the value is λ.
     Price(f64),
 }
 
-/// Minimises f over {XᵀX = I}, with few rows of X or a price for each.
+/// Minimises f over {XᵀX = I}, with few nonzero rows or a penalty for each.
 ///
-/// f must be `½ tr(XᵀCX)`, and every sign +1. Limits, statuses and what the result depends on are those of
-/// [`minimize_at_cardinality`](crate::minimize_at_cardinality). X is exactly optimal for its rows, up to a rotation of its columns: they
-/// are eigenvectors of C on these rows.
+/// f must be `½ tr(XᵀCX)`, and every sign +1. Limits, statuses and reproducibility are those of
+/// [`minimize_at_cardinality`](crate::minimize_at_cardinality). X is exactly optimal for its rows, up to a
+/// rotation of its columns, which are eigenvectors of C on these rows.
 ///
 /// # Errors
-/// If the problem, the options or `x0` are not valid, f is not such a quadratic, the signature is not all +1, h ≠ 0, the number
-/// of rows is not between r and n, or the price is negative or not finite.
+/// If the problem, the options or `x0` are invalid, f is not such a quadratic, the signature is not all +1, h
+/// ≠ 0, the number of rows is not between r and n, or λ is negative or not finite.
 pub fn minimize_row_sparse(
     problem: &Problem<'_>,
     sparsity: RowSparsity,
@@ -86,23 +93,23 @@ pub fn minimize_row_sparse(
             "must be ½ tr(XᵀCX) where rows are counted",
         ));
     }
-    let price = match sparsity {
+    let lambda = match sparsity {
         RowSparsity::Count(count) if !(r..=n).contains(&count) => {
             let message = format!("must be between r = {r} and n = {n}, got {count}");
             return Err(Error::invalid("count", message));
         }
-        RowSparsity::Price(price) if !(price.is_finite() && price >= 0.0) => {
+        RowSparsity::Price(lambda) if !(lambda.is_finite() && lambda >= 0.0) => {
             return Err(Error::invalid(
                 "lam",
-                format!("must be finite and nonnegative, got {price}"),
+                format!("must be finite and nonnegative, got {lambda}"),
             ));
         }
         RowSparsity::Count(_) => 0.0,
-        RowSparsity::Price(price) => price,
+        RowSparsity::Price(lambda) => lambda,
     };
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
     let clock = Clock::limited(started, options.max_time, options.max_work);
-    let mut board = Board::new((problem, price), &clock, options, monitor);
+    let mut incumbent = SparseIncumbent::new((problem, lambda), &clock, options, monitor);
     let diagonal = form.diagonal();
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]));
@@ -112,23 +119,23 @@ pub fn minimize_row_sparse(
         .take(r)
         .enumerate()
         .for_each(|(t, &i)| first[[i, t]] = 1.0);
-    board.accept(first.clone(), f64::NEG_INFINITY);
+    incumbent.accept(first.clone(), f64::NEG_INFINITY);
     let given = x0.as_ref().map(|x0| (rows_of(x0), x0));
     if let Some((rows, x0)) = &given
         && !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count)
     {
-        board.accept((*x0).clone(), 0.0);
+        incumbent.accept((*x0).clone(), 0.0);
     }
     let work = limit(&clock, options, form, r);
-    // A work limit ends the search, not its first points.
+    // The work limit ends the search, not the computation of its first points.
     let meter = Meter::new(&clock, f64::INFINITY);
     let about = match sparsity {
         RowSparsity::Count(count) => count,
         RowSparsity::Price(_) => 2 * r,
     };
     let truncated = |y: &Array2<f64>| Some(on_rows(about.min(n), y));
-    if let Some(ended) = board.begun(first, work, (threads, &meter), truncated) {
-        return Ok(board.finish(ended, meter.spent()));
+    if let Some(ended) = incumbent.accept_powered(first, work, (threads, &meter), truncated) {
+        return Ok(incumbent.finish(ended, meter.spent()));
     }
     let whole = matches!(sparsity, RowSparsity::Count(count) if count == n);
     let prepared = pool::run(
@@ -142,13 +149,13 @@ pub fn minimize_row_sparse(
             let basis = basis.slice(s![.., ..r]).to_owned();
             Some((basis, spectrum, Columns::new(form, BYTES, &go_on)?))
         },
-        |_| board.poll(),
+        |_| incumbent.poll(),
     );
     let Some((basis, (low, high), columns)) = prepared.into_iter().flatten().flatten().next()
     else {
-        return Ok(board.finish(Status::MaxWork, meter.spent()));
+        return Ok(incumbent.finish(Status::MaxWork, meter.spent()));
     };
-    let mut walk = RowSets {
+    let mut space = RowSets {
         scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
         form,
         columns,
@@ -156,44 +163,44 @@ pub fn minimize_row_sparse(
         basis,
         given: given.map(|(rows, _)| rows),
         sparsity,
-        price,
+        lambda,
         opening: Vec::new(),
     };
     let points = pool::run(
         2,
         threads.count(),
         &clock,
-        |k| walk.opened(k, about.min(n), &meter),
-        |_| board.poll(),
+        |k| space.first_point(k, about.min(n), &meter),
+        |_| incumbent.poll(),
     );
-    walk.opening = points.into_iter().flatten().flatten().collect();
-    for point in &walk.opening {
-        board.accept(walk.dense(point), 0.0);
+    space.opening = points.into_iter().flatten().flatten().collect();
+    for point in &space.opening {
+        incumbent.accept(space.dense(point), 0.0);
     }
     let exact = whole || is_spectrum_exact(n);
     let spectral = if whole {
-        board.value()
+        incumbent.value()
     } else {
-        form.value(walk.basis.view(), &Threads::serial())
+        form.value(space.basis.view(), &Threads::serial())
     };
-    let search = Search {
+    let search = ChainSearch {
         bound: if exact {
-            spectral + price * r as f64
+            spectral + lambda * r as f64
         } else {
             f64::NEG_INFINITY
         },
         patience: LEAST_PATIENCE.max(PATIENCE * about),
-        walk,
+        space,
         options,
         threads,
         clock: &clock,
         limit: work,
     };
-    let (status, spent) = search.run(&mut board, meter.spent());
-    Ok(board.finish(status, spent))
+    let (status, spent) = search.run(&mut incumbent, meter.spent());
+    Ok(incumbent.finish(status, spent))
 }
 
-/// The rows that are not zero.
+/// Returns the indices of the nonzero rows.
 fn rows_of(x: &Array2<f64>) -> Vec<usize> {
     let rows = x.outer_iter().enumerate();
     rows.filter(|(_, row)| row.iter().any(|&v| v != 0.0))
@@ -203,7 +210,7 @@ fn rows_of(x: &Array2<f64>) -> Vec<usize> {
 
 /// A set of rows, the eigenvectors on it, and the value.
 #[derive(Debug, Clone)]
-struct Rows {
+struct RowSet {
     rows: Vec<usize>,
     vectors: Array2<f64>,
     eigenvalues: Vec<f64>,
@@ -211,12 +218,13 @@ struct Rows {
 }
 
 /// The losses of the rows of a set and the gains of others, best first.
+#[derive(Default)]
 struct Table {
     drops: Vec<(f64, usize)>,
     adds: Vec<(f64, usize)>,
 }
 
-/// Sets of rows.
+/// The search space of sets of rows.
 struct RowSets<'a> {
     form: &'a dyn QuadraticForm,
     columns: Columns<'a>,
@@ -224,10 +232,10 @@ struct RowSets<'a> {
     basis: Array2<f64>,
     given: Option<Vec<usize>>,
     sparsity: RowSparsity,
-    price: f64,
+    lambda: f64,
     scale: f64,
-    /// Points that the first chains begin at.
-    opening: Vec<Rows>,
+    /// Points from which the first chains start.
+    opening: Vec<RowSet>,
 }
 
 impl RowSets<'_> {
@@ -235,8 +243,8 @@ impl RowSets<'_> {
         self.basis.ncols()
     }
 
-    /// The points that the search begins with: on the rows of largest leverage, and of largest variance.
-    fn opened(&self, number: usize, count: usize, meter: &Meter<'_>) -> Option<Rows> {
+    /// Returns the first points: on the rows of largest leverage, and of largest variance.
+    fn first_point(&self, number: usize, count: usize, meter: &Meter<'_>) -> Option<RowSet> {
         let weights = match number {
             0 => self.basis.clone(),
             _ => self.variances(),
@@ -244,7 +252,7 @@ impl RowSets<'_> {
         self.solved(largest_rows(&weights, count), meter)
     }
 
-    /// Roots of the diagonal of −C, less its smallest entry, n×1.
+    /// Returns the roots of the diagonal of −C, less its smallest entry, n×1.
     fn variances(&self) -> Array2<f64> {
         let highest = self
             .diagonal
@@ -255,29 +263,35 @@ impl RowSets<'_> {
         })
     }
 
-    /// The best point on rows, at least r of them; None if the time ran out.
-    fn solved(&self, mut rows: Vec<usize>, meter: &Meter<'_>) -> Option<Rows> {
+    /// Returns the best point on at least r rows; None if the time ran out or there are fewer rows.
+    fn solved(&self, mut rows: Vec<usize>, meter: &Meter<'_>) -> Option<RowSet> {
         rows.sort_unstable();
         rows.dedup();
         let (k, r) = (rows.len(), self.components());
         if meter.expired() || k < r {
             return None;
         }
-        let mut c = Array2::zeros((k, k));
-        for (&i, mut row) in rows.iter().zip(c.rows_mut()) {
-            let column = self.columns.column(i);
-            row.iter_mut().zip(&rows).for_each(|(v, &j)| *v = column[j]);
-        }
-        meter.spend(SCALAR * (k * k) as f64);
-        let (eigenvalues, vectors) = axes(&Quadratic::new(c, None, None).ok()?, r, meter)?;
+        let own = match self.columns.is_whole() {
+            true => None,
+            false => self.form.restricted(&rows),
+        };
+        let (eigenvalues, vectors) = match own {
+            Some(own) => axes(&*own, r, meter)?,
+            None => {
+                let c = self.columns.principal(&rows, k, &|| !meter.expired())?;
+                let share = k as f64 / self.diagonal.len() as f64;
+                meter.spend(SCALAR * (k * k) as f64 + k as f64 * share * self.columns.first_use());
+                axes(&Quadratic::new(c, None, None).ok()?, r, meter)?
+            }
+        };
         let smooth = 0.5 * eigenvalues.iter().sum::<f64>();
-        // A row where all vectors vanish is none.
+        // A row where all vectors vanish does not count.
         let live = vectors
             .outer_iter()
             .filter(|row| row.iter().any(|&v| v != 0.0))
             .count();
-        Some(Rows {
-            value: smooth + self.price * live as f64,
+        Some(RowSet {
+            value: smooth + self.lambda * live as f64,
             rows,
             vectors,
             eigenvalues,
@@ -285,14 +299,18 @@ impl RowSets<'_> {
         .filter(|rows| rows.value.is_finite())
     }
 
-    fn table(&self, state: &Rows, meter: &Meter<'_>) -> Table {
+    /// Returns VᵀC for the vectors V of a set of rows, r×n; None if the time ran out.
+    fn image(&self, state: &RowSet, meter: &Meter<'_>) -> Option<Array2<f64>> {
         let (n, r, k) = (self.diagonal.len(), self.components(), state.rows.len());
-        let first_use = if self.columns.is_whole() {
-            0.0
-        } else {
-            self.form.product_work()
-        };
-        meter.spend(k as f64 * first_use + 2.0 * (n * k * r) as f64 + SCALAR * (4 * n * r) as f64);
+        let single = k as f64 * self.columns.any_use(k) + 2.0 * (n * k * r) as f64;
+        let product = gradient_work(self.form, r);
+        meter.spend(single.min(product));
+        if product < single {
+            let go_on = || !meter.expired();
+            let x = self.dense(state);
+            let image = (self.form).apply_while(x.view(), &Threads::serial(), &go_on)?;
+            return Some(image.reversed_axes().as_standard_layout().into_owned());
+        }
         let mut image: Array2<f64> = Array2::zeros((r, n));
         for (&i, v) in state.rows.iter().zip(state.vectors.outer_iter()) {
             let column = self.columns.column(i);
@@ -300,7 +318,16 @@ impl RowSets<'_> {
                 y.iter_mut().zip(&*column).for_each(|(y, &c)| *y += v * c);
             }
         }
-        // The direction u of the span: its eigenvalue and its coupling.
+        Some(image)
+    }
+
+    fn table(&self, state: &RowSet, meter: &Meter<'_>) -> Table {
+        let (n, r) = (self.diagonal.len(), self.components());
+        meter.spend(SCALAR * (4 * n * r) as f64);
+        let Some(image) = self.image(state, meter) else {
+            return Table::default();
+        };
+        // Eigenvalue of the direction u of the span.
         let along = |u: &[f64]| -> f64 {
             u.iter()
                 .zip(&state.eigenvalues)
@@ -341,20 +368,20 @@ impl RowSets<'_> {
         Table { drops, adds }
     }
 
-    /// The set with some rows less and some more.
+    /// Returns the set after dropping and adding rows.
     fn changed(
         &self,
-        state: &Rows,
+        state: &RowSet,
         drops: &[usize],
         adds: &[usize],
         meter: &Meter<'_>,
-    ) -> Option<Rows> {
+    ) -> Option<RowSet> {
         let kept = state.rows.iter().copied().filter(|i| !drops.contains(i));
         self.solved(kept.chain(adds.iter().copied()).collect(), meter)
     }
 
-    /// By how much the number of rows misses what is wanted: too many are positive.
-    fn surplus(&self, state: &Rows) -> isize {
+    /// Returns the number of rows above the limit; negative if there are fewer.
+    fn surplus(&self, state: &RowSet) -> isize {
         match self.sparsity {
             RowSparsity::Count(count) => {
                 state.rows.len() as isize - count.min(self.diagonal.len()) as isize
@@ -363,8 +390,8 @@ impl RowSets<'_> {
         }
     }
 
-    /// Rows are dropped or added until there are as many as wanted.
-    fn fitted(&self, mut state: Rows, meter: &Meter<'_>) -> Option<Rows> {
+    /// Drops or adds rows until their number is the limit.
+    fn fitted(&self, mut state: RowSet, meter: &Meter<'_>) -> Option<RowSet> {
         loop {
             let surplus = self.surplus(&state);
             if surplus == 0 {
@@ -384,7 +411,7 @@ impl RowSets<'_> {
         }
     }
 
-    /// The exchanges, and with a price the single changes, the most hopeful first.
+    /// Returns the swaps and, with a penalty, the single adds and drops, the largest estimate first.
     fn candidates(&self, table: &Table) -> Vec<(f64, Option<usize>, Option<usize>)> {
         let mut all = Vec::new();
         let adds = &table.adds[..table.adds.len().min(CANDIDATES)];
@@ -394,13 +421,13 @@ impl RowSets<'_> {
                     .map(|&(gain, j)| (gain - loss, Some(i), Some(j))),
             );
             if matches!(self.sparsity, RowSparsity::Price(_)) {
-                all.push((self.price - loss, Some(i), None));
+                all.push((self.lambda - loss, Some(i), None));
             }
         }
         if matches!(self.sparsity, RowSparsity::Price(_)) {
             all.extend(
                 adds.iter()
-                    .map(|&(gain, j)| (gain - self.price, None, Some(j))),
+                    .map(|&(gain, j)| (gain - self.lambda, None, Some(j))),
             );
         }
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
@@ -408,18 +435,18 @@ impl RowSets<'_> {
     }
 }
 
-impl Walk for RowSets<'_> {
-    type State = Rows;
+impl SearchSpace for RowSets<'_> {
+    type State = RowSet;
 
-    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Rows> {
+    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<RowSet> {
         let (n, r) = self.basis.dim();
         let number = match (&self.given, number) {
             (Some(given), 0) => return self.fitted(self.solved(given.clone(), meter)?, meter),
             (Some(_), number) => number - 1,
             (None, number) => number,
         };
-        if let Some(opened) = self.opening.get(number) {
-            return self.fitted(opened.clone(), meter);
+        if let Some(first_point) = self.opening.get(number) {
+            return self.fitted(first_point.clone(), meter);
         }
         let number = number - self.opening.len();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -429,7 +456,7 @@ impl Walk for RowSets<'_> {
             RowSparsity::Price(_) => random.random_range(r..=(8 * r).min(n)),
         };
         let rows = match number {
-            // Forward from the largest variances, backward from more rows than wanted.
+            // Forward selection from the largest variances; backward selection from surplus rows.
             0 => largest_rows(&self.variances(), r),
             1 => largest_rows(&self.basis, (2 * count).min(n)),
             _ if number.is_multiple_of(2) => {
@@ -451,7 +478,7 @@ impl Walk for RowSets<'_> {
         self.fitted(self.solved(rows, meter)?, meter)
     }
 
-    fn perturbed(&self, state: &Rows, seed: u64, meter: &Meter<'_>) -> Option<Rows> {
+    fn perturbed(&self, state: &RowSet, seed: u64, meter: &Meter<'_>) -> Option<RowSet> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let k = state.rows.len();
         let most = (k / 3).clamp(2, 12);
@@ -476,8 +503,8 @@ impl Walk for RowSets<'_> {
 
     fn descend(
         &self,
-        state: &mut Rows,
-        rested: &mut Rested,
+        state: &mut RowSet,
+        stationary: &mut StationarySupports,
         spent: f64,
         meter: &Meter<'_>,
     ) -> bool {
@@ -486,17 +513,17 @@ impl Walk for RowSets<'_> {
             if late() || meter.spent() >= spent {
                 return false;
             }
-            if rested.holds(&state.rows, state.value + LEAST * self.scale) {
+            if stationary.contains(&state.rows, state.value + LEAST * self.scale) {
                 return true;
             }
             let table = self.table(state, meter);
             let goal = state.value - LEAST * self.scale;
             let mut found = None;
-            for (_, out, joins) in self.candidates(&table).into_iter().take(TRIALS) {
+            for (_, drop, add) in self.candidates(&table).into_iter().take(TRIALS) {
                 if late() {
                     break;
                 }
-                let next = self.changed(state, out.as_slice(), joins.as_slice(), meter);
+                let next = self.changed(state, drop.as_slice(), add.as_slice(), meter);
                 found = next.filter(|next| next.value < goal);
                 if found.is_some() {
                     break;
@@ -506,7 +533,7 @@ impl Walk for RowSets<'_> {
                 Some(next) => *state = next,
                 None if late() => return false,
                 None => {
-                    rested.note(state.rows.clone(), state.value);
+                    stationary.insert(state.rows.clone(), state.value);
                     return true;
                 }
             }
@@ -521,11 +548,11 @@ impl Walk for RowSets<'_> {
         }
     }
 
-    fn value(&self, state: &Rows) -> f64 {
+    fn value(&self, state: &RowSet) -> f64 {
         state.value
     }
 
-    fn dense(&self, state: &Rows) -> Array2<f64> {
+    fn dense(&self, state: &RowSet) -> Array2<f64> {
         let mut x = Array2::zeros(self.basis.dim());
         for (&i, row) in state.rows.iter().zip(state.vectors.outer_iter()) {
             x.row_mut(i).assign(&row);

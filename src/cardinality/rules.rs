@@ -1,4 +1,4 @@
-//! Which entries of X may be nonzero, and how many.
+//! Rules for the support of X: which entries may be nonzero, and how many.
 
 use ndarray::Array2;
 
@@ -14,7 +14,7 @@ pub enum Cardinality {
 }
 
 impl Cardinality {
-    /// The nonzeros in all.
+    /// Returns the total number of nonzeros allowed.
     pub(super) fn total(&self) -> usize {
         match self {
             Self::Total(total) => *total,
@@ -23,7 +23,8 @@ impl Cardinality {
     }
 }
 
-/// A [`Cardinality`], with entries that are zero, entries that belong to the support, and a sign.
+/// A [`Cardinality`], with entries fixed to zero, entries fixed to the support, and a sign.
+///
 ///
 /// ```
 /// use orthobcd::{Cardinality, Sparsity};
@@ -40,13 +41,13 @@ pub struct Sparsity {
     pub nonnegative: bool,
     /// Entries (i, t) that are zero.
     pub exclude: Vec<(usize, usize)>,
-    /// Entries (i, t) that belong to the support: each takes one of the budget, whatever its best value, which can
+    /// Entries (i, t) of the support. Each counts towards the cardinality, whatever its best value, which can
     /// be zero.
     pub include: Vec<(usize, usize)>,
 }
 
 impl Sparsity {
-    /// Without further conditions.
+    /// No further rules.
     pub fn new(cardinality: Cardinality) -> Self {
         Self {
             cardinality,
@@ -56,21 +57,21 @@ impl Sparsity {
         }
     }
 
-    /// With X ≥ 0 or without.
+    /// Sets whether X ≥ 0.
     #[must_use]
     pub fn with_nonnegative(mut self, nonnegative: bool) -> Self {
         self.nonnegative = nonnegative;
         self
     }
 
-    /// With entries (i, t) that are zero.
+    /// Sets the entries (i, t) that are zero.
     #[must_use]
     pub fn with_exclude(mut self, exclude: Vec<(usize, usize)>) -> Self {
         self.exclude = exclude;
         self
     }
 
-    /// With rows of so many entries that are zero too, but for entries that belong to the support.
+    /// Also excludes whole rows, for `columns` columns, except entries fixed to the support.
     #[must_use]
     pub fn without_rows(mut self, rows: &[usize], columns: usize) -> Self {
         let entries = rows.iter().flat_map(|&i| (0..columns).map(move |t| (i, t)));
@@ -79,7 +80,7 @@ impl Sparsity {
         self
     }
 
-    /// With entries (i, t) that belong to the support.
+    /// Sets the entries (i, t) of the support.
     #[must_use]
     pub fn with_include(mut self, include: Vec<(usize, usize)>) -> Self {
         self.include = include;
@@ -87,30 +88,31 @@ impl Sparsity {
     }
 }
 
-/// A [`Sparsity`] that was checked for n×r matrices.
+/// A [`Sparsity`] checked for n×r matrices.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) cardinality: Cardinality,
     pub(super) nonnegative: bool,
     /// The entries that are zero, if there are any.
     pub(super) excluded: Option<Array2<bool>>,
-    /// The rows that belong to each column, ascending.
+    /// The rows included in each column, ascending.
     pub(super) included: Vec<Vec<usize>>,
 }
 
-/// What an entry outside of the included ones, and a forbidden one, cost in an assignment whose gains are at most 1.
+/// Costs of an entry that is not included, and of a forbidden one, in an assignment with gains of at most 1.
 const OUTSIDE: f64 = 4.0;
 const FORBIDDEN: f64 = 1e9;
 
 impl Rules {
-    /// The rules, and a row for each column, all different, that they allow: those of largest `gain` (r×n, each in 0..=1).
+    /// Checks the rules; returns them and a different row for each column, with the largest total `gain`
+    /// (r×n, each in 0..=1).
     pub(super) fn checked(sparsity: &Sparsity, gain: &Array2<f64>) -> Result<(Self, Vec<usize>)> {
         let (r, n) = gain.dim();
         let rules = Self::new(sparsity, n, r)?;
         let own = |t: usize, i: usize| rules.included[t].binary_search(&i).is_ok();
         let cost = Array2::from_shape_fn((r, n), |(t, i)| {
             let full = rules
-                .budget(t)
+                .column_limit(t)
                 .is_some_and(|k| rules.included[t].len() >= k);
             match own(t, i) {
                 true => -gain[[t, i]],
@@ -212,12 +214,13 @@ impl Rules {
         })
     }
 
-    /// Whether X ≥ 0 or entries of the support are prescribed, so that the principal axes are no point.
+    /// Returns whether X ≥ 0 or entries of the support are prescribed; the principal axes are then not
+    /// feasible.
     pub(super) fn binds(&self) -> bool {
         self.nonnegative || self.included.iter().any(|rows| !rows.is_empty())
     }
 
-    /// Whether a matrix keeps the budget, the sign and the zeros.
+    /// Returns whether a matrix satisfies the cardinality, the sign and the zeros.
     pub(super) fn keep(&self, x: &Array2<f64>) -> bool {
         let counts: Vec<usize> = (x.columns().into_iter().zip(&self.included).enumerate())
             .map(|(t, (column, included))| {
@@ -237,29 +240,29 @@ impl Rules {
         within && x.indexed_iter().all(allowed)
     }
 
-    /// Whether entry (i, t) may be nonzero.
+    /// Returns whether entry (i, t) may be nonzero.
     pub(super) fn allows(&self, i: usize, t: usize) -> bool {
         self.excluded.as_ref().is_none_or(|zero| !zero[[i, t]])
     }
 
-    /// Whether X ≥ 0 and row i is included in another column than t.
+    /// Returns whether X ≥ 0 and row i is included in another column than t.
     fn belongs(&self, i: usize, t: usize) -> bool {
         self.nonnegative
             && (0..self.included.len())
                 .any(|s| s != t && self.included[s].binary_search(&i).is_ok())
     }
 
-    /// Whether row i may be added to column t, which no rule binds to another.
+    /// Returns whether row i may be added to column t.
     pub(super) fn admits(&self, i: usize, t: usize) -> bool {
         self.allows(i, t) && !self.belongs(i, t)
     }
 
-    /// Whether entry (i, t) cannot leave the support.
+    /// Returns whether entry (i, t) is fixed to the support.
     pub(super) fn holds(&self, i: usize, t: usize) -> bool {
         self.included[t].binary_search(&i).is_ok()
     }
 
-    /// Which of n rows are included in a column; None if one is in two, whose supports then meet.
+    /// Returns which of n rows are included in a column; None if a row is included in two columns.
     pub(super) fn included_rows(&self, n: usize) -> Option<Vec<bool>> {
         let mut taken = vec![false; n];
         let rows = self.included.iter().flatten();
@@ -269,16 +272,16 @@ impl Rules {
         .then_some(taken)
     }
 
-    /// The budget of column t, if it has one of its own.
-    pub(super) fn budget(&self, t: usize) -> Option<usize> {
+    /// Returns the limit of column t, if each column has its own.
+    pub(super) fn column_limit(&self, t: usize) -> Option<usize> {
         match &self.cardinality {
             Cardinality::Total(_) => None,
             Cardinality::Columns(counts) => Some(counts[t]),
         }
     }
 
-    /// How many entries column t may still have, where the columns have so many.
-    pub(super) fn room(&self, counts: &[usize], t: usize) -> usize {
+    /// Returns the number of entries that column t may still add if the columns have `counts` entries.
+    pub(super) fn remaining(&self, counts: &[usize], t: usize) -> usize {
         match &self.cardinality {
             Cardinality::Total(total) => total.saturating_sub(counts.iter().sum()),
             Cardinality::Columns(most) => most[t].saturating_sub(counts[t]),
@@ -296,12 +299,12 @@ fn check_entry(name: &'static str, (i, t): (usize, usize), (n, r): (usize, usize
     ))
 }
 
-/// A column of its own for every row of an r×n matrix of costs, r ≤ n, with the least sum: the Hungarian method by
-/// shortest augmenting paths, O(r²n).
+/// Returns a different column for every row of an r×n cost matrix, r ≤ n, with the least total cost: the
+/// Hungarian method by shortest augmenting paths, O(r²n).
 fn assignment(cost: &Array2<f64>) -> Vec<usize> {
     let (r, n) = cost.dim();
     let (mut u, mut v) = (vec![0.0; r + 1], vec![0.0; n + 1]);
-    // The row that has each column; 0 is none, and column 0 stands for the row that is being placed.
+    // The row assigned to each column; 0 is none, and column 0 stands for the row to be assigned.
     let mut owner = vec![0; n + 1];
     for row in 1..=r {
         owner[0] = row;

@@ -1,10 +1,12 @@
-//! Chains of descents and perturbations, side by side.
+//! Concurrent chains of descents and perturbations.
 //!
-//! A chain begins at a start, descends, and perturbs its best point again and again. There are always [`CHAINS`] chains,
-//! whatever the number of threads; they work in rounds of counted work, after which the worst begin anew, at a new start
-//! or at the incumbent. What chains do does not depend on the work limit, which only ends the search.
-//! Without limits a search ends when [`CONFIRMED`] rounds have brought nothing and [`AGREEING`] chains, each from a start of its own,
-//! have the best value, or after many perturbations without gain.
+//! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
+//! chains, whatever the number of threads. They work in rounds of counted work; after each round the worse
+//! half restarts, alternately from the incumbent and from a new start. Chains do not depend on the work
+//! limit, which only ends the search.
+//!
+//! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
+//! chains have the best value, or after many perturbations without improvement.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,81 +27,83 @@ use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
 use crate::start;
 use crate::threads::Threads;
 
-/// Chains side by side.
+/// Number of chains.
 const CHAINS: usize = 16;
 
-/// Chains from scratch with the best value of all that end a search without limits: half of them, at the end of so many
-/// rounds in a row that brought nothing. They know nothing of each other, so a better point is one that each has missed so far.
+/// Number of independent chains with the best value, and rounds in a row without improvement, that end a
+/// search without limits. Such chains do not exchange points, so all of them would have missed any better
+/// point.
 const AGREEING: usize = CHAINS / 2;
 const CONFIRMED: usize = 2;
 
-/// Work of a chain in the first round, growing by a factor up to the most.
+/// Work of a chain in the first round, in the longest round, and the growth factor between rounds.
 const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
-/// The least work without a limit, and the most: on thousands of features a unit takes longer here than other searches do for it.
+/// Least and largest work without limits, in multiply-adds.
 const WORK: (f64, f64) = (1.5e10, 5e10);
 
-/// What a start or a perturbation that came to nothing counts for.
-const NOTHING: f64 = 1e4;
+/// Work charged for a failed start or perturbation.
+const FAILED_WORK: f64 = 1e4;
 
-/// Difference of two values that is none, relative to the scale of f.
+/// Difference of two values that counts as equal, relative to the scale of f.
 const SAME: f64 = 1e-12;
 
 /// Largest ‖XᵀX − I‖ of a point.
 const FEASIBLE: f64 = 1e-11;
 
-/// What a search walks over.
-pub(super) trait Walk: Sync {
-    /// A point, with whatever goes with it.
+/// A search space: its starts, moves and perturbations.
+pub(super) trait SearchSpace: Sync {
+    /// A point with its cached data.
     type State: Clone + Send;
 
-    /// The start of a number; the first ones are the strong ones.
+    /// Returns start `number`; the best kinds of starts come first.
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
 
-    /// A perturbed point; none if this one came to nothing.
+    /// Returns a perturbed point; None if the perturbation failed.
     fn perturbed(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
 
-    /// Moves while that lowers the value, at most until `spent` of the meter; whether the point has come to rest, where
-    /// others did before it or anew.
+    /// Moves while the value falls, until the meter shows `spent`; returns whether the point is stationary,
+    /// newly or as recorded in `stationary`.
     fn descend(
         &self,
         state: &mut Self::State,
-        rested: &mut Rested,
+        stationary: &mut StationarySupports,
         spent: f64,
         meter: &Meter<'_>,
     ) -> bool;
 
-    /// Name of the start of a number.
+    /// Returns the name of start `number`.
     fn name(&self, number: usize) -> &'static str;
 
-    /// What is minimised.
+    /// Returns the objective.
     fn value(&self, state: &Self::State) -> f64;
 
-    /// X.
+    /// Returns X.
     fn dense(&self, state: &Self::State) -> Array2<f64>;
 
-    /// What differences of values are relative to.
+    /// Returns the scale of differences of values.
     fn scale(&self) -> f64;
 }
 
-/// Points where descents came to rest, by the places of their nonzeros: one that comes there again has nothing to try.
+/// Supports, as index lists of their nonzeros, at which descents became stationary, with the value. A descent
+/// that reaches one again has nothing left to try.
 #[derive(Default)]
-pub(super) struct Rested(HashMap<Vec<usize>, f64>);
+pub(super) struct StationarySupports(HashMap<Vec<usize>, f64>);
 
-impl Rested {
-    /// Whether one rested at these places, at this value or below.
-    pub(super) fn holds(&self, places: &[usize], value: f64) -> bool {
+impl StationarySupports {
+    /// Returns whether a point with this support and at most this value is stationary.
+    pub(super) fn contains(&self, places: &[usize], value: f64) -> bool {
         self.0.get(places).is_some_and(|&known| known <= value)
     }
 
-    pub(super) fn note(&mut self, places: Vec<usize>, value: f64) {
+    pub(super) fn insert(&mut self, places: Vec<usize>, value: f64) {
         self.0.insert(places, value);
     }
 }
 
-/// f as a quadratic form with every sign +1 and no penalty, for options that are valid.
+/// Checks the options and returns f as a quadratic form; every sign must be +1 and h = 0.
 pub(super) fn checked_form<'a>(
     problem: &Problem<'a>,
     options: &Options,
@@ -120,7 +124,7 @@ pub(super) fn checked_form<'a>(
     Ok(form)
 }
 
-/// A given start: orthonormal, to rounding.
+/// Returns a given start, orthonormal to rounding.
 pub(super) fn checked_start(problem: &Problem<'_>, x0: &Array2<f64>) -> Result<Array2<f64>> {
     problem.check_start(x0.view())?;
     start::given(x0, false, false)
@@ -128,24 +132,25 @@ pub(super) fn checked_start(problem: &Problem<'_>, x0: &Array2<f64>) -> Result<A
 
 /// One chain.
 struct Chain<S> {
-    /// The number of its start, and whether it begins at the best point of all instead.
+    /// The number of its start, and the incumbent if the chain begins there instead.
     number: usize,
     from: Option<S>,
-    /// Whether it began at a start of its own, and F of the incumbent then.
+    /// Whether the chain began at its own start, and the value of the incumbent then.
     independent: bool,
     reference: f64,
     best: Option<S>,
-    /// Where a descent was when the round ended.
+    /// The point of an unfinished descent at the end of a round.
     current: Option<S>,
-    rested: Rested,
-    /// How many seeds it has used.
+    stationary: StationarySupports,
+    /// Number of seeds used.
     seeds: u64,
-    fruitless: usize,
-    /// What it has spent in this round and before, and its better points of this round with the work up to them.
+    unsuccessful: usize,
+    /// Work in this round and in all rounds before, and the improved points of this round with the work up to
+    /// each.
     spent: f64,
     total: f64,
     found: Vec<(f64, S)>,
-    /// Descents.
+    /// Number of descents.
     descents: u64,
 }
 
@@ -158,9 +163,9 @@ impl<S> Chain<S> {
             from,
             best: None,
             current: None,
-            rested: Rested::default(),
+            stationary: StationarySupports::default(),
             seeds: 0,
-            fruitless: 0,
+            unsuccessful: 0,
             spent: 0.0,
             total: 0.0,
             found: Vec::new(),
@@ -169,21 +174,21 @@ impl<S> Chain<S> {
     }
 }
 
-/// A search: what it walks over, and until when.
-pub(super) struct Search<'a, W: Walk> {
-    pub(super) walk: W,
+/// A search over the supports of a search space.
+pub(super) struct ChainSearch<'a, W: SearchSpace> {
+    pub(super) space: W,
     pub(super) options: &'a Options,
     pub(super) threads: &'a Threads,
     pub(super) clock: &'a Clock,
-    /// The work that may be done.
+    /// Work limit.
     pub(super) limit: f64,
     /// A lower bound of the value.
     pub(super) bound: f64,
-    /// Perturbations without gain, one after the other, that end a search without limits.
+    /// Perturbations in a row without improvement after which a search without limits ends.
     pub(super) patience: usize,
 }
 
-/// The work limit: the one given, or without any limit that of any search, within [`WORK`].
+/// Returns the work limit: the given one, or without limits the default of a search, within [`WORK`].
 pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
     match (clock.counts(), options.max_work) {
         (true, None) => default_work(form, r).clamp(WORK.0, WORK.1),
@@ -192,62 +197,62 @@ pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, 
     }
 }
 
-impl<W: Walk> Search<'_, W> {
-    /// Searches until a limit, or until nothing comes of it; why it ended, and the work done.
+impl<W: SearchSpace> ChainSearch<'_, W> {
+    /// Searches until a limit or convergence; returns the status and the work done.
     ///
-    /// With a work limit, the chains of a round count in their order, each point with the work up to it: a larger limit
-    /// takes all points that a smaller one takes, so it never ends higher.
-    pub(super) fn run(&self, board: &mut Board<'_>, mut spent: f64) -> (Status, f64) {
+    /// With a work limit, the chains of a round count in their order, each point with the work up to it. A
+    /// larger limit thus accepts all points that a smaller one accepts, and never ends higher.
+    pub(super) fn run(&self, incumbent: &mut SparseIncumbent<'_>, mut spent: f64) -> (Status, f64) {
         let chains: Vec<Mutex<Chain<W::State>>> = (0..CHAINS)
-            .map(|number| Mutex::new(Chain::new(number, None, board.value())))
+            .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
             .collect();
         let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut length, mut begun, mut fruitless, mut rounds) = (FIRST_ROUND, CHAINS, 0, 0);
+        let (mut length, mut begun, mut unsuccessful, mut rounds) = (FIRST_ROUND, CHAINS, 0, 0);
         let same = self.same();
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         loop {
-            let proved = board.value() <= self.bound + same;
-            let settled = !limited && (rounds >= CONFIRMED || fruitless >= self.patience);
+            let proved = incumbent.value() <= self.bound + same;
+            let converged = !limited && (rounds >= CONFIRMED || unsuccessful >= self.patience);
             let left = self.limit - spent;
-            let ended = if proved || settled {
+            let ended = if proved || converged {
                 Some(Status::Converged)
-            } else if board.status.is_some() || self.clock.expired() || !(left >= 1.0) {
+            } else if incumbent.status.is_some() || self.clock.expired() || !(left >= 1.0) {
                 Some(Status::MaxWork)
             } else if self
                 .options
                 .max_sweeps
-                .is_some_and(|most| board.rounds >= most)
+                .is_some_and(|most| incumbent.rounds >= most)
             {
                 Some(Status::MaxSweeps)
             } else {
                 None
             };
             if let Some(status) = ended {
-                (0..CHAINS).for_each(|k| self.report(&locked(k), board));
+                (0..CHAINS).for_each(|k| self.report(&locked(k), incumbent));
                 return (status, spent);
             }
-            board.rounds += 1;
-            self.round(&locked, (length, left), board);
+            incumbent.rounds += 1;
+            self.round(&locked, (length, left), incumbent);
             let mut best: Option<W::State> = None;
             for k in 0..CHAINS {
                 let mut chain = locked(k);
                 for (at, state) in std::mem::take(&mut chain.found) {
                     let lower = best
                         .as_ref()
-                        .is_none_or(|best| self.walk.value(&state) < self.walk.value(best));
+                        .is_none_or(|best| self.space.value(&state) < self.space.value(best));
                     if lower && spent + at <= self.limit {
                         best = Some(state);
                     }
                 }
                 spent += chain.spent;
                 chain.total += std::mem::take(&mut chain.spent);
-                fruitless += std::mem::take(&mut chain.fruitless);
+                unsuccessful += std::mem::take(&mut chain.unsuccessful);
                 if spent >= self.limit {
                     break;
                 }
             }
-            let gained = best.is_some_and(|x| board.accept(self.walk.dense(&x), same));
-            fruitless = if gained { 0 } else { fruitless };
+            let gained = best.is_some_and(|x| incumbent.accept(self.space.dense(&x), same));
+            unsuccessful = if gained { 0 } else { unsuccessful };
             let mut order: Vec<usize> = (0..CHAINS).collect();
             let values: Vec<f64> = order.iter().map(|&k| self.value(&locked(k))).collect();
             order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -261,21 +266,21 @@ impl<W: Walk> Search<'_, W> {
             for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
                 let from = if place % 2 == 0 { leader.clone() } else { None };
                 let mut chain = locked(k);
-                self.report(&chain, board);
-                *chain = Chain::new(begun, from, board.value());
+                self.report(&chain, incumbent);
+                *chain = Chain::new(begun, from, incumbent.value());
                 begun += 1;
             }
             length = (length * GROWTH).min(LONGEST_ROUND);
         }
     }
 
-    /// Continues every chain for about `length` of work, at most for all that is `left`. A chain is left out if those before it
-    /// have used up the limit: none of its points would count.
+    /// Continues every chain for about `length` of work, and for at most `left`. A chain is skipped if the
+    /// chains before it have used up the limit, as none of its points would count.
     fn round<'c>(
         &self,
         locked: &(impl Fn(usize) -> MutexGuard<'c, Chain<W::State>> + Sync),
         (length, left): (f64, f64),
-        board: &mut Board<'_>,
+        incumbent: &mut SparseIncumbent<'_>,
     ) where
         W::State: 'c,
     {
@@ -297,22 +302,22 @@ impl<W: Walk> Search<'_, W> {
                     done[k].store(chain.spent as u64, Ordering::Relaxed);
                 }
             },
-            |_| board.poll(),
+            |_| incumbent.poll(),
         );
     }
 
-    /// The difference of two values that is none.
+    /// Returns the difference of two values that counts as equal.
     fn same(&self) -> f64 {
-        self.options.tol.max(SAME) * self.walk.scale()
+        self.options.tol.max(SAME) * self.space.scale()
     }
 
-    /// Takes note of what a chain has done.
-    fn report(&self, chain: &Chain<W::State>, board: &mut Board<'_>) {
-        board.descents += chain.descents;
+    /// Appends a chain to the report.
+    fn report(&self, chain: &Chain<W::State>, incumbent: &mut SparseIncumbent<'_>) {
+        incumbent.descents += chain.descents;
         if let Some(best) = &chain.best {
-            let objective = self.walk.value(best);
-            board.runs.push(Run {
-                heuristic: self.walk.name(chain.number).to_owned(),
+            let objective = self.space.value(best);
+            incumbent.runs.push(Run {
+                heuristic: self.space.name(chain.number).to_owned(),
                 improve: !chain.independent,
                 restricted: false,
                 seconds: self.clock.seconds(),
@@ -324,10 +329,10 @@ impl<W: Walk> Search<'_, W> {
     }
 
     fn value(&self, chain: &Chain<W::State>) -> f64 {
-        (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.walk.value(state))
+        (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.space.value(state))
     }
 
-    /// Continues a chain for about `length` of work, and in no case for more than is `left`.
+    /// Continues a chain for about `length` of work, and for at most `left`.
     fn advance(&self, chain: &mut Chain<W::State>, length: f64, left: f64) {
         let units = match self.clock.counts() {
             true => left,
@@ -340,24 +345,24 @@ impl<W: Walk> Search<'_, W> {
             chain.seeds += 1;
             let state = match (chain.current.take(), &chain.best, chain.from.take()) {
                 (Some(current), _, _) => Some(current),
-                (None, Some(best), _) => self.walk.perturbed(best, seed, &meter),
+                (None, Some(best), _) => self.space.perturbed(best, seed, &meter),
                 (None, None, Some(from)) => {
                     chain.best = Some(from);
                     continue;
                 }
-                (None, None, None) => self.walk.start(chain.number, seed, &meter),
+                (None, None, None) => self.space.start(chain.number, seed, &meter),
             };
             let Some(mut state) = state else {
-                meter.spend(NOTHING);
+                meter.spend(FAILED_WORK);
                 continue;
             };
-            let rests = self
-                .walk
-                .descend(&mut state, &mut chain.rested, length, &meter);
+            let is_stationary =
+                self.space
+                    .descend(&mut state, &mut chain.stationary, length, &meter);
             chain.descents += 1;
-            let better = self.walk.value(&state) < self.value(chain) - self.same();
-            if rests {
-                chain.fruitless += usize::from(!better);
+            let better = self.space.value(&state) < self.value(chain) - self.same();
+            if is_stationary {
+                chain.unsuccessful += usize::from(!better);
             } else {
                 chain.current = Some(state.clone());
             }
@@ -370,11 +375,11 @@ impl<W: Walk> Search<'_, W> {
     }
 }
 
-/// The best point, and who is told.
-pub(super) struct Board<'a> {
+/// The incumbent, its history, and the monitor.
+pub(super) struct SparseIncumbent<'a> {
     problem: &'a Problem<'a>,
-    /// The price of a row that is not zero.
-    price: f64,
+    /// The penalty λ of a nonzero row.
+    lambda: f64,
     clock: &'a Clock,
     options: &'a Options,
     monitor: &'a mut dyn Monitor,
@@ -386,16 +391,16 @@ pub(super) struct Board<'a> {
     descents: u64,
 }
 
-impl<'a> Board<'a> {
+impl<'a> SparseIncumbent<'a> {
     pub(super) fn new(
-        (problem, price): (&'a Problem<'a>, f64),
+        (problem, lambda): (&'a Problem<'a>, f64),
         clock: &'a Clock,
         options: &'a Options,
         monitor: &'a mut dyn Monitor,
     ) -> Self {
         Self {
             problem,
-            price,
+            lambda,
             clock,
             options,
             monitor,
@@ -408,9 +413,9 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Goes to the best point of a [truncated power method](powered) from `first`, whatever the time limit, unless no work
-    /// may be done. Returns why the solve ends there, if it does.
-    pub(super) fn begun(
+    /// Accepts the best point of a [truncated power method](powered) from `first`, whatever the time limit,
+    /// unless the limits allow no work. Returns the status if the solve ends there.
+    pub(super) fn accept_powered(
         &mut self,
         first: Array2<f64>,
         limit: f64,
@@ -444,14 +449,14 @@ impl<'a> Board<'a> {
 
     fn penalty(&self, x: &Array2<f64>) -> f64 {
         let rows = x.outer_iter().filter(|row| row.iter().any(|&v| v != 0.0));
-        if self.price > 0.0 {
-            self.price * rows.count() as f64
+        if self.lambda > 0.0 {
+            self.lambda * rows.count() as f64
         } else {
             0.0
         }
     }
 
-    /// Takes a point over if it is feasible and better by more than `least`; whether it was.
+    /// Accepts a point if it is feasible and lower by more than `least`; returns whether it was accepted.
     pub(super) fn accept(&mut self, mut x: Array2<f64>, least: f64) -> bool {
         let signature = Signature::stiefel(x.nrows());
         let eye = Array2::eye(x.ncols());
@@ -480,7 +485,7 @@ impl<'a> Board<'a> {
         true
     }
 
-    /// The best point; `ended` says why, if neither the monitor nor the clock does.
+    /// Returns the incumbent; `ended` is the status unless the monitor or the clock ended the search.
     pub(super) fn finish(mut self, ended: Status, work: f64) -> AutoSolution {
         let late = self.options.max_time.is_some() && self.clock.expired();
         let status = match self.status {

@@ -1,9 +1,11 @@
-//! Where descents begin, and how they are perturbed.
+//! Starts of descents, and perturbations.
 //!
-//! From scratch: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated by varimax or at
-//! random, [cut](super::cut) to the budget at once or by splitting; and columns that are grown one after the other. A column is grown by forward selection from a
-//! row, disjoint from the others (d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008), or by the truncated power method (Yuan and
-//! Zhang, JMLR 14, 2013) orthogonally to them. A perturbation exchanges entries at random, or grows some columns anew.
+//! Starts are: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated
+//! by varimax or at random, [truncated](super::cut) directly or by ADMM; random entries; and columns grown
+//! one after the other. A column is grown by forward selection from a row, disjoint from the others
+//! (d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008), or by the truncated power method (Yuan and Zhang, JMLR
+//! 14, 2013) orthogonally to them. A perturbation swaps entries at random, runs ADMM from the point, or grows
+//! some columns again.
 
 use ndarray::Array2;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -11,9 +13,9 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::candidates::{Mover, State};
+use super::candidates::{State, SupportMover};
 use super::cut::{Cut, LEAST_STEPS, STEPS};
-use super::model::{Part, Point, SCALAR};
+use super::model::{Part, SCALAR, SparsePoint};
 use super::rules::Cardinality;
 use crate::manifold::{perturbed, polar, varimax};
 use crate::support;
@@ -21,26 +23,28 @@ use crate::support;
 /// Steps of the truncated power method.
 const POWER_STEPS: usize = 15;
 
-/// A column grows by one over this of itself at once.
+/// A column grows by this part of its size at once.
 const GROWTH: usize = 8;
 
-/// Rows from which a column is grown, the best kept, at most.
+/// Most rows from which a column is grown; the best result is kept.
 const SEEDS: usize = 3;
 
-/// One of so many random rows comes from the ones of large gradient, and one of so many perturbations is an exchange.
+/// Probability that a random row comes from the rows of large gradient or leverage, and that a perturbation
+/// other than ADMM swaps entries.
 const NEAR: f64 = 0.7;
-const EXCHANGES: f64 = 0.5;
+const SWAPS: f64 = 0.5;
 
-/// Share of perturbations that are splittings from the best point, the same for a dense problem, and size of the random
-/// rotation before one.
-const SPLITS: f64 = 0.1;
-const DENSE_SPLITS: f64 = 0.5;
+/// Share of perturbations by ADMM from the best point, the same for a dense problem, and size of the random
+/// rotation before ADMM.
+const ADMM_SHARE: f64 = 0.1;
+const DENSE_ADMM_SHARE: f64 = 0.5;
 const ROTATION: f64 = 0.1;
 
-/// Entries of a start above its budget, as a multiple of that, which are dropped one after the other.
+/// A given start with at most this multiple of the cardinality is reduced by drops; a denser one is
+/// truncated.
 const SURPLUS: usize = 2;
 
-/// What starts are made of.
+/// The data from which starts are made.
 pub(super) struct Material {
     /// Rows, one for each column, that make a feasible point.
     pub(super) selection: Vec<usize>,
@@ -48,9 +52,9 @@ pub(super) struct Material {
     pub(super) basis: Array2<f64>,
     /// The same, rotated by varimax.
     pub(super) rotated: Array2<f64>,
-    /// Feasible points that the first chains begin at.
+    /// Feasible points from which the first chains start.
     pub(super) points: Vec<Array2<f64>>,
-    /// A start that was given.
+    /// The start passed by the caller.
     pub(super) given: Option<Array2<f64>>,
     /// Rows with large entries in the eigenvectors.
     pool: Vec<usize>,
@@ -79,7 +83,7 @@ impl Material {
 }
 
 impl Material {
-    /// Name of the start of a number.
+    /// Returns the name of start `number`.
     pub(super) fn name(&self, number: usize) -> &'static str {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
             return "given";
@@ -96,15 +100,15 @@ impl Material {
     }
 }
 
-/// Makes starts and perturbations with random numbers of its own.
+/// Makes starts and perturbations, with its own random numbers.
 pub(super) struct Maker<'a> {
-    pub(super) mover: Mover<'a>,
+    pub(super) mover: SupportMover<'a>,
     material: &'a Material,
     random: Xoshiro256PlusPlus,
 }
 
 impl<'a> Maker<'a> {
-    pub(super) fn new(mover: Mover<'a>, material: &'a Material, seed: u64) -> Self {
+    pub(super) fn new(mover: SupportMover<'a>, material: &'a Material, seed: u64) -> Self {
         Self {
             mover,
             material,
@@ -123,8 +127,8 @@ impl<'a> Maker<'a> {
         self.material.selection.len()
     }
 
-    /// One row for each column.
-    pub(super) fn selection(&self) -> Option<Point> {
+    /// Returns the point with one row for each column.
+    pub(super) fn selection(&self) -> Option<SparsePoint> {
         let (model, meter) = (self.mover.model, self.mover.meter);
         let mut parts: Vec<Part> = self
             .material
@@ -139,17 +143,17 @@ impl<'a> Maker<'a> {
                 .iter()
                 .for_each(|&i| part.insert(i, 0.0));
         }
-        let point = Point { parts };
+        let point = SparsePoint { parts };
         if model.rules.included.iter().all(Vec::is_empty) {
             return Some(point);
         }
         let all: Vec<usize> = (0..self.columns()).collect();
         model
-            .settled(point.clone(), &all, None, meter)
+            .optimised(point.clone(), &all, None, meter)
             .or(Some(point))
     }
 
-    /// The start of a number: the given one, if there is one, then the strong ones, then random ones.
+    /// Returns start `index`: the given one, if any, then the best kinds of starts, then random ones.
     pub(super) fn start(&mut self, index: usize) -> Option<State> {
         let index = match (&self.material.given, index) {
             (Some(given), 0) => return self.given(&given.clone()),
@@ -161,19 +165,19 @@ impl<'a> Maker<'a> {
         let point = match index {
             0 => self.selection(),
             1 => {
-                let splitting = self.cut().split(|| rotated.clone(), 0.0, LEAST_STEPS);
-                splitting.or_else(|| self.grown())
+                let admm = self.cut().by_admm(|| rotated.clone(), 0.0, LEAST_STEPS);
+                admm.or_else(|| self.grown())
             }
             _ if index < strong => {
                 let model = self.mover.model;
                 let point = model.point_of(&material.points[index - 2], self.mover.meter);
-                point.map(|point| self.cut().settled(point))
+                point.map(|point| self.cut().optimised(point))
             }
             _ if index % 5 == 4 => {
                 let (seed, raise) = (self.random.random(), self.random.random());
                 let turned = || perturbed(rotated, ROTATION, seed);
-                let splitting = self.cut().split(turned, raise, STEPS);
-                splitting.or_else(|| self.grown())
+                let admm = self.cut().by_admm(turned, raise, STEPS);
+                admm.or_else(|| self.grown())
             }
             _ if index % 5 == 3 => self.scattered(),
             _ if index % 5 == 1 => {
@@ -188,26 +192,26 @@ impl<'a> Maker<'a> {
         Some(self.mover.state(point.or_else(|| self.selection())?))
     }
 
-    /// A given start, cut to the budget.
+    /// Returns a given start, truncated to the cardinality.
     fn given(&mut self, x: &Array2<f64>) -> Option<State> {
         let rules = &self.mover.model.rules;
-        let budget = rules.cardinality.total();
+        let total = rules.cardinality.total();
         let mut cut = x.clone();
         cut.indexed_iter_mut()
             .filter(|((i, t), _)| !rules.admits(*i, *t))
             .for_each(|(_, v)| *v = 0.0);
-        if cut.iter().filter(|&&v| v != 0.0).count() <= SURPLUS * budget {
+        if cut.iter().filter(|&&v| v != 0.0).count() <= SURPLUS * total {
             let mut parts: Vec<Part> = cut.columns().into_iter().map(Part::of).collect();
             for (part, rows) in parts.iter_mut().zip(&rules.included) {
                 rows.iter().for_each(|&i| part.insert(i, 0.0));
             }
             if parts.iter().all(|part| !part.rows.is_empty()) {
                 let all: Vec<usize> = (0..parts.len()).collect();
-                let settled =
+                let optimised =
                     self.mover
                         .model
-                        .settled(Point { parts }, &all, None, self.mover.meter);
-                if let Some(state) = settled.and_then(|point| self.mover.shrunk(point)) {
+                        .optimised(SparsePoint { parts }, &all, None, self.mover.meter);
+                if let Some(state) = optimised.and_then(|point| self.mover.shrunk(point)) {
                     return Some(state);
                 }
             }
@@ -217,8 +221,9 @@ impl<'a> Maker<'a> {
         Some(self.mover.state(point))
     }
 
-    /// Random entries, most of them in rows of large entries of the eigenvectors, with random values.
-    fn scattered(&mut self) -> Option<Point> {
+    /// Returns a point from random entries with random values, mostly in rows with large entries in the
+    /// eigenvectors.
+    fn scattered(&mut self) -> Option<SparsePoint> {
         let rules = &self.mover.model.rules;
         let material = self.material;
         let mut parts = vec![Part::default(); self.columns()];
@@ -248,8 +253,8 @@ impl<'a> Maker<'a> {
         self.cut().feasible(parts)
     }
 
-    /// Every column grown anew, one after the other.
-    fn grown(&mut self) -> Option<Point> {
+    /// Grows every column anew, one after the other.
+    fn grown(&mut self) -> Option<SparsePoint> {
         let mut point = self.selection()?;
         let mut order: Vec<usize> = (0..self.columns()).collect();
         order.shuffle(&mut self.random);
@@ -257,7 +262,7 @@ impl<'a> Maker<'a> {
             let count = match &self.mover.model.rules.cardinality {
                 Cardinality::Columns(counts) => counts[t],
                 Cardinality::Total(total) => {
-                    // About alike for the columns that are to come.
+                    // Roughly equal shares for the remaining columns.
                     let used: usize = order[..k].iter().map(|&s| point.parts[s].rows.len()).sum();
                     let (left, later) = (total.saturating_sub(used), order.len() - k - 1);
                     let factor = match later {
@@ -275,13 +280,14 @@ impl<'a> Maker<'a> {
         Some(self.within(point)?.point)
     }
 
-    /// The point within the budget.
-    fn within(&self, point: Point) -> Option<State> {
+    /// Reduces the point to the cardinality.
+    fn within(&self, point: SparsePoint) -> Option<State> {
         self.mover.shrunk(point)
     }
 
-    /// Column t emptied and grown to `count` entries, the others as they are but for what meets it.
-    fn regrown(&mut self, point: &Point, t: usize, count: usize) -> Option<Point> {
+    /// Empties column t and grows it to `count` entries; the other columns stay, except those that share rows
+    /// with it.
+    fn regrown(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<SparsePoint> {
         if self.mover.is_late() {
             return None;
         }
@@ -305,10 +311,10 @@ impl<'a> Maker<'a> {
         touched.dedup();
         self.mover
             .model
-            .settled(next, &touched, None, self.mover.meter)
+            .optimised(next, &touched, None, self.mover.meter)
     }
 
-    /// A row at random that column t may have.
+    /// Returns a random row that column t may have.
     fn row(&mut self, admitted: impl Fn(usize) -> bool, near: &[usize]) -> Option<usize> {
         let n = self.mover.model.order();
         (0..30).find_map(|_| {
@@ -320,8 +326,8 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// Forward selection from a random row among the rows of no other column.
-    fn forward(&mut self, point: &Point, t: usize, count: usize) -> Option<Part> {
+    /// Forward selection from a random row, among the rows of no other column.
+    fn forward(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
         let (model, meter) = (self.mover.model, self.mover.meter);
         let mut taken = vec![false; model.order()];
         for part in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
@@ -366,8 +372,9 @@ impl<'a> Maker<'a> {
         Some(part)
     }
 
-    /// The truncated power method orthogonally to the other columns, from a random mixture of eigenvectors.
-    fn truncated(&mut self, point: &Point, t: usize, count: usize) -> Option<Part> {
+    /// Runs the truncated power method orthogonally to the other columns, from a random combination of
+    /// eigenvectors.
+    fn truncated(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
         let (model, meter) = (self.mover.model, self.mover.meter);
         let mixture: Array2<f64> = Array2::from_shape_fn((self.columns(), 1), |_| {
             StandardNormal.sample(&mut self.random)
@@ -425,13 +432,13 @@ impl<'a> Maker<'a> {
             if !(norm > 0.0) || self.mover.is_late() {
                 return None;
             }
-            let settled = rows == part.rows;
+            let unchanged = rows == part.rows;
             part.values = rows
                 .iter()
                 .map(|&i| size(i).copysign(y[i]) / norm)
                 .collect();
             part.rows = rows;
-            if settled {
+            if unchanged {
                 break;
             }
             let gradient = model.gradient(&part, t, meter);
@@ -443,22 +450,22 @@ impl<'a> Maker<'a> {
         Some(part)
     }
 
-    /// A perturbed point; none if this one came to nothing.
+    /// Returns a perturbed point; None if the perturbation failed.
     pub(super) fn perturbed(&mut self, state: &State) -> Option<State> {
         let r = self.columns();
         let costly = self.mover.model.is_costly(&state.point);
-        let splits = match self.mover.model.is_dense() {
-            true => DENSE_SPLITS,
-            false => SPLITS,
+        let share = match self.mover.model.is_dense() {
+            true => DENSE_ADMM_SHARE,
+            false => ADMM_SHARE,
         };
-        let perturbed = if costly || self.random.random_bool(splits) {
+        let perturbed = if costly || self.random.random_bool(share) {
             let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
             let dense = || state.point.dense(self.mover.model.order());
             self.cut()
-                .split(|| perturbed(&dense(), size, seed), 1.0, STEPS)
-                .or_else(|| (!costly).then(|| self.exchanged(state)).flatten())
-        } else if self.random.random_bool(EXCHANGES) {
-            self.exchanged(state)
+                .by_admm(|| perturbed(&dense(), size, seed), 1.0, STEPS)
+                .or_else(|| (!costly).then(|| self.swapped(state)).flatten())
+        } else if self.random.random_bool(SWAPS) {
+            self.swapped(state)
         } else {
             let mut order: Vec<usize> = (0..r).collect();
             order.shuffle(&mut self.random);
@@ -468,8 +475,8 @@ impl<'a> Maker<'a> {
         self.within(perturbed?)
     }
 
-    /// Some columns grown anew, or two with unequal budgets in each other's place.
-    fn replaced(&mut self, point: &Point, order: &[usize]) -> Option<Point> {
+    /// Grows some columns anew, or exchanges two columns with different limits.
+    fn replaced(&mut self, point: &SparsePoint, order: &[usize]) -> Option<SparsePoint> {
         let mut point = point.clone();
         let counts = point.counts();
         let rules = &self.mover.model.rules;
@@ -488,27 +495,27 @@ impl<'a> Maker<'a> {
             return self
                 .mover
                 .model
-                .settled(point, &all, None, self.mover.meter);
+                .optimised(point, &all, None, self.mover.meter);
         }
-        let mut pot: usize = order.iter().map(|&t| counts[t]).sum();
+        let mut remaining: usize = order.iter().map(|&t| counts[t]).sum();
         for (k, &t) in order.iter().enumerate() {
             let later = order.len() - k - 1;
             let count = match &self.mover.model.rules.cardinality {
                 Cardinality::Columns(most) => most[t],
-                Cardinality::Total(_) if later == 0 => pot,
+                Cardinality::Total(_) if later == 0 => remaining,
                 Cardinality::Total(_) => {
                     let about = counts[t] as f64 * self.random.random_range(0.6..1.5);
-                    (about.round() as usize).clamp(1, pot.saturating_sub(later).max(1))
+                    (about.round() as usize).clamp(1, remaining.saturating_sub(later).max(1))
                 }
             };
-            pot = pot.saturating_sub(count);
+            remaining = remaining.saturating_sub(count);
             point = self.regrown(&point, t, count)?;
         }
         Some(point)
     }
 
-    /// Some entries exchanged for random rows, which leave the columns that had them.
-    fn exchanged(&mut self, state: &State) -> Option<Point> {
+    /// Replaces some entries by random rows, which are dropped from the columns that have them.
+    fn swapped(&mut self, state: &State) -> Option<SparsePoint> {
         let (model, meter) = (self.mover.model, self.mover.meter);
         let mut point = state.point.clone();
         let total: usize = point.counts().iter().sum();
@@ -566,6 +573,6 @@ impl<'a> Maker<'a> {
             }
             part.values.iter_mut().for_each(|v| *v /= norm);
         }
-        model.settled(point, &touched, None, meter)
+        model.optimised(point, &touched, None, meter)
     }
 }

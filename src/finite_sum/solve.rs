@@ -13,8 +13,8 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, Domain, FAIR_SHARE, GOOD_SHARE, LOWER, Ledger, Limits, Monitor, Options, RAISE, Side,
-    Status, Watch,
+    Control, Domain, FAIR_SHARE, GOOD_SHARE, LOWER, Ledger, Limits, Monitor, Options, PacedMonitor,
+    RAISE, Side, Status,
 };
 use crate::threads::Threads;
 use crate::tournament;
@@ -44,7 +44,7 @@ pub fn minimize_finite_sum(
     problem.check_point(x0.view())?;
     options.check()?;
     let mut run = Run::new(sum, &problem, x0, options, threads)?;
-    let status = run.descend(&mut Watch::new(monitor))?;
+    let status = run.descend(&mut PacedMonitor::new(monitor))?;
     Ok(run.finish(status))
 }
 
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn descend(&mut self, watch: &mut Watch<'_>) -> Result<Status> {
+    fn descend(&mut self, watch: &mut PacedMonitor<'_>) -> Result<Status> {
         loop {
             if self.is_due() {
                 let bounded = self.look();

@@ -1,21 +1,17 @@
-//! P = cI − C of a plain quadratic, by columns: what the methods on disjoint supports work with.
+//! P = cI − C of a quadratic form ½ tr(XᵀCX), by columns, for heuristics on disjoint supports.
 
 use super::oracle::Oracle;
-use crate::objective::{Columns, gradient_work};
+use crate::objective::Columns;
 
-/// Part of a product that a new column of C costs: the first factor meets a single nonzero.
-const NEW: f64 = 0.5;
-
-/// P = cI − C with the c of an oracle.
+/// P = cI − C with the shift c of an oracle.
 pub(crate) struct Covariance<'a> {
     columns: Columns<'a>,
     diagonal: Vec<f64>,
-    /// Work of a column that is not at hand.
-    missing: f64,
 }
 
 impl<'a> Covariance<'a> {
-    /// With so many bytes for columns of a C that is not stored; None if f is not ½ tr(XᵀCX), or the time is up.
+    /// With `bytes` bytes for cached columns of a C that is not stored; None if f is not ½ tr(XᵀCX), or the
+    /// time is up.
     pub(super) fn within(oracle: &Oracle<'a>, bytes: usize) -> Option<Self> {
         let form = oracle.form?;
         let go_on = || !oracle.meter.expired();
@@ -26,44 +22,36 @@ impl<'a> Covariance<'a> {
         let diagonal = columns.diagonal();
         Some(Self {
             diagonal: diagonal.iter().map(|v| -v + oracle.shift()).collect(),
-            missing: if columns.is_whole() {
-                0.0
-            } else {
-                NEW * gradient_work(form, 1)
-            },
             columns,
         })
     }
 
-    /// n.
     pub(super) fn order(&self) -> usize {
         self.diagonal.len()
     }
 
-    /// Diagonal of P.
     pub(super) fn diagonal(&self) -> &[f64] {
         &self.diagonal
     }
 
-    /// Whether all columns are at hand, so that methods that ask for any of them at any time are no slower for it.
+    /// Returns whether all columns are stored, so that any of them can be used at no extra cost.
     pub(super) fn is_whole(&self) -> bool {
         self.columns.is_whole()
     }
 
-    /// Work of the first use of a column, beside what is done with it. (Whether it is the first is left
-    /// open: work must not depend on what other threads have asked for.)
+    /// Returns the work of the first use of a column, beside the operations on it.
     pub(super) fn first_use(&self) -> f64 {
-        self.missing
+        self.columns.first_use()
     }
 
-    /// P_ij for the j in `rows`, appended to `target`.
+    /// Appends P_ij for the j in `rows` to `target`.
     pub(super) fn gather(&self, i: usize, rows: &[usize], target: &mut Vec<f64>) {
         let column = self.columns.column(i);
         let entry = |&j: &usize| if i == j { self.diagonal[j] } else { -column[j] };
         target.extend(rows.iter().map(entry));
     }
 
-    /// `target += factor · P_j`.
+    /// Computes `target += factor · P_j`.
     pub(super) fn add(&self, j: usize, factor: f64, target: &mut [f64]) {
         let own = target[j];
         let column = self.columns.column(j);
@@ -89,7 +77,7 @@ mod tests {
     use ndarray::{Array2, ArrayView2};
     use std::time::Instant;
 
-    /// A C that is known by its products alone.
+    /// A form that gives only products with C and the diagonal.
     struct Products(Quadratic);
 
     impl QuadraticForm for Products {
@@ -115,7 +103,8 @@ mod tests {
         }
     }
 
-    /// Forward selection with the columns of f in so many bytes, and whether all of them were at hand.
+    /// Returns the point of forward selection with `bytes` bytes for columns, and whether all columns were
+    /// stored.
     fn selected(form: &dyn QuadraticForm, bytes: usize) -> (Array2<f64>, bool) {
         let (r, lambda) = (2, 0.01);
         let signature = Signature::stiefel(form.order());
@@ -152,7 +141,7 @@ mod tests {
     fn forward_selection_needs_no_stored_matrix() {
         let n = 5000;
         let mut a = start::random(n, 12, 1).reversed_axes();
-        // Six features that vary together.
+        // Six correlated features.
         for i in 0..12 {
             for k in 0..6 {
                 a[[i, 700 * k]] += if i % 2 == 0 { 0.2 } else { -0.2 };

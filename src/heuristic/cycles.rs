@@ -1,8 +1,9 @@
-//! Even permutations of rows, where det X = 1.
+//! Even permutations of rows, for det X = 1.
 //!
-//! Exchanging two rows turns the determinant round, so no pair of rows can move a square X ≥ 0 of determinant 1, a
-//! permutation. Cycles of three rows and products of two exchanges keep it, whatever X is: the first of them that
-//! lowers F is made, until there is none; then some random cycles are, and all is repeated from there.
+//! A swap of two rows changes the sign of the determinant, so no pair of rows can improve a square X ≥ 0 with
+//! determinant 1, which is a permutation matrix. Cycles of three rows and products of two swaps keep the
+//! determinant of every X. The descent makes the first of these moves that lowers F, until none does; random
+//! cycles then perturb the point, and the descent repeats.
 
 use ndarray::Array2;
 use rand::seq::SliceRandom;
@@ -14,14 +15,15 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 
-/// Relative decrease that counts.
+/// Relative decrease that counts as an improvement.
 const GAIN: f64 = 1e-12;
 
-/// Random cycles between two descents, at most, and how many descents in a row may find nothing better.
+/// Most random cycles of a perturbation, and number of descents without improvement after which the search
+/// ends.
 const ROTATIONS: usize = 3;
 const IDLE: usize = 30;
 
-/// X with row `to[k]` where row `from[k]` was.
+/// Returns X with row `to[k]` in the place of row `from[k]`.
 fn moved(x: &Array2<f64>, from: &[usize], to: &[usize]) -> Array2<f64> {
     let mut out = x.clone();
     for (&i, &j) in from.iter().zip(to) {
@@ -30,18 +32,17 @@ fn moved(x: &Array2<f64>, from: &[usize], to: &[usize]) -> Array2<f64> {
     out
 }
 
-/// The descent over even permutations.
-struct Local<'a, 'b> {
+struct PermutationSearch<'a, 'b> {
     oracle: &'a Oracle<'b>,
     pace: Pace<'a>,
 }
 
-impl Local<'_, '_> {
+impl PermutationSearch<'_, '_> {
     fn is_over(&self) -> bool {
         self.pace.progress() >= 1.0
     }
 
-    /// The first lower point among the cycles of three rows and the pairs of exchanges.
+    /// Returns the first lower point among the cycles of three rows and the products of two swaps.
     fn lower(&self, x: &Array2<f64>, value: f64) -> Option<(Array2<f64>, f64)> {
         let n = x.nrows();
         let least = value - GAIN * value.abs();
@@ -87,7 +88,7 @@ impl Local<'_, '_> {
     }
 }
 
-/// Cycles of rows of the best point.
+/// Even permutations of the rows of the incumbent.
 pub(super) struct Cycles;
 
 impl Heuristic for Cycles {
@@ -105,7 +106,7 @@ impl Heuristic for Cycles {
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let local = Local {
+        let local = PermutationSearch {
             oracle: task.oracle,
             pace: task.pace,
         };

@@ -1,11 +1,11 @@
-//! Exchanges of single entries for ℓ0, by values and gradients alone.
+//! Swaps of single entries for ℓ0, by values and gradients of f alone.
 //!
-//! Where X rests on its support, R = ∇f(X) − XΛ vanishes there. To first order an entry (i, k) that joins the
-//! support gains R_ik²/(2κ), κ the curvature along it, and one that leaves it loses ½κX_ik²: those of the largest
-//! |R| are tried first to join, those of the smallest |X| first to leave, and pairs of both within a row or a
-//! column in the order of |X|/|R|. A trial goes back to {XᵀX = I, its support} and descends there; the first that
-//! lowers F is taken. At a point that no exchange lowers, some random ones are made, and all is repeated from
-//! there: an iterated local search (Lourenço, Martin and Stützle, Handbook of Metaheuristics, 2003).
+//! If X is stationary on its support, R = ∇f(X) − XΛ vanishes there. To first order, adding entry (i, k) to
+//! the support gains R_ik²/(2κ), with κ the curvature along the entry, and dropping it loses ½κX_ik². Adds
+//! are tried in descending order of |R|, drops in ascending order of |X|, and swaps within a row or a column
+//! in ascending order of |X|/|R|. A trial is projected onto {XᵀX = I} with its support and descends there;
+//! the first trial that lowers F is accepted. If none does, random swaps perturb the point: an iterated local
+//! search (Lourenço, Martin and Stützle, Handbook of Metaheuristics, 2003).
 
 use ndarray::{Array2, Zip};
 use rand::{RngExt, SeedableRng};
@@ -17,81 +17,82 @@ use super::{Heuristic, Prior, Task, tangent};
 use crate::budget::Pace;
 use crate::manifold::normals;
 
-/// Steps of a trial, and of one that they bring within the price of an entry of the best point.
+/// Steps of a trial, and of a trial whose F then exceeds that of the present point by at most λ.
 const SHORT: usize = 10;
 const LONG: usize = 150;
 
-/// Exchanges of each kind that are tried at a point, and entries that pairs are made of, at most.
+/// Most adds, drops and swaps tried at a point, and most added entries in swaps.
 const LISTED: usize = 400;
-const JOINING: usize = 60;
+const ADDED: usize = 60;
 
-/// Decrease, relative to the price of an entry, from which an exchange has helped.
+/// Decrease, relative to λ, from which a trial is accepted.
 const HELPS: f64 = 1e-6;
 
-/// How far an entry is moved to see the curvature along it, and the largest that joins the support.
+/// Smallest and largest displacement of an entry that measures the curvature along it, and largest magnitude
+/// of an added entry.
 const PROBE: (f64, f64) = (1e-4, 0.1);
 const LARGEST: f64 = 0.5;
 
-/// Random exchanges at most, and how often they are drawn again where no feasible point is near.
+/// Most random swaps of a perturbation, less one, and number of draws if no feasible point is near.
 const MOST: f64 = 5.0;
 const DRAWS: usize = 20;
 
 /// Row and column.
 type Entry = (usize, usize);
 
-/// Entries that join the support and leave it.
+/// A move: an entry that is added to the support, one that is dropped, or both.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Exchange {
-    joins: Option<Entry>,
-    leaves: Option<Entry>,
+struct Swap {
+    add: Option<Entry>,
+    drop: Option<Entry>,
 }
 
-/// X, at rest on its support.
+/// X, stationary on its support.
 #[derive(Clone)]
-struct Rest {
+struct Stationary {
     x: Array2<f64>,
     /// F.
     objective: f64,
     gradient: Array2<f64>,
     lambda: Array2<f64>,
-    /// ∇f(X) − XΛ.
-    pull: Array2<f64>,
+    /// The residual R = ∇f(X) − XΛ.
+    residual: Array2<f64>,
 }
 
-/// The local search of one run; λ: the price of an entry.
-struct Local<'a, 'b> {
+/// The local search of one run.
+struct SwapSearch<'a, 'b> {
     oracle: &'a Oracle<'b>,
     lambda: f64,
     pace: Pace<'a>,
 }
 
-impl Rest {
-    /// The nonzeros in ascending order of their magnitudes, and the zeros in descending order of the pulls on them.
+impl Stationary {
+    /// Returns the nonzeros in ascending order of magnitude, and the zeros in descending order of |R|.
     fn entries(&self) -> (Vec<Entry>, Vec<Entry>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
         for (at, &x) in self.x.indexed_iter() {
             if x != 0.0 {
                 inside.push(at);
-            } else if self.pull[at] != 0.0 {
+            } else if self.residual[at] != 0.0 {
                 outside.push(at);
             }
         }
         inside.sort_by(|&a, &b| self.x[a].abs().total_cmp(&self.x[b].abs()));
-        outside.sort_by(|&a, &b| self.pull[b].abs().total_cmp(&self.pull[a].abs()));
+        outside.sort_by(|&a, &b| self.residual[b].abs().total_cmp(&self.residual[a].abs()));
         inside.truncate(LISTED);
         outside.truncate(LISTED);
         (inside, outside)
     }
 
-    /// Pairs within a row or a column, those first that promise most.
-    fn pairs(&self, inside: &[Entry], outside: &[Entry]) -> Vec<Exchange> {
-        let mut pairs: Vec<(f64, Exchange)> = Vec::new();
-        for &joins in outside.iter().take(JOINING) {
-            let near = |at: &&Entry| at.0 == joins.0 || at.1 == joins.1;
-            pairs.extend(inside.iter().filter(near).map(|&leaves| {
-                let ratio = self.x[leaves].abs() / self.pull[joins].abs();
-                let [joins, leaves] = [joins, leaves].map(Some);
-                (ratio, Exchange { joins, leaves })
+    /// Returns the swaps within a row or a column, those with the largest estimated gain first.
+    fn pairs(&self, inside: &[Entry], outside: &[Entry]) -> Vec<Swap> {
+        let mut pairs: Vec<(f64, Swap)> = Vec::new();
+        for &add in outside.iter().take(ADDED) {
+            let near = |at: &&Entry| at.0 == add.0 || at.1 == add.1;
+            pairs.extend(inside.iter().filter(near).map(|&drop| {
+                let ratio = self.x[drop].abs() / self.residual[add].abs();
+                let [add, drop] = [add, drop].map(Some);
+                (ratio, Swap { add, drop })
             }));
         }
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -99,20 +100,20 @@ impl Rest {
         pairs.into_iter().map(|(_, pair)| pair).collect()
     }
 
-    /// What is tried here, all kinds in turn.
-    fn exchanges(&self) -> Vec<Exchange> {
+    /// Returns the moves to try: drops, adds and swaps in turn.
+    fn moves(&self) -> Vec<Swap> {
         let (inside, outside) = self.entries();
         let pairs = self.pairs(&inside, &outside);
         let longest = inside.len().max(outside.len()).max(pairs.len());
         let mut all = Vec::new();
         for k in 0..longest {
-            all.extend(inside.get(k).map(|&at| Exchange {
-                leaves: Some(at),
-                joins: None,
+            all.extend(inside.get(k).map(|&at| Swap {
+                drop: Some(at),
+                add: None,
             }));
-            all.extend(outside.get(k).map(|&at| Exchange {
-                joins: Some(at),
-                leaves: None,
+            all.extend(outside.get(k).map(|&at| Swap {
+                add: Some(at),
+                drop: None,
             }));
             all.extend(pairs.get(k));
         }
@@ -120,70 +121,70 @@ impl Rest {
     }
 }
 
-impl Local<'_, '_> {
+impl SwapSearch<'_, '_> {
     fn is_over(&self) -> bool {
         self.pace.progress() >= 1.0
     }
 
-    /// Where at most `limit` steps from a feasible X lead, with F there.
+    /// Makes at most `limit` steps from a feasible X; returns the point and F.
     fn descend(&self, x: Array2<f64>, limit: usize) -> (Array2<f64>, f64) {
         let descent = tangent::descend(self.oracle, x, limit, self.pace.rest());
         (descent.x, descent.objective)
     }
 
-    /// X as a point at rest; None if the time is up.
-    fn rest(&self, (x, objective): (Array2<f64>, f64)) -> Option<Rest> {
+    /// Computes gradient, multipliers and residual of a stationary X; None if the time is up.
+    fn stationary(&self, (x, objective): (Array2<f64>, f64)) -> Option<Stationary> {
         let (_, gradient) = self.oracle.value_and_gradient(&x);
         if self.oracle.manifold.refuses(&x, 2) || !objective.is_finite() {
             return None;
         }
         let lambda = self.oracle.manifold.multiplier(&x, &gradient);
-        let mut pull = normals(&x, self.oracle.manifold.signature).dot(&lambda);
-        Zip::from(&mut pull)
+        let mut residual = normals(&x, self.oracle.manifold.signature).dot(&lambda);
+        Zip::from(&mut residual)
             .and(&gradient)
             .for_each(|p, &g| *p = g - *p);
-        Some(Rest {
+        Some(Stationary {
             x,
             objective,
             gradient,
             lambda,
-            pull,
+            residual,
         })
     }
 
-    /// The entry that joins the support: a Newton step along it, the curvature from the gradients at two points.
-    fn joining(&self, at: &Rest, entry: Entry) -> f64 {
-        let pull = at.pull[entry];
-        let length = (pull.abs() / self.oracle.lipschitz).clamp(PROBE.0, PROBE.1);
+    /// Returns the value of an added entry: a Newton step with the curvature from gradients at two points.
+    fn added_value(&self, at: &Stationary, entry: Entry) -> f64 {
+        let residual = at.residual[entry];
+        let length = (residual.abs() / self.oracle.lipschitz).clamp(PROBE.0, PROBE.1);
         let mut moved = at.x.clone();
-        moved[entry] = -pull.signum() * length;
+        moved[entry] = -residual.signum() * length;
         let (_, there) = self.oracle.value_and_gradient(&moved);
         let along = (there[entry] - at.gradient[entry]) / moved[entry];
         let curvature = along - at.lambda[[entry.1, entry.1]];
         let size = match curvature > 0.0 {
-            true => (pull.abs() / curvature).min(LARGEST),
+            true => (residual.abs() / curvature).min(LARGEST),
             false => LARGEST,
         };
-        -pull.signum() * size
+        -residual.signum() * size
     }
 
-    /// The feasible point after some exchanges, if there is one nearby.
-    fn exchanged(&self, at: &Rest, exchanges: &[Exchange]) -> Option<Array2<f64>> {
+    /// Returns a feasible point near the point after some moves, if there is one.
+    fn swapped(&self, at: &Stationary, moves: &[Swap]) -> Option<Array2<f64>> {
         let mut x = at.x.clone();
-        for exchange in exchanges {
-            if let Some(entry) = exchange.leaves {
+        for swap in moves {
+            if let Some(entry) = swap.drop {
                 x[entry] = 0.0;
             }
-            if let Some(entry) = exchange.joins {
-                x[entry] = self.joining(at, entry);
+            if let Some(entry) = swap.add {
+                x[entry] = self.added_value(at, entry);
             }
         }
         self.oracle.manifold.restore(&x)
     }
 
-    /// Where an exchange leads if that is lower.
-    fn tried(&self, at: &Rest, exchange: Exchange) -> Option<Rest> {
-        let x = self.exchanged(at, &[exchange])?;
+    /// Returns the end of the descent after a move, if it is lower.
+    fn tried(&self, at: &Stationary, swap: Swap) -> Option<Stationary> {
+        let x = self.swapped(at, &[swap])?;
         let mut end = self.descend(x, SHORT);
         if !(end.1 <= at.objective + self.lambda) {
             return None;
@@ -194,20 +195,20 @@ impl Local<'_, '_> {
         if !(end.1 < at.objective - HELPS * self.lambda) {
             return None;
         }
-        self.rest(end)
+        self.stationary(end)
     }
 
-    /// Exchanges until none of those that are tried lowers F.
-    fn improve(&self, mut at: Rest) -> Rest {
-        let mut exchanges = at.exchanges();
+    /// Moves until no tried move lowers F.
+    fn improve(&self, mut at: Stationary) -> Stationary {
+        let mut moves = at.moves();
         let (mut next, mut failed) = (0, 0);
-        while failed < exchanges.len() && !self.is_over() {
-            let exchange = exchanges[next % exchanges.len()];
+        while failed < moves.len() && !self.is_over() {
+            let swap = moves[next % moves.len()];
             next += 1;
-            match self.tried(&at, exchange) {
+            match self.tried(&at, swap) {
                 Some(lower) => {
                     at = lower;
-                    exchanges = at.exchanges();
+                    moves = at.moves();
                     failed = 0;
                 }
                 None => failed += 1,
@@ -216,8 +217,13 @@ impl Local<'_, '_> {
         at
     }
 
-    /// Some random exchanges of what is nearest to leave for what is nearest to join, at rest again.
-    fn disturbed(&self, at: &Rest, heat: f64, rng: &mut Xoshiro256PlusPlus) -> Option<Rest> {
+    /// Makes random swaps between the smallest nonzeros and the zeros with the largest |R|, and descends.
+    fn perturbed(
+        &self,
+        at: &Stationary,
+        heat: f64,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Option<Stationary> {
         let (inside, outside) = at.entries();
         let near = inside.len().min(outside.len());
         for _ in 0..DRAWS {
@@ -225,21 +231,21 @@ impl Local<'_, '_> {
                 break;
             }
             let count = rng.random_range(1..=1 + (MOST * heat) as usize);
-            let exchanges: Vec<Exchange> = (0..count)
-                .map(|_| Exchange {
-                    joins: Some(outside[rng.random_range(0..near)]),
-                    leaves: Some(inside[rng.random_range(0..near)]),
+            let moves: Vec<Swap> = (0..count)
+                .map(|_| Swap {
+                    add: Some(outside[rng.random_range(0..near)]),
+                    drop: Some(inside[rng.random_range(0..near)]),
                 })
                 .collect();
-            if let Some(x) = self.exchanged(at, &exchanges) {
-                return self.rest(self.descend(x, LONG));
+            if let Some(x) = self.swapped(at, &moves) {
+                return self.stationary(self.descend(x, LONG));
             }
         }
         None
     }
 }
 
-/// Exchanges of single entries of the best point.
+/// Swaps of single entries of the incumbent.
 pub(super) struct Exchanged;
 
 impl Heuristic for Exchanged {
@@ -247,7 +253,7 @@ impl Heuristic for Exchanged {
         "exchange"
     }
 
-    /// On disjoint supports [`supports`](super::supports) does the same with C.
+    /// For disjoint supports, [`supports`](super::supports) does the same with C.
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let fits = profile.kind == Kind::Count && !profile.mixed && !profile.trace_form;
         (improve && fits).then(|| Prior::new(1.0, 100.0))
@@ -255,19 +261,19 @@ impl Heuristic for Exchanged {
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let lambda = task.problem().penalty.count().filter(|&v| v > 0.0)?;
-        let local = Local {
+        let local = SwapSearch {
             oracle: task.oracle,
             lambda,
             pace: task.pace,
         };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let begun = local.descend(task.from?.clone(), LONG);
-        let mut best = local.improve(local.rest(begun)?);
+        let mut best = local.improve(local.stationary(begun)?);
         while !local.is_over() {
-            let Some(disturbed) = local.disturbed(&best, task.heat, &mut rng) else {
+            let Some(perturbed) = local.perturbed(&best, task.heat, &mut rng) else {
                 break;
             };
-            let found = local.improve(disturbed);
+            let found = local.improve(perturbed);
             if found.objective < best.objective {
                 best = found;
             }

@@ -1,13 +1,13 @@
-//! Components on disjoint supports, by greedy forward selection of whole columns.
+//! Components with disjoint supports, by greedy forward selection.
 //!
-//! With the other columns fixed, a component grows from one row: the free row with the largest gain
-//! joins while the gain pays for the penalty (in the manner of PathSPCA: d'Aspremont, Bach and El
-//! Ghaoui, JMLR 9, 2008), rows that no longer pay leave. One to three columns are emptied together
-//! and grown anew from random seeds; what lowers F is kept. This is a large-neighbourhood search
-//! beside the single-row moves of [`supports`](super::supports): best when components have few rows.
+//! With the other columns fixed, a component grows from one row. The free row with the largest gain is added
+//! while its gain exceeds λ (like PathSPCA: d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008); rows whose loss
+//! is below λ are dropped. One to three columns are emptied together and grown again from random rows, and
+//! the result is kept if it lowers F. This large-neighbourhood search complements the single-row moves of
+//! [`supports`](super::supports); it is best if components have few rows.
 //!
-//! Per row that joins: one scan and one update of length n; the leading eigenvector is refined when
-//! the component has grown by an eighth.
+//! Each added row costs one scan and one update of length n. The leading eigenvector is refined after the
+//! component has grown by an eighth.
 
 use ndarray::Array2;
 use rand::seq::SliceRandom;
@@ -21,30 +21,31 @@ use super::{Heuristic, Prior, Task};
 use crate::budget::Pace;
 use crate::support;
 
-/// Work of a scan for the best row, per row, and of an entry of a column of C that is added or gathered.
+/// Work of a scan for the best row, per row, and of an entry of a column of C that is added or gathered, in
+/// multiply-adds.
 const SCAN: usize = 40;
 const ENTRY: usize = 2;
 
-/// Relative gain that counts.
+/// Relative decrease that counts as an improvement.
 const GAIN: f64 = 1e-12;
 
-/// Power iterations when a row has joined, and when the column is complete.
+/// Power iterations after an add, and for a complete column.
 const REFINEMENTS: usize = 3;
 const FINAL_REFINEMENTS: usize = 40;
 
-/// A component is refined when it has grown by one over this.
+/// A component is refined after it has grown by this part of its size.
 const GROWTH: usize = 8;
 
-/// Passes of dropping and adding after growth.
-const TRADES: usize = 6;
+/// Most passes of drops and adds after the growth.
+const SWAP_PASSES: usize = 6;
 
-/// Free rows from which a component is grown, the best kept: those of largest diagonal for the first
-/// ones, random ones later.
+/// Number of rows from which a component is grown; the best result is kept. The rows are those of the largest
+/// diagonal at first, and random ones later.
 const SEEDS: usize = 3;
 
 /// One component.
 #[derive(Debug, Clone, Default)]
-struct Column {
+struct Component {
     rows: Vec<usize>,
     vector: Vec<f64>,
     /// P v.
@@ -55,10 +56,10 @@ struct Column {
     refined: usize,
 }
 
-/// Everything that does not change.
+/// The data shared by all columns.
 struct Grower<'a> {
     p: &'a Covariance<'a>,
-    price: f64,
+    lambda: f64,
     /// Makes P + shift·I positive semidefinite.
     shift: f64,
     pace: Pace<'a>,
@@ -69,18 +70,18 @@ impl Grower<'_> {
         self.pace.progress() >= 1.0
     }
 
-    /// Work of adding a column of C.
-    fn pay_column(&self) {
+    /// Charges the work of adding a column of C.
+    fn charge_column(&self) {
         let entries = (ENTRY * self.p.order()) as f64;
         self.pace.meter.spend(entries + self.p.first_use());
     }
 
-    fn cost(&self, column: &Column) -> f64 {
-        self.price * column.rows.len() as f64 - 0.5 * column.value
+    fn cost(&self, column: &Component) -> f64 {
+        self.lambda * column.rows.len() as f64 - 0.5 * column.value
     }
 
-    /// Power iterations on the rows of a column; then its image.
-    fn refine(&self, column: &mut Column, iterations: usize) {
+    /// Runs power iterations on the rows of a column, then recomputes its image.
+    fn refine(&self, column: &mut Component, iterations: usize) {
         let s = column.rows.len();
         if self.pace.meter.expired() {
             return;
@@ -134,11 +135,11 @@ impl Grower<'_> {
             .sum();
     }
 
-    fn seeded(&self, row: usize) -> Column {
-        self.pay_column();
+    fn seeded(&self, row: usize) -> Component {
+        self.charge_column();
         let mut image = vec![0.0; self.p.order()];
         self.p.add(row, 1.0, &mut image);
-        Column {
+        Component {
             rows: vec![row],
             vector: vec![1.0],
             image,
@@ -147,11 +148,11 @@ impl Grower<'_> {
         }
     }
 
-    /// The free row whose joining lowers the cost most, and what the value would at least be.
-    fn best_join(&self, column: &Column, free: &[bool]) -> Option<(usize, f64)> {
+    /// Returns the free row whose addition lowers the cost most, and a lower bound on the new value vᵀPv.
+    fn best_add(&self, column: &Component, free: &[bool]) -> Option<(usize, f64)> {
         self.pace.meter.spend((SCAN * self.p.order()) as f64);
         let mu = column.value;
-        let (mut best, mut largest) = (None, mu + 2.0 * self.price);
+        let (mut best, mut largest) = (None, mu + 2.0 * self.lambda);
         for (j, ((&b, &d), &free)) in column
             .image
             .iter()
@@ -167,8 +168,8 @@ impl Grower<'_> {
         best
     }
 
-    /// Row j joins; `top` is what the value then is at least.
-    fn join(&mut self, column: &mut Column, j: usize, top: f64) {
+    /// Adds row j; `top` is a lower bound on the new value.
+    fn add(&mut self, column: &mut Component, j: usize, top: f64) {
         // Eigenvector of [[mu, b], [b, d]]: (top − d, b).
         let (along, b) = (top - self.p.diagonal()[j], column.image[j]);
         let length = along.hypot(b).max(f64::MIN_POSITIVE);
@@ -176,7 +177,7 @@ impl Grower<'_> {
         column.vector.iter_mut().for_each(|v| *v *= along);
         column.rows.push(j);
         column.vector.push(across);
-        self.pay_column();
+        self.charge_column();
         column.image.iter_mut().for_each(|t| *t *= along);
         self.p.add(j, across, &mut column.image);
         column.value = top;
@@ -185,35 +186,35 @@ impl Grower<'_> {
         }
     }
 
-    /// Rows join while that pays and there is time.
-    fn grow(&mut self, column: &mut Column, free: &mut [bool]) {
-        while let Some((j, top)) = self.best_join(column, free) {
+    /// Adds rows while they lower the cost and time is left.
+    fn grow(&mut self, column: &mut Component, free: &mut [bool]) {
+        while let Some((j, top)) = self.best_add(column, free) {
             if self.is_late() {
                 break;
             }
             free[j] = false;
-            self.join(column, j, top);
+            self.add(column, j, top);
         }
         self.refine(column, REFINEMENTS);
     }
 
-    /// Rows join whichever column gains most from them: where a few strong components would take
-    /// every row, the others have their share.
-    fn grow_together(&mut self, columns: &mut [Column], free: &mut [bool]) {
-        let mut joins: Vec<Option<(usize, f64)>> = columns
+    /// Adds each row to the column that gains most from it, so that a few strong components do not take every
+    /// row.
+    fn grow_together(&mut self, columns: &mut [Component], free: &mut [bool]) {
+        let mut adds: Vec<Option<(usize, f64)>> = columns
             .iter()
-            .map(|column| self.best_join(column, free))
+            .map(|column| self.best_add(column, free))
             .collect();
         while !self.is_late() {
             let best = (0..columns.len())
-                .filter_map(|k| joins[k].map(|(j, top)| (top - columns[k].value, k, j, top)))
+                .filter_map(|k| adds[k].map(|(j, top)| (top - columns[k].value, k, j, top)))
                 .max_by(|a, b| a.0.total_cmp(&b.0));
             let Some((_, k, j, top)) = best else { break };
             free[j] = false;
-            self.join(&mut columns[k], j, top);
-            for (other, join) in joins.iter_mut().enumerate() {
-                if other == k || join.is_some_and(|(taken, _)| taken == j) {
-                    *join = self.best_join(&columns[other], free);
+            self.add(&mut columns[k], j, top);
+            for (other, add) in adds.iter_mut().enumerate() {
+                if other == k || add.is_some_and(|(taken, _)| taken == j) {
+                    *add = self.best_add(&columns[other], free);
                 }
             }
         }
@@ -222,8 +223,8 @@ impl Grower<'_> {
         }
     }
 
-    /// Rows that no longer pay leave, the worst first.
-    fn prune(&self, column: &mut Column, free: &mut [bool]) -> bool {
+    /// Drops the rows whose loss is below λ, the smallest loss first.
+    fn prune(&self, column: &mut Component, free: &mut [bool]) -> bool {
         let mut changed = false;
         while column.rows.len() > 1 && !self.pace.meter.expired() {
             self.pace
@@ -238,7 +239,7 @@ impl Grower<'_> {
                 let left = (column.value - 2.0 * v * column.image[i]
                     + v * v * self.p.diagonal()[i])
                     / rest;
-                0.5 * (column.value - left) - self.price
+                0.5 * (column.value - left) - self.lambda
             };
             let worst = (0..column.rows.len())
                 .map(|k| (loss(k), k))
@@ -263,16 +264,16 @@ impl Grower<'_> {
         changed
     }
 
-    /// Grows, prunes and swaps until nothing helps; marks its rows as taken.
-    fn complete(&mut self, column: &mut Column, free: &mut [bool]) {
+    /// Adds, drops and swaps rows until none of these lowers the cost; marks the rows of the column as taken.
+    fn complete(&mut self, column: &mut Component, free: &mut [bool]) {
         self.grow(column, free);
-        for _ in 0..TRADES {
+        for _ in 0..SWAP_PASSES {
             if self.is_late() {
                 break;
             }
             self.refine(column, FINAL_REFINEMENTS);
             let mut better = self.prune(column, free);
-            // The weakest row leaves for a better one.
+            // Swap the row with the smallest entry.
             if column.rows.len() > 1 {
                 let weakest = (0..column.rows.len())
                     .min_by(|&a, &b| column.vector[a].abs().total_cmp(&column.vector[b].abs()));
@@ -300,9 +301,9 @@ impl Grower<'_> {
         }
     }
 
-    /// The cheapest of the columns grown from some free rows, its cost, and what is free then.
-    fn best_from(&mut self, seeds: &[usize], free: &[bool]) -> Option<(f64, Column, Vec<bool>)> {
-        let mut best: Option<(f64, Column, Vec<bool>)> = None;
+    /// Grows a column from each seed; returns the one with the lowest cost, that cost, and the free rows.
+    fn best_from(&mut self, seeds: &[usize], free: &[bool]) -> Option<(f64, Component, Vec<bool>)> {
+        let mut best: Option<(f64, Component, Vec<bool>)> = None;
         for &row in seeds {
             let mut column = self.seeded(row);
             let mut marks = free.to_vec();
@@ -317,9 +318,9 @@ impl Grower<'_> {
     }
 }
 
-/// The disjoint columns of x: every row belongs to its largest entry.
-fn columns_of(grower: &Grower<'_>, x: &Array2<f64>) -> Vec<Column> {
-    let mut columns = vec![Column::default(); x.ncols()];
+/// Splits x into disjoint columns: every row belongs to the column of its largest entry.
+fn columns_of(grower: &Grower<'_>, x: &Array2<f64>) -> Vec<Component> {
+    let mut columns = vec![Component::default(); x.ncols()];
     for (i, row) in x.outer_iter().enumerate() {
         let largest = (0..x.ncols()).max_by(|&a, &b| row[a].abs().total_cmp(&row[b].abs()));
         if let Some(k) = largest.filter(|&k| row[k] != 0.0) {
@@ -337,10 +338,10 @@ fn columns_of(grower: &Grower<'_>, x: &Array2<f64>) -> Vec<Column> {
     columns
 }
 
-/// All components, grown at the same time from the rows of largest diagonal and then completed.
-fn together(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
+/// Grows all components together from the rows of the largest diagonal, then completes them.
+fn together(grower: &mut Grower<'_>, r: usize) -> (Vec<Component>, Vec<bool>) {
     let mut free = vec![true; grower.p.diagonal().len()];
-    let mut columns: Vec<Column> = by_diagonal(grower)
+    let mut columns: Vec<Component> = by_diagonal(grower)
         .into_iter()
         .take(r)
         .map(|row| {
@@ -352,8 +353,8 @@ fn together(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
     completed(grower, columns)
 }
 
-/// All components completed, in order; and the free rows.
-fn completed(grower: &mut Grower<'_>, mut columns: Vec<Column>) -> (Vec<Column>, Vec<bool>) {
+/// Completes all components in order; returns them and the free rows.
+fn completed(grower: &mut Grower<'_>, mut columns: Vec<Component>) -> (Vec<Component>, Vec<bool>) {
     let mut free = vec![true; grower.p.diagonal().len()];
     for column in &columns {
         column.rows.iter().for_each(|&i| free[i] = false);
@@ -364,21 +365,21 @@ fn completed(grower: &mut Grower<'_>, mut columns: Vec<Column>) -> (Vec<Column>,
     (columns, free)
 }
 
-/// The rows, those of largest diagonal first.
+/// Returns the rows in descending order of the diagonal.
 fn by_diagonal(grower: &Grower<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..grower.p.diagonal().len()).collect();
     order.sort_by(|&a, &b| grower.p.diagonal()[b].total_cmp(&grower.p.diagonal()[a]));
     order
 }
 
-/// One component after the other, each on the rows that are left.
-fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
+/// Grows one component after the other, each on the rows left by the others.
+fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Component>, Vec<bool>) {
     let n = grower.p.diagonal().len();
     let mut free = vec![true; n];
     let order = by_diagonal(grower);
-    let mut columns: Vec<Column> = Vec::with_capacity(r);
+    let mut columns: Vec<Component> = Vec::with_capacity(r);
     for k in 0..r {
-        // The columns to come need a row each.
+        // Each later column needs a row.
         let reserved: Vec<usize> = order
             .iter()
             .rev()
@@ -403,15 +404,15 @@ fn one_by_one(grower: &mut Grower<'_>, r: usize) -> (Vec<Column>, Vec<bool>) {
     (columns, free)
 }
 
-/// The columns `emptied` grown anew one after the other from random rows, and which rows are free then;
-/// none if that is not better.
+/// Grows the columns `emptied` again from random rows; returns them and the free rows, or None if the cost is
+/// not lower.
 fn regrown(
     grower: &mut Grower<'_>,
-    columns: &[Column],
+    columns: &[Component],
     free: &[bool],
     emptied: &[usize],
     rng: &mut Xoshiro256PlusPlus,
-) -> Option<(Vec<Column>, Vec<bool>)> {
+) -> Option<(Vec<Component>, Vec<bool>)> {
     let mut free = free.to_vec();
     let mut before = 0.0;
     for &k in emptied {
@@ -434,7 +435,7 @@ fn regrown(
     (after < before - GAIN * before.abs()).then_some((grown, free))
 }
 
-/// Forward selection on disjoint supports, columns emptied and grown anew.
+/// Forward selection with disjoint supports; columns are emptied and grown again.
 pub(super) struct Forward;
 
 impl Heuristic for Forward {
@@ -454,7 +455,7 @@ impl Heuristic for Forward {
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let covariance = task.known.covariance.as_ref()?;
-        // The columns of C of a point with many rows are not there in time.
+        // With many nonzeros, the columns of C would take more than the remaining work.
         let rows = task
             .from
             .map_or(0, |x| x.iter().filter(|v| **v != 0.0).count());
@@ -474,13 +475,12 @@ impl Heuristic for Forward {
     }
 }
 
-/// Improves a point with disjoint supports, or grows the first ones; returns a feasible point, no
-/// worse than `x`.
+/// Improves a point with disjoint supports, or grows a first one; returns a feasible point no worse than `x`.
 pub(super) fn improve(
     oracle: &Oracle<'_>,
     p: &Covariance<'_>,
     x: Option<&Array2<f64>>,
-    price: f64,
+    lambda: f64,
     seed: u64,
     pace: Pace<'_>,
 ) -> Array2<f64> {
@@ -488,7 +488,7 @@ pub(super) fn improve(
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut grower = Grower {
         p,
-        price,
+        lambda,
         shift: oracle.convexity,
         pace,
     };
@@ -498,7 +498,7 @@ pub(super) fn improve(
     let (mut columns, mut free) = match given {
         Some(columns) => completed(&mut grower, columns),
         None => {
-            let cost = |grower: &Grower<'_>, columns: &[Column]| -> f64 {
+            let cost = |grower: &Grower<'_>, columns: &[Component]| -> f64 {
                 columns.iter().map(|column| grower.cost(column)).sum()
             };
             let grown = one_by_one(&mut grower, r);
@@ -512,7 +512,7 @@ pub(super) fn improve(
     };
     let mut order: Vec<usize> = (0..r).collect();
     while !grower.is_late() {
-        // Every round costs, also one in which no row is free.
+        // A round costs work even if no row is free.
         grower.pace.meter.spend(grower.p.order() as f64);
         let group = if r == 1 {
             1
@@ -525,7 +525,7 @@ pub(super) fn improve(
                 columns[k] = column;
             }
             free = marks;
-            // The others may use what has become free.
+            // The other columns may take rows that became free.
             for column in &mut columns {
                 grower.complete(column, &mut free);
             }

@@ -1,4 +1,4 @@
-//! What is found out about a problem once, before heuristics run.
+//! Properties of a problem that are computed once, before heuristics run.
 
 use ndarray::{Array2, Axis};
 
@@ -9,7 +9,7 @@ use super::tangent;
 use crate::budget::Meter;
 use crate::certificate::known_optimum;
 use crate::linalg::{square, symmetric, symmetric_eigen};
-use crate::manifold::varimax_while;
+use crate::manifold::{varimax_while, varimax_work};
 use crate::objective::{QuadraticForm, bounds_work, step_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -17,16 +17,16 @@ use crate::signature::Signature;
 use crate::start;
 use crate::threads::Threads;
 
-/// Steps towards a critical point of an f that is not quadratic, and the change of f by a rotation of that, relative
-/// to how far it is below the start, that counts as none.
+/// Most steps to a critical point of a nonquadratic f, and the relative change of f below which a rotation
+/// leaves f unchanged.
 const CRITICAL_STEPS: usize = 200;
 const INVARIANT: f64 = 1e-6;
 
-/// How far apart, relative to X, points are whose gradients tell a Lipschitz constant.
+/// Distances, relative to ‖X‖, between the points whose gradients estimate a Lipschitz constant.
 const APART: [f64; 3] = [1e-3, 1e-1, 1.0];
 
-/// A Lipschitz constant of ∇f: the one that f gives, or the largest that steps down from X show; None if the time is
-/// up, or a number is not finite.
+/// Returns a Lipschitz constant of ∇f: the one that f provides, or the largest secant slope along the
+/// gradient at X; None if the time is up or a number is not finite.
 fn slope(oracle: &Oracle<'_>, x: &Array2<f64>, gradient: &Array2<f64>) -> Option<f64> {
     if let Some(known) = oracle.problem.smooth.lipschitz() {
         return Some(known);
@@ -47,25 +47,25 @@ fn slope(oracle: &Oracle<'_>, x: &Array2<f64>, gradient: &Array2<f64>) -> Option
     found.then(|| largest.max(f64::MIN_POSITIVE))
 }
 
-/// The leading eigenvectors.
+/// Leading eigenvectors of −C.
 #[derive(Debug, Clone)]
 pub(crate) struct Basis {
-    /// Orthonormal basis of the eigenvectors of the r smallest eigenvalues of C; empty for a mixed J.
+    /// Orthonormal eigenvectors of the r smallest eigenvalues of C; empty for a mixed J.
     pub(crate) spectral: Array2<f64>,
-    /// The same rotated by varimax.
+    /// `spectral`, rotated by varimax.
     pub(crate) rotated: Array2<f64>,
-    /// (About) the extreme eigenvalues of C.
+    /// Approximate extreme eigenvalues of C.
     pub(crate) spectrum: (f64, f64),
 }
 
-/// The cache of a search: made once, read by every heuristic.
+/// Data computed once per search and read by every heuristic.
 pub(crate) struct Known<'a> {
     pub(crate) basis: Basis,
-    /// C by columns, where supports are disjoint.
+    /// C by columns, if supports are disjoint.
     pub(crate) covariance: Option<Covariance<'a>>,
-    /// The start that was given.
+    /// The start passed by the caller.
     pub(crate) given: Option<Array2<f64>>,
-    /// The signs of XᵀJX if that is diag(±1) and J is mixed.
+    /// The signs of XᵀJX if this is diag(±1) and J is mixed.
     pub(crate) columns: Option<Signature>,
 }
 
@@ -79,7 +79,7 @@ fn kind(penalty: &Penalty) -> Kind {
     }
 }
 
-/// Turns the columns so that their third moments are positive.
+/// Flips the columns so that their third moments are positive.
 fn turn_positive(x: &mut Array2<f64>) {
     for mut column in x.axis_iter_mut(Axis(1)) {
         if column.iter().map(|v| v * v * v).sum::<f64>() < 0.0 {
@@ -88,7 +88,7 @@ fn turn_positive(x: &mut Array2<f64>) {
     }
 }
 
-/// How a problem looks before anything is computed.
+/// Returns the profile known without any computation.
 pub(crate) fn profile(problem: &Problem<'_>) -> Profile {
     let form = problem.smooth.quadratic();
     let trace_form = form.is_some_and(QuadraticForm::is_trace_form);
@@ -111,12 +111,12 @@ pub(crate) fn profile(problem: &Problem<'_>) -> Profile {
     }
 }
 
-/// The oracle of a problem, what is known of it, and how it looks; None if the time is up, or a number is not
-/// finite.
+/// The oracle of a problem, its cached data and its profile.
 pub(crate) type Prepared<'a> = (Oracle<'a>, Known<'a>, Profile);
 
 impl<'a> Known<'a> {
-    /// With J = I; `bytes`: memory for columns of C.
+    /// Prepares a problem with J = I; `bytes`: memory for columns of C. None if the time is up or a number is
+    /// not finite.
     pub(crate) fn definite(
         (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         given: Option<Array2<f64>>,
@@ -126,7 +126,8 @@ impl<'a> Known<'a> {
     ) -> Option<Prepared<'a>> {
         let r = problem.components;
         let go_on = || !meter.expired();
-        meter.spend(start::rough_work(form, r) + bounds_work(form));
+        let varimax = varimax_work(form.order(), r);
+        meter.spend(start::rough_work(form, r) + bounds_work(form) + varimax);
         let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
         let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, meter);
         if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
@@ -148,7 +149,7 @@ impl<'a> Known<'a> {
         profile.price = problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
         profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
         profile.optimum = known_optimum(problem, threads, &go_on);
-        // The pair sweeps need it as well, and cannot give it up.
+        // The pair sweeps also need the spectrum, and cannot interrupt its computation.
         form.spectrum(&go_on)?;
         let known = Self {
             basis: Basis {
@@ -163,7 +164,7 @@ impl<'a> Known<'a> {
         (value.is_finite() && go_on()).then_some((oracle, known, profile))
     }
 
-    /// Of a problem whose basis is known.
+    /// Cached data of a problem whose basis is known.
     pub(crate) fn again(oracle: &Oracle<'a>, basis: &Basis, profile: &Profile) -> Self {
         Self {
             basis: basis.clone(),
@@ -176,7 +177,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// With a mixed J: x0 says what XᵀJX = `k` is.
+    /// Prepares a problem with a mixed J; x0 defines the constraint XᵀJX = `k`.
     pub(crate) fn mixed(
         (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         x0: Array2<f64>,
@@ -189,7 +190,7 @@ impl<'a> Known<'a> {
         Some((oracle, known, profile(problem)))
     }
 
-    /// With a mixed J.
+    /// Cached data for a mixed J.
     fn without_basis(x0: Array2<f64>, k: &Array2<f64>, spectrum: (f64, f64)) -> Self {
         let signs: Vec<i8> = k.diag().iter().map(|&v| v as i8).collect();
         let is_diagonal =
@@ -206,9 +207,10 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Of an f that has a value and a gradient, no more, from a feasible `first` with XᵀJX = `k`.
+    /// Prepares a nonquadratic f, from a feasible `first` with XᵀJX = `k`.
     ///
-    /// A critical point of f alone takes the place of the eigenvectors; it is rotated where that leaves f alone.
+    /// A critical point of f takes the place of the eigenvectors; it is rotated by varimax if that leaves f
+    /// unchanged.
     pub(crate) fn evaluated(
         problem: &'a Problem<'a>,
         (first, given): (&Array2<f64>, Option<Array2<f64>>),

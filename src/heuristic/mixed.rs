@@ -1,9 +1,9 @@
-//! Points for mixed signatures, where h makes many optima.
+//! Starts and perturbations for mixed signatures, where h causes many local optima.
 //!
-//! With ℓ1 exact pairs of rows and columns lock at kinks, at points that are not critical (SPEC section
-//! 7, item 7): from random starts at n = 20 they end up to 1e-3 above the optimum, each somewhere
-//! else. Pairs and [tangent steps](super::tangent) in turn end at points that are critical and that
-//! no pair improves; mostly the same one from every start, but not always.
+//! With ℓ1, exact pairs of rows and columns stall at kinks, at points that are not critical (SPEC section 7,
+//! item 7): from random starts at n = 20 they end at different points up to 1e-3 above the optimum.
+//! Alternating pairs and [tangent steps](super::tangent) end at critical points that no pair improves, mostly
+//! at the same point from every start.
 
 use ndarray::{Array2, Axis};
 use rand::seq::SliceRandom;
@@ -16,8 +16,8 @@ use super::{Heuristic, Prior, Task};
 use crate::signature::Signature;
 use crate::start::random_j_orthogonal;
 
-/// R X₀ for random J-orthogonal R, which has the XᵀJX of X₀; for X ≥ 0 and half of the time for ℓ0 a
-/// permutation of rows of equal sign instead, which keeps zeros.
+/// R X₀ for a random J-orthogonal R, which keeps X₀ᵀJX₀. For X ≥ 0, and for every second run with ℓ0, a
+/// random permutation of the rows of equal sign instead, which keeps zeros.
 pub(super) struct Random {
     /// Standard deviation of the rapidities.
     rapidity: f64,
@@ -50,7 +50,7 @@ impl Heuristic for Random {
     }
 }
 
-/// X₀ with its rows of equal sign in random order.
+/// Permutes the rows of equal sign at random.
 fn permuted(x0: &Array2<f64>, signature: &Signature, seed: u64) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let n = x0.nrows();
@@ -66,19 +66,20 @@ fn permuted(x0: &Array2<f64>, signature: &Signature, seed: u64) -> Array2<f64> {
     x0.select(Axis(0), &order)
 }
 
-/// One to three random pairs of rows or columns of the best point moved; for X ≥ 0, exchanged.
-pub(super) struct Kick {
+/// Perturbation of the incumbent: rotates or boosts one to three random pairs of rows or columns; for X ≥ 0
+/// it swaps them.
+pub(super) struct Perturb {
     /// Standard deviation of the rapidities.
     rapidity: f64,
 }
 
-impl Default for Kick {
+impl Default for Perturb {
     fn default() -> Self {
         Self { rapidity: 0.3 }
     }
 }
 
-impl Heuristic for Kick {
+impl Heuristic for Perturb {
     fn name(&self) -> &'static str {
         "kick"
     }

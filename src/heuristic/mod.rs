@@ -1,24 +1,24 @@
-//! Methods that make a point, each in a file of its own: what a [search](crate::search) is made of.
+//! Heuristics: methods that make a point for a [search](crate::search), each in a file of its own.
 //!
 //! | heuristic | good for |
 //! |---|---|
 //! | `splitting` | annealed ADMM from the varimax-rotated spectral solution; small λ |
 //! | `smoothed` | gradient descent on a smoothed penalty; dense ℓ1, small λ |
-//! | `reheated` | the same over a short range of the smoothing, again and again; dense ℓ1 |
-//! | `supports` | annealed disjoint supports; large λ for ℓ0, X ≥ 0 |
+//! | `reheated` | repeated gradient descent over a short range of the smoothing; dense ℓ1 |
+//! | `supports` | simulated annealing on disjoint supports; large λ for ℓ0, X ≥ 0 |
 //! | `forward` | forward selection of components with disjoint supports; large λ for ℓ0 |
 //! | `path`, `sparse` | decreasing λ from the closed-form optimum, or from random rows; heavy-tailed data |
-//! | `partition` | columns and owners of a partition in turn, perturbed; X ≥ 0 |
-//! | `spectral`, `varimax`, `dense` | eigenvectors, as they are and rotated, and random points |
-//! | `exchange` | single entries of the best point; ℓ0 where the others cannot change a support one by one |
-//! | `renewed` | new columns in the best point; an f that is not quadratic |
-//! | `cycles` | even permutations of the rows of the best point; det X = 1 |
-//! | `random`, `kick` | mixed signatures: random J-orthogonal factors, and pairs that move |
+//! | `partition` | alternation of columns and row owners, with perturbations; X ≥ 0 |
+//! | `spectral`, `varimax`, `dense` | eigenvectors, rotated eigenvectors, and random points |
+//! | `exchange` | swaps of single entries of the incumbent; ℓ0 with an f that is not ½ tr(XᵀCX) |
+//! | `renewed` | random columns in the incumbent; nonquadratic f |
+//! | `cycles` | even permutations of the rows of the incumbent; det X = 1 |
+//! | `random`, `kick` | mixed signatures: random J-orthogonal factors, and perturbations of pairs |
 //!
-//! A start and a perturbation are the same heuristic: a [`Task`] says whether it begins from scratch or
-//! [from](Task::from) the best point, and with which [heat](Task::heat). What a heuristic returns need
-//! neither be polished nor quite feasible. It knows no other heuristic and nothing of the search; a new
-//! one is an implementation of [`Heuristic`] and a line in [`registry`].
+//! A heuristic serves as a restart and as an improvement: a [`Task`] says whether a run starts anew or
+//! [from](Task::from) the incumbent, and how far the run may leave the incumbent ([heat](Task::heat)). The
+//! point need be neither polished nor exactly feasible. A new heuristic is an implementation of [`Heuristic`]
+//! and a line in [`registry`].
 
 mod covariance;
 mod cycles;
@@ -45,62 +45,62 @@ use crate::budget::Pace;
 use crate::problem::Problem;
 
 pub(crate) use known::{Basis, Known, Prepared, profile};
-pub(crate) use oracle::{Oracle, Watch};
-pub(crate) use partition::settled as settled_partition;
+pub(crate) use oracle::{ClockMonitor, Oracle};
+pub(crate) use partition::alternated as alternated_partition;
 pub use profile::{Kind, Profile};
 pub(crate) use sharpen::TANGENT_STEPS;
 
-/// How promising a heuristic is before it has run, and what it has to be given.
+/// The prior of a heuristic, and the least work it needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
-    /// From 0 to 1: who comes first.
+    /// Expected success from 0 to 1; heuristics run in descending order of `hope`.
     pub hope: f64,
-    /// Steps as long as a product C X and what goes with it, below which it is not worth while.
+    /// Least number of iterations, each as long as a product C X and the operations on it.
     pub least: f64,
 }
 
 impl Prior {
-    /// A hope and a least number of steps.
+    /// A prior with its hope and least number of iterations.
     pub fn new(hope: f64, least: f64) -> Self {
         Self { hope, least }
     }
 }
 
-/// What one run of a heuristic is to do.
+/// The input of one run of a heuristic.
 pub struct Task<'a> {
     pub(crate) oracle: &'a Oracle<'a>,
     pub(crate) known: &'a Known<'a>,
     pub(crate) profile: &'a Profile,
-    /// The best point, if the run begins there; None: from scratch.
+    /// The incumbent, if the run starts there; None: a new start.
     pub from: Option<&'a Array2<f64>>,
-    /// How far from the best point to look, from 0 to 1.
+    /// Size of the perturbation of the incumbent, from 0 to 1.
     pub heat: f64,
-    /// How often the heuristic has begun from scratch before.
+    /// Number of earlier restarts of the heuristic.
     pub run: usize,
-    /// Seed of whatever is random.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Sweeps over all pairs of rows that may be made, where they are limited.
+    /// Most sweeps over all pairs of rows, if these are limited.
     pub sweeps: Option<u64>,
     pub(crate) pace: Pace<'a>,
 }
 
 impl Task<'_> {
-    /// What is minimised.
+    /// The problem to minimise.
     pub fn problem(&self) -> &Problem<'_> {
         self.oracle.problem
     }
 
-    /// f less a constant, and ∇f, each n×r; not a number if the time is up.
+    /// Returns f less a constant, and ∇f (n×r); the value is NaN if the time is up.
     pub fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         self.oracle.value_and_gradient(x)
     }
 
-    /// The proximal map of `step · h`.
+    /// Applies the proximal map of `step · h`.
     pub fn proximal(&self, x: Array2<f64>, step: f64) -> Array2<f64> {
         self.oracle.proximal(x, step)
     }
 
-    /// The nearest matrix with orthonormal columns.
+    /// Returns the nearest matrix with orthonormal columns.
     pub fn polar(&self, x: &Array2<f64>) -> Array2<f64> {
         self.oracle.polar(x)
     }
@@ -115,7 +115,7 @@ impl Task<'_> {
         self.known.basis.rotated.view()
     }
 
-    /// What share of the run is over, from 0 to 1.
+    /// Returns the elapsed share of the run, from 0 to 1.
     pub fn progress(&self) -> f64 {
         self.pace.progress()
     }
@@ -123,17 +123,18 @@ impl Task<'_> {
 
 /// A method that makes a point.
 pub trait Heuristic: Sync {
-    /// Its name in plans and reports.
+    /// The name in plans and reports.
     fn name(&self) -> &'static str;
 
-    /// What is to be hoped for from scratch (`improve` false) or from the best point; None if it cannot.
+    /// Returns the prior for a restart (`improve` false) or an improvement; None if the heuristic does not
+    /// apply.
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior>;
 
-    /// A point, n×r; None if there is none.
+    /// Returns a point, n×r; None if the run found none.
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>>;
 }
 
-/// The built-in heuristics.
+/// Returns the built-in heuristics.
 pub fn registry() -> Vec<Box<dyn Heuristic>> {
     vec![
         Box::new(splitting::Splitting),
@@ -151,6 +152,6 @@ pub fn registry() -> Vec<Box<dyn Heuristic>> {
         Box::new(renewed::Renewed),
         Box::new(cycles::Cycles),
         Box::new(mixed::Random::default()),
-        Box::new(mixed::Kick::default()),
+        Box::new(mixed::Perturb::default()),
     ]
 }

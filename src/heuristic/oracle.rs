@@ -1,9 +1,9 @@
-//! A problem as the full-gradient methods see it.
+//! A problem as the full-gradient methods use it.
 //!
-//! On {XᵀX = I} C − cI instead of C changes f by a constant. The methods see f with the c that is the
-//! largest eigenvalue of C: concave (for D ⪰ 0), the same for every multiple of the identity that
-//! was added to C, and f itself for PCA with fewer samples than features. So no threshold that is
-//! relative to |f| depends on such a multiple.
+//! On {XᵀX = I}, replacing C by C − cI changes f by a constant. The oracle chooses c as the largest
+//! eigenvalue of C. The shifted f is concave (for D ⪰ 0), the same for every multiple of the identity added
+//! to C, and equal to f for PCA with fewer samples than features. Thresholds relative to |f| therefore do not
+//! depend on such a multiple.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Options};
 use crate::threads::Threads;
 
-/// What a product costs in single precision, relative to one in double precision.
+/// Cost of a product in single precision, relative to double precision.
 const SINGLE: f64 = 0.5;
 
-/// Entries that are kept in single precision as well, at most.
+/// Most entries that are stored in single precision too.
 const SINGLES: usize = 4096 * 4096;
 
 /// (C − cI)/L in single precision.
@@ -29,37 +29,38 @@ const SINGLES: usize = 4096 * 4096;
 enum Single {
     /// By rows.
     Stored(Vec<f32>),
-    /// Aᵀ/√(|s|L) by rows of C = s·AᵀA, the sign of s, and c/L.
+    /// Aᵀ/√(|s|L) by rows for C = s·AᵀA, the sign of s, and c/L.
     Factor(Vec<f32>, f64, f64),
 }
 
-/// Value, gradient and proximal map of a problem, evaluated on one thread.
+/// Value, gradient and proximal map of a problem.
 pub(crate) struct Oracle<'a> {
     pub(crate) problem: &'a Problem<'a>,
     /// f, if it is quadratic.
     pub(crate) form: Option<&'a dyn QuadraticForm>,
-    /// Where X lives.
+    /// The constraint manifold of X.
     pub(crate) manifold: Manifold<'a>,
     pub(crate) meter: &'a Meter<'a>,
     /// Largest magnitude of the Hessian's eigenvalues.
     pub(crate) lipschitz: f64,
-    /// Largest eigenvalue of the Hessian, at least 0: the inertia that majorises f.
+    /// Largest eigenvalue of the Hessian, at least 0: added as inertia, it majorises f.
     pub(crate) convexity: f64,
     pub(crate) serial: Threads,
     /// For products.
     threads: Threads,
-    /// c, by which C is shifted.
+    /// The shift c of C.
     shift: f64,
-    /// What that takes from f: ½c⟨K, D⟩.
+    /// The change of f by the shift: ½c⟨K, D⟩.
     constant: f64,
     /// The same for the mean of the diagonal: see [`Problem::constant`].
     mean: f64,
-    /// If f is a plain quadratic with a stored C, or a dense A, of not too many entries; L = `lipschitz`.
+    /// Single-precision copy, if f is ½ tr(XᵀCX) with a stored C, or with a dense A of at most [`SINGLES`]
+    /// entries; L = `lipschitz`.
     single: Option<Arc<Single>>,
 }
 
 impl<'a> Oracle<'a> {
-    /// `spectrum`: (about) the extreme eigenvalues of C; K: the value of XᵀJX.
+    /// `spectrum`: approximate extreme eigenvalues of C; `k`: the constraint matrix K = XᵀJX.
     pub(crate) fn new(
         (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         k: Array2<f64>,
@@ -109,7 +110,7 @@ impl<'a> Oracle<'a> {
             manifold: Manifold::new(problem.signature, k, Some(meter)),
             meter,
             lipschitz,
-            // Bounds have slack: a little above zero is zero (concave, as in PCA).
+            // The bounds have slack: a value slightly above zero counts as zero (concave, as in PCA).
             convexity: if high > 0.1 * lipschitz { high } else { 0.0 },
             serial: Threads::serial(),
             threads: Threads::serial(),
@@ -118,7 +119,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Of an f that has a value and a gradient, no more; `lipschitz`: about the constant of ∇f.
+    /// Oracle of a nonquadratic f; `lipschitz`: approximate Lipschitz constant of ∇f.
     pub(crate) fn evaluated(
         problem: &'a Problem<'a>,
         k: Array2<f64>,
@@ -141,7 +142,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// The same with another meter, and with these threads for products.
+    /// Returns a copy with another meter and with `threads` for products.
     pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>, threads: &Threads) -> Oracle<'t>
     where
         'a: 't,
@@ -174,27 +175,27 @@ impl<'a> Oracle<'a> {
         self.problem.components
     }
 
-    /// Whether this task has had its share.
+    /// Returns whether the task has used its share.
     pub(crate) fn is_over(&self) -> bool {
         self.meter.expired() || self.meter.left() <= 0.0
     }
 
-    /// A pace over `share` of what is left to this task.
+    /// Returns a pace over `share` of the remaining work of the task.
     pub(crate) fn pace(&self, share: f64) -> Pace<'a> {
         self.meter.pace(share)
     }
 
-    /// What a product C X costs, or a value and gradient.
+    /// Work of a product C X, or of a value and gradient.
     fn product_work(&self) -> f64 {
         objective::gradient_work(self.problem.smooth, self.columns())
     }
 
-    /// What the rest of a step costs.
+    /// Work of the rest of a step.
     fn step_work(&self) -> f64 {
         objective::passes_work(self.rows(), self.columns())
     }
 
-    /// The polar factor.
+    /// Returns the polar factor, or X if the time is up.
     pub(crate) fn polar(&self, x: &Array2<f64>) -> Array2<f64> {
         if self.meter.expired() {
             return x.clone();
@@ -203,7 +204,7 @@ impl<'a> Oracle<'a> {
         polar(x)
     }
 
-    /// f less its constant, and ∇f; not a number if the time ran out on the way.
+    /// Returns f less its constant, and ∇f; the value is NaN if the time ran out.
     pub(crate) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         self.meter.spend(self.product_work() + self.step_work());
         let go_on = || !self.meter.expired();
@@ -245,7 +246,7 @@ impl<'a> Oracle<'a> {
         (value, gradient)
     }
 
-    /// f, afresh; None if the time ran out on the way.
+    /// Evaluates f anew; None if the time ran out.
     pub(crate) fn smooth_value(&self, x: &Array2<f64>) -> Option<f64> {
         let go_on = || !self.meter.expired();
         match self.form {
@@ -254,8 +255,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// f and ∇f to about 1e-6 relative where that is faster: enough while a method only looks for
-    /// the region of a good point.
+    /// Returns f and ∇f to about 1e-6 relative accuracy if that is faster: enough to find the region of a
+    /// good point.
     pub(crate) fn rough_value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         let Some(single) = &self.single else {
             return self.value_and_gradient(x);
@@ -281,23 +282,23 @@ impl<'a> Oracle<'a> {
         (0.5 * inner(&gradient, x), gradient)
     }
 
-    /// F, with the constant.
+    /// Returns F, constant included.
     pub(crate) fn objective(&self, x: &Array2<f64>) -> f64 {
-        let price = self.problem.penalty.value(x.view());
-        self.full(self.value_and_gradient(x).0 + price)
+        let penalty = self.problem.penalty.value(x.view());
+        self.full(self.value_and_gradient(x).0 + penalty)
     }
 
-    /// F from F less its constant.
+    /// Returns F from F less its constant.
     pub(crate) fn full(&self, value: f64) -> f64 {
         value + self.constant
     }
 
-    /// The [magnitude](Problem::magnitude) of F for values of f and h.
-    pub(crate) fn magnitude(&self, smooth: f64, price: f64) -> f64 {
-        self.problem.magnitude(smooth, price, self.mean)
+    /// Returns the [magnitude](Problem::magnitude) of F for values of f and h.
+    pub(crate) fn magnitude(&self, smooth: f64, penalty: f64) -> f64 {
+        self.problem.magnitude(smooth, penalty, self.mean)
     }
 
-    /// `options` of pair sweeps that end with this task.
+    /// Limits `options` of pair sweeps to the remaining work and time of the task.
     pub(crate) fn limited(&self, options: &Options) -> Options {
         let (clock, left) = (self.meter.clock, self.meter.left());
         let seconds = clock
@@ -314,7 +315,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Diagonal of C − cI; zeros where f has no C.
+    /// Diagonal of C − cI; zeros if f has no C.
     pub(crate) fn diagonal(&self) -> Vec<f64> {
         let Some(form) = self.form else {
             return vec![0.0; self.rows()];
@@ -323,12 +324,12 @@ impl<'a> Oracle<'a> {
         diagonal.into_iter().map(|v| v - self.shift).collect()
     }
 
-    /// c, by which C is shifted.
+    /// The shift c of C.
     pub(crate) fn shift(&self) -> f64 {
         self.shift
     }
 
-    /// The proximal map of `step · h`, entry by entry.
+    /// Applies the proximal map of `step · h`, entry by entry.
     pub(crate) fn proximal(&self, mut x: Array2<f64>, step: f64) -> Array2<f64> {
         for (i, mut row) in x.outer_iter_mut().enumerate() {
             for (k, v) in row.iter_mut().enumerate() {
@@ -339,10 +340,10 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// Stops a descent when the clock does.
-pub(crate) struct Watch<'a>(pub(crate) &'a Clock);
+/// Monitor that stops a descent with the clock.
+pub(crate) struct ClockMonitor<'a>(pub(crate) &'a Clock);
 
-impl Monitor for Watch<'_> {
+impl Monitor for ClockMonitor<'_> {
     fn poll(&mut self) -> Control {
         if self.0.stopped() {
             Control::Stop
@@ -352,7 +353,7 @@ impl Monitor for Watch<'_> {
     }
 }
 
-/// What f = ½⟨X, C X⟩ is computed with.
+/// Representation of C in products, for f = ½⟨X, C X⟩.
 enum Plain<'a> {
     /// C by rows.
     Stored(&'a [f64]),

@@ -1,11 +1,11 @@
-//! X ≥ 0 by alternation: orthonormal nonnegative columns are unit vectors on the rows they own.
+//! X ≥ 0 by alternation: nonnegative orthonormal columns are unit vectors on disjoint sets of rows.
 //!
 //! Columns: `x_k <- normalise(max(−∇f_k, 0))` on the rows of column k, which never raises a concave f.
-//! Owners: the fall of f by giving a row to another column is estimated for all rows and columns at
-//! once; the most promising moves are made together, then fewer, and kept if the settled columns are
-//! better. At rest, a random share of the rows goes to their second choice, or a column is dissolved
-//! and another one split, and all is repeated from there: many rows move at once, which single moves
-//! ([`supports`](super::supports)) do not do. Slightly worse points are accepted for a while.
+//! Owners: the decrease of f by moving a row to another column is estimated for all rows and columns. The
+//! moves with a positive estimate are made together, then a quarter of them, and so on, until the converged
+//! columns lower f. If nothing does, a random share of the rows moves to the second-best column, or a column
+//! is dissolved and another one split, and the alternation repeats. Many rows move at once, unlike in
+//! [`supports`](super::supports). Slightly worse points are accepted for a while.
 
 use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
@@ -21,17 +21,18 @@ use crate::rows::change;
 use crate::start;
 use crate::support;
 
-/// Relative gain of a power step below which the columns have settled.
-const SETTLED: f64 = 1e-7;
+/// Relative decrease of f in a power step below which the columns have converged.
+const CONVERGED: f64 = 1e-7;
 
-/// Relative rise that is rounding.
+/// Relative rise of f that counts as rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Passes over X that go with a product, and work of an entry in one of them or in a column of C.
+/// Passes over X charged with a product, and work of an entry in a pass or in a column of C, in
+/// multiply-adds.
 const PASSES: usize = 80;
 const ENTRY: usize = 5;
 
-/// Relative gain that new owners must bring.
+/// Relative decrease from which new owners are accepted.
 const BETTER: f64 = 1e-10;
 
 /// Smallest and largest share of the rows that a perturbation moves.
@@ -43,17 +44,17 @@ const REGROUPED: f64 = 0.5;
 /// Probability of one more perturbation before the next descent.
 const MORE: f64 = 0.3;
 
-/// Relative loss up to which (times a random number) perturbations go on from a worse point, and how
-/// many may fail to find a new best one before they go back to it.
+/// Relative loss up to which (times a random number) a worse point is accepted, and number of failures after
+/// which the search returns to the best point.
 const WORSE: f64 = 1e-3;
 const PATIENCE: usize = 20;
 
-/// Of 1 − x², below which a row is all that its column has.
+/// Bound on 1 − x² below which a row is the only one of its column.
 const ALONE: f64 = 1e-9;
 
-/// A partition with settled or unsettled columns.
+/// A partition: X, the owner of each row, and f with its gradient.
 #[derive(Clone)]
-struct Point {
+struct PartitionPoint {
     x: Array2<f64>,
     owner: Vec<usize>,
     value: f64,
@@ -63,7 +64,7 @@ struct Point {
 struct Alternation<'a, 'b> {
     oracle: &'a Oracle<'b>,
     covariance: Option<&'a Covariance<'a>>,
-    /// Its diagonal.
+    /// Diagonal of P.
     diagonal: Vec<f64>,
     pace: Pace<'a>,
 }
@@ -82,23 +83,23 @@ impl<'a, 'b> Alternation<'a, 'b> {
         self.pace.progress() >= 1.0
     }
 
-    /// Work of as many passes over X.
-    fn pay(&self, point: &Array2<f64>, passes: usize) {
+    /// Charges the work of `passes` passes over X.
+    fn charge(&self, point: &Array2<f64>, passes: usize) {
         self.pace.meter.spend((ENTRY * passes * point.len()) as f64);
     }
 
-    fn point(&self, x: Array2<f64>) -> Point {
+    fn point(&self, x: Array2<f64>) -> PartitionPoint {
         let owner = owners(&x);
         let (value, gradient) = match self.covariance {
             Some(p) if p.is_whole() => {
-                self.pay(&x, PASSES);
+                self.charge(&x, PASSES);
                 let work = ENTRY * p.order() * p.order();
                 self.pace.meter.spend(work as f64);
                 sparse_value_and_gradient(p, &x, &owner)
             }
             _ => self.oracle.value_and_gradient(&x),
         };
-        Point {
+        PartitionPoint {
             x,
             owner,
             value,
@@ -106,8 +107,8 @@ impl<'a, 'b> Alternation<'a, 'b> {
         }
     }
 
-    /// Power steps of the columns until f settles.
-    fn settle(&self, mut point: Point) -> Point {
+    /// Makes power steps of the columns until f converges.
+    fn converge(&self, mut point: PartitionPoint) -> PartitionPoint {
         let mut shift = 0.0;
         while !self.over() {
             let pull = &point.x * shift - &point.gradient;
@@ -116,25 +117,25 @@ impl<'a, 'b> Alternation<'a, 'b> {
                 if shift > 0.0 {
                     break;
                 }
-                // f is not concave: the steps are shortened.
+                // f is not concave: a shift shortens the steps.
                 shift = self.oracle.lipschitz;
                 continue;
             }
             let gained = point.value - trial.value;
             point = trial;
-            if !(gained > SETTLED * point.value.abs()) {
+            if !(gained > CONVERGED * point.value.abs()) {
                 break;
             }
         }
         point
     }
 
-    /// For every row the best other column, and by how much f is expected to fall.
+    /// Returns the best other column of every row, and the estimated decrease of f.
     ///
-    /// Column k without its row i keeps (v − 2 x g + d x²)/(1 − x²), with v its eigenvalue, g = −∇f and d
-    /// the diagonal of −C; with row i it has the leading eigenvalue of the 2×2 compression to
-    /// span(x_k, e_i).
-    fn moves(&self, point: &Point) -> Vec<(f64, usize)> {
+    /// Column k without its row i keeps (v − 2 x g + d x²)/(1 − x²), with v its eigenvalue, g = −∇f and d the
+    /// diagonal of −C. With row i its value is the leading eigenvalue of the 2×2 compression to span(x_k,
+    /// e_i).
+    fn moves(&self, point: &PartitionPoint) -> Vec<(f64, usize)> {
         let pull = point.gradient.mapv(|v| -v);
         let values: Array1<f64> = (&point.x * &pull).sum_axis(Axis(0));
         (0..point.owner.len())
@@ -146,7 +147,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
                 }
                 let without = values[own] - 2.0 * entry * pull[[i, own]] + d * entry * entry;
                 let loss = values[own] - without / rest;
-                let joining = |k: usize| {
+                let gain_of = |k: usize| {
                     if k == own {
                         return f64::NEG_INFINITY;
                     }
@@ -155,14 +156,14 @@ impl<'a, 'b> Alternation<'a, 'b> {
                         _ => 0.0,
                     }
                 };
-                let to = largest((0..values.len()).map(joining));
-                (0.5 * (joining(to) - loss), to)
+                let to = largest((0..values.len()).map(gain_of));
+                (0.5 * (gain_of(to) - loss), to)
             })
             .collect()
     }
 
-    /// A point to alternate from, by one or more perturbations.
-    fn perturbed(&self, point: &Point, rng: &mut Xoshiro256PlusPlus) -> Point {
+    /// Applies one or more random perturbations.
+    fn perturbed(&self, point: &PartitionPoint, rng: &mut Xoshiro256PlusPlus) -> PartitionPoint {
         let mut point = point.clone();
         loop {
             let regroup = point.x.ncols() > 1 && rng.random::<f64>() < REGROUPED;
@@ -178,15 +179,15 @@ impl<'a, 'b> Alternation<'a, 'b> {
         }
     }
 
-    /// One random column dissolved, its rows given to their second choice, and another one split in two:
-    /// what goes with a random row of it, and the rest.
-    fn regrouped(&self, point: &Point, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
+    /// Dissolves a random column, giving its rows to their second-best columns, and splits another column in
+    /// two: the rows most correlated with a random one of them, and the others.
+    fn regrouped(&self, point: &PartitionPoint, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
         let (n, r) = point.x.dim();
         let dissolved = rng.random_range(0..r);
         let split = (dissolved + rng.random_range(1..r)) % r;
         let rows: Vec<usize> = (0..n).filter(|&i| point.x[[i, split]] > 0.0).collect();
         if rows.is_empty() {
-            // Only where X is not a number.
+            // Only if X is not a number.
             return point.x.clone();
         }
         let chosen = rows[rng.random_range(0..rows.len())];
@@ -219,10 +220,10 @@ impl<'a, 'b> Alternation<'a, 'b> {
     }
 
     /// Alternates until neither columns nor owners change.
-    fn descend(&self, point: Point) -> Point {
-        let mut best = self.settle(point);
+    fn descend(&self, point: PartitionPoint) -> PartitionPoint {
+        let mut best = self.converge(point);
         'rounds: while !self.over() {
-            self.pay(&best.x, PASSES);
+            self.charge(&best.x, PASSES);
             let moves = self.moves(&best);
             let mut order: Vec<usize> = (0..moves.len()).filter(|&i| moves[i].0 > 0.0).collect();
             order.sort_by(|&a, &b| moves[b].0.total_cmp(&moves[a].0).then(a.cmp(&b)));
@@ -231,7 +232,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
                 for &i in &order {
                     owner[i] = moves[i].1;
                 }
-                let trial = self.settle(self.point(power_step(&-&best.gradient, &owner)));
+                let trial = self.converge(self.point(power_step(&-&best.gradient, &owner)));
                 if trial.value < best.value - BETTER * best.value.abs() {
                     best = trial;
                     continue 'rounds;
@@ -244,14 +245,14 @@ impl<'a, 'b> Alternation<'a, 'b> {
     }
 }
 
-/// The column of each row's largest entry.
+/// Returns the column of each row's largest entry.
 fn owners(x: &Array2<f64>) -> Vec<usize> {
     x.outer_iter()
         .map(|row| largest(row.iter().copied()))
         .collect()
 }
 
-/// f = −½⟨X, P X⟩ and its gradient for at most one entry a row: n² products of numbers, not n² r.
+/// Returns f = −½⟨X, P X⟩ and its gradient if each row has at most one nonzero: n² multiply-adds, not n² r.
 fn sparse_value_and_gradient(
     p: &Covariance<'_>,
     x: &Array2<f64>,
@@ -267,16 +268,16 @@ fn sparse_value_and_gradient(
     (0.5 * inner(&gradient, x), gradient)
 }
 
-/// The column that pulls row i most among those that do not own it.
-fn second_choice(point: &Point, i: usize) -> usize {
+/// Returns the column with the most negative gradient at row i, other than its owner.
+fn second_choice(point: &PartitionPoint, i: usize) -> usize {
     let own = point.owner[i];
     let pulls = point.gradient.row(i);
     let pulls = pulls.iter().enumerate();
     largest(pulls.map(|(k, g)| if k == own { f64::NEG_INFINITY } else { -g }))
 }
 
-/// A random share of the rows given to their second choice.
-fn reassigned(point: &Point, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
+/// Gives a random share of the rows to their second-best columns.
+fn reassigned(point: &PartitionPoint, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
     let share = MOVED.0 * (MOVED.1 / MOVED.0).powf(rng.random());
     let owner: Vec<usize> = (0..point.owner.len())
         .map(|i| {
@@ -290,7 +291,7 @@ fn reassigned(point: &Point, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
     power_step(&-&point.gradient, &owner)
 }
 
-/// Index of the largest value, the first of equal ones.
+/// Returns the index of the largest value, the first of equal ones.
 fn largest(values: impl Iterator<Item = f64>) -> usize {
     values
         .enumerate()
@@ -300,8 +301,8 @@ fn largest(values: impl Iterator<Item = f64>) -> usize {
         .0
 }
 
-/// One projected power step of every column on the rows that `owner` gives it. A column that is left
-/// empty takes the row it pulls most at, from a column that keeps others.
+/// Makes one projected power step of every column on the rows assigned by `owner`. An empty column takes the
+/// row of its largest `pull`, from a column that keeps other rows.
 fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
     let mut x = Array2::<f64>::zeros(pull.dim());
     for (i, &k) in owner.iter().enumerate() {
@@ -311,8 +312,8 @@ fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
     x
 }
 
-/// Alternation from x, which has one owner per row, until it rests.
-pub(crate) fn settled(
+/// Alternates from x, whose rows have one owner each, until no change lowers f.
+pub(crate) fn alternated(
     oracle: &Oracle<'_>,
     covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
@@ -322,7 +323,7 @@ pub(crate) fn settled(
     alternation.descend(alternation.point(x.clone())).x
 }
 
-/// Alternation from x, then perturbed and repeated while there is time.
+/// Alternates from x, then perturbs and repeats while time is left.
 fn improve(
     oracle: &Oracle<'_>,
     covariance: Option<&Covariance<'_>>,
@@ -354,7 +355,7 @@ fn improve(
     best.x
 }
 
-/// Columns and owners of a partition of the rows in turn, perturbed; without X ≥ 0 a random partition.
+/// Alternation of columns and owners of a partition, with perturbations; without X ≥ 0, a random partition.
 pub(super) struct Partition;
 
 impl Heuristic for Partition {
@@ -396,14 +397,14 @@ mod tests {
     use crate::signature::Signature;
     use std::time::Instant;
 
-    /// C of three groups of rows that vary together.
+    /// C of three groups of correlated rows.
     fn three_groups() -> Array2<f64> {
         let truth = Array2::from_shape_fn((12, 3), |(i, k)| if i % 3 == k { 0.5 } else { 0.0 });
         let noise = start::random(12, 12, 5);
         -truth.dot(&truth.t()) - 0.01 * (&noise + &noise.t())
     }
 
-    /// Runs a test on X ≥ 0 for three columns and C = −P.
+    /// Runs a test on X ≥ 0 with three columns and C = −P.
     fn with_oracle(
         p: &Array2<f64>,
         bounds: (f64, f64),
@@ -452,8 +453,8 @@ mod tests {
         });
     }
 
-    /// Two groups in one column and one group in two: no single row wants to move, a dissolved and a
-    /// split column mend it.
+    /// Two groups share one column and one group has two: no single move lowers f, but dissolving and
+    /// splitting columns does.
     #[test]
     fn regrouping_mends_what_single_rows_cannot() {
         let p = Array2::from_shape_fn((12, 12), |(i, j)| match (i % 3 == j % 3, i == j) {

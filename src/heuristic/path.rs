@@ -1,20 +1,20 @@
-//! Decreasing λ, from its closed-form optimum or from random rows.
+//! Path of decreasing λ, from the closed-form optimum of a large λ or from random rows.
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::oracle::Watch;
+use super::oracle::ClockMonitor;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::continuation::{Stages, follow_path};
 use crate::solver::Options;
 use crate::threads::Threads;
 
-/// From the best point λ is raised by 1.5 to 4.5 and falls in two steps.
+/// From the incumbent, λ is raised by a factor of 1.5 to 4.5 and lowered in two steps.
 const RAISE: (f64, f64) = (1.5, 3.0);
 
-/// Tolerance of the last stage: pairs and tangent steps polish what comes out.
+/// Tolerance of the last stage; the search polishes the result.
 const TOLERANCE: f64 = 1e-7;
 
 /// The path from the optimum of a large λ, or from random rows.
@@ -22,7 +22,7 @@ pub(super) struct Path {
     pub(super) random: bool,
 }
 
-/// Distinct random rows as unit vectors.
+/// Returns distinct random rows of the identity as columns.
 fn random_rows(n: usize, r: usize, seed: u64) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut rows: Vec<usize> = (0..n).collect();
@@ -84,7 +84,7 @@ impl Heuristic for Path {
             &stages,
             &options,
             &Threads::serial(),
-            &mut Watch(clock),
+            &mut ClockMonitor(clock),
         )
         .ok()?;
         task.oracle.meter.spend(path.solution.work);

@@ -1,6 +1,7 @@
-//! C X for a tall, thin X, with a stored symmetric C or with a dense A of few rows, C = s·AᵀA: the products of the
-//! full-gradient methods, by panels of rows of C or Aᵀ, between which the caller is asked whether to go on. Single
-//! precision halves both the arithmetic and the traffic.
+//! C X for a tall, thin X, with a stored symmetric C or with a dense A of few rows, C = s·AᵀA.
+//!
+//! The full-gradient methods use these products. They run by panels of rows of C or Aᵀ and ask between panels
+//! whether to go on. Single precision halves arithmetic and memory traffic.
 
 use faer::linalg::matmul::matmul;
 use faer::traits::ComplexField;
@@ -13,19 +14,19 @@ use crate::threads::Threads;
 /// Rows of C or Aᵀ per panel.
 const PANEL: usize = 512;
 
-/// X of fewer nonzero rows than this part of all is multiplied by these alone.
+/// If less than one in `FEW` rows of X is nonzero, only these rows are multiplied.
 const FEW: usize = 4;
 
-/// A X is the sum of so many parts, whatever the number of threads.
+/// Number of partial sums of A X, independent of the number of threads.
 const PARTS: usize = 8;
 
-/// What entries are computed with: f64, or f32 for half the traffic.
-pub(super) trait Entry: ComplexField + Copy + Into<f64> + Send + Sync {}
+/// Type of the entries: f64, or f32 for half the memory traffic.
+pub(super) trait Scalar: ComplexField + Copy + Into<f64> + Send + Sync {}
 
-impl<T: ComplexField + Copy + Into<f64> + Send + Sync> Entry for T {}
+impl<T: ComplexField + Copy + Into<f64> + Send + Sync> Scalar for T {}
 
-/// Y = A X for A (n×m) by rows, X m×r; what `go_on` says no to on the way is not computed.
-fn rows_times<T: Entry>(
+/// Computes Y = A X for A (n×m) by rows and X m×r; panels after a negative `go_on` are skipped.
+fn rows_times<T: Scalar>(
     a: &[T],
     x: MatRef<'_, T>,
     y: &mut [T],
@@ -45,8 +46,8 @@ fn rows_times<T: Entry>(
     });
 }
 
-/// C X for C (n×n) by rows, computed with numbers that `of` makes; None if `go_on` says no on the way.
-pub(super) fn symmetric_product<T: Entry>(
+/// Returns C X for C (n×n) by rows, in the number type of `of`; None if `go_on` returns false.
+pub(super) fn symmetric_product<T: Scalar>(
     c: &[T],
     x: ArrayView2<'_, f64>,
     of: impl Fn(f64) -> T,
@@ -62,8 +63,8 @@ pub(super) fn symmetric_product<T: Entry>(
     Array2::from_shape_vec((n, r), y).ok().filter(|_| go_on())
 }
 
-/// AᵀA X for Aᵀ (n×m) by rows, computed with numbers that `of` makes; None if `go_on` says no on the way.
-pub(super) fn factored_product<T: Entry>(
+/// Returns AᵀA X for Aᵀ (n×m) by rows, in the number type of `of`; None if `go_on` returns false.
+pub(super) fn factored_product<T: Scalar>(
     at: &[T],
     x: ArrayView2<'_, f64>,
     of: impl Fn(f64) -> T,
@@ -147,7 +148,7 @@ mod tests {
             let mut x = start::random(n, r.min(n), 2);
             for zeros in [false, true] {
                 if zeros {
-                    // Few rows are left.
+                    // Few rows remain.
                     let others = (0..n).filter(|i| i % 9 > 0);
                     others.for_each(|i| x.row_mut(i).fill(0.0));
                 }

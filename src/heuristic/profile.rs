@@ -1,23 +1,23 @@
-//! What a problem can do and looks like.
+//! Properties of a problem that decide which heuristics run.
 
-/// What h is.
+/// The kind of penalty h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Kind {
-    /// Nothing.
+    /// h = 0.
     Smooth,
     /// λ times the number of nonzeros.
     Count,
     /// X ≥ 0.
     Nonnegative,
-    /// Something that draws entries to zero.
+    /// Any other penalty that favours zeros.
     Sparse,
-    /// Something else.
+    /// Any other penalty.
     Other,
 }
 
-/// What a problem can do and looks like: what heuristics are chosen by.
+/// Properties of a problem that decide which heuristics run.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -28,46 +28,47 @@ pub struct Profile {
     pub components: usize,
     /// Whether J has both signs.
     pub mixed: bool,
-    /// What h is.
+    /// The kind of penalty h.
     pub kind: Kind,
-    /// Whether a penalty has a strength that a path can run through.
+    /// Whether h has a strength λ that a path can vary.
     pub has_strength: bool,
-    /// Whether det X = 1 is asked for.
+    /// Whether det X = 1 is required.
     pub rotations: bool,
     /// Whether f is a quadratic form.
     pub quadratic: bool,
     /// Whether f = ½ tr(XᵀCX).
     pub trace_form: bool,
-    /// Whether columns of C can be asked for.
+    /// Whether columns of C are available.
     pub columns: bool,
-    /// Whether all of C is at hand.
+    /// Whether all of C is stored.
     pub whole: bool,
-    /// h over |f| (less its constant) at the rotated spectral solution: below 1 a solution is likely to
-    /// be dense.
+    /// h over |f| (less its constant) at the rotated spectral solution; below 1, solutions are likely to be
+    /// dense.
     pub price: f64,
-    /// The smallest over the largest of the r leading curvatures: near 1 in noise, where no direction is
+    /// The smallest over the largest of the r leading curvatures; near 1 in noise, where no direction is
     /// better than the others.
     pub flatness: f64,
-    /// Multiply-adds of a step: a product C X and what goes with it.
+    /// Multiply-adds of an iteration: a product C X and the operations on it.
     pub step: f64,
-    /// The rows that the search is restricted to at first, if there are too many.
+    /// Number of screened rows that the search starts with, if there are too many rows.
     pub chosen: Option<usize>,
-    /// The optimum, where it is known.
+    /// The optimum, if it is known.
     pub optimum: Option<f64>,
 }
 
 impl Profile {
-    /// Whether a solution is likely to be dense, so that methods that move all rows at once come first.
+    /// Returns whether solutions are likely to be dense, so that methods that move all rows at once come
+    /// first.
     pub fn is_dense(&self) -> bool {
         self.price < 1.0
     }
 
-    /// Whether the columns of a solution have, at least nearly, disjoint supports.
+    /// Returns whether the columns of a solution have (nearly) disjoint supports.
     pub fn is_disjoint(&self) -> bool {
         self.trace_form && matches!(self.kind, Kind::Count | Kind::Nonnegative)
     }
 
-    /// Whether h draws entries to zero.
+    /// Returns whether h favours zeros.
     pub fn is_sparse(&self) -> bool {
         matches!(self.kind, Kind::Count | Kind::Sparse)
     }

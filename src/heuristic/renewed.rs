@@ -1,8 +1,8 @@
-//! New columns in place of some of the best point's, for an f that is not quadratic.
+//! Random columns in place of some columns of the incumbent, for a nonquadratic f.
 //!
-//! Such an f may have optima column by column: of -‖AX‖₄⁴ every column is near one of many directions, and no step
-//! that is small in all columns leads from one to another. Random directions orthogonal to the columns that stay
-//! take the place of the others, all columns descend, and the best end is kept: iterated local search.
+//! Such an f may have separate optima for each column: with −‖AX‖₄⁴ every column is near one of many
+//! directions, and no small step leads from one direction to another. Random directions orthogonal to the
+//! kept columns replace the others, all columns descend, and the best result is kept: iterated local search.
 
 use ndarray::{Array2, Axis};
 use rand::seq::SliceRandom;
@@ -15,15 +15,15 @@ use super::sharpen::TANGENT_STEPS;
 use super::{Heuristic, Prior, Task, smoothed, tangent};
 use crate::linalg::orthonormal_factor;
 
-/// The largest share of the columns that is renewed.
+/// Largest share of the columns that is replaced.
 const SHARE: f64 = 0.5;
 
-/// X with random directions, orthogonal to the other columns, in place of `count` random columns.
+/// Returns X with `count` random columns replaced by random directions orthogonal to the others.
 fn renewed(x: &Array2<f64>, count: usize, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
     let (n, r) = x.dim();
     let mut order: Vec<usize> = (0..r).collect();
     order.shuffle(rng);
-    // A QR decomposition keeps the columns that come first.
+    // A QR decomposition keeps the leading columns.
     let mut turned = x.select(Axis(1), &order);
     for k in r - count.min(r)..r {
         for i in 0..n {
@@ -76,7 +76,8 @@ mod tests {
     use super::*;
     use crate::start;
 
-    /// What stays stays bit for bit, and X stays orthonormal, also where all columns are new, or X is square.
+    /// The kept columns are unchanged bit for bit, and X stays orthonormal, also if all columns are new or X
+    /// is square.
     #[test]
     fn some_columns_are_new() {
         for (n, r) in [(9, 4), (5, 5), (3, 1)] {

@@ -1,4 +1,4 @@
-//! From the dense end of a full-gradient method to a feasible point with zeros.
+//! From the dense result of a full-gradient method to a feasible point with zeros.
 
 use ndarray::Array2;
 
@@ -9,15 +9,19 @@ use super::tangent;
 use crate::manifold::project_near_support;
 use crate::start;
 
-/// Tangent steps after it, at most.
+/// Most tangent steps after thresholding.
 pub(crate) const TANGENT_STEPS: usize = 300;
 
-/// Thresholds that are tried, in units of the width of the smoothing.
+/// Thresholds tried, in units of the smoothing width.
 const COUNT_LEVELS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, 4.5, 6.0];
 const SPARSE_LEVELS: [f64; 5] = [0.0, 1.0, 3.0, 10.0, 30.0];
 
-/// A feasible point from a dense orthonormal X and a copy Y that says which entries are zero.
-pub(super) fn settle(oracle: &Oracle<'_>, x: &Array2<f64>, y: &Array2<f64>) -> Option<Array2<f64>> {
+/// Returns a feasible point near a dense orthonormal X with the zeros of Y.
+pub(super) fn feasible_near(
+    oracle: &Oracle<'_>,
+    x: &Array2<f64>,
+    y: &Array2<f64>,
+) -> Option<Array2<f64>> {
     if oracle.problem.penalty.nonnegative() {
         Some(start::round_to_partition(y.view()))
     } else if oracle.problem.penalty.sparsifies() {
@@ -27,7 +31,7 @@ pub(super) fn settle(oracle: &Oracle<'_>, x: &Array2<f64>, y: &Array2<f64>) -> O
     }
 }
 
-/// The best feasible point from a dense X, over several thresholds.
+/// Returns the best feasible point from a dense X over several thresholds.
 fn threshold(oracle: &Oracle<'_>, kind: Kind, x: &Array2<f64>, width: f64) -> Array2<f64> {
     let mut best = (f64::INFINITY, x.clone());
     let levels: &[f64] = match kind {
@@ -41,7 +45,7 @@ fn threshold(oracle: &Oracle<'_>, kind: Kind, x: &Array2<f64>, width: f64) -> Ar
         }
         let level = factor * width;
         let y = x.mapv(|v| if v.abs() <= level { 0.0 } else { v });
-        if let Some(point) = settle(oracle, x, &y) {
+        if let Some(point) = feasible_near(oracle, x, &y) {
             let value = oracle.objective(&point);
             if value < best.0 {
                 best = (value, point);
@@ -51,7 +55,7 @@ fn threshold(oracle: &Oracle<'_>, kind: Kind, x: &Array2<f64>, width: f64) -> Ar
     best.1
 }
 
-/// The end (X, ε) of a smoothed method, thresholded and descended from by tangent steps.
+/// Thresholds the result (X, ε) of a smoothed method and descends by tangent steps.
 pub(super) fn sharpened(task: &Task<'_>, (x, width): (Array2<f64>, f64)) -> Array2<f64> {
     let x = threshold(task.oracle, task.profile.kind, &x, width);
     tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace.rest()).x

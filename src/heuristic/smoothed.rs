@@ -1,8 +1,8 @@
 //! Riemannian gradient descent on a smoothed penalty, with continuation in the smoothing.
 //!
-//! The penalty is [smoothed](Penalty::smoothed) over a width ε. The smooth problem is minimised on {XᵀX = I} by
-//! [gradient descent](crate::riemann::gradient) with a polar retraction, while ε falls geometrically. All rows move at
-//! once: the best way to dense optima. A step costs one product C X and one r×r eigenvalue problem.
+//! The penalty is [smoothed](Penalty::smoothed) over a width ε. The smooth problem is minimised on {XᵀX = I}
+//! by [gradient descent](crate::riemann::gradient) with a polar retraction, while ε falls geometrically. All
+//! rows move at once, which suits dense optima. A step costs one product C X and one r×r eigenvalue problem.
 
 use std::ops::Range;
 
@@ -17,22 +17,21 @@ use crate::manifold::{perturbed, tangent};
 use crate::riemann::gradient::GradientDescent;
 use crate::start;
 
-/// A schedule of ε in units of the problem's own (see [`natural_epsilon`]).
+/// A schedule of ε, in units of [`natural_epsilon`].
 #[derive(Debug, Clone, Copy)]
-struct Schedule {
+struct EpsilonSchedule {
     first: f64,
     last: f64,
     stages: usize,
-    /// In a race: the stages after which the descents are compared, since the ranks of the smoothed
-    /// values are then close to those at the end; the most steps that these stages take; and what the
-    /// stages after them cost, relative to these.
+    /// For a race: the stages after which descents are compared (the ranks are then close to the final ones),
+    /// the most steps of these stages, and the cost of the later stages relative to these.
     early: usize,
     early_steps: usize,
     late: f64,
 }
 
-/// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops.
-const COUNT: Schedule = Schedule {
+/// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step sets to zero.
+const COUNT: EpsilonSchedule = EpsilonSchedule {
     first: 2.0,
     last: 0.15,
     stages: 20,
@@ -41,9 +40,9 @@ const COUNT: Schedule = Schedule {
     late: 2.3,
 };
 
-/// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. Wide and slow: with some
-/// hundred steps a stage most starts end at the same value.
-const ABSOLUTE: Schedule = Schedule {
+/// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. The range is wide and the descent
+/// slow: with some hundred steps per stage, most starts end at the same value.
+const ABSOLUTE: EpsilonSchedule = EpsilonSchedule {
     first: 3.0,
     last: 0.01,
     stages: 24,
@@ -52,8 +51,8 @@ const ABSOLUTE: Schedule = Schedule {
     late: 1.0,
 };
 
-/// For ℓ1 where there is time for fewer than [`SLOW`] steps, or a start to stay near.
-const BRIEF: Schedule = Schedule {
+/// For ℓ1 if there is time for fewer than [`SLOW`] steps, or if the result should stay near the start.
+const BRIEF: EpsilonSchedule = EpsilonSchedule {
     first: 1.0,
     last: 0.03,
     stages: 12,
@@ -62,8 +61,8 @@ const BRIEF: Schedule = Schedule {
     late: 2.0,
 };
 
-/// For ℓ1 from a point to stay near, again and again: see [`reheat`].
-const AGAIN: Schedule = Schedule {
+/// For ℓ1 in the cycles of [`reheat`], near a start.
+const AGAIN: EpsilonSchedule = EpsilonSchedule {
     first: 0.3,
     last: 0.03,
     stages: 4,
@@ -72,8 +71,8 @@ const AGAIN: Schedule = Schedule {
     late: 0.0,
 };
 
-/// At what ε [`reheat`] ends.
-const FINAL: Schedule = Schedule {
+/// The last values of ε in [`reheat`].
+const FINAL: EpsilonSchedule = EpsilonSchedule {
     first: 0.01,
     last: 0.001,
     stages: 2,
@@ -82,23 +81,23 @@ const FINAL: Schedule = Schedule {
     late: 0.0,
 };
 
-/// Share of the pace for that end.
+/// Share of the pace for these.
 const FINAL_SHARE: f64 = 0.2;
 
 /// Sizes of the random rotations of [`reheat`], in turn.
 const ROTATIONS: [f64; 2] = [0.02, 0.2];
 
-/// Relative gain from which raising ε has helped.
+/// Relative decrease from which raising ε counts as an improvement.
 const HELPS: f64 = 1e-9;
 
 /// Number of steps from which [`ABSOLUTE`] is better than [`BRIEF`].
 const SLOW: usize = 2500;
 
-/// Steps that are taken to know how many there will be.
+/// Steps that measure how many steps the pace allows.
 const PROBE: usize = 3;
 
-/// The schedule for ℓ1 from x that fits the pace.
-fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> Schedule {
+/// Returns the schedule for ℓ1 from x that fits the pace.
+fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> EpsilonSchedule {
     let mut descent = SmoothedDescent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
@@ -113,14 +112,14 @@ fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> Schedule {
     }
 }
 
-impl Schedule {
+impl EpsilonSchedule {
     /// ε of a stage, in units.
     fn at(self, stage: usize) -> f64 {
         let ratio = stage as f64 / self.stages.saturating_sub(1).max(1) as f64;
         self.first * (self.last / self.first).powf(ratio)
     }
 
-    /// How many descents a race has room for, when the early stages of one cost this share of it.
+    /// Returns the number of descents of a race if the early stages of one take the share `cost` of the pace.
     fn entries(self, cost: f64) -> usize {
         (2..=ENTRIES)
             .take_while(|&k| {
@@ -132,11 +131,11 @@ impl Schedule {
     }
 }
 
-/// Relative norm of the gradient at which a stage ends.
+/// Gradient norm, relative to the Lipschitz constant, at which a stage ends.
 const STAGE_TOLERANCE: f64 = 1e-6;
 
-/// Of a race: the most of the pace that one descent takes before it is compared, one in how many
-/// goes on, and how many there are at most.
+/// For a race: the largest share of the pace for one descent before the comparison, the number of descents
+/// per descent that continues, and the most descents.
 const EARLY: f64 = 0.3;
 const PLACES: usize = 5;
 const ENTRIES: usize = 64;
@@ -149,7 +148,7 @@ fn natural_epsilon(oracle: &Oracle<'_>) -> f64 {
     }
 }
 
-/// f plus the smoothed penalty, and its gradient.
+/// Returns f plus the smoothed penalty, and the gradient.
 fn smoothed(oracle: &Oracle<'_>, x: &Array2<f64>, epsilon: f64) -> (f64, Array2<f64>) {
     // For ℓ1 the optima lie within 1e-5 of each other, and single precision finds worse ones.
     let penalty = oracle.problem.penalty;
@@ -157,15 +156,15 @@ fn smoothed(oracle: &Oracle<'_>, x: &Array2<f64>, epsilon: f64) -> (f64, Array2<
         Some(_) => oracle.rough_value_and_gradient(x),
         None => oracle.value_and_gradient(x),
     };
-    let price = penalty.smoothed(x.view(), epsilon, gradient.view_mut());
-    (value + price, gradient)
+    let smoothed_penalty = penalty.smoothed(x.view(), epsilon, gradient.view_mut());
+    (value + smoothed_penalty, gradient)
 }
 
-/// Lengths of a step that are tried, each this share of the last, at most.
+/// Most step lengths tried, each this fraction of the one before.
 const TRIALS: usize = 25;
 const SHORTER: f64 = 0.3;
 
-/// Gradient descent that keeps its length from one ε to the next.
+/// Gradient descent that keeps its step length from one ε to the next.
 struct SmoothedDescent<'a, 'b> {
     oracle: &'a Oracle<'b>,
     epsilon: f64,
@@ -190,7 +189,7 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
         self.steps = GradientDescent::new(x, value, direction, self.steps.length);
     }
 
-    /// One accepted step; false when the line search cannot move.
+    /// Makes one accepted step; returns false if the line search fails.
     fn step(&mut self) -> bool {
         let length = self.steps.length;
         let steps = &mut self.steps;
@@ -211,8 +210,14 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
         false
     }
 
-    /// The stages `range` of a schedule, in equal shares of the pace and of `limit` steps.
-    fn run(&mut self, schedule: Schedule, range: Range<usize>, limit: usize, pace: Pace<'_>) {
+    /// Runs the stages `range` of a schedule, in equal shares of the pace and of `limit` steps.
+    fn run(
+        &mut self,
+        schedule: EpsilonSchedule,
+        range: Range<usize>,
+        limit: usize,
+        pace: Pace<'_>,
+    ) {
         let unit = natural_epsilon(self.oracle);
         let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
         let mut steps = 0;
@@ -229,11 +234,11 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
     }
 }
 
-/// Descends over the schedule; returns a dense orthonormal X and the ε it ended at.
+/// Descends over the schedule; returns a dense orthonormal X and the last ε.
 fn descend(
     oracle: &Oracle<'_>,
     x: Array2<f64>,
-    schedule: Schedule,
+    schedule: EpsilonSchedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
     let mut descent = SmoothedDescent::new(oracle, x);
@@ -241,14 +246,14 @@ fn descend(
     (descent.steps.x, descent.epsilon)
 }
 
-/// Descends from `start(0)`, `start(1)`, … over the first stages, as many as the pace has room for, and
-/// goes on with the best; returns a dense orthonormal X and the ε it ended at.
+/// Descends from `start(0)`, `start(1)`, … over the first stages, as often as the pace allows, and continues
+/// the best descents; returns a dense orthonormal X and the last ε.
 ///
-/// Which optimum a descent ends in is settled while ε is large: successive halving, once.
+/// The optimum of a descent is determined while ε is large, so one step of successive halving suffices.
 fn race(
     oracle: &Oracle<'_>,
     start: impl Fn(usize) -> Array2<f64>,
-    schedule: Schedule,
+    schedule: EpsilonSchedule,
     pace: Pace<'_>,
 ) -> (Array2<f64>, f64) {
     let mut entries: Vec<SmoothedDescent<'_, '_>> = Vec::new();
@@ -281,8 +286,8 @@ fn race(
         .map_or_else(|| (start(0), 0.0), |best| (best.steps.x, best.epsilon))
 }
 
-/// Descends over a short range of ε, which is then raised and lowered again as long as that helps;
-/// after that from small random rotations of the columns of the best point. For ℓ1.
+/// For ℓ1: descends over a short range of ε, and repeats this while F decreases; after a failure, from small
+/// random rotations of the columns of the best point.
 fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Array2<f64>, f64) {
     let cycles = pace.first(1.0 - FINAL_SHARE);
     let mut descent = SmoothedDescent::new(oracle, x);
@@ -311,19 +316,19 @@ fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Ar
     (descent.steps.x, descent.epsilon)
 }
 
-/// How often a descent from the best point starts afresh instead.
+/// Heat from which an improvement descends from the incumbent instead of from new starts.
 const AFRESH: f64 = 0.7;
 
-/// Share of a run for the descents; the rest is for what makes their end feasible.
+/// Share of a run for the descents; the rest makes their result feasible.
 const DESCENTS: f64 = 0.83;
 
-/// The feasible point that a descent from `x` leads to, the smoothing falling from `heat` times the usual one.
+/// Descends from `x` and returns a feasible point; ε starts at `heat` times its usual value.
 pub(super) fn descended(task: &Task<'_>, x: Array2<f64>, heat: f64) -> Array2<f64> {
     let near = match task.profile.kind {
         Kind::Count => COUNT,
         _ => BRIEF,
     };
-    let schedule = Schedule {
+    let schedule = EpsilonSchedule {
         first: near.first * heat,
         ..near
     };
@@ -331,17 +336,17 @@ pub(super) fn descended(task: &Task<'_>, x: Array2<f64>, heat: f64) -> Array2<f6
     sharpened(task, ended)
 }
 
-/// Smoothed descents, thresholded and descended from.
+/// Smoothed descents, thresholded and followed by tangent steps.
 pub(super) struct Smoothed;
 
 impl Smoothed {
-    /// How the smoothing of a fresh descent from x falls.
-    fn schedule(task: &Task<'_>, x: &Array2<f64>) -> Schedule {
+    /// Returns the schedule of a new descent from x.
+    fn schedule(task: &Task<'_>, x: &Array2<f64>) -> EpsilonSchedule {
         match task.profile.kind {
             Kind::Count => COUNT,
             Kind::Sparse => absolute(task.oracle, x, task.pace),
-            // Smooth already.
-            _ => Schedule {
+            // f + h is smooth already.
+            _ => EpsilonSchedule {
                 stages: 1,
                 early: 0,
                 ..BRIEF
@@ -349,10 +354,10 @@ impl Smoothed {
         }
     }
 
-    /// Descents from `first`, if there is one, and from random rotations of the spectral solution.
+    /// Runs a race from `first`, if given, and from random rotations of the spectral solution.
     fn race(
         task: &Task<'_>,
-        schedule: Schedule,
+        schedule: EpsilonSchedule,
         first: Option<&Array2<f64>>,
     ) -> (Array2<f64>, f64) {
         let r = task.oracle.columns();
@@ -388,7 +393,7 @@ impl Heuristic for Smoothed {
         let ended = match task.from {
             None => {
                 let schedule = Self::schedule(task, rotated);
-                // A slow descent forgets its start, unless varimax has locked it.
+                // Slow descents reach the same optimum from every start but the varimax rotation.
                 let near = task.run == 0 && schedule.stages < ABSOLUTE.stages;
                 Self::race(task, schedule, near.then_some(rotated))
             }
@@ -402,10 +407,10 @@ impl Heuristic for Smoothed {
     }
 }
 
-/// Size of the random rotation of the best point.
+/// Size of the random rotation of the incumbent.
 const ROTATION: f64 = 0.04;
 
-/// Smoothed descents whose smoothing is raised and lowered again; for ℓ1.
+/// Smoothed descents with repeated raising of ε; for ℓ1.
 pub(super) struct Reheated;
 
 impl Heuristic for Reheated {

@@ -1,4 +1,4 @@
-//! Points that cost next to nothing: eigenvectors, as they are and rotated, and random ones.
+//! Points of negligible cost: eigenvectors, rotated eigenvectors, and random points.
 
 use ndarray::Array2;
 
@@ -9,7 +9,7 @@ use crate::linalg::polar_factor;
 use crate::objective::QuadraticForm;
 use crate::start;
 
-/// Eigenvectors of C, or the polar factor of the linear part.
+/// Eigenvectors of C, or the polar factor of the linear term.
 pub(super) struct Spectral;
 
 impl Heuristic for Spectral {
@@ -27,14 +27,14 @@ impl Heuristic for Spectral {
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         Some(match task.oracle.form.and_then(QuadraticForm::linear) {
-            // Exact when the quadratic part is constant on the manifold (Procrustes).
+            // Exact if the quadratic part is constant on the manifold (Procrustes).
             Some(linear) => polar_factor((-&linear).view()),
             None => task.known.basis.spectral.clone(),
         })
     }
 }
 
-/// The same rotated by varimax.
+/// The eigenvectors, rotated by varimax.
 pub(super) struct Varimax;
 
 impl Heuristic for Varimax {
@@ -56,7 +56,7 @@ impl Heuristic for Varimax {
     }
 }
 
-/// A random point, descended from.
+/// A random point, followed by a descent unless X ≥ 0 or h favours zeros.
 pub(super) struct Dense;
 
 impl Heuristic for Dense {

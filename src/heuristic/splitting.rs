@@ -1,32 +1,33 @@
-//! [Annealed ADMM](crate::riemann::admm) from the spectral solution rotated by varimax, or from the incumbent; its end
-//! is made feasible and descended from.
+//! [Annealed ADMM](crate::riemann::admm) from the spectral solution rotated by varimax, or from the
+//! incumbent. The result is made feasible and descends by tangent steps.
 
 use ndarray::Array2;
 
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::sharpen::{self, TANGENT_STEPS};
-use super::{Heuristic, Prior, Task, settled_partition, tangent};
+use super::{Heuristic, Prior, Task, alternated_partition, tangent};
 use crate::manifold::perturbed;
 use crate::riemann::admm::{self, RAISE, Terms};
 
-/// Annealed ADMM, made feasible and descended from.
+/// Annealed ADMM, made feasible, then descended from.
 pub(super) struct Splitting;
 
-/// First and last β for X ≥ 0, in the units of [`admm::FIRST`] and [`admm::LAST`]: X only has to show which column owns
-/// a row.
+/// First and last β for X ≥ 0, in the units of [`admm::FIRST`] and [`admm::LAST`]; ADMM only determines the
+/// column of each row.
 const NONNEGATIVE: (f64, f64) = (0.2, 0.6);
 
-/// Sizes of the random rotations of a start that is repeated, and of the incumbent.
+/// Sizes of the random rotations of repeated starts and of the incumbent.
 const ROTATIONS: (f64, f64) = (0.1, 0.05);
 
-/// The last β is at least this many penalties of an entry of one: below, single entries do not survive the proximal map.
+/// The last β is at least this multiple of the penalty of an entry 1: below, single entries do not survive
+/// the proximal map.
 const SURVIVAL: f64 = 16.0;
 
-/// Share of the work for ADMM; the rest is for the descent from its end.
+/// Share of the work for ADMM; the rest is for the descent.
 const SHARE: f64 = 0.85;
 
-/// First and last β for a start.
+/// Returns the first and last β for a start.
 fn range(oracle: &Oracle<'_>, x: &Array2<f64>) -> (f64, f64) {
     let lipschitz = oracle.lipschitz;
     let (_, gradient) = oracle.value_and_gradient(x);
@@ -35,7 +36,7 @@ fn range(oracle: &Oracle<'_>, x: &Array2<f64>) -> (f64, f64) {
     if penalty.nonnegative() {
         return (NONNEGATIVE.0 * level, NONNEGATIVE.1 * lipschitz);
     }
-    // The largest penalty of an entry of one.
+    // The largest penalty of an entry 1.
     let largest = ndarray::indices(x.dim())
         .into_iter()
         .map(|(i, k)| penalty.entry(i, k, 1.0))
@@ -55,7 +56,7 @@ impl Heuristic for Splitting {
         let hope = match (profile.kind, profile.is_dense()) {
             (Kind::Count, true) => 1.0,
             (Kind::Count, false) => 0.9,
-            // Dictionaries of −‖AX‖₄⁴, ℓ1: 1 to 3 % higher than by smoothing alone.
+            // For dictionaries (−‖AX‖₄⁴ with ℓ1) ADMM ends above smoothing.
             (Kind::Sparse, true) if !profile.quadratic => 0.4,
             _ => 0.6,
         };
@@ -85,16 +86,16 @@ impl Heuristic for Splitting {
         let part = pace.first(SHARE);
         let (x, y) = admm::anneal(terms, x, (first, last), || part.progress())?;
         let y = if nonnegative { x.clone() } else { y };
-        let settled = sharpen::settle(oracle, &x, &y)?;
+        let feasible = sharpen::feasible_near(oracle, &x, &y)?;
         if nonnegative {
-            // ADMM only shows which column owns a row.
-            return Some(settled_partition(
+            // ADMM only determines the column of each row.
+            return Some(alternated_partition(
                 oracle,
                 task.known.covariance.as_ref(),
-                &settled,
+                &feasible,
                 pace.rest(),
             ));
         }
-        Some(tangent::descend(oracle, settled, TANGENT_STEPS, pace.rest()).x)
+        Some(tangent::descend(oracle, feasible, TANGENT_STEPS, pace.rest()).x)
     }
 }

@@ -1,12 +1,12 @@
-//! Components on disjoint supports, by simulated annealing over single rows.
+//! Components with disjoint supports, by simulated annealing over single rows.
 //!
-//! When the supports of the columns are disjoint, orthogonality costs nothing: every column is a
-//! unit vector on its own rows (nonnegative PCA is always of this form, sparse PCA nearly so when
-//! λ is large). The state is an owner for every row, an unnormalised vector u_k for every column
-//! and its image P u_k, P = −C. A row that leaves column k or joins column l changes the value
-//! `½ u_kᵀP u_k/‖u_k‖²` by a formula in five numbers (the 2×2 Rayleigh quotient on span{u, e_i}), so a
-//! proposal costs O(1) and an accepted one two updates of length n. Proposals are accepted by the
-//! Metropolis rule while the temperature falls geometrically; at the end only improvements are.
+//! With disjoint supports the columns are orthogonal, so every column is a unit vector on its own rows.
+//! (Nonnegative PCA always has this form, sparse PCA nearly so if λ is large.) The state is an owner for
+//! every row, an unnormalised vector u_k for every column, and its image P u_k, P = −C. Dropping a row from
+//! column k or adding one to column l changes the value `½ u_kᵀP u_k/‖u_k‖²` by a formula in five numbers
+//! (the 2×2 Rayleigh quotient on span{u, e_i}). A proposal therefore costs O(1), and an accepted one two
+//! updates of length n. Proposals are accepted by the Metropolis rule while the temperature falls
+//! geometrically; a greedy descent follows.
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -20,19 +20,19 @@ use crate::budget::Pace;
 use crate::continuation::top_diagonal;
 use crate::support;
 
-/// Proposals per step of the pace, and between looks at the clock.
+/// Proposals per step of the pace, and between checks of the clock.
 const BATCH: usize = 4096;
 const LOOK: usize = 256;
 
-/// Accepted moves, per row, between fresh evaluations of the images.
+/// Accepted moves, per row, between exact evaluations of the images.
 const REFRESH: usize = 64;
 
-/// Change of a greedy move, relative to the largest diagonal entry, that is rounding; relative gain of
-/// a greedy round that is the last.
+/// Change of a greedy move, relative to the largest diagonal entry, that counts as rounding, and relative
+/// decrease of F after which greedy passes end.
 const ROUNDING: f64 = 1e-14;
 const LAST: f64 = 1e-9;
 
-/// Work of a proposal, per column and in all.
+/// Work of a proposal, per column and in all, in multiply-adds.
 const PER_COLUMN: usize = 10;
 const PER_PROPOSAL: usize = 280;
 
@@ -40,7 +40,7 @@ const PER_PROPOSAL: usize = 280;
 pub(super) struct Supports {
     /// First and last temperature, in units of the mean value per row.
     temperature: (f64, f64),
-    /// From the best point the first temperature is this share of it, down to that times `coolest`.
+    /// For an improvement the first temperature is this share of it, down to `coolest` times that for heat 0.
     warm: f64,
     coolest: f64,
 }
@@ -96,11 +96,11 @@ impl Heuristic for Supports {
 }
 
 /// Owners, vectors and images.
-struct State<'a> {
+struct Assignment<'a> {
     p: &'a Covariance<'a>,
     n: usize,
     r: usize,
-    price: f64,
+    lambda: f64,
     nonnegative: bool,
     /// Changes below this are rounding.
     least: f64,
@@ -111,12 +111,12 @@ struct State<'a> {
     quotient: Vec<f64>,
     size: Vec<usize>,
     moves: usize,
-    /// Work that is not yet paid for.
+    /// Work not yet charged.
     work: usize,
 }
 
 /// A proposed move of one row.
-struct Move {
+struct RowMove {
     row: usize,
     from: usize,
     to: usize,
@@ -124,14 +124,14 @@ struct Move {
     change: f64,
 }
 
-impl<'a> State<'a> {
-    fn new(p: &'a Covariance<'a>, x: &Array2<f64>, price: f64, nonnegative: bool) -> Self {
+impl<'a> Assignment<'a> {
+    fn new(p: &'a Covariance<'a>, x: &Array2<f64>, lambda: f64, nonnegative: bool) -> Self {
         let (n, r) = x.dim();
         let mut state = Self {
             p,
             n,
             r,
-            price,
+            lambda,
             nonnegative,
             least: ROUNDING * p.diagonal().iter().fold(0.0f64, |m, v| m.max(v.abs())),
             owner: vec![r; n],
@@ -157,7 +157,8 @@ impl<'a> State<'a> {
                 state.size[best] += 1;
             }
         }
-        // No column may be empty: it takes the free (or least harmful) row of largest diagonal.
+        // An empty column takes the row of largest diagonal among the free rows and those of columns with
+        // other rows.
         for k in 0..r {
             if state.size[k] == 0 {
                 let candidate = (0..n)
@@ -177,7 +178,7 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Normalises the vectors and evaluates their images afresh.
+    /// Normalises the vectors and recomputes their images.
     fn refresh(&mut self) {
         let (n, r) = (self.n, self.r);
         self.work += 2 * n * n;
@@ -217,17 +218,18 @@ impl<'a> State<'a> {
             .map(|(q, s)| q / s)
             .sum();
         let members: usize = self.size.iter().sum();
-        self.price * members as f64 - 0.5 * total
+        self.lambda * members as f64 - 0.5 * total
     }
 
-    /// What it would change if row `i` moved to column `to` (r: to none).
+    /// Returns the move of row `i` to column `to` (r: to none), with the change of F; None if the move is
+    /// impossible.
     #[inline]
-    fn propose(&self, i: usize, to: usize) -> Option<Move> {
+    fn propose(&self, i: usize, to: usize) -> Option<RowMove> {
         let (n, r) = (self.n, self.r);
         let from = self.owner[i];
         let d = self.p.diagonal()[i];
         let mut change = 0.0;
-        // Column `from` without the row: vᵀPv, ‖v‖², (P v)_i of what is left.
+        // Column `from` without the row: vᵀPv, ‖v‖², and (P v)_i of the rest.
         let (mut quotient, mut norm2, mut cross) = (0.0, 1.0, 0.0);
         if from < r {
             if self.size[from] <= 1 {
@@ -242,7 +244,7 @@ impl<'a> State<'a> {
             quotient = self.quotient[from] - 2.0 * u * image + u * u * d;
             cross = image - u * d;
             change +=
-                0.5 * (self.quotient[from] / self.norm2[from] - quotient / norm2) - self.price;
+                0.5 * (self.quotient[from] / self.norm2[from] - quotient / norm2) - self.lambda;
         }
         let mut entry = 0.0;
         if to < r {
@@ -254,7 +256,7 @@ impl<'a> State<'a> {
             // Largest eigenvalue of [[mu, b], [b, d]].
             let mu = quotient / norm2;
             let b = cross / norm2.sqrt();
-            change += self.price;
+            change += self.lambda;
             if b > 0.0 || (b != 0.0 && !self.nonnegative) {
                 let relative = support::entry(-mu, -b, -d);
                 if !(relative.abs() < 1e6) {
@@ -264,7 +266,7 @@ impl<'a> State<'a> {
                 change -= support::gain(-mu, -b, -d);
             }
         }
-        Some(Move {
+        Some(RowMove {
             row: i,
             from,
             to,
@@ -273,7 +275,7 @@ impl<'a> State<'a> {
         })
     }
 
-    fn accept(&mut self, step: &Move) {
+    fn accept(&mut self, step: &RowMove) {
         let (n, r, i) = (self.n, self.r, step.row);
         self.work += 8 * n;
         let d = self.p.diagonal()[i];
@@ -311,8 +313,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The column that asks for row `i` most, other than its own.
-    fn suitor(&self, i: usize) -> usize {
+    /// Returns the column, other than the owner, that row `i` is most strongly coupled to.
+    fn best_column(&self, i: usize) -> usize {
         let (mut best, mut largest) = (self.r, f64::NEG_INFINITY);
         for k in 0..self.r {
             if k == self.owner[i] {
@@ -327,11 +329,11 @@ impl<'a> State<'a> {
         best
     }
 
-    fn pay(&mut self, pace: Pace<'_>) {
+    fn charge(&mut self, pace: Pace<'_>) {
         pace.meter.spend(std::mem::take(&mut self.work) as f64);
     }
 
-    /// Improvements only, all rows against all columns, until there is none.
+    /// Makes improving moves only, all rows against all columns, until none is left.
     fn greedy(&mut self, pace: Pace<'_>) {
         const ROUNDS: usize = 60;
         for _ in 0..ROUNDS {
@@ -339,13 +341,17 @@ impl<'a> State<'a> {
             for i in 0..self.n {
                 if i % LOOK == 0 {
                     self.work += LOOK * (self.r + 1) * PER_PROPOSAL;
-                    self.pay(pace);
+                    self.charge(pace);
                     if pace.meter.expired() {
                         return;
                     }
                 }
-                let mut best: Option<Move> = None;
-                let last = if self.price > 0.0 { self.r } else { self.r - 1 };
+                let mut best: Option<RowMove> = None;
+                let last = if self.lambda > 0.0 {
+                    self.r
+                } else {
+                    self.r - 1
+                };
                 for to in 0..=last {
                     if let Some(step) = self.propose(i, to)
                         && step.change < best.as_ref().map_or(-self.least, |b| b.change)
@@ -376,18 +382,18 @@ impl<'a> State<'a> {
     }
 }
 
-/// One random row is offered another owner, accepted as by Metropolis at temperature `heat`.
-fn metropolis(state: &mut State<'_>, heat: f64, price: f64, rng: &mut Xoshiro256PlusPlus) {
+/// Proposes another owner for a random row, and accepts by the Metropolis rule at temperature `heat`.
+fn metropolis(state: &mut Assignment<'_>, heat: f64, lambda: f64, rng: &mut Xoshiro256PlusPlus) {
     let (n, r) = (state.n, state.r);
     let i = rng.random_range(0..n);
     let from = state.owner[i];
     let draw: f64 = rng.random();
     let to = if from < r && draw < 0.15 {
         from
-    } else if from < r && price > 0.0 && draw < 0.4 {
+    } else if from < r && lambda > 0.0 && draw < 0.4 {
         r
     } else if draw < 0.7 {
-        state.suitor(i)
+        state.best_column(i)
     } else {
         rng.random_range(0..r)
     };
@@ -417,17 +423,17 @@ fn anneal(
     pace: Pace<'_>,
 ) -> Array2<f64> {
     let penalty = oracle.problem.penalty;
-    // What an entry costs that is not zero, however small.
-    let price = penalty.entry(0, 0, f64::MIN_POSITIVE) - penalty.entry(0, 0, 0.0);
+    // Penalty of an arbitrarily small nonzero entry.
+    let lambda = penalty.entry(0, 0, f64::MIN_POSITIVE) - penalty.entry(0, 0, 0.0);
     let nonnegative = penalty.nonnegative();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut state = State::new(p, x, price, nonnegative);
+    let mut state = Assignment::new(p, x, lambda, nonnegative);
     state.greedy(pace);
     let members = state.size.iter().sum::<usize>().max(1);
     let total: f64 = state.quotient.iter().sum();
-    // Per row, after its price: what a row is worth.
-    let unit = (0.5 * total.abs() / members as f64 - price).max(0.2 * price);
-    let unit = if price > 0.0 { unit.min(price) } else { unit };
+    // Mean net gain of a row.
+    let unit = (0.5 * total.abs() / members as f64 - lambda).max(0.2 * lambda);
+    let unit = if lambda > 0.0 { unit.min(lambda) } else { unit };
     let r = state.r;
     let mut best = (state.value(), state.owner.clone(), state.u.clone());
     loop {
@@ -437,12 +443,12 @@ fn anneal(
         }
         let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
         state.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
-        state.pay(pace);
+        state.charge(pace);
         for proposal in 0..BATCH {
             if proposal % LOOK == 0 && pace.meter.expired() {
                 break;
             }
-            metropolis(&mut state, heat, price, &mut rng);
+            metropolis(&mut state, heat, lambda, &mut rng);
         }
         if ratio > 0.7 {
             let value = state.value();

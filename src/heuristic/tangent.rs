@@ -1,12 +1,12 @@
-//! [Descents by tangent-proximal steps](crate::riemann::proximal), paid for and paced: they end at critical points, where
-//! pairs alone need not.
+//! [Descents by tangent-proximal steps](crate::riemann::proximal), with charged work and a pace. They end at
+//! critical points, unlike pairs alone.
 
 use ndarray::Array2;
 
 use super::oracle::Oracle;
 use crate::budget::Pace;
 use crate::riemann::Tangent;
-use crate::riemann::proximal::{Bounds, Outcome, ProximalDescent};
+use crate::riemann::proximal::{Bounds, ProximalDescent, TrialOutcome};
 
 pub(crate) use crate::riemann::tangent_work as step_work;
 
@@ -16,11 +16,11 @@ pub(crate) const STALL: f64 = 1e-12;
 /// Relative residual of the Newton systems for Λ.
 const RESIDUAL: f64 = 1e-12;
 
-/// What a descent reached.
+/// The result of a descent.
 pub(crate) struct Reached {
     pub(crate) x: Array2<f64>,
     pub(crate) objective: f64,
-    /// Whether it ended because no step lowers F by more than the tolerance.
+    /// Whether no step lowers F by more than the tolerance.
     pub(crate) stalled: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn descend(
     let evaluated = oracle.value_and_gradient(&x);
     let mut descent = ProximalDescent::new(&tangent, x, evaluated, unit);
     if !(descent.value + descent.penalty).is_finite() {
-        // The time ran out, or there is nothing to compare.
+        // The time ran out, or F is not finite.
         return Reached {
             x: descent.x,
             objective: f64::INFINITY,
@@ -79,10 +79,10 @@ pub(crate) fn descend(
         };
         let outcome = descent.judge(&tangent, next, &bounds);
         stalled = match outcome {
-            Outcome::Accepted(_) => descent.is_idle(),
-            Outcome::Refused if oracle.is_over() => break,
-            Outcome::Refused => false,
-            Outcome::Converged => !oracle.is_over(),
+            TrialOutcome::Accepted(_) => descent.is_idle(),
+            TrialOutcome::Refused if oracle.is_over() => break,
+            TrialOutcome::Refused => false,
+            TrialOutcome::Converged => !oracle.is_over(),
         };
     }
     Reached {

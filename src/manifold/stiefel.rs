@@ -1,12 +1,14 @@
 //! The Stiefel manifold in bulk: polar factors, tangent directions, rotations of the columns.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::budget::GoOn;
 use crate::linalg::{self, product, square, symmetric};
+use crate::threads::CHUNK_ROWS;
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
@@ -69,28 +71,60 @@ pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
     varimax_while(loadings, &|| true)
 }
 
-/// [`varimax`], as far as it has come when `go_on` says no.
+/// [`varimax`], as far as it has come when `go_on` says no; of many entries as far as a few passes over them bring it.
 pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
-    const STEPS: usize = 60;
     const TOLERANCE: f64 = 1e-5;
-    let n = loadings.nrows() as f64;
-    let mut turned = loadings.to_owned();
+    let (n, r) = loadings.dim();
+    let loadings = loadings.as_standard_layout();
+    let gram = loadings.t().dot(&loadings);
+    let mut rotation = Array2::<f64>::eye(r);
     let mut previous = 0.0;
-    for _ in 0..STEPS {
+    for _ in 0..varimax_steps(n, r) {
         if !go_on() {
             break;
         }
-        let means = turned.mapv(|v| v * v).sum_axis(Axis(0)) / n;
-        let target = turned.mapv(|v| v * v * v) - &turned * &means;
-        let (u, singular, v) = linalg::svd(loadings.t().dot(&target).view());
-        turned = loadings.dot(&u.dot(&v.t()));
+        let (cubes, squares) = moments(loadings.view(), &rotation);
+        let target = cubes - gram.dot(&rotation) * (squares / n as f64);
+        let (u, singular, v) = linalg::svd(target.view());
+        rotation = u.dot(&v.t());
         let criterion = singular.sum();
         if !(criterion > previous * (1.0 + TOLERANCE)) {
             break;
         }
         previous = criterion;
     }
-    turned
+    loadings.dot(&rotation)
+}
+
+/// Multiply-adds of a step.
+fn varimax_step(n: usize, r: usize) -> f64 {
+    (2 * n * r * (r + 4)) as f64
+}
+
+fn varimax_steps(n: usize, r: usize) -> usize {
+    const STEPS: (usize, usize) = (5, 60);
+    const WORK: f64 = 2e9;
+    ((WORK / varimax_step(n, r)) as usize).clamp(STEPS.0, STEPS.1)
+}
+
+/// What [`varimax_while`] costs at most.
+pub(crate) fn varimax_work(n: usize, r: usize) -> f64 {
+    varimax_steps(n, r) as f64 * varimax_step(n, r)
+}
+
+/// XᵀY³ and the column sums of Y² for Y = X R and their entries, in one pass over X.
+fn moments(x: ArrayView2<'_, f64>, rotation: &Array2<f64>) -> (Array2<f64>, Array1<f64>) {
+    let r = x.ncols();
+    let (mut cubes, mut squares) = (Array2::zeros((r, r)), Array1::<f64>::zeros(r));
+    for piece in x.axis_chunks_iter(Axis(0), CHUNK_ROWS) {
+        let mut y = piece.dot(rotation);
+        for row in y.outer_iter() {
+            squares.iter_mut().zip(row).for_each(|(s, v)| *s += v * v);
+        }
+        y.mapv_inplace(|v| v * v * v);
+        general_mat_mul(1.0, &piece.t(), &y, 1.0, &mut cubes);
+    }
+    (cubes, squares)
 }
 
 /// x times a random rotation by angles of about `size`.

@@ -1,7 +1,7 @@
-//! Columns of C at every n.
+//! Columns of C for any n.
 //!
-//! A stored C is read in place; one that fits into the memory is formed by products with unit vectors; of a larger one
-//! the columns used last are kept.
+//! A stored C is read in place; a C that fits into the given memory is formed by products with unit vectors;
+//! of a larger C the columns used last are cached.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -9,41 +9,47 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::{Array2, s};
 
-use super::{GoOn, QuadraticForm};
+use super::{GoOn, QuadraticForm, column_work};
 use crate::rows::Rows;
 use crate::threads::Threads;
 
 /// Columns formed by one product.
 const PANEL: usize = 64;
 
+/// Assumed number of uses of a cached column per computation.
+const USES: f64 = 100.0;
+
 /// Access to the columns of C, from any thread.
 pub struct Columns<'a> {
     form: &'a dyn QuadraticForm,
     source: Source<'a>,
+    /// Number of columns that fit in memory, and work of one that is not stored.
+    capacity: usize,
+    first_use: f64,
 }
 
 enum Source<'a> {
     /// C by rows.
     Stored(&'a [f64]),
-    /// The same, formed.
+    /// C by rows, formed.
     Formed(Rows),
     Recent(Mutex<Recent>),
 }
 
 /// The columns used last, each with the time of its last use.
+#[derive(Default)]
 struct Recent {
-    columns: HashMap<usize, (u64, Arc<[f64]>)>,
-    capacity: usize,
+    columns: HashMap<usize, (u64, Arc<Vec<f64>>)>,
     now: u64,
 }
 
 /// A column of C.
 #[derive(Debug, Clone)]
 pub enum Column<'a> {
-    /// Where C is at hand.
+    /// A view of a stored or formed C.
     Whole(&'a [f64]),
-    /// One of the columns that are kept.
-    Kept(Arc<[f64]>),
+    /// A cached column.
+    Kept(Arc<Vec<f64>>),
 }
 
 impl Deref for Column<'_> {
@@ -58,25 +64,48 @@ impl Deref for Column<'_> {
 }
 
 impl<'a> Columns<'a> {
-    /// Columns of C in at most `bytes` of memory (but one column at least); None if `go_on` says no on the way.
+    /// Columns of C in at most `bytes` of memory (at least one column); None if `go_on` returns false.
     pub fn new(form: &'a dyn QuadraticForm, bytes: usize, go_on: GoOn<'_>) -> Option<Self> {
         let n = form.order();
-        let capacity = bytes / (n * size_of::<f64>()).max(1);
+        let capacity = (bytes / (n * size_of::<f64>()).max(1)).max(1);
         let source = match form.dense().and_then(|c| c.to_slice()) {
             Some(c) => Source::Stored(c),
             None if capacity >= n => Source::Formed(formed(form, go_on)?),
-            None => Source::Recent(Mutex::new(Recent {
-                columns: HashMap::new(),
-                capacity: capacity.max(1),
-                now: 0,
-            })),
+            None => Source::Recent(Mutex::default()),
         };
-        Some(Self { form, source })
+        Some(Self {
+            first_use: match source {
+                Source::Stored(_) | Source::Formed(_) => 0.0,
+                Source::Recent(_) => column_work(form),
+            },
+            form,
+            source,
+            capacity,
+        })
     }
 
-    /// Whether all of C is at hand, so that a column costs no more than reading it.
+    /// Returns whether all of C is stored, so that a column costs no more than reading it.
     pub fn is_whole(&self) -> bool {
         !matches!(self.source, Source::Recent(_))
+    }
+
+    /// Returns the work of a column that is not cached, beside reading it. Counted work must not depend on what
+    /// other threads have requested, so callers do not ask whether a column is cached.
+    pub(crate) fn first_use(&self) -> f64 {
+        self.first_use
+    }
+
+    /// Returns the work of any use if `touched` columns are used repeatedly.
+    pub(crate) fn any_use(&self, touched: usize) -> f64 {
+        match self.keeps(touched) {
+            true => self.first_use / USES,
+            false => self.first_use,
+        }
+    }
+
+    /// Returns whether the cache holds `touched` columns at once.
+    fn keeps(&self, touched: usize) -> bool {
+        self.is_whole() || touched <= self.capacity
     }
 
     /// Column `j`.
@@ -90,7 +119,26 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Diagonal of C.
+    /// Returns the entries of C in these rows and columns, read from cached columns if the cache holds the
+    /// `touched` columns that the caller uses repeatedly. None if `go_on` returns false.
+    pub(crate) fn principal(
+        &self,
+        rows: &[usize],
+        touched: usize,
+        go_on: GoOn<'_>,
+    ) -> Option<Array2<f64>> {
+        if !self.keeps(touched) {
+            return self.form.principal(rows, go_on);
+        }
+        let mut c = Array2::zeros((rows.len(), rows.len()));
+        for (&i, mut row) in rows.iter().zip(c.rows_mut()) {
+            let column = self.column(i);
+            row.iter_mut().zip(rows).for_each(|(v, &j)| *v = column[j]);
+        }
+        Some(c)
+    }
+
+    /// Returns the diagonal of C.
     pub fn diagonal(&self) -> Vec<f64> {
         if self.is_whole() {
             (0..self.form.order()).map(|j| self.column(j)[j]).collect()
@@ -99,27 +147,28 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn kept(&self, recent: &Mutex<Recent>, j: usize) -> Arc<[f64]> {
+    fn kept(&self, recent: &Mutex<Recent>, j: usize) -> Arc<Vec<f64>> {
         let locked = || recent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(column) = locked().get(j) {
             return column;
         }
         let mut column = vec![0.0; self.form.order()];
         self.form.column(j, &mut column);
-        locked().keep(j, column.into())
+        locked().keep(j, Arc::new(column), self.capacity)
     }
 }
 
 impl Recent {
-    fn get(&mut self, j: usize) -> Option<Arc<[f64]>> {
+    fn get(&mut self, j: usize) -> Option<Arc<Vec<f64>>> {
         self.now += 1;
         let (used, column) = self.columns.get_mut(&j)?;
         *used = self.now;
         Some(Arc::clone(column))
     }
 
-    fn keep(&mut self, j: usize, column: Arc<[f64]>) -> Arc<[f64]> {
-        if self.columns.len() >= self.capacity {
+    /// Caches a column, in place of the one used longest ago if there are `most` already.
+    fn keep(&mut self, j: usize, column: Arc<Vec<f64>>, most: usize) -> Arc<Vec<f64>> {
+        if self.columns.len() >= most {
             let oldest = self.columns.iter().min_by_key(|(_, (used, _))| *used);
             if let Some(oldest) = oldest.map(|(&k, _)| k) {
                 self.columns.remove(&oldest);
@@ -130,7 +179,7 @@ impl Recent {
     }
 }
 
-/// C, some columns at a time.
+/// Forms C, some columns at a time.
 fn formed(form: &dyn QuadraticForm, go_on: GoOn<'_>) -> Option<Rows> {
     let n = form.order();
     let serial = Threads::serial();
@@ -150,7 +199,7 @@ mod tests {
     use crate::objective::{DenseColumns, GramQuadratic, Quadratic, SparseColumns};
     use crate::start;
 
-    /// Half of the entries of a 20×30 matrix, and the same by columns.
+    /// Returns a 20×30 matrix with half of its entries, and the same by columns.
     fn data() -> (Array2<f64>, SparseColumns) {
         let mut a = start::random(30, 20, 1).reversed_axes();
         let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -196,6 +245,22 @@ mod tests {
                 let mut kept: Vec<usize> = recent.columns.keys().copied().collect();
                 kept.sort_unstable();
                 assert_eq!(kept, [0, n - 2, n - 1], "those used last");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_centred_sparse_data_are_products() {
+        let (a, sparse) = data();
+        let n = a.ncols();
+        for mean in [None, a.mean_axis(ndarray::Axis(0))] {
+            let form = GramQuadratic::new(sparse.clone(), -0.7, mean).unwrap();
+            let products = form.apply(Array2::eye(n).view(), &Threads::serial());
+            let mut column = vec![0.0; n];
+            for (j, product) in products.columns().into_iter().enumerate() {
+                form.column(j, &mut column);
+                let close = |(c, e): (&f64, &f64)| (c - e).abs() < 1e-13;
+                assert!(column.iter().zip(product).all(close), "{j}");
             }
         }
     }

@@ -1,7 +1,8 @@
-//! The data matrix A of a [`GramQuadratic`](super::GramQuadratic), m samples by n features: dense or sparse.
+//! The data matrix A of a [`GramQuadratic`](super::GramQuadratic), m samples by n features: dense or [sparse](super::SparseColumns).
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
@@ -10,6 +11,9 @@ use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
 use crate::threads::CHUNK_ROWS;
+
+/// Rows of a product between which the caller is asked whether to go on.
+const PANEL: usize = 64;
 
 /// Access to A (m samples by n features), of which only products and columns are asked for.
 ///
@@ -55,13 +59,26 @@ pub trait Data: Debug + Send + Sync {
     /// Adds `A_k stepᵀ` to W.
     fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]);
 
-    /// A_Kᵀ A_K for the columns K; None if `go_on` says no on the way.
-    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        let mut out = Inner::default();
-        self.products().compute(columns, false, &[], &mut out);
-        let m = columns.len();
-        go_on().then(|| Array2::from_shape_vec((m, m), out.lead).ok())?
+    /// Adds `scale · AᵀA_k` to `target` (n entries).
+    fn add_gram_column(&self, k: usize, scale: f64, target: &mut [f64]) {
+        let mut column = vec![0.0; self.samples()];
+        self.add_outer(k, &[1.0], &mut column);
+        self.add_transposed(0, 1, scale, &column, target);
     }
+
+    /// Multiply-adds of that, on average.
+    fn gram_column_work(&self) -> f64 {
+        self.stored() as f64
+    }
+
+    /// A_Kᵀ A_K for the columns K; None if `go_on` says no on the way.
+    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>>;
+
+    /// Number of stored entries of some columns.
+    fn stored_in(&self, columns: &[usize]) -> usize;
+
+    /// The matrix of some columns.
+    fn select(&self, columns: &[usize]) -> Arc<dyn Data>;
 
     /// Work space for inner products of columns.
     fn products(&self) -> Box<dyn Products + '_>;
@@ -227,6 +244,36 @@ impl Data for DenseColumns<'_> {
         }
     }
 
+    fn stored_in(&self, columns: &[usize]) -> usize {
+        columns.len() * self.samples
+    }
+
+    fn select(&self, columns: &[usize]) -> Arc<dyn Data> {
+        let entries: Vec<f64> = columns
+            .iter()
+            .flat_map(|&k| self.column(k))
+            .copied()
+            .collect();
+        Arc::new(DenseColumns {
+            entries: entries.into(),
+            ..*self
+        })
+    }
+
+    /// Some rows at a time.
+    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let chosen = self.at().select(Axis(0), columns);
+        let mut product = Array2::zeros((columns.len(), columns.len()));
+        let pieces = product.axis_chunks_iter_mut(Axis(0), PANEL);
+        for (mut target, rows) in pieces.zip(chosen.axis_chunks_iter(Axis(0), PANEL)) {
+            if !go_on() {
+                return None;
+            }
+            general_mat_mul(1.0, &rows, &chosen.t(), 0.0, &mut target);
+        }
+        Some(product)
+    }
+
     fn products(&self) -> Box<dyn Products + '_> {
         Box::new(DenseProducts {
             at: self.at(),
@@ -257,296 +304,15 @@ impl Products for DenseProducts<'_> {
     }
 }
 
-/// A sparse m×n matrix by columns (CSC).
-#[derive(Debug, Clone)]
-pub struct SparseColumns {
-    samples: usize,
-    starts: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<f64>,
-}
-
-impl SparseColumns {
-    /// From the arrays of a CSC matrix with `samples` rows.
-    ///
-    /// # Errors
-    /// If the arrays are inconsistent, the row indices of a column are not strictly increasing (no
-    /// duplicates) and below `samples`, `samples` is not below `u32::MAX`, or the values are not
-    /// what [`DenseColumns::new`] accepts.
-    pub fn new(
-        samples: usize,
-        starts: Vec<usize>,
-        indices: Vec<u32>,
-        values: Vec<f64>,
-    ) -> Result<Self> {
-        let consistent = starts.len() >= 2
-            && starts[0] == 0
-            && starts.windows(2).all(|w| w[0] <= w[1])
-            && starts[starts.len() - 1] == indices.len()
-            && indices.len() == values.len();
-        if !consistent {
-            return Err(Error::invalid(
-                "A",
-                "must have column starts that rise from 0 to the number of its indices and values",
-            ));
-        }
-        if samples == 0 || samples >= NO_SLOT as usize {
-            return Err(Error::invalid(
-                "A",
-                format!(
-                    "must have between 1 and {} rows, got {samples}",
-                    NO_SLOT - 1
-                ),
-            ));
-        }
-        for w in starts.windows(2) {
-            let rows = &indices[w[0]..w[1]];
-            if rows.windows(2).any(|pair| pair[0] >= pair[1])
-                || rows.last().is_some_and(|&last| last as usize >= samples)
-            {
-                return Err(Error::invalid(
-                    "A",
-                    format!(
-                        "must have strictly increasing row indices below {samples} in every column"
-                    ),
-                ));
-            }
-        }
-        check_data("A", &values)?;
-        Ok(Self {
-            samples,
-            starts,
-            indices,
-            values,
-        })
-    }
-
-    fn columns(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// (sample, value) pairs of column `k`.
-    #[inline(always)]
-    fn column(&self, k: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let range = self.starts[k]..self.starts[k + 1];
-        self.indices[range.clone()]
-            .iter()
-            .map(|&i| i as usize)
-            .zip(self.values[range].iter().copied())
-    }
-
-    /// Stores the columns that are more than half full whole, less their means, which become 0.
-    fn center_full_columns(&mut self, mean: &mut Array1<f64>) {
-        let m = self.samples;
-        let full = |k: usize| 2 * (self.starts[k + 1] - self.starts[k]) > m;
-        if !(0..self.columns()).any(full) {
-            return;
-        }
-        let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for (k, mean) in mean.iter_mut().enumerate() {
-            if full(k) {
-                let from = values.len();
-                indices.extend(0..m as u32);
-                values.resize(from + m, -*mean);
-                for (i, value) in self.column(k) {
-                    values[from + i] = value - *mean;
-                }
-                *mean = 0.0;
-            } else {
-                let range = self.starts[k]..self.starts[k + 1];
-                indices.extend_from_slice(&self.indices[range.clone()]);
-                values.extend_from_slice(&self.values[range]);
-            }
-            starts.push(values.len());
-        }
-        (self.starts, self.indices, self.values) = (starts, indices, values);
-    }
-}
-
-impl Data for SparseColumns {
-    fn samples(&self) -> usize {
-        self.samples
-    }
-
-    fn features(&self) -> usize {
-        self.columns()
-    }
-
-    fn stored(&self) -> usize {
-        self.values.len()
-    }
-
-    fn largest(&self) -> f64 {
-        largest(&self.values)
-    }
-
-    fn center(&mut self, mut mean: Array1<f64>) -> Option<Array1<f64>> {
-        self.center_full_columns(&mut mean);
-        Some(mean)
-    }
-
-    fn squares(&self, mean: Option<&Array1<f64>>) -> Vec<f64> {
-        let square = |k| {
-            let mean = mean.map_or(0.0, |mean| mean[k]);
-            let stored: f64 = self.column(k).map(|(_, v)| (v - mean).powi(2)).sum();
-            let absent = self.samples - (self.starts[k + 1] - self.starts[k]);
-            stored + absent as f64 * mean * mean
-        };
-        (0..self.columns()).map(square).collect()
-    }
-
-    fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
-        let mut w = Rows::zeros((self.samples, x.ncols()));
-        let mut entries = vec![0.0; x.ncols()];
-        for (k, row) in x.outer_iter().enumerate() {
-            if k % CHUNK_ROWS == 0 && !go_on() {
-                break;
-            }
-            if is_nonzero(&row) {
-                entries.iter_mut().zip(row).for_each(|(e, &v)| *e = v);
-                self.add_outer(k, &entries, w.entries_mut());
-            }
-        }
-        w.into_array()
-    }
-
-    fn add_transposed_row(&self, k: usize, scale: f64, w: &[f64], target: &mut [f64]) {
-        let r = target.len();
-        for (i, value) in self.column(k) {
-            add(target, scale * value, &w[i * r..][..r]);
-        }
-    }
-
-    fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]) {
-        let r = step.len();
-        // Plain slices: views of rows cost more than the products for small r.
-        for (i, value) in self.column(k) {
-            add(&mut w[i * r..][..r], value, step);
-        }
-    }
-
-    /// Sample by sample, at the square of what each has of these columns.
-    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        let mut samples: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.samples];
-        for (slot, &k) in columns.iter().enumerate() {
-            for (i, value) in self.column(k) {
-                samples[i].push((slot as u32, value));
-            }
-        }
-        let m = columns.len();
-        let mut product = vec![0.0; m * m];
-        for (i, sample) in samples.iter().enumerate() {
-            if i % CHUNK_ROWS == 0 && !go_on() {
-                return None;
-            }
-            for &(a, u) in sample {
-                let row = &mut product[a as usize * m..][..m];
-                for &(b, v) in sample {
-                    row[b as usize] += u * v;
-                }
-            }
-        }
-        Array2::from_shape_vec((m, m), product).ok()
-    }
-
-    fn products(&self) -> Box<dyn Products + '_> {
-        Box::new(SparseProducts {
-            a: self,
-            lead: Panel::default(),
-            rest: Panel::default(),
-            slots: vec![NO_SLOT; self.samples],
-        })
-    }
-}
-
 /// `target += factor · x`.
 #[inline(always)]
-fn add(target: &mut [f64], factor: f64, x: &[f64]) {
+pub(super) fn add(target: &mut [f64], factor: f64, x: &[f64]) {
     target
         .iter_mut()
         .zip(x)
         .for_each(|(t, &x)| *t += factor * x);
 }
 
-fn is_nonzero(row: &ArrayView1<'_, f64>) -> bool {
+pub(super) fn is_nonzero(row: &ArrayView1<'_, f64>) -> bool {
     row.iter().any(|&v| v != 0.0)
-}
-
-/// Marks a sample that the panel does not hold.
-const NO_SLOT: u32 = u32::MAX;
-
-/// Keeps the columns of the lead over the samples that they touch.
-struct SparseProducts<'a> {
-    a: &'a SparseColumns,
-    lead: Panel,
-    rest: Panel,
-    slots: Vec<u32>,
-}
-
-impl Products for SparseProducts<'_> {
-    fn compute(&mut self, lead: &[usize], same: bool, rest: &[usize], out: &mut Inner) {
-        let (a, slots) = (self.a, &mut self.slots);
-        if same {
-            self.lead.mark(slots, true);
-        } else {
-            self.lead.build(a, lead, slots);
-            self.lead.products(a, lead, slots, &mut out.lead);
-        }
-        self.lead.products(a, rest, slots, &mut out.cross);
-        self.lead.mark(slots, false);
-        self.rest.build(a, rest, slots);
-        self.rest.products(a, rest, slots, &mut out.rest);
-        self.rest.mark(slots, false);
-    }
-}
-
-/// Some columns of A over the samples that they touch: `values[slot·width + k]`.
-#[derive(Debug, Default)]
-struct Panel {
-    samples: Vec<u32>,
-    width: usize,
-    values: Vec<f64>,
-}
-
-impl Panel {
-    fn build(&mut self, a: &SparseColumns, columns: &[usize], slots: &mut [u32]) {
-        self.samples.clear();
-        self.values.clear();
-        self.width = columns.len();
-        for (k, &column) in columns.iter().enumerate() {
-            for (i, value) in a.column(column) {
-                if slots[i] == NO_SLOT {
-                    slots[i] = self.samples.len() as u32;
-                    self.samples.push(i as u32);
-                    self.values.resize(self.samples.len() * self.width, 0.0);
-                }
-                self.values[slots[i] as usize * self.width + k] = value;
-            }
-        }
-    }
-
-    /// Marks (or unmarks) the samples of the panel in `slots`.
-    fn mark(&self, slots: &mut [u32], on: bool) {
-        for (slot, &i) in self.samples.iter().enumerate() {
-            slots[i as usize] = if on { slot as u32 } else { NO_SLOT };
-        }
-    }
-
-    /// `out[l, k]` = A_columns\[l\] · the k-th column of the panel.
-    fn products(&self, a: &SparseColumns, columns: &[usize], slots: &[u32], out: &mut Vec<f64>) {
-        out.clear();
-        out.resize(columns.len() * self.width, 0.0);
-        for (target, &column) in out.chunks_exact_mut(self.width.max(1)).zip(columns) {
-            for (i, value) in a.column(column) {
-                let slot = slots[i];
-                if slot != NO_SLOT {
-                    add(
-                        target,
-                        value,
-                        &self.values[slot as usize * self.width..][..self.width],
-                    );
-                }
-            }
-        }
-    }
 }

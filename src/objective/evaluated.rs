@@ -1,4 +1,4 @@
-//! An objective that has a value and a gradient, no more: evaluated afresh wherever X is.
+//! Tracker of an objective with value and gradient only: evaluates both anew after every move.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -24,7 +24,7 @@ impl<'a> Evaluated<'a> {
         Self::of(smooth, x.to_owned(), (value, gradient))
     }
 
-    /// What has been evaluated already.
+    /// A tracker with a value and gradient that are already known.
     pub(crate) fn of(
         smooth: &'a dyn Objective,
         x: Array2<f64>,
@@ -51,7 +51,7 @@ impl Tracker for Evaluated<'_> {
         self.value
     }
 
-    /// The curvature is the Lipschitz constant, where it is known, else NaN.
+    /// The curvature is the Lipschitz constant, or NaN if it is unknown.
     fn fill(&mut self, mut model: BlockModel<'_>) {
         let (rows, b) = (model.rows, model.rows.len());
         let bound = self.smooth.lipschitz().unwrap_or(f64::NAN);

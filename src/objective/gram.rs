@@ -2,7 +2,7 @@
 //!
 //! A gradient row is `scale·A_kᵀ W` and the curvature of a block `scale·A_Bᵀ A_B`, both at the cost
 //! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and one panel of the block's
-//! columns over the samples they touch.
+//! columns over the samples they touch; a sparse A a second time by samples once a column of C has been asked for.
 //!
 //! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others)
 //! reuse the lead's panel, its curvature, and its gradient, which the block itself kept exact.
@@ -13,7 +13,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::data::Inner;
 use super::{
@@ -28,8 +28,6 @@ use crate::threads::{CHUNK_ROWS, Threads};
 #[derive(Debug, Clone)]
 pub struct GramQuadratic<'a> {
     data: Arc<dyn Data + 'a>,
-    /// Number of samples m.
-    samples: f64,
     scale: f64,
     /// Those left to be subtracted from products.
     mean: Option<Array1<f64>>,
@@ -78,7 +76,6 @@ impl<'a> GramQuadratic<'a> {
             }
         };
         Ok(Self {
-            samples: data.samples() as f64,
             data: Arc::new(data),
             scale,
             mean,
@@ -90,16 +87,22 @@ impl<'a> GramQuadratic<'a> {
 
     /// Sums over the rows of X with the means and with the column sums: (μᵀX, σᵀX).
     fn moments(&self, x: ArrayView2<'_, f64>) -> Moments {
-        self.mean
-            .as_ref()
-            .map(|mean| (mean.dot(&x), self.sums.dot(&x)))
+        self.mean.as_ref().map(|mean| {
+            let mut moments = (Array1::zeros(x.ncols()), Array1::zeros(x.ncols()));
+            // Row by row: a product of a vector with X would read it column by column.
+            for ((row, &mean), &sum) in x.outer_iter().zip(mean).zip(&self.sums) {
+                moments.0.scaled_add(mean, &row);
+                moments.1.scaled_add(sum, &row);
+            }
+            moments
+        })
     }
 
     /// Adds what centring contributes to gradient row `k`.
     #[inline(always)]
     fn center_row(&self, k: usize, moments: &Moments, target: &mut [f64]) {
         if let (Some(mean), Some((by_mean, by_sum))) = (&self.mean, moments) {
-            let m = self.samples;
+            let m = self.samples() as f64;
             let (mu, sigma) = (mean[k], self.sums[k]);
             for ((t, &u), &v) in target.iter_mut().zip(by_mean).zip(by_sum) {
                 *t += self.scale * ((m * mu - sigma) * u - mu * v);
@@ -113,7 +116,7 @@ impl<'a> GramQuadratic<'a> {
         match &self.mean {
             None => 0.0,
             Some(mean) => {
-                let m = self.samples;
+                let m = self.samples() as f64;
                 self.scale
                     * (m * mean[k] * mean[l] - self.sums[k] * mean[l] - mean[k] * self.sums[l])
             }
@@ -176,6 +179,25 @@ impl QuadraticForm for GramQuadratic<'_> {
         diagonal.clone()
     }
 
+    fn column(&self, j: usize, target: &mut [f64]) {
+        target.fill(0.0);
+        self.data.add_gram_column(j, self.scale, target);
+        if self.mean.is_some() {
+            target
+                .iter_mut()
+                .enumerate()
+                .for_each(|(k, t)| *t += self.center_entry(k, j));
+        }
+    }
+
+    fn samples(&self) -> usize {
+        self.data.samples()
+    }
+
+    fn column_work(&self) -> f64 {
+        self.data.gram_column_work()
+    }
+
     fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
         let mut c = self.data.inner(rows, go_on)?;
         for ((a, b), v) in c.indexed_iter_mut() {
@@ -188,6 +210,23 @@ impl QuadraticForm for GramQuadratic<'_> {
             }
         }
         Some(c)
+    }
+
+    fn restricted(&self, rows: &[usize]) -> Option<Box<dyn QuadraticForm>> {
+        if 2 * self.data.stored_in(rows) >= rows.len() * rows.len() {
+            return None;
+        }
+        let selected = |v: &Array1<f64>| v.select(Axis(0), rows);
+        let mean = self.mean.as_ref().map(selected);
+        let sums = mean.as_ref().map(|_| selected(&self.sums));
+        Some(Box::new(GramQuadratic {
+            data: self.data.select(rows),
+            scale: self.scale,
+            mean,
+            sums: sums.unwrap_or_default(),
+            diagonal: OnceLock::new(),
+            spectrum: Spectrum::semidefinite(self.scale),
+        }))
     }
 
     fn cache(&self) -> &Spectrum {

@@ -1,14 +1,16 @@
-//! Objectives f, by what they can do.
+//! Objectives f and the operations that they provide.
 //!
-//! Every [`Objective`] has a value and a gradient. A [`QuadraticForm`] `½⟨X, C X D⟩ + ⟨linear, X⟩` is solved exactly pair by
-//! pair: its [`Tracker`] keeps what must stay up to date as rows of X change (C X, A X), fills a [`BlockModel`] with
-//! gradient rows and curvature, and is told what [moved](Moved). [`Columns`] of C are to be had at every n.
+//! Every [`Objective`] has a value and a gradient. A [`QuadraticForm`] `½⟨X, C X D⟩ + ⟨linear, X⟩` is solved
+//! exactly pair by pair: its [`Tracker`] updates its data as rows of X change (C X, A X), fills a
+//! [`BlockModel`] with gradient rows and curvature, and follows the rows that [moved](Moved). [`Columns`]
+//! gives columns of C for any n.
 
 mod columns;
 mod data;
 mod evaluated;
 mod gram;
 mod quadratic;
+mod sparse;
 mod spectrum;
 mod tracker;
 mod work;
@@ -21,23 +23,24 @@ use crate::threads::Threads;
 pub use crate::budget::GoOn;
 pub use crate::error::{LARGEST, SMALLEST};
 pub use columns::{Column, Columns};
-pub use data::{Data, DenseColumns, Inner, Products, SparseColumns};
+pub use data::{Data, DenseColumns, Inner, Products};
 pub(crate) use evaluated::Evaluated;
 pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;
+pub use sparse::SparseColumns;
 pub use spectrum::Spectrum;
 pub(crate) use spectrum::{bounds_work, lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
-pub(crate) use work::{eigen_work, gradient_work, passes_work, step_work};
+pub(crate) use work::{column_work, eigen_work, gradient_work, pass_work, passes_work, step_work};
 
-/// The same bounds for the entries of data, whose products are summed: 1e-50 … 1e50.
+/// Bounds of nonzero data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);
 
-/// The largest magnitude; NaN if a value is not finite.
+/// Returns the largest magnitude; NaN if a value is not finite.
 pub(crate) fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
-    // The bits of magnitudes are in the order of the magnitudes, those of infinity and of NaN last.
+    // The bits of magnitudes are ordered like the magnitudes, with infinity and NaN last.
     let bits = crate::simd::arch().dispatch(
         #[inline(always)]
         || (values.into_iter()).fold(0, |most: u64, v| most.max(v.abs().to_bits())),
@@ -62,7 +65,7 @@ fn check_size(name: &'static str, size: f64, (low, high): (f64, f64)) -> Result<
     ))
 }
 
-/// Checks means of data: finite, and no larger than data may be.
+/// Checks means of data: finite, and within the upper bound of data.
 pub(crate) fn check_means<'a>(
     name: &'static str,
     values: impl IntoIterator<Item = &'a f64>,
@@ -70,7 +73,7 @@ pub(crate) fn check_means<'a>(
     check_size(name, largest(values), (0.0, DATA.1))
 }
 
-/// The largest magnitude of data, if it is finite and of a size whose products can be summed.
+/// Returns the largest magnitude of data, if it is finite and zero or within [`DATA`].
 pub fn check_data<'a>(
     name: &'static str,
     values: impl IntoIterator<Item = &'a f64>,
@@ -95,7 +98,7 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// f(x), and ∇f(x) into `gradient` (n×r).
+    /// Returns f(x), and writes ∇f(x) to `gradient` (n×r).
     fn value_and_gradient(
         &self,
         x: ArrayView2<'_, f64>,
@@ -120,19 +123,19 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// What the rounding of value and gradient is relative to them: 2⁻⁵² unless f works in less than double
-    /// precision. Nothing is concluded from a change of F that could be rounding, and no tolerance is smaller.
+    /// Relative rounding of value and gradient: 2⁻⁵² unless f works in less than double precision. Changes of
+    /// F within rounding are ignored, and no tolerance is smaller.
     fn precision(&self) -> f64 {
         f64::EPSILON
     }
 
-    /// Whether f can no longer be evaluated: a solve is interrupted then, at the best point before.
+    /// Returns whether f can no longer be evaluated. The solve is then interrupted, at the best point before.
     fn has_failed(&self) -> bool {
         false
     }
 
-    /// The product ∇²f(x)\[v\] of the Hessian with a direction, n×r, if f gives it. With it slow gradient steps are
-    /// followed by Newton's method.
+    /// Returns the product ∇²f(x)\[v\] of the Hessian with a direction, n×r, if f provides it. Newton's
+    /// method can then follow slow gradient steps.
     fn hessian_product(
         &self,
         _x: ArrayView2<'_, f64>,
@@ -142,24 +145,22 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// f as a quadratic form, if it is one. Only such an objective is searched or followed along a path; any other
-    /// is majorised.
+    /// Returns f as a quadratic form, if it is one; otherwise it is majorised.
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {
         None
     }
 }
 
-/// f(X) = `½⟨X, C X D⟩ + ⟨linear, X⟩` with symmetric C (n×n) and D (r×r, the identity unless given).
+/// f(X) = `½⟨X, C X D⟩ + ⟨linear, X⟩` with symmetric C (n×n) and D (r×r, by default the identity).
 ///
-/// When only the rows B move by E Z, f changes by `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ. The
-/// order n, a product, the diagonal and a place for the spectrum are enough; value and gradient follow
-/// from them, and the type is an [`Objective`] by them.
+/// If only the rows B move, by E Z, f changes by `⟨E, G_B Zᵀ⟩ + ½ tr(M E S Eᵀ)`, M = C_BB, S = Z D Zᵀ. An
+/// implementation provides the order n, a product, the diagonal and a cache for the spectrum. Value and
+/// gradient follow from these, so that the type is an [`Objective`].
 pub trait QuadraticForm: Objective {
     /// Order n of C.
     fn order(&self) -> usize;
 
-    /// C X, given up (None) if `go_on` says no on the way: looked at often enough that this takes a few
-    /// hundredths of a second.
+    /// Returns C X; None if `go_on` returns false. `go_on` is called every few hundredths of a second.
     fn apply_while(
         &self,
         x: ArrayView2<'_, f64>,
@@ -170,12 +171,13 @@ pub trait QuadraticForm: Objective {
     /// Diagonal of C.
     fn diagonal(&self) -> Vec<f64>;
 
-    /// The largest diagonal entry of C in magnitude: what rounding of a product with C is relative to.
+    /// Returns the largest magnitude of a diagonal entry of C, to which the rounding of products with C is
+    /// relative.
     fn diagonal_size(&self) -> f64 {
         self.diagonal().iter().fold(0.0, |m, v| v.abs().max(m))
     }
 
-    /// Where the spectrum of C is kept once it has been computed.
+    /// Returns the cache for the spectrum of C.
     fn cache(&self) -> &Spectrum;
 
     /// The column metric D, if it is not the identity.
@@ -188,7 +190,7 @@ pub trait QuadraticForm: Objective {
         None
     }
 
-    /// Number of columns r that a linear term or a metric fixes, if there is one.
+    /// Returns the number of columns r that a linear term or a metric fixes, if there is one.
     fn fixed_columns(&self) -> Option<usize> {
         self.linear().or(self.metric()).map(|fixed| fixed.ncols())
     }
@@ -198,12 +200,13 @@ pub trait QuadraticForm: Objective {
         None
     }
 
-    /// (s, Aᵀ) with C = s·AᵀA for a dense A of few rows, Aᵀ n×m by rows, if C X is best computed so.
+    /// Returns (s, Aᵀ) with C = s·AᵀA for a dense A of few rows, Aᵀ n×m by rows, if this is the fastest way
+    /// to compute C X.
     fn factor(&self) -> Option<(f64, ArrayView2<'_, f64>)> {
         None
     }
 
-    /// Column `j` of C, n entries.
+    /// Writes column `j` of C to `target`, n entries.
     fn column(&self, j: usize, target: &mut [f64]) {
         let mut unit = Array2::zeros((self.order(), 1));
         unit[[j, 0]] = 1.0;
@@ -211,7 +214,7 @@ pub trait QuadraticForm: Objective {
         target.iter_mut().zip(&image).for_each(|(t, &v)| *t = v);
     }
 
-    /// The entries of C in these rows and columns; None if `go_on` says no on the way.
+    /// Returns the entries of C in these rows and columns; None if `go_on` returns false.
     fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
         let mut column = vec![0.0; self.order()];
         let mut c = Array2::zeros((rows.len(), rows.len()));
@@ -225,52 +228,71 @@ pub trait QuadraticForm: Objective {
         Some(c)
     }
 
+    /// ½ tr(XᵀCX) with C on some rows, if products with it take less than with these entries of C.
+    fn restricted(&self, _rows: &[usize]) -> Option<Box<dyn QuadraticForm>> {
+        None
+    }
+
     /// Multiply-adds of C x for one column x.
     fn product_work(&self) -> f64 {
         (self.order() as f64).powi(2)
     }
 
-    /// What must stay up to date, evaluated at `x`: by default Y = C X, which costs a column of C for each row
-    /// of a block.
+    /// Length of A x, if C x is computed by it; otherwise 0.
+    fn samples(&self) -> usize {
+        0
+    }
+
+    /// Multiply-adds of a column of C that is not stored.
+    fn column_work(&self) -> f64 {
+        self.product_work()
+    }
+
+    /// Returns the tracker at `x`; by default it keeps Y = C X, which costs a column of C for each row of a
+    /// block.
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         Box::new(ImageTracker::new(self, x, threads))
     }
 
-    /// C X.
+    /// Returns C X.
     fn apply(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Array2<f64> {
         let product = self.apply_while(x, threads, &|| true);
         product.unwrap_or_else(|| Array2::from_elem(x.dim(), f64::NAN))
     }
 
-    /// Bounds on the smallest and largest eigenvalue of C, of whatever sign; given up (None) if `go_on` says no
-    /// on the way.
+    /// Returns bounds on the smallest and largest eigenvalue of C, of any sign; None if `go_on` returns
+    /// false.
     fn spectrum(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
         let serial = Threads::serial();
-        self.cache()
-            .bounds(self.order(), |v| self.apply_while(v, &serial, go_on))
+        let steps = self
+            .quadratic()
+            .map_or(self.order(), spectrum::bounds_steps);
+        self.cache().bounds((self.order(), steps), |v| {
+            self.apply_while(v, &serial, go_on)
+        })
     }
 
-    /// [`spectrum`](Self::spectrum), never given up.
+    /// Like [`spectrum`](Self::spectrum), without interruption.
     fn bounds(&self) -> (f64, f64) {
         self.spectrum(&|| true).unwrap_or((f64::NAN, f64::NAN))
     }
 
-    /// Bounds (lower ≤ 0, upper ≥ 0) on the eigenvalues of the Hessian D ⊗ C. The largest of their
-    /// magnitudes is L_f; the upper one majorises f.
+    /// Returns bounds (lower ≤ 0, upper ≥ 0) on the eigenvalues of the Hessian D ⊗ C. The larger magnitude is
+    /// L_f; the upper bound majorises f.
     fn hessian_bounds(&self) -> (f64, f64) {
         let (low, high) = self.bounds();
         metric_bounds(low, high, self.metric())
     }
 
-    /// The curvature κ that proximal weights are relative to: half the spread of C's eigenvalues,
-    /// times ‖D‖. It scales with f, does not change with C + cI, and is 0 for a linear f.
+    /// Returns the curvature κ to which proximal weights are relative: half the spread of C's eigenvalues,
+    /// times ‖D‖. It scales with f, is the same for C + cI, and is 0 for a linear f.
     fn spread(&self) -> f64 {
         let serial = Threads::serial();
         let apply = |v: ArrayView2<'_, f64>| self.apply(v, &serial);
         self.cache().spread(self.order(), apply, self.metric())
     }
 
-    /// The diagonal of D if f = ½ tr(D XᵀCX) for a diagonal D ⪰ 0 and r columns.
+    /// Returns the diagonal of D if f = ½ tr(D XᵀCX) for a diagonal D ⪰ 0 and r columns.
     fn trace_weights(&self, r: usize) -> Option<Vec<f64>> {
         match (self.linear(), self.metric()) {
             (Some(_), _) => None,
@@ -282,7 +304,7 @@ pub trait QuadraticForm: Objective {
         }
     }
 
-    /// Whether f = ½ tr(XᵀCX): the columns of X count alike and only through C.
+    /// Returns whether f = ½ tr(XᵀCX), so that all columns of X count equally and only through C.
     fn is_trace_form(&self) -> bool {
         self.linear().is_none() && self.metric().is_none()
     }
@@ -336,7 +358,7 @@ impl<Q: QuadraticForm> Objective for Q {
     }
 }
 
-/// f(X) of a quadratic from one product, None if that was given up.
+/// Returns f(X) of a quadratic form from one product; None if `go_on` returns false.
 pub(crate) fn value_while(
     form: &dyn QuadraticForm,
     x: ArrayView2<'_, f64>,

@@ -15,22 +15,22 @@ pub struct Quadratic {
     c: Rows,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
-    /// Number of columns of the linear term or the metric as they were given.
+    /// Number of columns of the linear term or the metric as passed by the caller.
     columns: Option<usize>,
     spectrum: Spectrum,
     factor: Option<(f64, Array2<f64>)>,
 }
 
 impl Quadratic {
-    /// The objective from C (n×n, symmetric), an optional linear term (n×r) and an optional column
-    /// metric D (r×r, symmetric; default identity).
+    /// The objective from C (n×n, symmetric), an optional linear term (n×r) and an optional column metric D
+    /// (r×r, symmetric; default identity).
     ///
-    /// A linear term of zeros is dropped, and D = cI is multiplied into C: the objective then has the same bits as
-    /// one built without the linear term and from cC.
+    /// A linear term of zeros is dropped, and D = cI is multiplied into C: the objective then has the same
+    /// bits as one built from cC without these.
     ///
     /// # Errors
-    /// If a shape does not fit, an entry is not finite, C or D is not exactly symmetric, or the
-    /// largest coefficient is neither 0 nor in [`SMALLEST`](super::SMALLEST) … [`LARGEST`].
+    /// If a shape does not fit, an entry is not finite, C or D is not exactly symmetric, or the largest
+    /// coefficient is neither 0 nor in [`SMALLEST`](super::SMALLEST) … [`LARGEST`].
     pub fn new(
         c: Array2<f64>,
         linear: Option<Array2<f64>>,
@@ -87,7 +87,7 @@ impl Quadratic {
         })
     }
 
-    /// PCA's objective `−½‖A X‖²` with C = −AᵀA formed.
+    /// The objective of PCA, `−½‖A X‖²`, with C = −AᵀA formed.
     ///
     /// # Errors
     /// If A is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
@@ -105,7 +105,7 @@ impl Quadratic {
         Self::new(c, None, None)
     }
 
-    /// The same, products being computed with Aᵀ (n×m) of C = `scale`·AᵀA.
+    /// Computes products with Aᵀ (n×m) of C = `scale`·AᵀA.
     pub(crate) fn with_factor(mut self, scale: f64, at: Array2<f64>) -> Self {
         self.factor = Some((scale, Rows::from(at).into_array()));
         self

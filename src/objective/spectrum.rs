@@ -1,4 +1,4 @@
-//! Bounds on the spectrum of a symmetric matrix that is known by its products.
+//! Bounds on the spectrum of a symmetric matrix from its products.
 
 use std::sync::OnceLock;
 
@@ -7,22 +7,28 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use super::{QuadraticForm, gradient_work};
 use crate::linalg::symmetric_eigen;
 
-/// Lanczos steps for the bounds of a spectrum that is not computed.
+/// Most Lanczos steps for bounds on a spectrum, and the largest work for them, in multiply-adds, beyond the
+/// steps for the spread.
 const STEPS: usize = 40;
+const WORK: f64 = 5e9;
 
-/// Up to this n the spectrum is computed, for a matrix of any sign.
+/// Largest n at which the spectrum of a matrix of any sign is computed exactly.
 const EXACT: usize = 256;
 
-/// Lanczos steps for the spread: a weight needs few digits, and the set-up of a solve little time.
+/// Lanczos steps for the spread: a proximal weight needs few digits, and setup must be fast.
 const SPREAD_STEPS: usize = 12;
 
-/// What bounds on the spectrum of a C cost that is known by its products.
+/// Returns the work of bounds on the spectrum of a C given by its products.
 pub(crate) fn bounds_work(form: &dyn QuadraticForm) -> f64 {
-    STEPS as f64 * gradient_work(form, 1)
+    bounds_steps(form) as f64 * gradient_work(form, 1)
 }
 
-/// What is known of the spectrum of the C of a [`QuadraticForm`](super::QuadraticForm), computed when first asked
-/// for.
+/// Returns the Lanczos steps for these bounds.
+pub(super) fn bounds_steps(form: &dyn QuadraticForm) -> usize {
+    ((WORK / gradient_work(form, 1)) as usize).clamp(SPREAD_STEPS, STEPS)
+}
+
+/// Cache of the spectrum of the C of a [`QuadraticForm`](super::QuadraticForm), computed on first use.
 #[derive(Debug, Clone)]
 pub struct Spectrum {
     exact: usize,
@@ -31,7 +37,7 @@ pub struct Spectrum {
     spread: OnceLock<f64>,
 }
 
-/// Of a matrix of any sign.
+/// The cache for a matrix of any sign.
 impl Default for Spectrum {
     fn default() -> Self {
         Self {
@@ -44,7 +50,7 @@ impl Default for Spectrum {
 }
 
 impl Spectrum {
-    /// Of `scale` times a positive semidefinite matrix.
+    /// The cache for `scale` times a positive semidefinite matrix.
     pub(super) fn semidefinite(scale: f64) -> Self {
         let range = if scale < 0.0 {
             (f64::NEG_INFINITY, 0.0)
@@ -58,22 +64,23 @@ impl Spectrum {
         }
     }
 
-    /// Bounds on the smallest and largest eigenvalue of an n×n matrix; None if `apply`, its product, gives up.
+    /// Returns bounds on the smallest and largest eigenvalue of an n×n matrix, by `steps` Lanczos steps
+    /// unless n is small; None if its product `apply` returns None.
     pub(super) fn bounds(
         &self,
-        n: usize,
+        (n, steps): (usize, usize),
         apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
     ) -> Option<(f64, f64)> {
         if let Some(known) = self.bounds.get() {
             return Some(*known);
         }
-        let steps = if n <= self.exact { n } else { STEPS };
+        let steps = if n <= self.exact { n } else { steps };
         let (low, high) = lanczos_bounds_while(n, steps, apply)?;
         let inside = |v: f64| v.max(self.range.0).min(self.range.1);
         Some(*self.bounds.get_or_init(|| (inside(low), inside(high))))
     }
 
-    /// ½(λ_max − λ_min)‖D‖ by a few steps.
+    /// Returns ½(λ_max − λ_min)‖D‖ from a few Lanczos steps.
     pub(super) fn spread(
         &self,
         n: usize,
@@ -91,7 +98,7 @@ impl Spectrum {
     }
 }
 
-/// Bounds (lower ≤ 0, upper ≥ 0) on the spectrum of D ⊗ C from those of C.
+/// Returns bounds (lower ≤ 0, upper ≥ 0) on the spectrum of D ⊗ C from those of C.
 pub(crate) fn metric_bounds(
     low: f64,
     high: f64,
@@ -111,9 +118,9 @@ pub(crate) fn metric_bounds(
     )
 }
 
-/// Bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with
-/// full reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual
-/// (Zhou and Li, Linear Algebra Appl. 435, 2011). Exact when `steps` reaches n.
+/// Returns bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with full
+/// reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual (Zhou and Li,
+/// Linear Algebra Appl. 435, 2011). Exact if `steps` reaches n.
 pub(crate) fn lanczos_bounds(
     n: usize,
     steps: usize,
@@ -122,7 +129,7 @@ pub(crate) fn lanczos_bounds(
     lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
 }
 
-/// [`lanczos_bounds`], None if `apply` gives up.
+/// Like [`lanczos_bounds`]; None if `apply` returns None.
 fn lanczos_bounds_while(
     n: usize,
     steps: usize,

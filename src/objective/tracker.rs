@@ -1,8 +1,8 @@
-//! The incremental side of a quadratic form: what follows the rows that move.
+//! Trackers of quadratic forms: data that is updated as rows move.
 //!
-//! [`ImageTracker`] serves every form: it keeps Y = C X. A block costs |B|² reads of C (and |B| columns of a C that is
-//! not stored), a commit one product of n×|B| with |B|×r. When few entries of ΔX are nonzero (sparse iterates),
-//! only those columns of Y are touched.
+//! [`ImageTracker`] serves every form: it keeps Y = C X. A block costs |B|² reads of C (and |B| columns of a
+//! C that is not stored), a commit one product of n×|B| with |B|×r. If few entries of ΔX are nonzero (sparse
+//! iterates), only the columns of Y with such entries are updated.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
@@ -11,9 +11,9 @@ use super::{GoOn, QuadraticForm};
 use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
 
-/// What must stay up to date of a [`QuadraticForm`] during one solve (C X, A X).
+/// Data of a [`QuadraticForm`] that is updated during one solve (C X, A X).
 pub trait Tracker: Send {
-    /// Whether consecutive blocks with the same lead rows are cheaper to fill.
+    /// Returns whether consecutive blocks with the same lead rows are cheaper to fill.
     fn keeps_lead(&self) -> bool {
         false
     }
@@ -24,23 +24,23 @@ pub trait Tracker: Send {
     /// Fills gradient rows and curvature of some rows.
     fn fill(&mut self, model: BlockModel<'_>);
 
-    /// Takes over the rows that moved, all among those filled last.
+    /// Follows the rows that moved, all among those filled last.
     fn commit(&mut self, moved: Moved<'_>, threads: &Threads);
 
-    /// Takes over a change of all rows.
+    /// Follows a change of all rows.
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads);
 
-    /// One row of ∇f at the current X.
+    /// Writes one row of ∇f at the current X to `target`.
     fn gradient_row(&self, row: usize, target: &mut [f64]);
 
     /// ∇f at the current X.
     fn gradient(&self, threads: &Threads) -> Array2<f64>;
 
-    /// Evaluates everything afresh at `x`, which removes the rounding of the updates.
+    /// Evaluates everything anew at `x`, which removes the rounding of the updates.
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads);
 }
 
-/// What f looks like while only some rows B move, for a [`Tracker`] to fill.
+/// The model of f while only some rows B move, filled by a [`Tracker`].
 #[derive(Debug)]
 pub struct BlockModel<'a> {
     /// B: rows of X, those of the lead first.
@@ -76,7 +76,7 @@ pub struct Moved<'a> {
     pub(crate) columns: usize,
     pub(crate) stride: usize,
     pub(crate) x: &'a [f64],
-    /// ∇f(X)_B where the rows are now.
+    /// ∇f(X)_B at the new rows.
     pub(crate) gradient: &'a [f64],
     /// Positions in B of the rows that moved.
     pub(crate) positions: &'a [usize],
@@ -84,35 +84,35 @@ pub struct Moved<'a> {
 }
 
 impl<'a> Moved<'a> {
-    /// How many rows moved.
+    /// Returns the number of rows that moved.
     pub fn len(&self) -> usize {
         self.positions.len()
     }
 
-    /// Whether no row moved.
+    /// Returns whether no row moved.
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }
 
-    /// The `k`-th of the rows of X that moved.
+    /// Returns the index in X of the `k`-th row that moved.
     #[inline(always)]
     pub fn row(&self, k: usize) -> usize {
         self.rows[self.positions[k]]
     }
 
-    /// What that row is now, r entries.
+    /// Returns the new values of that row, r entries.
     pub fn x(&self, k: usize) -> &'a [f64] {
         &self.x[self.positions[k] * self.stride..][..self.columns]
     }
 
-    /// ΔX of the rows that moved, in their order.
+    /// Returns ΔX of the rows that moved, in their order.
     pub fn delta(&self) -> ArrayView2<'a, f64> {
         ArrayView2::from_shape((self.len(), self.columns), self.delta)
             .expect("r entries for every row that moved")
     }
 }
 
-/// `y += a · x`, in row pieces of fixed size, as long as `go_on` says so.
+/// Computes `y += a · x`, in row pieces of fixed size, while `go_on` returns true.
 pub(super) fn multiply_add(
     a: ArrayView2<'_, f64>,
     x: ArrayView2<'_, f64>,
@@ -143,16 +143,16 @@ pub(super) struct ImageTracker<'a, Q: QuadraticForm + ?Sized> {
     panel: Array2<f64>,
 }
 
-/// Columns of C, rows by symmetry.
+/// Columns of C, equal to its rows by symmetry.
 enum Lines<'a> {
     /// C by rows.
     Stored(&'a [f64]),
-    /// Those of the rows of X filled last.
+    /// Columns of the rows of X filled last.
     Filled(Vec<usize>, Rows),
 }
 
 impl Lines<'_> {
-    /// Column `row`, which is that of position `k` in what was filled last.
+    /// Returns column `row`, at position `k` among those filled last.
     #[inline(always)]
     fn line(&self, row: usize, k: usize, n: usize) -> &[f64] {
         match self {
@@ -178,7 +178,7 @@ impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
     }
 }
 
-/// Share of nonzero entries of ΔX below which single entries are applied one by one.
+/// Share of nonzero entries of ΔX below which entries are applied one by one.
 const SPARSE_STEP: f64 = 0.25;
 
 impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {

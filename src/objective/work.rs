@@ -10,6 +10,18 @@ const FACTORED: f64 = 0.6;
 const SCATTERED: f64 = 5.0;
 const COLUMNS: f64 = 8.0;
 
+/// Sizes of arrays, in numbers, from which memory slows down access in random order and in sequence, and the largest
+/// factor by which it does.
+const NEAR: f64 = 131_072.0;
+const NEAR_IN_ORDER: f64 = 2_097_152.0;
+const FARTHEST: f64 = 6.0;
+
+/// Cost per entry of writing a column of C into newly allocated memory.
+const FILLED: f64 = 15.0;
+
+/// Overhead of a step, which is all that a step of a small problem costs.
+const SMALL_STEP: f64 = 1e4;
+
 /// What the passes over an entry of X, and over one for each of its columns, cost in a step of a full-gradient
 /// method; and an r×r decomposition in units of r³.
 const PASSES: f64 = 40.0;
@@ -37,9 +49,20 @@ fn product_work(form: &dyn QuadraticForm, r: usize) -> f64 {
     let each = match (form.factor(), form.dense()) {
         (Some((_, at)), _) => FACTORED * 2.0 * at.len() as f64,
         (None, Some(c)) => STORED * c.len() as f64,
-        (None, None) => SCATTERED * form.product_work(),
+        (None, None) => SCATTERED * distance(form.samples() * r) * form.product_work(),
     };
     each * (r as f64 + COLUMNS)
+}
+
+/// The factor by which memory slows down access in random order to an array of this size.
+fn distance(numbers: usize) -> f64 {
+    (numbers as f64 / NEAR).clamp(1.0, FARTHEST)
+}
+
+/// The cost of one sequential pass over an array of this size.
+pub(crate) fn pass_work(numbers: usize) -> f64 {
+    let numbers = numbers as f64;
+    numbers * (numbers / NEAR_IN_ORDER).clamp(1.0, FARTHEST)
 }
 
 /// What a gradient costs: a product C X, or a value and gradient.
@@ -50,10 +73,20 @@ pub(crate) fn gradient_work(smooth: &dyn Objective, r: usize) -> f64 {
     }
 }
 
+/// The cost of computing a column of C.
+pub(crate) fn column_work(form: &dyn QuadraticForm) -> f64 {
+    let each = match form.factor() {
+        Some(_) => FACTORED * (1.0 + COLUMNS),
+        None => SCATTERED,
+    };
+    each * form.column_work() + FILLED * pass_work(form.order())
+}
+
 /// What goes with it in a step: passes over X, and a decomposition.
 pub(crate) fn passes_work(n: usize, r: usize) -> f64 {
-    let (n, r) = (n as f64, r as f64);
-    n * r * (PASSES + PASS * r) + DECOMPOSITION * r * r * r
+    let columns = r as f64;
+    let passes = pass_work(n * r) * (PASSES + PASS * columns);
+    SMALL_STEP + passes + DECOMPOSITION * columns.powi(3)
 }
 
 /// What all eigenvectors of a symmetric matrix of order k cost.

@@ -14,12 +14,12 @@ use ndarray::{Array2, Zip};
 
 use crate::linalg::{square, symmetric, symmetric_eigen};
 
-/// First β in units of the [curvature](curvature) of the last component, and last β in units of the Lipschitz constant
-/// of ∇f: twice and half of both were worse on most rows of the training list.
+/// First β in units of the [curvature](curvature) of the last component, and last β in units of the Lipschitz
+/// constant of ∇f. Half and double of both were worse on most rows of the training list.
 pub(crate) const FIRST: f64 = 0.06;
 pub(crate) const LAST: f64 = 1.2;
 
-/// Factor by which the first β is raised to stay near the incumbent.
+/// Factor by which the first β is raised for a result near the incumbent.
 pub(crate) const RAISE: f64 = 6.0;
 
 /// Least curvature of the last component, in units of the Lipschitz constant.
@@ -28,14 +28,14 @@ const LEVEL: f64 = 1e-4;
 /// Relative distance of X and Y at which they agree.
 const AGREE: f64 = 1e-9;
 
-/// The curvature that the last component of X sees: the smallest eigenvalue of −Xᵀ∇f(X), which can be far below the
-/// Lipschitz constant.
+/// Returns the curvature of f along the last component of X: the smallest eigenvalue of −Xᵀ∇f(X), which can
+/// be far below the Lipschitz constant.
 pub(crate) fn curvature(x: &Array2<f64>, gradient: &Array2<f64>, lipschitz: f64) -> f64 {
     let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(gradient)).mapv(|v| -v).view());
     seen[0].max(LEVEL * lipschitz).min(lipschitz)
 }
 
-/// What ADMM asks of a problem.
+/// The functions that define a problem for ADMM.
 pub(crate) struct Terms<'a> {
     /// ∇f(X); None ends the method without a result.
     pub(crate) gradient: &'a mut dyn FnMut(&Array2<f64>) -> Option<Array2<f64>>,
@@ -47,8 +47,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) inertia: f64,
 }
 
-/// X and Y at the end, from an orthonormal X, with β from `first` to `last` as `progress` goes from 0 to 1, where the last
-/// iteration is.
+/// Runs ADMM from an orthonormal X and returns the last X and Y. β grows from `first` to `last` while
+/// `progress` goes from 0 to 1, where the method ends.
 pub(crate) fn anneal(
     terms: Terms<'_>,
     x: Array2<f64>,
@@ -70,7 +70,7 @@ pub(crate) fn anneal(
         y = (terms.proximal)(&x + &(&multiplier * beta.recip()), beta.recip());
         let gap = &x - &y;
         multiplier.scaled_add(beta, &gap);
-        // A gap that is not a number ends the method too.
+        // A gap that is not a number also ends the method.
         if ratio >= 1.0 || !(square(&gap) > AGREE * AGREE * x.ncols() as f64) {
             return Some((x, y));
         }

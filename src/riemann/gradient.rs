@@ -1,28 +1,31 @@
-//! Gradient descent of Barzilai–Borwein length for a smooth function on the manifold (Wen and Yin, Math. Program. 142,
-//! 2013), with the nonmonotone line search of Zhang and Hager (SIAM J. Optim. 14, 2004).
+//! Gradient descent with Barzilai–Borwein step lengths for a smooth function on the manifold (Wen and Yin,
+//! Math. Program. 142, 2013), with the nonmonotone line search of Zhang and Hager (SIAM J. Optim. 14, 2004).
 //!
-//! A trial is X − tG, G the tangent part of the gradient; the caller brings it back to the manifold and evaluates there.
-//! It is taken where the function is below a mean of earlier values. The function may rise on the way.
+//! A trial is X − tG, with G the tangent part of the gradient. The caller retracts it to the manifold and
+//! evaluates the function there. A trial is accepted if the function is below a mean of earlier values, so
+//! the function may rise between steps.
 
 use ndarray::Array2;
 
 use crate::linalg::{inner, square};
 
-/// Weight of earlier values in the reference of the line search, and the share of t‖G‖² that it asks for.
+/// Weight of earlier values in the reference of the line search, and the required decrease as a share of
+/// t‖G‖².
 const MEMORY: f64 = 0.85;
 const ARMIJO: f64 = 1e-4;
 
 /// A step moves X by at most this multiple of its norm.
 pub(crate) const LONGEST: f64 = 2.0;
 
-/// Lengths ‖ΔX‖²/|⟨ΔX, ΔG⟩| and |⟨ΔX, ΔG⟩|/‖ΔG‖² in turn (Barzilai and Borwein, IMA J. Numer. Anal. 8, 1988).
+/// Step lengths ‖ΔX‖²/|⟨ΔX, ΔG⟩| and |⟨ΔX, ΔG⟩|/‖ΔG‖² in turn (Barzilai and Borwein, IMA J. Numer. Anal. 8,
+/// 1988).
 #[derive(Default)]
 pub(crate) struct Lengths {
     odd: bool,
 }
 
 impl Lengths {
-    /// The next length after X moved by ΔX and its gradient changed by ΔG, if it is finite.
+    /// Returns the next length after X moved by ΔX and its gradient changed by ΔG, if it is finite.
     pub(crate) fn next(&mut self, moved: &Array2<f64>, turned: &Array2<f64>) -> Option<f64> {
         let along = inner(moved, turned).abs();
         self.odd = !self.odd;
@@ -62,19 +65,19 @@ impl GradientDescent {
         }
     }
 
-    /// X − tG.
+    /// Returns X − tG.
     pub(crate) fn trial(&self) -> Array2<f64> {
         let mut trial = self.x.clone();
         trial.scaled_add(-self.length, &self.direction);
         trial
     }
 
-    /// Whether a trial with this value is taken.
+    /// Returns whether a trial with this value is accepted.
     pub(crate) fn accepts(&self, value: f64) -> bool {
         value <= self.reference - ARMIJO * self.length * self.norm2
     }
 
-    /// Goes to x, with the value and the tangent part of the gradient there.
+    /// Moves to x, with the value and the tangent part of the gradient there.
     pub(crate) fn accept(&mut self, x: Array2<f64>, value: f64, direction: Array2<f64>) {
         let proposal = (self.lengths).next(&(&x - &self.x), &(&direction - &self.direction));
         let mass = MEMORY * self.mass + 1.0;

@@ -1,8 +1,8 @@
-//! Methods that move all rows at once, each written once for the movers of the [solver](crate::solver), the
+//! Methods that move all rows at once, shared by the movers of the [solver](crate::solver), the
 //! [heuristics](crate::heuristic) and the search under a limit on nonzeros.
 //!
-//! A method owns its iterate and its step lengths. The caller evaluates f and ∇f, counts the work and decides when to
-//! stop.
+//! A method owns its iterate and its step lengths. The caller evaluates f and ∇f, counts the work and decides
+//! when to stop.
 //!
 //! | module | method | source |
 //! |---|---|---|

@@ -1,8 +1,10 @@
-//! Descent by proximal-gradient steps on the tangent space (see [`Tangent`]) of Barzilai–Borwein length.
+//! Descent by proximal-gradient steps on the tangent space (see [`Tangent`]) with Barzilai–Borwein step
+//! lengths.
 //!
-//! The direction D and the multiplier Λ come from [`Tangent::step`] at step length t. A trial is the feasible point near
-//! X + sD with the pattern of X + D, s = 1, 0.4, 0.16, …; the first that lowers F by a share of s‖D‖²/t is taken. The next
-//! t comes from [`Lengths`] for G − JXΛ (Chen, Ma, So and Zhang, SIAM J. Optim. 30, 2020). Every accepted point is feasible and lowers F.
+//! The direction D and the multiplier Λ come from [`Tangent::step`] with step length t. A trial is the
+//! feasible point near X + sD with the pattern of X + D, s = 1, 0.4, 0.16, …; the first one that lowers F by
+//! a share of s‖D‖²/t is accepted. The next t comes from [`Lengths`] for G − JXΛ (Chen, Ma, So and Zhang,
+//! SIAM J. Optim. 30, 2020). Every accepted point is feasible and lowers F.
 
 use ndarray::Array2;
 
@@ -15,22 +17,22 @@ use crate::manifold::normals;
 const SHORTEST: f64 = 1e-3;
 const LONGEST: f64 = 1e3;
 
-/// Where all trials of a direction failed, a t longer than this many units is shortened, and a shorter one ends the descent;
-/// with mixed signs only [`SHORTEST`] ends it.
+/// If all trials of a direction fail, a t above this many units is shortened, and a smaller one ends the
+/// descent. With mixed signs only [`SHORTEST`] ends it.
 const SHORT: f64 = 0.1;
 
-/// A trial is taken if it lowers F by this share of s‖D‖²/t; otherwise s is multiplied by the second factor.
+/// Share of s‖D‖²/t by which an accepted trial lowers F, and factor by which s is reduced otherwise.
 const ARMIJO: f64 = 1e-4;
 const SHORTER: f64 = 0.4;
 
-/// Trials of a direction, at most.
+/// Most trials of a direction.
 const TRIALS: u32 = 12;
 
-/// Steps in a row with an idle decrease after which the descent has converged.
+/// Number of successive idle steps after which the descent has converged.
 const IDLE: u32 = 4;
 
 /// A direction under trial.
-struct Trial {
+struct DirectionTrial {
     direction: Array2<f64>,
     /// ‖D‖²/t.
     slope: f64,
@@ -38,21 +40,21 @@ struct Trial {
     count: u32,
 }
 
-/// What the lengths and decreases of a step are compared with.
+/// Bounds on step lengths and decreases.
 pub(crate) struct Bounds {
-    /// 1/L for about the Lipschitz constant L of ∇f.
+    /// 1/L for an approximate Lipschitz constant L of ∇f.
     pub(crate) unit: f64,
-    /// A trial with s‖D‖²/t up to this is not made.
+    /// A trial whose s‖D‖²/t is at most this is skipped.
     pub(crate) noise: f64,
-    /// A decrease of F up to this is idle.
+    /// A step that lowers F by at most this is idle.
     pub(crate) idle: f64,
 }
 
 /// A feasible point, and f and ∇f there.
-pub(crate) type Evaluated = (Array2<f64>, (f64, Array2<f64>));
+pub(crate) type EvaluatedPoint = (Array2<f64>, (f64, Array2<f64>));
 
-/// What a trial came to.
-pub(crate) enum Outcome {
+/// The result of a trial.
+pub(crate) enum TrialOutcome {
     /// F changed by this.
     Accepted(f64),
     Refused,
@@ -68,13 +70,13 @@ pub(crate) struct ProximalDescent {
     pub(crate) gradient: Array2<f64>,
     pub(crate) lambda: Array2<f64>,
     pub(crate) t: f64,
-    trial: Option<Trial>,
+    trial: Option<DirectionTrial>,
     lengths: Lengths,
     idle: u32,
 }
 
 impl ProximalDescent {
-    /// From x with f and ∇f there; the first step length is t.
+    /// A descent from x with f and ∇f there; t is the first step length.
     pub(crate) fn new(
         tangent: &Tangent<'_>,
         x: Array2<f64>,
@@ -94,22 +96,22 @@ impl ProximalDescent {
         }
     }
 
-    /// Whether the next trial needs a new direction.
+    /// Returns whether the next trial needs a new direction.
     pub(crate) fn needs_direction(&self) -> bool {
         self.trial.is_none()
     }
 
-    /// Whether so many steps in a row were idle that the descent has converged.
+    /// Returns whether the last [`IDLE`] steps were idle, so that the descent has converged.
     pub(crate) fn is_idle(&self) -> bool {
         self.idle >= IDLE
     }
 
-    /// Computes a direction if none is under trial; returns whether ‖D‖²/t is more than `least`.
+    /// Computes a direction if none is under trial; returns whether ‖D‖²/t exceeds `least`.
     pub(crate) fn aim(&mut self, tangent: &Tangent<'_>, least: f64) -> bool {
         if self.trial.is_none() {
             let direction = tangent.step(&self.x, &self.gradient, self.t, &mut self.lambda);
             let slope = square(&direction) / self.t;
-            self.trial = (slope > least).then_some(Trial {
+            self.trial = (slope > least).then_some(DirectionTrial {
                 direction,
                 slope,
                 length: 1.0,
@@ -119,21 +121,22 @@ impl ProximalDescent {
         self.trial.is_some()
     }
 
-    /// The feasible point of the trial; None if there is none nearby.
+    /// Returns the feasible point of the trial; None if there is none nearby.
     pub(crate) fn candidate(&self, tangent: &Tangent<'_>) -> Option<Array2<f64>> {
         let trial = self.trial.as_ref()?;
         tangent.retract(&self.x, &trial.direction, trial.length)
     }
 
-    /// Goes to the point of the trial, with f and ∇f there, if F falls enough; else shortens the trial, or t.
+    /// Accepts the point of the trial, with f and ∇f there, if F falls enough; otherwise shortens the trial,
+    /// or t.
     pub(crate) fn judge(
         &mut self,
         tangent: &Tangent<'_>,
-        next: Option<Evaluated>,
+        next: Option<EvaluatedPoint>,
         bounds: &Bounds,
-    ) -> Outcome {
+    ) -> TrialOutcome {
         let Some(mut trial) = self.trial.take() else {
-            return Outcome::Refused;
+            return TrialOutcome::Refused;
         };
         if let Some((x, (value, gradient))) = next {
             let penalty = tangent.penalty.value(x.view());
@@ -143,7 +146,7 @@ impl ProximalDescent {
                 (self.x, self.value, self.penalty, self.gradient) = (x, value, penalty, gradient);
                 let idle = -change <= bounds.idle;
                 self.idle = if idle { self.idle + 1 } else { 0 };
-                return Outcome::Accepted(change);
+                return TrialOutcome::Accepted(change);
             }
         }
         trial.count += 1;
@@ -157,12 +160,12 @@ impl ProximalDescent {
         } else if self.t > short {
             self.t = (0.1 * self.t).max(SHORTEST * bounds.unit);
         } else {
-            return Outcome::Converged;
+            return TrialOutcome::Converged;
         }
-        Outcome::Refused
+        TrialOutcome::Refused
     }
 
-    /// The t after a step to x.
+    /// Updates t after a step to x.
     fn learn(
         &mut self,
         tangent: &Tangent<'_>,

@@ -1,22 +1,20 @@
-//! Proximal-gradient steps on the tangent space: what pairs cannot do.
+//! Proximal-gradient steps on the tangent space, which move more than two rows at once.
 //!
-//! A point that no pair can improve need not be critical when h is not smooth (SPEC section 7, item
-//! 7): a descent direction may need three rows at once. The step (ManPG: Chen, Ma, So and Zhang,
-//! SIAM J. Optim. 30, 2020) minimises
+//! A point that no pair improves need not be critical if h is not smooth (SPEC section 7, item 7): a descent
+//! direction may need three rows. The step (ManPG: Chen, Ma, So and Zhang, SIAM J. Optim. 30, 2020) minimises
 //!
 //! ```text
 //! ⟨∇f(X), D⟩ + ‖D‖²/(2t) + h(X + D)   over tangent D,   D = prox_{th}(X − t(∇f(X) − XΛ)) − X,
 //! ```
 //!
-//! with the symmetric Λ that makes D tangent found by a semismooth Newton method. D ≠ 0 exactly when
-//! X is not critical. The retraction keeps the zeros of X + D: Newton's method on
-//! {XᵀX = I, that pattern}. For ℓ0 the pattern of X is kept (its normal cone is the whole line).
-//! Every accepted point is feasible and lowers F.
+//! where a semismooth Newton method finds the symmetric Λ that makes D tangent. D ≠ 0 if and only if X is not
+//! critical. The retraction keeps the zeros of X + D, by Newton's method on {XᵀX = I, that pattern}. For ℓ0
+//! the pattern of X is kept (its normal cone is the whole line). Every accepted point is feasible and lowers
+//! F.
 //!
-//! With mixed signs JXΛ takes the place of XΛ (the normal space of {XᵀJX = K}). For square X the system
-//! for Λ has more unknowns than X + D has nonzeros as long as the step is long, so it is damped in
-//! proportion to its residual; and a pattern on which there is no feasible point nearby gives
-//! way to a retraction without one.
+//! With mixed signs JXΛ takes the place of XΛ (the normal space of {XᵀJX = K}). For square X and a long step
+//! the system for Λ has more unknowns than X + D has nonzeros, so it is damped in proportion to its residual.
+//! If no feasible point with the pattern is nearby, the retraction ignores the pattern.
 
 use ndarray::{Array2, Axis, Zip};
 
@@ -24,22 +22,21 @@ use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::manifold::{Manifold, PatternProducts, normals, polar};
 use crate::penalty::Penalty;
 
-/// Entries below this are zero when X ≥ 0.
+/// Entries below this are zero if X ≥ 0.
 const NEGLIGIBLE: f64 = 1e-14;
 
-/// Semismooth Newton steps for Λ, with one sign and with mixed signs.
+/// Most semismooth Newton steps for Λ, with one sign and with mixed signs.
 const NEWTON_STEPS: usize = 12;
 const MIXED_NEWTON_STEPS: usize = 30;
 
 /// Residual to which the Newton system is solved with mixed signs.
 const INEXACT: f64 = 1e-2;
 
-/// Damping of the Newton system: the least, and with mixed signs the share of ‖error‖/‖D‖, at most
-/// itself.
+/// Least damping of the Newton system, and for mixed signs the damping relative to min(‖error‖/‖D‖, 1).
 const LEAST_DAMPING: f64 = 1e-12;
 const DAMPING: f64 = 0.01;
 
-/// What a step costs at most, unless its line search is long: see [`Tangent::step`].
+/// Returns the largest work of a step, unless its line search is long: see [`Tangent::step`].
 pub(crate) fn tangent_work(n: usize, r: usize) -> f64 {
     let newton = (NEWTON_STEPS * (r + 10)) as f64;
     2.0 * newton * (2 * n * r * (r + 2)) as f64
@@ -49,19 +46,20 @@ pub(crate) fn tangent_work(n: usize, r: usize) -> f64 {
 pub(crate) struct Tangent<'a> {
     pub(crate) penalty: &'a Penalty,
     pub(crate) manifold: &'a Manifold<'a>,
-    /// Largest relative residual to which the Newton systems for Λ are solved with one sign; where D is closer to a tangent
-    /// direction it is ‖XᵀD + DᵀX‖/(2‖D‖), so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
+    /// Largest relative residual of the Newton systems for Λ with one sign. If ‖XᵀD + DᵀX‖/(2‖D‖) is smaller,
+    /// that is the residual, so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
     /// 17, 1996).
     pub(crate) residual: f64,
-    /// Whether a pattern without a feasible point nearby gives way to the polar factor, for a penalty that is finite there.
+    /// Whether the polar factor is the retraction if no feasible point with the pattern is nearby; for
+    /// penalties that are finite there.
     pub(crate) dense: bool,
-    /// Asked on the way: a step that is given up is not a minimiser.
+    /// Polled within a step; an interrupted step is not a minimiser.
     pub(crate) is_over: &'a dyn Fn() -> bool,
 }
 
 impl Tangent<'_> {
-    /// The step D and the multiplier Λ (kept from one call to the next as a warm start). One function: a Newton method
-    /// whose line search needs all that a step does.
+    /// Returns the step D and updates the multiplier Λ, which also is the start of the next call. This is one
+    /// function as the line search of the Newton method needs all parts of a step.
     pub(crate) fn step(
         &self,
         x: &Array2<f64>,
@@ -110,7 +108,7 @@ impl Tangent<'_> {
             } else {
                 0.0
             };
-            // Rows that the proximal map makes zero take no part.
+            // Rows that the proximal map sets to zero do not contribute.
             let moving = |i: &usize| weight.row(*i).iter().any(|&w| w != 0.0);
             let rows: Vec<usize> = (0..weight.nrows()).filter(moving).collect();
             let few = (2 * rows.len() < weight.nrows()).then(|| {
@@ -162,7 +160,7 @@ impl Tangent<'_> {
         step
     }
 
-    /// The feasible point with the pattern of `x + length·step`, if there is one nearby.
+    /// Returns the feasible point with the pattern of `x + length·step`, if there is one nearby.
     pub(crate) fn retract(
         &self,
         x: &Array2<f64>,

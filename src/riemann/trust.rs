@@ -1,13 +1,13 @@
-//! The model of a trust region: ½⟨η, H[η]⟩ + ⟨g, η⟩ within ‖η‖ ≤ Δ, H the Hessian and g the gradient on the tangent space,
-//! lowered by truncated conjugate gradients (Steihaug, SIAM J. Numer. Anal. 20, 1983; Absil, Baker and Gallivan, Found.
-//! Comput. Math. 7, 2007). An iteration takes one product with H, which the caller computes.
+//! Trust-region model: ½⟨η, H[η]⟩ + ⟨g, η⟩ within ‖η‖ ≤ Δ, H the Hessian and g the gradient on the tangent
+//! space, lowered by truncated conjugate gradients (Steihaug, SIAM J. Numer. Anal. 20, 1983; Absil, Baker and
+//! Gallivan, Found. Comput. Math. 7, 2007). An iteration takes one product with H, which the caller computes.
 
 use ndarray::Array2;
 
 use crate::linalg::{inner, square};
 
-/// Δ shrinks to this share of the step where the decrease is below this share of the model's, and doubles above the second
-/// share.
+/// Δ shrinks to `POOR` times the step if the decrease is below `POOR` times that of the model, and doubles if
+/// it is above `GOOD` times that.
 const POOR: f64 = 0.25;
 const GOOD: f64 = 0.75;
 
@@ -24,7 +24,7 @@ pub(crate) struct Truncated {
 }
 
 impl Truncated {
-    /// At a gradient; conjugate gradients end at a residual of norm `goal`.
+    /// The model at a gradient; conjugate gradients end at a residual of norm `goal`.
     pub(crate) fn new(gradient: &Array2<f64>, goal: f64) -> Self {
         Self {
             step: Array2::zeros(gradient.dim()),
@@ -37,7 +37,7 @@ impl Truncated {
         }
     }
 
-    /// An iteration within the radius, given H\[direction\]; returns whether it is the last.
+    /// Makes an iteration within the radius, given H\[direction\]; returns whether it is the last.
     pub(crate) fn advance(&mut self, product: &Array2<f64>, radius: f64) -> bool {
         let curvature = inner(&self.direction, product);
         let before = square(&self.residual);
@@ -63,12 +63,12 @@ impl Truncated {
         self.bounded || rest.sqrt() <= self.goal
     }
 
-    /// By how much η lowers the model.
+    /// Returns the decrease of the model by η.
     pub(crate) fn decrease(&self, gradient: &Array2<f64>) -> f64 {
         -inner(gradient, &self.step) - 0.5 * inner(&self.step, &self.image)
     }
 
-    /// The radius after a step whose decrease was `ratio` of the model's, at most `most`.
+    /// Returns the radius after a step whose decrease was `ratio` times that of the model, at most `most`.
     pub(crate) fn radius(&self, radius: f64, ratio: f64, most: f64) -> f64 {
         if !(ratio >= POOR) {
             POOR * square(&self.step).sqrt()
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use ndarray::array;
 
-    /// On ½ηᵀHη + gᵀη two iterations reach the minimiser, and a radius cuts η off.
+    /// On ½ηᵀHη + gᵀη two iterations reach the minimiser, and a small radius truncates η.
     #[test]
     fn conjugate_gradients_solve_the_model_or_stop_at_the_radius() {
         let (h, g) = (array![[4.0, 1.0], [1.0, 3.0]], array![[1.0], [2.0]]);

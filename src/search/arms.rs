@@ -1,25 +1,25 @@
-//! Which heuristics a phase runs, on all rows or on some.
+//! Heuristics that a phase runs, on all rows or on the screened rows.
 
 use super::options::Auto;
 use super::plan::Entries;
 use super::rounds::Rounds;
 use crate::heuristic::Prior;
 
-/// For mixed signatures the runs of a first phase, and the n²r that they are worth.
+/// Mixed signatures: number of restarts in the first phase, and, without a time limit, the largest product of
+/// that number and n²r.
 pub(super) const MIXED_STARTS: usize = 4;
 pub(super) const MIXED_WORK: usize = 64_000;
 
-/// Hope below which a heuristic only runs when it is asked for.
+/// A heuristic with a lower prior runs only if the plan names it.
 pub(super) const HOPELESS: f64 = 0.05;
 
-/// How much longer than planned a phase may be so that more heuristics have the least that they need.
+/// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
 
-/// Steps on all rows for which a longer run has room before it leaves the chosen rows, if these are not all that matter: which
-/// ones they should be is what such a run finds out.
+/// A longer run moves from the screened rows to all rows if its slice allows this number of iterations there.
 const WHOLE_STEPS: f64 = 200.0;
 
-/// A heuristic on all rows or on some.
+/// A heuristic, on all rows or on the screened rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Arm {
     pub(super) heuristic: usize,
@@ -27,7 +27,7 @@ pub(super) struct Arm {
     pub(super) prior: Prior,
 }
 
-/// The heuristics that fit, the most hopeful first.
+/// Returns the heuristics that fit, highest prior first.
 pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_hope: f64) -> Vec<Arm> {
     let compact = rounds.compact.as_ref();
     let spaces: &[bool] = match compact.map(|compact| compact.complete) {
@@ -50,25 +50,25 @@ pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_hope: f64) -> Ve
             }
         }
     }
-    // Of the same on all rows and on some, what is cheaper comes first.
+    // A cheaper iteration raises the rank of an arm.
     let step = |restricted| rounds.profile(restricted).step.max(f64::MIN_POSITIVE);
     let rank = |arm: &Arm| arm.prior.hope * (step(spaces[0]) / step(arm.restricted)).sqrt();
     arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     arms
 }
 
-/// Units of the clock that so many steps take, on all rows or on some.
+/// Returns the units of the clock that `steps` iterations take, on all rows or on the screened rows.
 pub(super) fn units(rounds: &Rounds<'_>, steps: f64, restricted: bool) -> f64 {
     steps * rounds.profile(restricted).step / rounds.clock.rate()
 }
 
-/// The least units of the clock that an arm is worth.
+/// Returns the least units of the clock that an arm needs.
 pub(super) fn need(rounds: &Rounds<'_>, arm: &Arm) -> f64 {
     units(rounds, arm.prior.least, arm.restricted)
 }
 
-/// The arms of a phase from scratch, given those of the phase before, best first: as many as have the least work that
-/// they need where each of so many may take `slice`.
+/// Returns the arms of a restart phase. `ranked` are the arms of the previous phase, best first. The number
+/// is limited so that each arm gets the least work it needs if each of k arms may take `slice(k)`.
 pub(super) fn from_scratch(
     rounds: &Rounds<'_>,
     auto: &Auto,

@@ -1,4 +1,4 @@
-//! The default solver: what is asked for is checked and prepared, then searched.
+//! The default solver: checks the arguments, prepares the problem, and runs the search.
 
 use std::time::Instant;
 
@@ -20,14 +20,15 @@ use crate::solver::{Monitor, Status, start_within};
 use crate::start;
 use crate::threads::Threads;
 
-/// Minimises by a search; the best point is returned.
+/// Minimises F = f + h by a search and returns the incumbent.
 ///
-/// With a mixed signature `x0` (by default the first r columns of the identity) says what XᵀJX is,
-/// and no strategies can be chosen.
+/// With a mixed signature, `x0` (default: the first r columns of the identity) defines the constraint matrix
+/// XᵀJX, and strategies cannot be chosen.
+///
 ///
 /// # Errors
-/// If the problem, the options or the shape of `x0` are not valid, a gradient is not that of its f, the signature is all −1, or strategies
-/// are given for a mixed one or are no names of heuristics.
+/// If the problem, the options or the shape of `x0` are invalid, a gradient does not match its f, the
+/// signature is all −1, or strategies are given for a mixed signature or are unknown names.
 pub fn minimize_auto(
     problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
@@ -38,7 +39,9 @@ pub fn minimize_auto(
     minimize_with(problem, x0, &registry(), auto, threads, monitor)
 }
 
-/// [`minimize_auto`] with heuristics of one's own, beside the [built-in ones](registry) or in place of them.
+/// Like [`minimize_auto`], with the caller's heuristics added to the [built-in ones](registry) or in place of
+/// them.
+///
 ///
 /// # Errors
 /// As [`minimize_auto`].
@@ -77,27 +80,27 @@ pub fn minimize_with(
         None => start_within(problem, first, auto.options.seed, threads, monitor),
     };
     problem.check_start(first.view())?;
-    let mut board = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
-    if board.status.is_some() || auto.options.max_sweeps == Some(0) {
-        return board.finish();
+    let mut incumbent = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
+    if incumbent.status.is_some() || auto.options.max_sweeps == Some(0) {
+        return incumbent.finish();
     }
     if let Some(form) = form
-        && answer::answer(&mut board, form, &clock, threads)
+        && answer::answer(&mut incumbent, form, &clock, threads)
     {
-        return board.finish();
+        return incumbent.finish();
     }
     let units = match form {
         Some(_) => f64::INFINITY,
         None => {
-            answer::begin(&mut board, threads);
-            answer::PREPARATION * answer::work_left(&board) / clock.rate()
+            answer::begin(&mut incumbent, threads);
+            answer::PREPARATION * answer::work_left(&incumbent) / clock.rate()
         }
     };
-    if board.status.is_some() {
-        return board.finish();
+    if incumbent.status.is_some() {
+        return incumbent.finish();
     }
     let meter = Meter::new(&clock, units);
-    let (given, k) = (x0.clone(), board.k.clone());
+    let (given, k) = (x0.clone(), incumbent.k.clone());
     let prepared = pool::run(
         1,
         1,
@@ -109,9 +112,9 @@ pub fn minimize_with(
             }
             (None, _) => Known::evaluated(problem, (&first, given.clone()), k.clone(), &meter),
         },
-        |_| board.watch(None),
+        |_| incumbent.watch(None),
     );
-    board.prepared = meter.spent();
+    incumbent.prepared = meter.spent();
     match prepared.into_iter().flatten().flatten().next() {
         Some(prepared) => {
             let rounds = Rounds::new(
@@ -121,15 +124,15 @@ pub fn minimize_with(
                 (&clock, threads),
                 prepared,
             );
-            Search::new(rounds, &mut board, auto).run();
+            Search::new(rounds, &mut incumbent, auto).run();
         }
-        // Nothing can be compared: products overflow.
-        None if board.status.is_none() && !clock.expired() => {
-            board.status = Some(Status::MaxWork);
+        // Preparation fails without a stop if products overflow: no points can be compared.
+        None if incumbent.status.is_none() && !clock.expired() => {
+            incumbent.status = Some(Status::MaxWork);
         }
         None => {}
     }
-    board.finish()
+    incumbent.finish()
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {

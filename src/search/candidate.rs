@@ -1,9 +1,10 @@
-//! Points that methods return: checked, and polished by exact pairs and tangent steps in turn.
+//! Points that heuristics return: checked for feasibility, and polished by alternating exact pairs and
+//! tangent steps.
 
 use ndarray::Array2;
 
 use crate::error::Error;
-use crate::heuristic::{Oracle, TANGENT_STEPS, Watch, tangent};
+use crate::heuristic::{ClockMonitor, Oracle, TANGENT_STEPS, tangent};
 use crate::linalg::square;
 use crate::manifold::{drift, project_onto_pattern};
 use crate::pair::Recession;
@@ -11,60 +12,61 @@ use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
 use crate::threads::Threads;
 
-/// Relative decrease that counts as an improvement. All of these are relative to the
-/// [magnitude](Problem::magnitude) of F.
+/// Relative decrease that counts as an improvement, as a fraction of the [magnitude](Problem::magnitude) of
+/// F.
 pub(super) const GAIN: f64 = 1e-12;
 
-/// Largest ‖XᵀJX − K‖_F of a point that is accepted, and at which it is corrected first; with mixed
-/// signs relative to ‖X‖².
+/// Largest ‖XᵀJX − K‖_F of an accepted point, and the value above which a point is corrected first; for mixed
+/// signatures relative to ‖X‖².
 const ACCEPTED: f64 = 1e-12;
 const CORRECTED: f64 = 1e-13;
 
-/// A feasible point and how it was found. Every one has been checked: its entries are finite, it
-/// is feasible to rounding, and F was evaluated afresh and to the end.
+/// A feasible point and its origin. [`Candidate::new`] checks that all entries are finite and that the point
+/// is feasible to rounding, and evaluates F anew.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) x: Array2<f64>,
     pub(super) objective: f64,
     pub(super) smooth: f64,
-    pub(super) price: f64,
+    pub(super) penalty: f64,
     pub(super) feasibility: f64,
     pub(super) name: String,
     pub(super) iterations: u64,
     pub(super) updates: u64,
-    /// Whether exact pairs and tangent steps have both come to rest.
-    pub(super) settled: bool,
-    /// Why no descent can end, and along which pair.
+    /// Whether neither exact pairs nor tangent steps lower F any further.
+    pub(super) stationary: bool,
+    /// Status of a descent that cannot converge, and the pair along which F falls without bound.
     pub(super) failed: Option<(Status, Option<Recession>)>,
-    /// What a descent found wrong with the objective.
+    /// Error in the objective found by a descent.
     pub(super) error: Option<Error>,
 }
 
 impl Candidate {
-    /// The point of a method; None if it is not one, or the time ran out before that was known.
+    /// Checks the point of a heuristic; None if the point is infeasible or not finite, or if the time ran out
+    /// during the check.
     pub(super) fn new(oracle: &Oracle<'_>, x: Array2<f64>, name: String) -> Option<Self> {
         let problem = oracle.problem;
         let (x, feasibility) = feasible(oracle, x)?;
         let x = problem.oriented(x, &oracle.serial);
         let smooth = oracle.smooth_value(&x)?;
-        let price = problem.penalty.value(x.view());
-        let objective = smooth + price;
+        let penalty = problem.penalty.value(x.view());
+        let objective = smooth + penalty;
         objective.is_finite().then(|| Self {
             objective,
             smooth,
-            price,
+            penalty,
             feasibility,
             x,
             name,
             iterations: 0,
             updates: 0,
-            settled: false,
+            stationary: false,
             failed: None,
             error: None,
         })
     }
 
-    /// The point of a descent, if it is no worse, and its counts.
+    /// Adds the counts of a descent, and takes its point if F is no higher.
     pub(super) fn take(&mut self, solution: &Solution) {
         self.iterations += solution.iterations;
         self.updates += solution.updates;
@@ -72,12 +74,12 @@ impl Candidate {
             self.x.clone_from(&solution.x);
             self.objective = solution.objective;
             self.smooth = solution.smooth_value;
-            self.price = solution.penalty_value;
+            self.penalty = solution.penalty_value;
             self.feasibility = solution.feasibility;
         }
     }
 
-    /// The point of another candidate, if it is lower.
+    /// Takes the point of another candidate if its F is lower.
     fn take_lower(&mut self, other: Self) {
         if other.objective < self.objective {
             *self = Self {
@@ -90,13 +92,13 @@ impl Candidate {
     }
 }
 
-/// A point that keeps the constraint to rounding, corrected once if need be, and how well it does.
+/// Returns the point, corrected at most once, and its infeasibility; None if the point cannot be accepted.
 fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     let (problem, manifold) = (oracle.problem, &oracle.manifold);
     let finite = |x: &Array2<f64>| x.iter().all(|v| v.is_finite());
     let nonnegative = problem.penalty.nonnegative();
     let negative = |x: &Array2<f64>| nonnegative && x.iter().any(|&v| v < 0.0);
-    // Nonnegative orthonormal columns share no row; what full-gradient steps leave there is rounding.
+    // Nonnegative orthonormal columns share no row; gradient steps leave rounding errors there.
     let shared = |x: &Array2<f64>| {
         let crowded =
             |row: ndarray::ArrayView1<'_, f64>| row.iter().filter(|v| **v != 0.0).count() > 1;
@@ -132,7 +134,7 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
             true => {
                 let (options, watch) = (
                     oracle.limited(&Options::default()),
-                    &mut Watch(oracle.meter.clock),
+                    &mut ClockMonitor(oracle.meter.clock),
                 );
                 let (x, work) = into_domain(problem, x, &options, &oracle.serial, watch);
                 oracle.meter.spend(work);
@@ -145,13 +147,14 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
 }
 
-/// Whether there is room for a tangent step: on tens of thousands of rows it takes seconds.
+/// Returns whether a tangent step fits in the remaining work; with tens of thousands of rows one step takes
+/// seconds.
 fn affordable(oracle: &Oracle<'_>) -> bool {
     tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.meter.left_work()
 }
 
-/// Exact pairs and tangent steps in turn, until neither lowers F; with a mixed signature pairs come first, and if
-/// `plain`, until they rest by themselves.
+/// Alternates exact pairs and tangent steps until neither lowers F. Pairs come first if the signature is
+/// mixed or `plain` is set; with `plain`, these pairs descend until all pairs are verified.
 pub(super) fn polish(
     oracle: &Oracle<'_>,
     options: &Options,
@@ -163,7 +166,7 @@ pub(super) fn polish(
     let problem = oracle.problem;
     let mut best = from;
     let mut done = 0;
-    // Pairs that are looked at and not moved cost as much as a sweep: only once nothing else moves.
+    // A verification costs a sweep even if no pair moves, so it waits until nothing else lowers F.
     let mut verify = plain;
     for round in 0..ROUNDS {
         let before = best.objective;
@@ -185,7 +188,7 @@ pub(super) fn polish(
             ..oracle.limited(options)
         };
         let serial = Threads::serial();
-        let watch = &mut Watch(oracle.meter.clock);
+        let watch = &mut ClockMonitor(oracle.meter.clock);
         let solution = match minimize(problem, best.x.clone(), &options, &serial, watch) {
             Ok(solution) => solution,
             Err(error) => {
@@ -202,10 +205,10 @@ pub(super) fn polish(
         if !matches!(solution.status, Status::Converged | Status::Target) {
             break;
         }
-        let size = oracle.magnitude(best.smooth, best.price);
+        let size = oracle.magnitude(best.smooth, best.penalty);
         if rest && before - best.objective <= options.tol * size {
             if verify {
-                best.settled = rest;
+                best.stationary = rest;
                 break;
             }
             verify = true;

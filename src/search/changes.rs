@@ -1,4 +1,4 @@
-//! Phases of changes of the best point, in rounds.
+//! Improvement phases: rounds of heuristics that start from the incumbent.
 
 use super::arms::{self, Arm, HOPELESS};
 use super::candidate::GAIN;
@@ -9,22 +9,24 @@ use super::scratch::LONGER;
 use super::select::Select;
 use crate::solver::Status;
 
-/// Rounds without improvement after which the search has converged; the last is that of large problems without any limit.
+/// Rounds without improvement after which the search has converged: in general, for mixed signatures, and in
+/// phases without limits on work, time or rounds.
 const IDLE_ROUNDS: usize = 40;
 const MIXED_IDLE_ROUNDS: usize = 4;
 const FREE_IDLE_ROUNDS: usize = 2;
 
-/// Share of a phase of changes for the first round, and by how much rounds grow that bring nothing.
+/// Share of an improvement phase for its first round, and factor by which the slice grows after a round
+/// without improvement.
 const FIRST_SLICE: f64 = 0.2;
 const GROWTH: f64 = 1.5;
 
-/// The longest run of the best heuristic is made again up to so many times as long, and expected to gain that part of what
-/// its last prolongation gained.
+/// The best restart is repeated with at most this multiple of its longest slice; its expected gain is this
+/// fraction of the gain of its last extension.
 const DEEPER: f64 = 2.0;
 const DIMINISHED: f64 = 0.5;
 
 impl Search<'_, '_> {
-    /// A phase of changes of the best point.
+    /// Runs an improvement phase.
     pub(super) fn improve(&mut self, phase: &Phase) {
         let begun = self.left();
         let end = (1.0 - phase.share) * begun;
@@ -48,8 +50,8 @@ impl Search<'_, '_> {
             false if self.free && phase.rounds == usize::MAX => FREE_IDLE_ROUNDS,
             false => IDLE_ROUNDS,
         };
-        let hopes: Vec<f64> = arms.iter().map(|arm| arm.prior.hope).collect();
-        let mut select = Select::new(&hopes);
+        let priors: Vec<f64> = arms.iter().map(|arm| arm.prior.hope).collect();
+        let mut select = Select::new(&priors);
         let rounds = phase.rounds;
         let mut slice = match phase.rounds {
             usize::MAX => FIRST_SLICE * (begun - end) / self.lanes as f64,
@@ -57,7 +59,7 @@ impl Search<'_, '_> {
         };
         let (mut idle, mut done) = (0, 0);
         let (mut gained, mut worked) = (0.0, 0.0);
-        while done < rounds && idle < idle_rounds && self.board.status.is_none() {
+        while done < rounds && idle < idle_rounds && self.incumbent.status.is_none() {
             let left = self.left() - end;
             if !(left > 0.25 * slice * self.lanes as f64) {
                 break;
@@ -75,23 +77,24 @@ impl Search<'_, '_> {
                 slice *= GROWTH;
             }
         }
-        if self.board.status.is_none() && idle >= idle_rounds && self.board.best.settled {
-            self.board.status = Some(Status::Converged);
+        if self.incumbent.status.is_none() && idle >= idle_rounds && self.incumbent.best.stationary
+        {
+            self.incumbent.status = Some(Status::Converged);
         }
     }
 
-    /// One round of changes of the best point; returns the largest gain.
+    /// Runs one improvement round; returns the largest gain.
     fn round(&mut self, arms: &[Arm], select: &mut Select, slice: f64) -> f64 {
-        let best = self.board.best.clone();
-        self.rounds.choose(&best.x, best.objective, self.board);
+        let best = self.incumbent.best.clone();
+        self.rounds.choose(&best.x, best.objective, self.incumbent);
         let chosen = select.choose(self.lanes, &mut self.rng);
         let jobs: Vec<Job> = (chosen.iter())
             .map(|&k| self.job(arms[k], true, true))
             .collect();
-        let least = GAIN * self.board.size();
+        let least = GAIN * self.incumbent.size();
         let begun = self.rounds.clock.seconds();
         let from = vec![&best.x; jobs.len()];
-        let found = self.rounds.run(self.board, &jobs, &from, slice);
+        let found = self.rounds.run(self.incumbent, &jobs, &from, slice);
         let mut largest = 0.0f64;
         for (&k, found) in chosen.iter().zip(&found) {
             let Some(found) = found else { continue };
@@ -112,14 +115,14 @@ impl Search<'_, '_> {
         largest
     }
 
-    /// Begins again with the arm whose longest run gained most over a shorter one, for longer, if that promises more
-    /// for its work than changes of the best point have brought; returns whether it did.
+    /// Repeats the best restart with a longer slice if its expected gain per work exceeds that of the
+    /// improvements so far; returns whether it did.
     fn deepen(&mut self, gained: f64, spent: f64, left: f64) -> bool {
         let Some(deepest) = self.deepest else {
             return false;
         };
-        // Counted work is for one run. Where the clock decides another lane makes another one, or helps with the products
-        // if these are long.
+        // Counted work allows one run. With a time limit, a second thread makes another run, or shares the
+        // products if these are expensive.
         let counts = self.rounds.clock.counts();
         let alone = counts || self.is_costly(deepest.arm);
         let jobs = if alone { 1 } else { self.lanes.min(2) };
@@ -134,10 +137,10 @@ impl Search<'_, '_> {
         let jobs: Vec<Job> = (0..jobs)
             .map(|_| self.job(deepest.arm, false, true))
             .collect();
-        let from = self.board.best.x.clone();
+        let from = self.incumbent.best.x.clone();
         let found = self
             .rounds
-            .run(self.board, &jobs, &vec![&from; jobs.len()], slice);
+            .run(self.incumbent, &jobs, &vec![&from; jobs.len()], slice);
         let reached = found.iter().flatten().map(|f| f.candidate.objective);
         let objective = reached.fold(f64::INFINITY, f64::min);
         self.deepest = Some(Deepest {

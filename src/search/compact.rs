@@ -1,36 +1,37 @@
-//! The problem on some of its rows, the others being zero.
+//! Screening: the problem restricted to some rows, all others being zero.
 //!
-//! For ℓ0 and C ⪯ 0 a row with −½C_ii ≤ λ can be left out where it has one nonzero, in a column that has
-//! others: without it, and the column made a unit vector again, X stays orthonormal, f rises by at most
-//! −½C_ii and h falls by λ. (That says nothing of a row that several columns share.) What is left is often
-//! a small part of thousands of rows, and nothing is lost. Elsewhere the rows are those of the best point and those
-//! that the gradient there draws most; what comes out is completed on all rows, and the choice is
-//! made again from there.
+//! For ℓ0 and C ⪯ 0, a row with −½C_ii ≤ λ can be dropped if it has one nonzero, in a column with other
+//! nonzeros. Dropping the row and normalising the column keeps X orthonormal, raises f by at most −½C_ii and
+//! lowers h by λ. (The argument does not cover a row shared by several columns.) The remaining rows are often
+//! few, and no optimum is lost.
+//!
+//! For other penalties the screened rows are those of the incumbent and those with the largest gradient
+//! entries. Results are completed on all rows, and the rows are then screened again.
 
 use ndarray::{Array2, Axis};
 
-use crate::heuristic::{Kind, Oracle, Profile, settled_partition};
+use crate::heuristic::{Kind, Oracle, Profile, alternated_partition};
 use crate::objective::{GoOn, Quadratic, QuadraticForm, gradient_work};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::support;
 
-/// From so many rows on some of them are chosen.
+/// Number of rows from which the problem is screened.
 const MANY: usize = 2048;
 
-/// Most rows that are chosen, where all that can matter are, and elsewhere: a product with C of these is as long as one
-/// with the data of some ten million entries, and C takes 128 MiB.
+/// Largest number of screened rows if no other row can matter, and default number otherwise. A product with C
+/// of 4096 rows takes as long as one with data of some ten million entries, and C takes 128 MiB.
 pub(crate) const MOST: usize = 4096;
 const SOME: usize = 2048;
 
-/// What an entry of a C that is formed costs beside its inner product.
+/// Cost of forming an entry of C, beside its inner product, in multiply-adds.
 const FORMED: f64 = 16.0;
 
-/// Rounds in which rows join columns.
+/// Most rounds of adding rows to columns.
 const JOINS: usize = 6;
 
-/// f and h on some rows.
+/// f and h restricted to the screened rows.
 pub(super) struct Compact {
     /// Ascending.
     pub(super) rows: Vec<usize>,
@@ -43,7 +44,7 @@ pub(super) struct Compact {
 }
 
 impl Compact {
-    /// The rows that matter at X; None where that is no smaller problem.
+    /// Screens the rows at X; None if the restricted problem is not smaller.
     pub(super) fn new(
         (problem, form): (&Problem<'_>, &dyn QuadraticForm),
         oracle: &Oracle<'_>,
@@ -68,7 +69,7 @@ impl Compact {
         }
         let mut score: Vec<f64> = match complete {
             true => diagonal.iter().map(worth).collect(),
-            // How much the columns of X ask for a row.
+            // Largest gradient entry of each row.
             false => {
                 let (_, gradient) = oracle.value_and_gradient(x);
                 let largest = |row: ndarray::ArrayView1<'_, f64>| {
@@ -77,7 +78,7 @@ impl Compact {
                 gradient.outer_iter().map(largest).collect()
             }
         };
-        // A point with zeros keeps its rows.
+        // A sparse point keeps its rows.
         let nonzero = |row: ndarray::ArrayView1<'_, f64>| row.iter().any(|&v| v != 0.0);
         let used = x.outer_iter().filter(|row| nonzero(*row)).count();
         let used = if 2 * used <= n { used } else { 0 };
@@ -122,8 +123,8 @@ impl Compact {
         })
     }
 
-    /// Whether X has its nonzero rows among these, and no other row would be moved by a proximal step. (For ℓ0, whose
-    /// rows join when a point is completed, the former is enough.)
+    /// Returns whether X is zero outside the screened rows and stationary there. (For ℓ0 the first condition
+    /// suffices, as completion adds rows.)
     pub(super) fn serves(&self, oracle: &Oracle<'_>, x: &Array2<f64>) -> bool {
         let mut chosen = vec![false; self.order];
         self.rows.iter().for_each(|&i| chosen[i] = true);
@@ -136,13 +137,13 @@ impl Compact {
             return true;
         }
         let (_, gradient) = oracle.value_and_gradient(x);
-        let rests = |i: usize| {
+        let is_stationary = |i: usize| {
             (0..x.ncols()).all(|k| {
                 let (low, high) = penalty.subdifferential(i, k, 0.0);
                 (low..=high).contains(&-gradient[[i, k]])
             })
         };
-        others().all(rests)
+        others().all(is_stationary)
     }
 
     pub(super) fn form(&self) -> &Quadratic {
@@ -159,12 +160,12 @@ impl Compact {
         }
     }
 
-    /// The rows of X.
+    /// Restricts X to the screened rows.
     pub(super) fn restrict(&self, x: &Array2<f64>) -> Array2<f64> {
         x.select(Axis(0), &self.rows)
     }
 
-    /// Y with zeros in the other rows, completed by rows that pay.
+    /// Extends Y by zeros to all rows, and adds rows that lower F.
     pub(super) fn lift(&self, oracle: &Oracle<'_>, y: &Array2<f64>) -> Array2<f64> {
         let mut x = Array2::zeros((self.order, y.ncols()));
         for (&i, row) in self.rows.iter().zip(y.outer_iter()) {
@@ -176,14 +177,14 @@ impl Compact {
         match oracle.problem.penalty.count() {
             Some(lambda) => joined(oracle, x, lambda),
             None if oracle.problem.penalty.nonnegative() => {
-                settled_partition(oracle, None, &owned(oracle, x), oracle.pace(1.0))
+                alternated_partition(oracle, None, &owned(oracle, x), oracle.pace(1.0))
             }
             None => x,
         }
     }
 }
 
-/// Makes the columns unit vectors.
+/// Scales the columns to unit norm.
 fn normalise(x: &mut Array2<f64>) {
     for mut column in x.columns_mut() {
         let norm = column.dot(&column).sqrt();
@@ -191,7 +192,7 @@ fn normalise(x: &mut Array2<f64>) {
     }
 }
 
-/// X ≥ 0 whose rows of zeros go to the columns that pull most at them, by a power step.
+/// Assigns the zero rows of X ≥ 0 to the columns with the largest entry after a power step.
 fn owned(oracle: &Oracle<'_>, x: Array2<f64>) -> Array2<f64> {
     let (_, gradient) = oracle.value_and_gradient(&x);
     let quotients = (&gradient * &x).sum_axis(Axis(0));
@@ -209,8 +210,8 @@ fn owned(oracle: &Oracle<'_>, x: Array2<f64>) -> Array2<f64> {
     x
 }
 
-/// X after rows of zeros were [added](support) to columns that gain more than λ by them. The gains of several rows hardly
-/// add up, so fewer rows are added where that was too many.
+/// [Adds](support) zero rows to columns that gain more than λ from them. The gains of several rows hardly add
+/// up, so if F rises, a quarter of the rows is tried.
 fn joined(oracle: &Oracle<'_>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
     let diagonal = oracle.diagonal();
     let mut x = x;

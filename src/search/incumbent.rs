@@ -1,4 +1,4 @@
-//! The best point of a search, its history, and the monitor: the only place where a point is accepted.
+//! The incumbent, its history, and the monitor. Points are accepted here only.
 
 use ndarray::Array2;
 
@@ -13,30 +13,30 @@ use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Record, Solution, Status};
 use crate::threads::Threads;
 
-/// Seconds between records of the best point, beside what recording takes.
+/// Least seconds between records of an unchanged incumbent, beside the time that recording takes.
 const RECORD_SECONDS: f64 = 0.1;
 
-/// The best point so far, the history, and the monitor.
+/// The best feasible point so far, the history, and the monitor.
 pub(super) struct Incumbent<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) auto: &'a Auto,
     pub(super) clock: &'a Clock,
     pub(super) monitor: &'a mut dyn Monitor,
-    /// What XᵀJX is to be.
+    /// The constraint matrix XᵀJX.
     pub(super) k: Array2<f64>,
     pub(super) best: Candidate,
-    /// What f is all over the constraint.
+    /// Constant part of f on the constraint, see [`Problem::constant`].
     pub(super) constant: f64,
-    /// Whether the best point is not in the history yet.
+    /// Whether the incumbent is not in the history yet.
     pub(super) unrecorded: bool,
     pub(super) history: Vec<Record>,
     pub(super) runs: Vec<Run>,
-    /// The work of what runs begin with.
+    /// Work of preparations, in multiply-adds.
     pub(super) prepared: f64,
     pub(super) profile: Option<Profile>,
     pub(super) iterations: u64,
     pub(super) updates: u64,
-    /// When the last record was made, and how long that took.
+    /// Time of the last record and the seconds that recording took.
     pub(super) recorded: (f64, f64),
     pub(super) status: Option<Status>,
     pub(super) recession: Option<Recession>,
@@ -53,11 +53,11 @@ impl<'a> Incumbent<'a> {
     ) -> Self {
         let k = start_constraint(first.view(), problem.signature);
         let smooth = problem.smooth.value(first.view(), &Threads::serial());
-        let price = problem.penalty.value(first.view());
-        let objective = smooth + price;
+        let penalty = problem.penalty.value(first.view());
+        let objective = smooth + penalty;
         let feasibility = drift(first.view(), problem.signature, k.view())
             + problem.penalty.infeasibility(first.view());
-        let mut board = Self {
+        let mut incumbent = Self {
             constant: problem.constant(k.view()),
             k,
             recession: None,
@@ -70,12 +70,12 @@ impl<'a> Incumbent<'a> {
                 x: first,
                 objective,
                 smooth,
-                price,
+                penalty,
                 feasibility,
                 name: "first point".to_owned(),
                 iterations: 0,
                 updates: 0,
-                settled: false,
+                stationary: false,
                 failed: None,
                 error: None,
             },
@@ -89,16 +89,16 @@ impl<'a> Incumbent<'a> {
             recorded: (0.0, 0.0),
             status: None,
         };
-        if board.record() == Control::Stop {
-            board.status = Some(Status::Interrupted);
+        if incumbent.record() == Control::Stop {
+            incumbent.status = Some(Status::Interrupted);
         } else if auto
             .options
             .target
             .is_some_and(|target| objective <= target)
         {
-            board.status = Some(Status::Target);
+            incumbent.status = Some(Status::Target);
         }
-        board
+        incumbent
     }
 
     fn record(&mut self) -> Control {
@@ -117,13 +117,13 @@ impl<'a> Incumbent<'a> {
         control
     }
 
-    /// The magnitude of F at the best point.
+    /// Returns the magnitude of F at the incumbent.
     pub(super) fn size(&self) -> f64 {
         self.problem
-            .magnitude(self.best.smooth, self.best.price, self.constant)
+            .magnitude(self.best.smooth, self.best.penalty, self.constant)
     }
 
-    /// Takes note of a new point, and of the monitor's wishes.
+    /// Compares a new point with the incumbent, and asks the monitor whether to go on.
     pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
         let mut control = self.monitor.poll();
         if self.problem.smooth.has_failed() {
@@ -137,18 +137,18 @@ impl<'a> Incumbent<'a> {
                 self.unrecorded = true;
             }
         }
-        // A slow monitor is asked less often, and not at all when the time is up.
+        // A slow monitor is called less often, and not at all after the time limit.
         let (recorded, cost) = self.recorded;
         let pause = if self.unrecorded { 0.0 } else { RECORD_SECONDS } + 2.0 * cost;
         let due = self.clock.seconds() - recorded >= pause;
-        // Whoever has stopped the solve is not asked again.
+        // A monitor that has stopped the solve is not called again.
         if self.status.is_none() && due && !self.clock.expired() && self.record() == Control::Stop {
             control = Control::Stop;
         }
         if control == Control::Stop && self.status.is_none() {
             self.status = Some(Status::Interrupted);
         }
-        // Where work is counted a round ends first: who arrives when must not decide.
+        // With counted work, the target is checked after a round: the order of arrival must not matter.
         if !self.clock.counts() {
             self.aim();
         }
@@ -159,7 +159,7 @@ impl<'a> Incumbent<'a> {
         }
     }
 
-    /// Whether the target is reached.
+    /// Stops the search if the target is reached.
     fn aim(&mut self) {
         let target = self.auto.options.target;
         if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
@@ -167,9 +167,9 @@ impl<'a> Incumbent<'a> {
         }
     }
 
-    /// The best of what there was and of what a round returned, by index: the order in which they came in must not
-    /// decide between equal values, nor which failure counts.
-    pub(super) fn settle<'c>(
+    /// Sets the incumbent to the best of `before` and the points of a round. Ties and failures are decided by
+    /// index, not by the order of arrival.
+    pub(super) fn accept_round<'c>(
         &mut self,
         before: Candidate,
         found: impl Iterator<Item = &'c Candidate> + Clone,
@@ -183,8 +183,8 @@ impl<'a> Incumbent<'a> {
             self.error = self.error.take().or(Some(error));
         }
         self.best = found.fold(before, |best, candidate| {
-            let as_good = candidate.objective == best.objective && candidate.settled;
-            match candidate.objective < best.objective || (as_good && !best.settled) {
+            let as_good = candidate.objective == best.objective && candidate.stationary;
+            match candidate.objective < best.objective || (as_good && !best.stationary) {
                 true => candidate.clone(),
                 false => best,
             }
@@ -193,7 +193,7 @@ impl<'a> Incumbent<'a> {
     }
 
     /// # Errors
-    /// What a descent found wrong with the objective.
+    /// If a descent found an error in the objective.
     pub(super) fn finish(mut self) -> Result<AutoSolution> {
         if let Some(error) = self.error {
             return Err(error);
@@ -219,7 +219,7 @@ impl<'a> Incumbent<'a> {
                 x: self.best.x,
                 objective,
                 smooth_value: self.best.smooth,
-                penalty_value: self.best.price,
+                penalty_value: self.best.penalty,
                 feasibility: self.best.feasibility,
                 status,
                 iterations: self.iterations,

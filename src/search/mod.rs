@@ -1,24 +1,24 @@
-//! Better optima than one descent from one start.
+//! Search for better optima than one descent from one start.
 //!
-//! The pair solver is globally optimal but its fixed points are not. [`minimize_auto`] runs
-//! [heuristics](crate::heuristic) of very different nature by a [`Plan`]:
+//! The pair solver is globally optimal, but its fixed points need not be. [`minimize_auto`] runs different
+//! [heuristics](crate::heuristic) by a [`Plan`]:
 //!
-//! 1. points that need no steps, then short runs of all that fit the [`Profile`](crate::heuristic::Profile) of the
-//!    problem, from scratch;
-//! 2. longer runs of those that came out best;
-//! 3. changes of the best point, in rounds, by the heuristics that gain most for their work.
+//! 1. points that need no iterations, then short restarts of all heuristics that fit the
+//!    [`Profile`](crate::heuristic::Profile) of the problem;
+//! 2. longer restarts of the best heuristics;
+//! 3. improvements of the incumbent, in rounds, by the heuristics with the highest gain per work.
 //!
-//! Every point ends feasible (projection onto {XᵀX = I, its support}); the best are polished by exact
-//! pair sweeps and by the tangent steps that pairs cannot make, and the only place where a point is
-//! accepted is the incumbent.
+//! Every point ends feasible (projection onto {XᵀX = I} with its sparsity pattern). The best points are
+//! polished by exact pair sweeps and by tangent steps, which move more than two rows at once. Points are
+//! accepted by the incumbent only.
 //!
-//! Where there are thousands of rows of which only some can matter, heuristics and polish work on these
-//! rows alone, and what comes out is completed on all of them; see `compact.rs`.
+//! With thousands of rows of which only some can matter, heuristics and polish work on the screened rows, and
+//! their results are completed on all rows; see `compact.rs`.
 //!
-//! With [`max_work`](crate::Options::max_work), or without any limit, everything is counted in
-//! multiply-adds, so the result depends on the seed alone, not on the number of threads or the
-//! machine's load. Without any limit the count follows the size of the problem: some seconds for
-//! hundreds of rows, about ten for many thousands, at the rate of a common core.
+//! With [`max_work`](crate::Options::max_work), or without any limit, work is counted in multiply-adds. The
+//! result then depends on the seed alone, not on the number of threads or the load of the machine. Without
+//! any limit the work follows the size of the problem: some seconds for hundreds of rows, about ten for many
+//! thousands, at the rate of a common core.
 
 mod answer;
 mod arms;

@@ -1,4 +1,4 @@
-//! What the default solver is asked, and what it answers.
+//! Options and results of the default solver.
 
 use super::plan::Plan;
 use crate::heuristic::Profile;
@@ -7,20 +7,20 @@ use crate::solver::{Options, Solution};
 
 /// Options of [`minimize_auto`](super::minimize_auto).
 ///
-/// `options` are those of the pair sweeps; its limits on time and work, its sweep limit (for all descents
-/// together), target and seed hold for the whole solve.
+/// `options` are those of the pair sweeps. Their limits on time, work and sweeps (of all descents together),
+/// the target and the seed hold for the whole solve.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Auto {
-    /// Number of starts; by default every heuristic that fits the problem, as far as there is room.
+    /// Number of starts; default: one for every heuristic that fits the problem, as far as the limits allow.
     pub starts: Option<usize>,
-    /// Names of the heuristics that start, in this order, instead of those chosen for the problem; "given" is the
-    /// start that was given.
+    /// Names of the heuristics that start, in this order, instead of those chosen for the problem; "given" is
+    /// the start passed by the caller.
     pub strategies: Option<Vec<String>>,
-    /// The phases of the search, instead of all that.
+    /// The phases of the search, in place of the default ones and of those of `strategies`.
     pub plan: Option<Plan>,
-    /// Options of the descents, and limits of the whole.
+    /// Options of the descents, and limits of the whole solve.
     pub options: Options,
 }
 
@@ -31,29 +31,29 @@ setters!(Auto {
     with_options(options: Options);
 });
 
-/// One run of a heuristic and what it reached.
+/// One run of a heuristic and its result.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Run {
-    /// Its name.
+    /// Name of the heuristic.
     pub heuristic: String,
-    /// Whether it began at the best point.
+    /// Whether the run began at the incumbent.
     pub improve: bool,
-    /// Whether it worked on some rows only, see [`Profile::chosen`].
+    /// Whether the run was restricted to the screened rows, see [`Profile::chosen`].
     pub restricted: bool,
-    /// When it was finished, in seconds since the start of the solve.
+    /// Time at the end of the run, in seconds since the start of the solve.
     pub seconds: f64,
-    /// Multiply-adds that it took, with its polish.
+    /// Multiply-adds of the run and its polish.
     pub work: f64,
-    /// F of its point.
+    /// F at the point of the run.
     pub objective: f64,
-    /// By how much it lowered the best F.
+    /// Decrease of the lowest F by the run.
     pub gain: f64,
 }
 
 impl Run {
-    /// The name of what it did.
+    /// Returns the name of the heuristic, with "again" for an improvement.
     pub fn strategy(&self) -> String {
         match self.improve {
             true => format!("{} again", self.heuristic),
@@ -62,23 +62,22 @@ impl Run {
     }
 }
 
-/// What a search returns.
+/// The result of a search.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct AutoSolution {
-    /// The best point.
+    /// The incumbent.
     pub solution: Solution,
-    /// What found it.
+    /// Name of the run that found it.
     pub strategy: String,
-    /// Every run of a heuristic, in order.
+    /// Every run, in order.
     pub runs: Vec<Run>,
-    /// How the problem looked; None if the search ended before that was known.
+    /// The profile of the problem; None if the search ended before it was known.
     pub profile: Option<Profile>,
 }
 
 impl AutoSolution {
-    /// A point, the name of what found it, and the runs of the search.
     pub(crate) fn new(solution: Solution, strategy: String, runs: Vec<Run>) -> Self {
         Self {
             solution,

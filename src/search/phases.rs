@@ -1,4 +1,4 @@
-//! The orchestrator: a plan is carried out, phase by phase.
+//! Runs a plan, phase by phase.
 
 use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
@@ -15,29 +15,30 @@ use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
 
-/// Runs side by side where work is counted.
+/// Number of concurrent runs if work is counted.
 const LANES: usize = 4;
 
-/// Without any limit: rounds of changes at most, and how many of them are done by n²r. Where that is less than one, longer
-/// runs from scratch have this share of what is left, and changes what these leave.
+/// Without limits: most improvement rounds, the n²r at which one round is affordable, and, if no round is,
+/// the share of the remaining work for longer restarts. Last: most rounds for mixed signatures.
 const FREE_ROUNDS: usize = 8;
 const FREE_WORK: usize = 4_000_000;
 const FREE_SHARE: f64 = 0.9;
 const MIXED_ROUNDS: usize = 16;
 
-/// The work of the last polish, in units of that, if it is needed.
+/// Least work of the last polish without limits, as a fraction of the work of the search or of a work unit,
+/// whichever is smaller.
 const FINAL_POLISH: f64 = 0.5;
 
-/// Without any limit a descent by exact pairs alone is compared, if so many sweeps are at most this share of the work, or of
-/// a unit.
+/// Without limits, a descent by exact pairs alone is added if this number of sweeps takes at most this share
+/// of the work, or this fraction of a work unit.
 const DESCENT_SWEEPS: f64 = 20.0;
 const DESCENT_SHARE: f64 = 0.5;
 const DESCENT_UNITS: f64 = 0.1;
 
-/// Relative distance from a known optimum at which a point is optimal.
+/// Distance from a known optimum, relative to the magnitude of F, at which a point is optimal.
 const OPTIMAL: f64 = 1e-12;
 
-/// The longest run from scratch, and what it gained over a shorter one.
+/// The longest restart, and its gain over a shorter run of the same arm.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deepest {
     pub(super) arm: Arm,
@@ -48,30 +49,34 @@ pub(super) struct Deepest {
 
 pub(super) struct Search<'s, 'a> {
     pub(super) rounds: Rounds<'s>,
-    pub(super) board: &'s mut Incumbent<'a>,
+    pub(super) incumbent: &'s mut Incumbent<'a>,
     pub(super) auto: &'s Auto,
-    /// Where the search began.
+    /// The point from which the search began.
     pub(super) first: Array2<f64>,
-    /// Whether there is no limit, and the work of the whole, if it is counted.
+    /// Whether there is no limit. `work` is the work limit in multiply-adds.
     pub(super) free: bool,
     pub(super) work: f64,
     pub(super) lanes: usize,
-    /// The arms of the phase before, best first, and the slice that each had.
+    /// The arms of the previous phase, best first, and the slice of each.
     pub(super) ranked: Vec<Arm>,
     pub(super) before: f64,
-    /// The lowest objective of every arm from scratch.
+    /// The lowest objective of the restarts of every arm.
     pub(super) reached: Vec<(Arm, f64)>,
-    /// The best arm from scratch, if it was prolonged.
+    /// The best arm, if it was repeated with a longer slice.
     pub(super) deepest: Option<Deepest>,
-    /// Runs from scratch of every heuristic.
+    /// Number of restarts of every heuristic.
     pub(super) made: Vec<usize>,
-    /// All runs.
+    /// Number of runs so far.
     index: u64,
     pub(super) rng: Xoshiro256PlusPlus,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
-    pub(super) fn new(rounds: Rounds<'s>, board: &'s mut Incumbent<'a>, auto: &'s Auto) -> Self {
+    pub(super) fn new(
+        rounds: Rounds<'s>,
+        incumbent: &'s mut Incumbent<'a>,
+        auto: &'s Auto,
+    ) -> Self {
         let most = match rounds.whole.profile.mixed {
             true => f64::INFINITY,
             false => default_work(rounds.problem.smooth, rounds.whole.profile.components),
@@ -87,18 +92,18 @@ impl<'s, 'a> Search<'s, 'a> {
             before: 0.0,
             reached: Vec::new(),
             deepest: None,
-            first: board.best.x.clone(),
+            first: incumbent.best.x.clone(),
             made: vec![0; rounds.heuristics.len()],
             index: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(auto.options.seed),
             rounds,
-            board,
+            incumbent,
             auto,
         }
     }
 
     pub(super) fn run(mut self) {
-        let (n, r) = self.board.best.x.dim();
+        let (n, r) = self.incumbent.best.x.dim();
         let profile = self.rounds.whole.profile.clone();
         let plan = match (&self.auto.plan, &self.auto.strategies) {
             (Some(plan), _) => plan.clone(),
@@ -112,9 +117,9 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         if profile.optimum.is_none() && !profile.mixed {
             let rotated = self.rounds.whole.known.basis.rotated.clone();
-            self.rounds.choose(&rotated, f64::MAX, self.board);
+            self.rounds.choose(&rotated, f64::MAX, self.incumbent);
         }
-        self.board.profile = Some(self.rounds.whole.profile.clone());
+        self.incumbent.profile = Some(self.rounds.whole.profile.clone());
         let affordable = match profile.mixed {
             true => (MIXED_WORK * MIXED_ROUNDS / (MIXED_STARTS * n * n * r)).clamp(1, MIXED_ROUNDS),
             false => (FREE_WORK / (n * n * r)).min(FREE_ROUNDS),
@@ -128,7 +133,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         for mut phase in phases {
             self.conclude();
-            if self.board.status.is_some() {
+            if self.incumbent.status.is_some() {
                 return;
             }
             if self.free && affordable > 0 {
@@ -148,7 +153,7 @@ impl<'s, 'a> Search<'s, 'a> {
         self.finish();
     }
 
-    /// Points that need no steps come first: then there is one however short the time is.
+    /// Makes the points that need no iterations, so that one exists however short the time limit is.
     fn begin(&mut self) {
         let arms = arms::fitting(&self.rounds, false, 0.0);
         let free = arms.iter().filter(|arm| arm.prior.least == 0.0);
@@ -164,11 +169,12 @@ impl<'s, 'a> Search<'s, 'a> {
         let from = self.first.clone();
         let froms = vec![&from; jobs.len()];
         let slice = arms::units(&self.rounds, 1.0, false);
-        self.rounds.run(self.board, &jobs, &froms, slice);
+        self.rounds.run(self.incumbent, &jobs, &froms, slice);
     }
 
-    /// Descends by exact pairs alone, so that no search without limits ends above such a descent: for a quadratic form
-    /// from a partition where X ≥ 0, from the identity elsewhere; from the first point where h does not allow that.
+    /// Descends by exact pairs alone, so that no search without limits ends above such a descent. For a
+    /// quadratic form the start is a partition if X ≥ 0 and the identity otherwise; the first point of the
+    /// search replaces a start that h forbids.
     fn compare(&mut self) {
         self.conclude();
         let problem = self.rounds.problem;
@@ -176,7 +182,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
         let units = (DESCENT_SHARE * self.work).max(DESCENT_UNITS * WORK_UNIT);
         let mixed = self.rounds.whole.profile.mixed;
-        if mixed || self.board.status.is_some() || !(DESCENT_SWEEPS * sweep <= units) {
+        if mixed || self.incumbent.status.is_some() || !(DESCENT_SWEEPS * sweep <= units) {
             return;
         }
         let allowed = |x: ArrayView2<'_, f64>| problem.check_point(x).is_ok();
@@ -194,20 +200,20 @@ impl<'s, 'a> Search<'s, 'a> {
             ..Job::taken("descent", true, false)
         };
         self.rounds.sweeps = None;
-        self.rounds.run(self.board, &[job], &[&from], units);
+        self.rounds.run(self.incumbent, &[job], &[&from], units);
     }
 
-    /// Whether the best point is a known optimum.
+    /// Ends the search if the incumbent is a known optimum.
     fn conclude(&mut self) {
-        let gap = |optimum| self.board.best.objective - optimum;
+        let gap = |optimum| self.incumbent.best.objective - optimum;
         let optimum = self.rounds.whole.profile.optimum;
-        if optimum.is_some_and(|optimum| gap(optimum) <= OPTIMAL * self.board.size()) {
-            self.board.best.settled = true;
-            self.board.status = self.board.status.or(Some(Status::Converged));
+        if optimum.is_some_and(|optimum| gap(optimum) <= OPTIMAL * self.incumbent.size()) {
+            self.incumbent.best.stationary = true;
+            self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
         }
     }
 
-    /// Units of the clock that are left to all lanes together.
+    /// Returns the units of the clock left to all lanes together.
     pub(super) fn left(&self) -> f64 {
         match self.rounds.clock.counts() {
             true => (self.work - self.rounds.spent).max(0.0),
@@ -215,11 +221,11 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// What each of so many jobs may take of `units`.
+    /// Returns the units that each of `jobs` jobs may take of `units`.
     pub(super) fn slice(&self, units: f64, jobs: usize) -> f64 {
         let jobs = match self.rounds.clock.counts() {
             true => jobs,
-            // The last round of the lanes may be half empty.
+            // Some lanes may be idle in the last round.
             false => self.lanes * jobs.div_ceil(self.lanes),
         };
         units / jobs.max(1) as f64
@@ -245,7 +251,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Polishes points, on some rows if these are all that can matter and that is enough.
+    /// Polishes points; with `enough`, on the screened rows if no other row can matter.
     pub(super) fn polish(&mut self, points: &[Candidate], units: f64, enough: bool) {
         let complete = enough && self.rounds.is_complete();
         let jobs: Vec<Job> = points
@@ -256,38 +262,38 @@ impl<'s, 'a> Search<'s, 'a> {
             })
             .collect();
         let limit = self.auto.options.max_sweeps;
-        let n = self.board.best.x.nrows() as u64;
-        let made = self.board.iterations.div_ceil(n * (n - 1) / 2);
+        let n = self.incumbent.best.x.nrows() as u64;
+        let made = self.incumbent.iterations.div_ceil(n * (n - 1) / 2);
         self.rounds.sweeps = limit.map(|limit| limit.saturating_sub(made));
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = self.slice(units, jobs.len());
-        self.rounds.run(self.board, &jobs, &froms, slice);
+        self.rounds.run(self.incumbent, &jobs, &froms, slice);
     }
 
-    /// The last polish, and why the search ended.
+    /// Polishes the incumbent a last time and sets the status.
     fn finish(&mut self) {
         self.conclude();
         let limited = self.auto.options.max_sweeps.is_some();
-        if self.board.status.is_none() && !self.board.best.settled && !limited {
-            let best = [self.board.best.clone()];
-            // Without any limit a small problem is brought to rest.
+        if self.incumbent.status.is_none() && !self.incumbent.best.stationary && !limited {
+            let best = [self.incumbent.best.clone()];
+            // Without limits a small problem is polished until it is stationary.
             let least = match self.free {
                 true => FINAL_POLISH * self.work.min(WORK_UNIT),
                 false => 0.0,
             };
             self.polish(&best, self.left().max(least), false);
         }
-        if self.board.status.is_none() {
-            let settled = self.board.best.settled;
-            self.board.status = Some(
+        if self.incumbent.status.is_none() {
+            let stationary = self.incumbent.best.stationary;
+            self.incumbent.status = Some(
                 match (
-                    settled && (self.free || limited),
+                    stationary && (self.free || limited),
                     self.rounds.clock.counts(),
                 ) {
                     (true, _) => Status::Converged,
                     (false, false) => Status::MaxTime,
                     (false, true) if limited => Status::MaxSweeps,
-                    // Tangent steps and pairs took turns as long as they may.
+                    // The polish ran out of work or of rounds.
                     (false, true) => Status::MaxWork,
                 },
             );

@@ -1,40 +1,40 @@
-//! What a search does, as data.
+//! The plan of a search, as data.
 
 use crate::heuristic::{Kind, Profile};
 
-/// Which heuristics a phase runs.
+/// The heuristics that a phase runs.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Entries {
-    /// All that fit the problem and promise something, as many as there is room for.
+    /// All that fit the problem and have a sufficient prior, as far as the slice allows.
     Fitting,
-    /// So many of these, the most hopeful ones.
+    /// This number of them, those with the highest priors.
     Hopeful(usize),
-    /// So many of those that came out best in the phase before.
+    /// This number of the best heuristics of the previous phase.
     Best(usize),
-    /// These, so many runs of each.
+    /// The named heuristics, each with its number of runs.
     Named(Vec<(String, usize)>),
 }
 
-/// Where the heuristics of a phase begin.
+/// The start of the heuristics of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum From {
-    /// From scratch, once each.
+    /// A new start, once for each heuristic.
     Scratch,
-    /// From the best point, in rounds, by what they have brought.
+    /// The incumbent, in rounds; heuristics are selected by their gain per work.
     Incumbent,
 }
 
-/// When what a heuristic returns is polished, by exact pairs and tangent steps in turn.
+/// Which results are polished, by alternating exact pairs and tangent steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Polish {
-    /// Not at all.
+    /// None.
     Never,
-    /// The best so many, when the phase is over.
+    /// The best ones, this number, at the end of the phase.
     Best(usize),
-    /// Each that comes out near the best point.
+    /// Each whose objective is near that of the incumbent.
     Each,
 }
 
@@ -42,19 +42,19 @@ pub enum Polish {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Phase {
-    /// Which heuristics.
+    /// The heuristics.
     pub entries: Entries,
-    /// Where they begin.
+    /// Their start.
     pub from: From,
-    /// Share of what is left of the time or work when the phase begins.
+    /// Share of the time or work left when the phase begins.
     pub share: f64,
-    /// Rounds at most.
+    /// Most rounds.
     pub rounds: usize,
-    /// What is polished.
+    /// Which results are polished.
     pub polish: Polish,
 }
 
-/// The phases of a search, one after the other.
+/// The phases of a search, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Plan {
@@ -62,21 +62,21 @@ pub struct Plan {
     pub phases: Vec<Phase>,
 }
 
-/// Share of the first, short runs of all heuristics: enough to tell the good ones from the others.
+/// Share for the first, short restarts of all heuristics: enough to rank them.
 const RACE: f64 = 0.2;
 
-/// Share of what is left for longer runs of the best of them.
+/// Share of the remaining work for longer restarts of the best heuristics.
 const LONG: f64 = 0.4;
 
-/// Share of the first runs where a solution is likely to be dense and h is not a count: optima then lie close together,
-/// so one long run each of smoothing and splitting is better than several short runs.
+/// Share of the restarts if solutions are likely to be dense and h is not ℓ0. Optima are then close together,
+/// so one long run each of smoothing and ADMM is better than several short runs.
 const SLOW: f64 = 0.55;
 
-/// Share of what is left for changes of the best point; its last polish has the rest.
+/// Share of the remaining work for improvements; the rest is for the last polish.
 const IMPROVE: f64 = 0.9;
 
 impl Plan {
-    /// Short runs of everything, longer runs of what came out best, then changes of the best point.
+    /// Short restarts of all heuristics, longer restarts of the best, then improvements.
     pub fn new(profile: &Profile) -> Self {
         let phase = |entries, from, share, polish| Phase {
             entries,
@@ -108,7 +108,7 @@ impl Plan {
         Self { phases }
     }
 
-    /// The heuristics that are asked for, in order and again from the first, and changes of what comes out.
+    /// `runs` restarts of the named heuristics, cyclically in order, then improvements.
     pub fn named(names: &[String], runs: usize) -> Self {
         let named = (0..runs).map(|k| (names[k % names.len()].clone(), 1));
         Self {

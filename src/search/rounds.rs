@@ -1,4 +1,4 @@
-//! Rounds of heuristics side by side: on all rows, or on some of them.
+//! Rounds: heuristics run concurrently, on all rows or on the screened rows.
 
 use ndarray::Array2;
 
@@ -14,22 +14,23 @@ use crate::problem::Problem;
 use crate::solver::Options;
 use crate::threads::Threads;
 
-/// Relative distance from the best point within which a changed one is polished.
+/// Relative distance from the incumbent within which an improvement is polished.
 const PROMISING: f64 = 1e-2;
 
-/// Work charged for every run: its thread is started and the monitor is called. With few rows that is most of a run.
+/// Work charged for every run, for starting its thread and calling the monitor. With few rows this is most of
+/// a run.
 const RUN: f64 = 5e5;
 
-/// Relative gain from which the rows of X ≥ 0, which all take part in the end, are chosen again.
+/// Relative decrease of F after which rows are screened again for X ≥ 0.
 const NEW_ROWS: f64 = 1e-3;
 
-/// Share of a slice for the heuristic, where its point is polished or completed.
+/// Share of a slice for the heuristic if its point is then polished or completed.
 const HEURISTIC: f64 = 0.7;
 
-/// Memory for columns of a C that is not stored: all of them up to n = 4096.
+/// Bytes for cached columns of a C that is not stored: all columns up to n = 4096.
 pub(super) const COLUMNS: usize = 8 * 4096 * 4096;
 
-/// A problem as heuristics see it.
+/// A problem, on all rows or on the screened rows, with what is known of it.
 pub(super) struct Space<'a> {
     pub(super) oracle: Oracle<'a>,
     pub(super) known: Known<'a>,
@@ -39,25 +40,25 @@ pub(super) struct Space<'a> {
 /// One run of a round.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
-    /// Of the heuristic, or of what made the point that is taken.
+    /// Name of the heuristic, or of the origin of a point that is used unchanged.
     pub(super) name: String,
-    /// Index of the heuristic; None: the point is taken as it is.
+    /// Index of the heuristic; None: the start itself is the point.
     pub(super) heuristic: Option<usize>,
     pub(super) restricted: bool,
     pub(super) improve: bool,
     pub(super) polished: bool,
-    /// Whether the point was found by another job.
+    /// Whether the job polishes the point of another job.
     pub(super) polishes: bool,
-    /// Whether exact pairs descend from the point before anything else does.
+    /// Whether exact pairs descend from the point first.
     pub(super) plain: bool,
-    /// How often the heuristic has begun from scratch.
+    /// Number of earlier restarts of the heuristic.
     pub(super) run: usize,
     pub(super) heat: f64,
     pub(super) seed: u64,
 }
 
 impl Job {
-    /// A point that is taken as it is.
+    /// A job that uses the start itself as the point.
     pub(super) fn taken(name: &str, polished: bool, polishes: bool) -> Self {
         Self {
             name: name.to_owned(),
@@ -73,7 +74,7 @@ impl Job {
         }
     }
 
-    /// What reports call it.
+    /// Returns the name used in reports.
     fn label(&self, heuristics: &[Box<dyn Heuristic>]) -> &'static str {
         match self.heuristic {
             Some(k) => heuristics[k].name(),
@@ -84,14 +85,14 @@ impl Job {
     }
 }
 
-/// What came out of a job, and what it cost.
-pub(super) struct Found {
+/// The result of a job, its work and its time.
+pub(super) struct JobResult {
     pub(super) candidate: Candidate,
     pub(super) work: f64,
     pub(super) seconds: f64,
 }
 
-/// Everything that does not change during a search.
+/// The data shared by the rounds of a search: the problem, its screening, and the work done so far.
 pub(super) struct Rounds<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) heuristics: &'a [Box<dyn Heuristic>],
@@ -100,13 +101,13 @@ pub(super) struct Rounds<'a> {
     pub(super) threads: &'a Threads,
     pub(super) whole: Space<'a>,
     pub(super) compact: Option<Compact>,
-    /// How the problem looks on some rows.
+    /// Profile and basis of the screened rows.
     chosen: Option<(Profile, Basis)>,
-    /// Where the rows were chosen.
+    /// F at the point where the rows were screened.
     base: f64,
-    /// Units of the clock that are used up, if it counts.
+    /// Units of the clock used so far, if work is counted.
     pub(super) spent: f64,
-    /// Sweeps that one descent may make.
+    /// Most sweeps of one descent.
     pub(super) sweeps: Option<u64>,
 }
 
@@ -118,7 +119,7 @@ impl<'a> Rounds<'a> {
         (clock, threads): (&'a Clock, &'a Threads),
         (oracle, known, profile): Prepared<'a>,
     ) -> Self {
-        // What was prepared counts as what is searched.
+        // The work of the preparation counts towards the limit.
         let spent = if clock.counts() {
             oracle.meter.spent()
         } else {
@@ -143,18 +144,19 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Chooses rows at X, whose F is `value`, if they are not those of this point or all that matter.
-    pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, board: &mut Incumbent<'_>) {
+    /// Screens the rows at X with F = `value`, unless the present rows contain all that matter or still serve
+    /// X.
+    pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, incumbent: &mut Incumbent<'_>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
         let least = if nonnegative {
-            NEW_ROWS * board.size()
+            NEW_ROWS * incumbent.size()
         } else {
             0.0
         };
         let Some(form) = self.problem.smooth.quadratic() else {
             return;
         };
-        if self.is_complete() || value >= self.base - least || board.status.is_some() {
+        if self.is_complete() || value >= self.base - least || incumbent.status.is_some() {
             return;
         }
         self.base = value;
@@ -179,9 +181,9 @@ impl<'a> Rounds<'a> {
                 let basis = known.basis;
                 Some((compact, (profile, basis)))
             },
-            |_| board.watch(None),
+            |_| incumbent.watch(None),
         );
-        board.prepared += meter.spent();
+        incumbent.prepared += meter.spent();
         if self.clock.counts() {
             self.spent += meter.spent();
         }
@@ -191,12 +193,12 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Whether rows are chosen and no other can matter.
+    /// Returns whether rows are screened and no other row can matter.
     pub(super) fn is_complete(&self) -> bool {
         (self.compact.as_ref()).is_some_and(|compact| compact.complete)
     }
 
-    /// The profile of all rows, or of some of them.
+    /// Returns the profile of all rows or of the screened rows.
     pub(super) fn profile(&self, restricted: bool) -> &Profile {
         match (restricted, &self.chosen) {
             (true, Some((profile, _))) => profile,
@@ -204,16 +206,16 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Runs the jobs, each for so many units of the clock, and reports them.
+    /// Runs the jobs, each for `slice` units of the clock, and reports them.
     pub(super) fn run(
         &mut self,
-        board: &mut Incumbent<'_>,
+        incumbent: &mut Incumbent<'_>,
         jobs: &[Job],
         from: &[&Array2<f64>],
         slice: f64,
-    ) -> Vec<Option<Found>> {
-        let before = board.best.clone();
-        let size = board.size();
+    ) -> Vec<Option<JobResult>> {
+        let before = incumbent.best.clone();
+        let size = incumbent.size();
         let preparation = Meter::new(self.clock, f64::INFINITY);
         let small = self
             .compact
@@ -235,9 +237,9 @@ impl<'a> Rounds<'a> {
         };
         let mut names: Vec<&str> = jobs.iter().map(|job| job.label(self.heuristics)).collect();
         names.dedup();
-        board.monitor.working(&names.join(", "));
+        incumbent.monitor.working(&names.join(", "));
         let (this, space, best) = (&*self, &space, &before);
-        // Threads that have no job help with the products of the only one.
+        // A single job uses all threads for its products.
         let threads = match jobs.len() {
             1 => self.threads.clone(),
             _ => Threads::serial(),
@@ -254,7 +256,7 @@ impl<'a> Rounds<'a> {
                     threads.install(|| this.job(&jobs[k], spaces, from[k], least, &meter));
                 meter.spend(RUN);
                 let work = meter.spent();
-                let found = candidate.map(|candidate| Found {
+                let found = candidate.map(|candidate| JobResult {
                     candidate,
                     work,
                     seconds: this.clock.seconds(),
@@ -262,23 +264,23 @@ impl<'a> Rounds<'a> {
                 (found, work)
             },
             |run| {
-                board.watch(
+                incumbent.watch(
                     run.and_then(|(found, _)| found.as_ref())
                         .map(|f| &f.candidate),
                 )
             },
         );
         if self.clock.counts() {
-            // A run that came to nothing has cost something, too.
+            // A failed run also costs work.
             self.spent += found.iter().flatten().map(|(_, work)| work).sum::<f64>();
         }
-        let found: Vec<Option<Found>> = found.into_iter().map(|run| run?.0).collect();
+        let found: Vec<Option<JobResult>> = found.into_iter().map(|run| run?.0).collect();
         let all = found.iter().flatten();
         let value = before.objective;
-        board.settle(before, all.map(|found| &found.candidate));
+        incumbent.accept_round(before, all.map(|found| &found.candidate));
         for (job, found) in jobs.iter().zip(&found) {
             let Some(found) = found else { continue };
-            board.runs.push(Run {
+            incumbent.runs.push(Run {
                 heuristic: job.label(self.heuristics).to_owned(),
                 improve: job.improve,
                 restricted: job.restricted,
@@ -291,7 +293,7 @@ impl<'a> Rounds<'a> {
         found
     }
 
-    /// One job: a point, polished if that is asked for, on all rows; products may be divided among `threads`.
+    /// Runs one job; the point is returned on all rows. Products may be divided among `threads`.
     fn job(
         &self,
         job: &Job,
@@ -317,7 +319,7 @@ impl<'a> Rounds<'a> {
         Some(lifted)
     }
 
-    /// The same in one space; points above `promising` are not polished.
+    /// Runs one job in one space; points with F above `promising` are not polished.
     fn point(
         &self,
         job: &Job,

@@ -1,27 +1,26 @@
-//! Phases from scratch: heuristics side by side, the best of them for longer.
+//! Restart phases: heuristics run concurrently, and the best of them again for longer.
 
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::Candidate;
 use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase, Polish};
-use super::rounds::{Found, Job};
+use super::rounds::{Job, JobResult};
 use crate::heuristic::Kind;
 
-/// Share of a phase for the heuristics where the best points are polished afterwards.
+/// Share of a phase for the heuristics if the best points are polished afterwards.
 const BEFORE_POLISH: f64 = 0.75;
 
-/// Runs are made again only where they can be so many times as long.
+/// Restarts are repeated only if the slice grows by at least this factor.
 pub(super) const LONGER: f64 = 1.3;
 
-/// Multiply-adds of a step, for counts, from which one long run with all threads is better than two runs and changes of what
-/// they find; the share of what is left that it and its polish get, and its own share of that. Noise around 30 and 60
-/// factors, 200 × 8000 and 120 × 9000, r = 10, ρ = 1e-3, 1e-2, 5e-2, 10 s, two threads: lower than with two runs by 3e-6,
-/// 2e-6, 3e-5, −3e-5, 9e-5 and 4e-3.
+/// For ℓ0: multiply-adds of an iteration from which one long run with all threads beats two runs followed by
+/// improvements; its share of the remaining work, polish included; the run's own share of that.
 const COSTLY: f64 = 2e7;
 const ALONE: f64 = 0.9;
 
 impl Search<'_, '_> {
-    /// A phase from scratch; where f is not quadratic no start may be better than the given one, which is polished.
+    /// Runs a restart phase. For a nonquadratic f the given start is polished too, as no heuristic may find a
+    /// better one.
     pub(super) fn start(&mut self, phase: &Phase) {
         let again = matches!(phase.entries, Entries::Best(_));
         let alone = again && self.ranked.first().is_some_and(|&arm| self.is_costly(arm));
@@ -65,7 +64,7 @@ impl Search<'_, '_> {
         if count == 0 || again && slice < LONGER * self.before {
             return;
         }
-        // A phase that repeats heuristics gives them the same start and more time.
+        // Repeated heuristics get the same start and more work.
         if again {
             arms.iter().for_each(|arm| self.made[arm.heuristic] = 0);
         }
@@ -75,12 +74,12 @@ impl Search<'_, '_> {
         jobs.extend(arms.iter().map(|&arm| self.job(arm, false, each)));
         let sweeps = self.auto.options.max_sweeps;
         self.rounds.sweeps = sweeps.map(|limit| (limit / (count as u64 + 2)).max(1));
-        let from = given.unwrap_or_else(|| self.board.best.x.clone());
+        let from = given.unwrap_or_else(|| self.incumbent.best.x.clone());
         let froms = vec![&from; jobs.len()];
-        let found = self.rounds.run(self.board, &jobs, &froms, slice);
+        let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
         self.before = slice;
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
-        let objective = |found: &Found| found.candidate.objective;
+        let objective = |found: &JobResult| found.candidate.objective;
         let value = |k: &usize| found[*k].as_ref().map_or(f64::INFINITY, objective);
         order.sort_by(|a, b| value(a).total_cmp(&value(b)));
         self.ranked.clear();
@@ -88,7 +87,7 @@ impl Search<'_, '_> {
             self.reach(arms[k - offset], value(&k), slice);
         }
         if let Polish::Best(count) = phase.polish
-            && self.board.status.is_none()
+            && self.incumbent.status.is_none()
         {
             let count = if sweeps.is_some() { 1 } else { count };
             let best: Vec<Candidate> = order
@@ -100,13 +99,13 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Whether an arm has so few steps that changes of what it finds bring less than more of them.
+    /// Returns whether an iteration is so expensive that more iterations gain more than improvements.
     pub(super) fn is_costly(&self, arm: Arm) -> bool {
         let profile = self.rounds.profile(arm.restricted);
         profile.kind == Kind::Count && profile.step >= COSTLY
     }
 
-    /// Takes note of what an arm has reached from scratch; best arms first.
+    /// Records the objective of an arm; called for the best arm first.
     fn reach(&mut self, arm: Arm, objective: f64, slice: f64) {
         let before = self.reached.iter_mut().find(|(a, _)| *a == arm);
         if self.ranked.is_empty() {

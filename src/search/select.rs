@@ -1,50 +1,50 @@
-//! Which heuristic comes next: by what it has gained per unit of work.
+//! Bandit: selects heuristics by their gain per unit of work.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// How fast old results are forgotten.
+/// Factor by which earlier results are discounted.
 const MEMORY: f64 = 0.7;
 
-/// How often another heuristic than the best one is tried.
+/// Probability of choosing a random heuristic.
 const CURIOSITY: f64 = 0.25;
 
-/// What one way of changing the best point has brought.
+/// Credit of a heuristic.
 #[derive(Debug, Clone)]
-struct Record {
-    /// Rewards from 0 to 1, and the slices they took.
+struct Credit {
+    /// Discounted sum of rewards, each from 0 to 1, and of the slices used.
     reward: f64,
     slices: f64,
 }
 
-/// The bandit over the ways to change the best point.
+/// The bandit over the improvement heuristics.
 #[derive(Debug)]
 pub(super) struct Select {
-    records: Vec<Record>,
-    /// The size of a gain that counts half.
+    credits: Vec<Credit>,
+    /// Gain that gets the reward ½.
     typical: f64,
 }
 
 impl Select {
-    /// One way for each hope.
-    pub(super) fn new(hopes: &[f64]) -> Self {
-        let records = hopes.iter().map(|&hope| Record {
-            reward: hope,
+    /// Starts every heuristic with its prior as the reward of one slice.
+    pub(super) fn new(priors: &[f64]) -> Self {
+        let credits = priors.iter().map(|&prior| Credit {
+            reward: prior,
             slices: 1.0,
         });
         Self {
-            records: records.collect(),
+            credits: credits.collect(),
             typical: 0.0,
         }
     }
 
     fn rate(&self, k: usize) -> f64 {
-        self.records[k].reward / self.records[k].slices
+        self.credits[k].reward / self.credits[k].slices
     }
 
-    /// The ways of one round: the most promising ones, now and then any.
+    /// Selects `width` heuristics: mostly the best, some at random.
     pub(super) fn choose(&self, width: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
-        let count = self.records.len();
+        let count = self.credits.len();
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by(|&a, &b| self.rate(b).total_cmp(&self.rate(a)).then(a.cmp(&b)));
         let best = self.rate(order[0]);
@@ -57,19 +57,19 @@ impl Select {
             .collect()
     }
 
-    /// Takes note of a run that took so many slices.
+    /// Records a run that took `slices` slices.
     pub(super) fn note(&mut self, k: usize, gain: f64, slices: f64) {
         let reward = if gain > 0.0 {
             gain / (gain + self.typical)
         } else {
             0.0
         };
-        let record = &mut self.records[k];
-        record.reward = MEMORY * record.reward + reward;
-        record.slices = MEMORY * record.slices + slices.max(0.05);
+        let credit = &mut self.credits[k];
+        credit.reward = MEMORY * credit.reward + reward;
+        credit.slices = MEMORY * credit.slices + slices.max(0.05);
     }
 
-    /// Ends a round, whose largest gain was so much.
+    /// Ends a round with the given largest gain.
     pub(super) fn end_round(&mut self, gain: f64) {
         self.typical = MEMORY * self.typical + (1.0 - MEMORY) * gain;
     }

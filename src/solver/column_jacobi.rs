@@ -1,21 +1,20 @@
 //! Column moves for `f = ½⟨X, C X W⟩`, W = diag(w) ⪰ 0: the J-Jacobi method in tiles.
 //!
-//! X(:,{i,k}) ← X(:,{i,k})V keeps K = XᵀJX = diag(κ) when V keeps diag(κ_i, κ_k), and only B = XᵀCX has to
-//! be followed. Opposite signs (Veselić, Numer. Math. 64, 1993):
+//! X(:,{i,k}) ← X(:,{i,k})V keeps K = XᵀJX = diag(κ) if V keeps diag(κ_i, κ_k). Only B = XᵀCX has to be
+//! updated. Opposite signs (Veselić, Numer. Math. 64, 1993):
 //!
 //! ```text
 //! tanh 2μ = −2b_ik/(b_ii + b_kk),    b_ii + b_kk ← √((b_ii + b_kk)² − 4b_ik²)
 //! ```
 //!
-//! Equal signs: the rotation that makes b_ik vanish; it leaves the trace alone, but without it the
-//! method would converge linearly instead of quadratically. Where w_i ≠ w_k the heavier column
-//! takes the smaller eigenvalue. Every pair lowers f or leaves it; at the end B is diagonal and
-//! κ_i b_ii are the eigenvalues of JC for square X.
+//! Equal signs: the rotation that makes b_ik zero. It does not change the trace, but without it the method
+//! would converge linearly instead of quadratically. If w_i ≠ w_k, the column of larger weight takes the
+//! smaller eigenvalue. No pair raises f. At the end B is diagonal, and κ_i b_ii are the eigenvalues of JC for
+//! square X.
 //!
-//! Pairs are visited tile by tile, all pairs of two tiles at a time in a small matrix; disjoint
-//! tile pairs of a tournament round work in parallel, and their moves are applied as matrix
-//! products: 12r³ + 4nr² flops a sweep, almost all of them in products. The result does not depend on
-//! the number of threads.
+//! Pairs are visited tile by tile, all pairs of two tiles at a time in a small matrix. Disjoint tile pairs of
+//! a tournament round work in parallel, and their moves are applied as matrix products: 12r³ + 4nr² flops a
+//! sweep, almost all of them in products. The result does not depend on the number of threads.
 
 use ndarray::{Array2, ArrayView2, s};
 
@@ -27,24 +26,24 @@ use crate::tournament;
 /// Columns per tile.
 const TILE: usize = 32;
 
-/// An entry b_ik is rounding, and its pair rests, if it is at most this times √|b_ii b_kk|, or times
-/// ‖C‖·‖x_i‖‖x_k‖ (what rounding of XᵀCX amounts to; on the kernel of C it is all there is).
+/// An entry b_ik counts as rounding, and its pair does not move, if |b_ik| is at most this times √|b_ii
+/// b_kk|, or times ‖C‖·‖x_i‖‖x_k‖ (the rounding of XᵀCX, and all there is on the kernel of C).
 pub(crate) const SKIP: f64 = f64::EPSILON;
 
-/// Largest |tanh 2μ| of one move where b_ii + b_kk ± 2b_ik is zero up to rounding, so that the pair's
-/// minimum is at infinity.
+/// Largest |tanh 2μ| of one move if b_ii + b_kk ± 2b_ik is zero up to rounding, so that the minimum of the
+/// pair is at infinity.
 const STEEPEST: f64 = 1.0 - 1e-8;
 
-/// What a round did.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Round {
+pub(crate) struct JacobiRound {
     /// Change of f, at most zero up to rounding.
     pub(crate) change: f64,
     /// Pairs visited.
     pub(crate) visited: u64,
     /// Pairs that moved.
     pub(crate) updates: u64,
-    /// Largest |b_ik|/√|b_ii b_kk| that was met.
+    /// Largest |b_ik|/√|b_ii b_kk| met.
     pub(crate) off: f64,
     /// A pair of columns along which f is unbounded below; nothing moved after it.
     pub(crate) recession: Option<Recession>,
@@ -62,7 +61,7 @@ pub(crate) struct ColumnJacobi {
     signs: Vec<f64>,
     weights: Vec<f64>,
     rapidity_bound: Option<f64>,
-    /// Size of C: its largest diagonal entry.
+    /// Largest diagonal entry of C in magnitude.
     scale: f64,
     round: usize,
 }
@@ -71,12 +70,12 @@ pub(crate) struct ColumnJacobi {
 struct Moves {
     rows: Vec<usize>,
     v: Rows,
-    outcome: Round,
+    outcome: JacobiRound,
 }
 
 impl ColumnJacobi {
-    /// A sweep from X, with B = XᵀCX, κ = diag(XᵀJX) (±1, or 0 for nothing: such columns rest) and the
-    /// weights w; `scale` is the size of C, say its largest diagonal entry.
+    /// A sweep from X, with B = XᵀCX, κ = diag(XᵀJX) (±1; columns with 0 do not move) and the weights w;
+    /// `scale` is the size of C, such as its largest diagonal entry.
     pub(crate) fn new(
         x: ArrayView2<'_, f64>,
         b: Array2<f64>,
@@ -96,20 +95,21 @@ impl ColumnJacobi {
         }
     }
 
-    /// The round that is next.
+    /// Returns the index of the next round.
     pub(crate) fn round(&self) -> usize {
         self.round
     }
 
-    /// The same with another round next.
+    /// Returns the sweep with another next round.
     pub(crate) fn at_round(self, round: usize) -> Self {
         Self { round, ..self }
     }
 
-    /// The longest beginning of this round whose X is `bounded`, as that X; `whole`: the round with all its pairs.
+    /// Returns the last X of this round that is `bounded`, found by bisection over its pairs; `whole`: the
+    /// result of the whole round.
     pub(crate) fn beginning(
         &self,
-        whole: &Round,
+        whole: &JacobiRound,
         bounded: impl Fn(&Array2<f64>) -> bool,
         threads: &Threads,
     ) -> Array2<f64> {
@@ -128,12 +128,12 @@ impl ColumnJacobi {
         found
     }
 
-    /// X.
+    /// Returns X.
     pub(crate) fn x(&self) -> Array2<f64> {
         self.xt.t().as_standard_layout().into_owned()
     }
 
-    /// Pairs of tiles that meet in a round, and the number of rounds; a tile without a partner stands alone.
+    /// Returns the pairs of tiles of a round, and the number of rounds; a tile without a partner is alone.
     fn pairs_of_round(&self) -> (Vec<(usize, Option<usize>)>, usize) {
         let tiles = self.b.nrows().div_ceil(TILE);
         if tiles == 1 {
@@ -145,12 +145,12 @@ impl ColumnJacobi {
         (pairs, tournament::rounds(tiles))
     }
 
-    /// One round of disjoint tile pairs, in each of them up to `most` pairs of columns.
-    pub(crate) fn step(&mut self, most: u64, threads: &Threads) -> Round {
+    /// Runs one round of disjoint tile pairs, with up to `most` pairs of columns in each.
+    pub(crate) fn step(&mut self, most: u64, threads: &Threads) -> JacobiRound {
         let (pairs, rounds) = self.pairs_of_round();
         let part = (self.round == 0, most);
         let moves: Vec<Moves> = threads.map(pairs.len(), |k| self.tile_pair(pairs[k], part));
-        let mut total = Round::default();
+        let mut total = JacobiRound::default();
         for m in &moves {
             total.change += m.outcome.change;
             total.visited += m.outcome.visited;
@@ -163,7 +163,7 @@ impl ColumnJacobi {
             apply(&mut self.b, &moves, threads);
             self.b = self.b.t().as_standard_layout().into_owned();
             apply(&mut self.b, &moves, threads);
-            // Exactly symmetric, so that rounding cannot build up between the triangles.
+            // Copy one triangle, so that rounding cannot accumulate between the two.
             let n = self.b.nrows();
             for i in 0..n {
                 for k in 0..i {
@@ -179,7 +179,7 @@ impl ColumnJacobi {
         total
     }
 
-    /// Pairs of columns of two tiles, up to `most`; also those of one tile if `within`.
+    /// Visits the pairs of columns of two tiles, up to `most`; also those within a tile if `within`.
     fn tile_pair(
         &self,
         (first, second): (usize, Option<usize>),
@@ -191,7 +191,7 @@ impl ColumnJacobi {
         let lead = rows.len();
         rows.extend(second.into_iter().flat_map(span));
         let w = rows.len();
-        let mut local = Local {
+        let mut local = TilePair {
             b: Array2::from_shape_fn((w, w), |(i, k)| self.b[[rows[i], rows[k]]]).into(),
             v: Array2::eye(w).into(),
             noise: rows
@@ -202,7 +202,7 @@ impl ColumnJacobi {
                 })
                 .collect(),
         };
-        let mut outcome = Round::default();
+        let mut outcome = JacobiRound::default();
         'sweep: for i in 0..w {
             let from = if within || i >= lead { i + 1 } else { lead };
             let to = if within || i < lead { w } else { i + 1 };
@@ -218,7 +218,7 @@ impl ColumnJacobi {
                     continue;
                 }
                 let (bi, bk, o) = local.entries(i, k);
-                if !local.rests(i, k) {
+                if !local.is_rounding(i, k) {
                     outcome.off = outcome.off.max(o.abs() / (bi * bk).abs().sqrt());
                 }
                 let moved = if signs.0 == signs.1 {
@@ -252,7 +252,7 @@ impl ColumnJacobi {
     }
 }
 
-/// Rows `rows` of `a` ← V · rows, for all moves.
+/// Computes rows `rows` of `a` ← V · rows, for all moves.
 fn apply(a: &mut Array2<f64>, moves: &[Moves], threads: &Threads) {
     let source = a.view();
     let products = threads.map(moves.len(), |k| {
@@ -275,15 +275,15 @@ fn apply(a: &mut Array2<f64>, moves: &[Moves], threads: &Threads) {
     }
 }
 
-/// The small matrix of two tiles, and the moves so far.
-struct Local {
+/// The small matrix of two tiles, and the accumulated moves.
+struct TilePair {
     b: Rows,
     v: Rows,
-    /// √(‖C‖)·‖x_k‖: ε times the product of two of them is rounding of their entry of b.
+    /// √(‖C‖)·‖x_k‖: ε times the product of two of them is the rounding of their entry of b.
     noise: Vec<f64>,
 }
 
-/// Rows i, k of a ← [[a00, a01], [a10, a11]] · rows.
+/// Computes rows i, k of a ← [[a00, a01], [a10, a11]] · rows.
 #[inline(always)]
 fn turn_rows(a: &mut Rows, i: usize, k: usize, t: [[f64; 2]; 2]) {
     let w = a.ncols();
@@ -296,8 +296,8 @@ fn turn_rows(a: &mut Rows, i: usize, k: usize, t: [[f64; 2]; 2]) {
     }
 }
 
-impl Local {
-    /// B ← T B Tᵀ, V ← T V for T acting on rows i < k.
+impl TilePair {
+    /// Computes B ← T B Tᵀ, V ← T V for T acting on rows i < k.
     #[inline(always)]
     fn turn(&mut self, i: usize, k: usize, t: [[f64; 2]; 2]) {
         turn_rows(&mut self.b, i, k, t);
@@ -313,9 +313,9 @@ impl Local {
         self.noise[k] = t[1][0].abs() * p + t[1][1].abs() * q;
     }
 
-    /// Whether b_ik is rounding.
+    /// Returns whether b_ik is rounding.
     #[inline(always)]
-    fn rests(&self, i: usize, k: usize) -> bool {
+    fn is_rounding(&self, i: usize, k: usize) -> bool {
         let (bi, bk, o) = self.entries(i, k);
         o.abs() <= SKIP * (bi * bk).abs().sqrt().max(self.noise[i] * self.noise[k])
     }
@@ -325,15 +325,15 @@ impl Local {
         (self.b[[i, i]], self.b[[k, k]], self.b[[i, k]])
     }
 
-    /// Equal signs: b_ik vanishes. Returns the change of f if the pair moves.
+    /// Equal signs: makes b_ik zero. Returns the change of f if the pair moves.
     #[inline(always)]
     fn rotate(&mut self, i: usize, k: usize, weights: (f64, f64)) -> Option<f64> {
         let (bi, bk, o) = self.entries(i, k);
-        let rests = self.rests(i, k);
-        // The heavier column is to have the smaller eigenvalue.
+        let is_rounding = self.is_rounding(i, k);
+        // The column of larger weight gets the smaller eigenvalue.
         let swapped = (weights.0 - weights.1) * (bi - bk) > 0.0
             && (bi - bk).abs() > f64::EPSILON * (bi.abs() + bk.abs());
-        if rests {
+        if is_rounding {
             if !swapped {
                 return None;
             }
@@ -360,8 +360,8 @@ impl Local {
         Some(0.5 * (weights.0 - weights.1) * (new_i - bi))
     }
 
-    /// Opposite signs. Returns the change of f if the pair moves, and the direction if f is
-    /// unbounded along it.
+    /// Opposite signs. Returns the change of f if the pair moves; the error is the direction along which f is
+    /// unbounded.
     #[inline(always)]
     fn boost(
         &mut self,
@@ -383,7 +383,7 @@ impl Local {
                 return Err(false);
             }
         }
-        if self.rests(i, k) && (d >= 0.0 || rapidity_bound.is_none()) {
+        if self.is_rounding(i, k) && (d >= 0.0 || rapidity_bound.is_none()) {
             return Ok(None);
         }
         let limit = rapidity_bound.unwrap_or(MAX_RAPIDITY);
@@ -393,7 +393,7 @@ impl Local {
             let cosh = ((d + root) / (2.0 * root)).sqrt();
             (cosh, -h / (d + root) * cosh)
         } else if rapidity_bound.is_some() {
-            // Down to the bound, on the side where f falls.
+            // Move to the bound, in the direction of decreasing f.
             let side = if h > 0.0 { -1.0 } else { 1.0 };
             (limit.cosh(), side * limit.sinh())
         } else if d > 0.0 {

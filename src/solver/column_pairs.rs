@@ -13,7 +13,7 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// Entries of pairs of columns that are solved between two looks at the clock.
+/// Entries of pairs of columns that are solved between two checks of the clock.
 const COLUMN_ENTRIES: usize = 1 << 19;
 
 /// The mover of columns by pairs.
@@ -23,7 +23,7 @@ pub(super) struct ColumnPairs {
     rapidity_bound: Option<f64>,
     /// The proximal weight.
     pub(super) proximal: f64,
-    /// Whether pairs are looked at and not moved.
+    /// Whether pairs are solved without moving.
     pub(super) frozen: bool,
     sweep: Option<PairSweep>,
 }
@@ -41,7 +41,7 @@ impl ColumnPairs {
     }
 }
 
-/// A sweep over pairs of columns that is under way.
+/// A sweep over pairs of columns in progress.
 pub(crate) struct PairSweep {
     /// Xᵀ.
     block: Block,
@@ -49,7 +49,7 @@ pub(crate) struct PairSweep {
     /// Size of C.
     scale: f64,
     pairs: Vec<(usize, usize)>,
-    /// Pairs that are done.
+    /// Number of pairs done.
     done: usize,
 }
 
@@ -75,13 +75,13 @@ impl PairSweep {
         }
     }
 
-    /// The same with pairs of equal sign that are only rotated, if `rotations`.
+    /// Returns the sweep; if `rotations`, pairs of equal sign are only rotated.
     pub(crate) fn rotate_only(mut self, rotations: bool) -> Self {
         self.block.rotate_only(rotations);
         self
     }
 
-    /// Solves up to `count` more pairs under the penalty of Xᵀ; `frozen`: they are looked at and not moved.
+    /// Solves up to `count` more pairs under the penalty of Xᵀ; if `frozen`, they do not move.
     pub(crate) fn advance(
         &mut self,
         count: usize,
@@ -104,7 +104,7 @@ impl PairSweep {
         .run()
     }
 
-    /// A pair of columns along which F is unbounded below; the sweep stopped there.
+    /// Returns a pair of columns along which F is unbounded below; the sweep stopped there.
     pub(crate) fn recession(&self) -> Option<Recession> {
         self.block.recession()
     }
@@ -113,14 +113,14 @@ impl PairSweep {
         self.done == self.pairs.len()
     }
 
-    /// X.
+    /// Returns X.
     fn x(&self) -> Array2<f64> {
         let dim = (self.block.columns(), self.block.len());
         Array2::from_shape_fn(dim, |(i, k)| self.block.row(k)[i])
     }
 }
 
-/// Xᵀ with (CX)ᵀ beside it, and linearᵀ padded alike.
+/// Returns Xᵀ together with (CX)ᵀ, and linearᵀ padded alike.
 fn column_block(
     form: &dyn QuadraticForm,
     x: &Array2<f64>,

@@ -1,4 +1,4 @@
-//! Columns move: by the J-Jacobi method where f is a trace, else pair by pair like the rows of Xᵀ.
+//! Column moves: by the J-Jacobi method if f is a trace, otherwise pair by pair like the rows of Xᵀ.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -16,12 +16,12 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
-/// B counts as diagonal after a sweep that met no |b_ik|/√|b_ii b_kk| above this: convergence is quadratic,
-/// so what is left is rounding.
+/// B counts as diagonal after a sweep that met no |b_ik|/√|b_ii b_kk| above this. Convergence is quadratic,
+/// so the remainder is rounding.
 const DIAGONAL: f64 = 1e-9;
 
-/// Sweeps, at most, that go on for a diagonal B after the objective has converged (on the kernel
-/// of a singular matrix the quotients are rounding noise that never gets small).
+/// Most further sweeps for a diagonal B after the objective has converged. (On the kernel of a singular
+/// matrix the quotients are rounding noise that never gets small.)
 const POLISH: u32 = 5;
 
 /// How columns move.
@@ -33,7 +33,7 @@ pub(crate) enum ColumnMethod {
     Pairs(Penalty),
 }
 
-/// How columns move for a problem whose XᵀJX is to stay `k`, or why they cannot.
+/// Returns how columns move for a problem with constraint XᵀJX = `k`, or why they cannot.
 pub(crate) fn column_method(
     (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     k: ArrayView2<'_, f64>,
@@ -56,13 +56,13 @@ pub(crate) fn column_method(
 }
 
 /// The mover of columns.
-pub(super) enum Columns {
+pub(super) enum ColumnMover {
     Trace(Box<Trace>),
     Pairs(Box<ColumnPairs>),
 }
 
-impl Columns {
-    /// The mover if the options ask for it and the problem allows it.
+impl ColumnMover {
+    /// Returns the mover if the options ask for it and the problem allows it.
     pub(super) fn new(point: &Point<'_>, options: &Options) -> Result<Option<Self>> {
         let side = options.side;
         if side == Side::Rows {
@@ -80,7 +80,7 @@ impl Columns {
         let alike = |values: &[f64]| values.windows(2).all(|p| p[0] == p[1]);
         let bound = options.rapidity_bound;
         Ok(match method {
-            // Rotations leave the objective alone.
+            // Rotations do not change the objective.
             ColumnMethod::Trace(weights)
                 if side == Side::Both && alike(&weights) && alike(&signs) =>
             {
@@ -95,12 +95,13 @@ impl Columns {
         })
     }
 
-    /// Whether a critical point of the columns is one of the rows, so that rows need not move.
+    /// Returns whether a critical point of the columns is one of the rows, so that rows need not move.
     pub(super) fn suffice(&self, rows: usize) -> bool {
         matches!(self, Self::Trace(trace) if trace.signs.len() == rows)
     }
 
-    /// The mover pair by pair. (The J-Jacobi method needs no look: it ends with the eigenvalues to rounding.)
+    /// Returns the mover by pairs. (The J-Jacobi method needs no verification: it ends with the eigenvalues
+    /// to rounding.)
     pub(super) fn pairs(&mut self) -> Option<&mut ColumnPairs> {
         match self {
             Self::Pairs(pairs) => Some(pairs),
@@ -116,7 +117,7 @@ impl Columns {
     }
 }
 
-/// The J-Jacobi method, a round of a sweep at a time.
+/// The J-Jacobi method, one round of a sweep per step.
 pub(super) struct Trace {
     weights: Vec<f64>,
     signs: Vec<f64>,
@@ -164,7 +165,7 @@ impl Mover for Trace {
         ledger.visit(round.visited, round.visited as f64 * pair_work(point));
         if round.updates > 0 {
             let x = jacobi.x();
-            // Every round of columns can grow X by orders of magnitude.
+            // Every round of columns can enlarge X by orders of magnitude.
             if !point.domain.is_bounded(&x) {
                 let bounded = |x: &Array2<f64>| point.domain.is_bounded(x);
                 let begun = begin().at_round(index);
@@ -197,7 +198,7 @@ impl Mover for Trace {
     }
 }
 
-/// XᵀCX.
+/// Returns XᵀCX.
 pub(crate) fn trace_matrix(
     form: &dyn QuadraticForm,
     x: &Array2<f64>,

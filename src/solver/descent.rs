@@ -1,5 +1,6 @@
-//! The mover of an f that is not quadratic: gradient and Newton steps where h = 0, tangent steps where h has kinks, pairs
-//! on a majoriser elsewhere and to verify; or the papers' single pairs where they are asked for.
+//! The mover of a nonquadratic f. If h = 0 it makes gradient and Newton steps, if h has kinks tangent steps;
+//! then pairs on a majoriser, which also verify convergence. If the options ask for the papers' single pairs,
+//! these replace the first steps.
 
 use super::ledger::Ledger;
 use super::majorised::Majorised;
@@ -10,13 +11,14 @@ use super::point::Point;
 use super::proximal::Proximal;
 use super::smooth::Smooth;
 
-/// Single pairs, or steps of all rows at once if there are any, until they converge; then pairs, as long as they lower F.
+/// Single pairs, or steps of all rows at once if available, until convergence; then pairs, while they lower
+/// F.
 pub(super) struct Descent {
     first: First,
     pairs: Majorised,
 }
 
-/// What moves before the pairs do.
+/// The moves before the pairs.
 enum First {
     Single(Box<Pairwise>),
     Smooth(Box<Smooth>),
@@ -47,16 +49,16 @@ impl Descent {
         }
     }
 
-    /// A step before those of the pairs; None if what moves before them has converged.
+    /// Makes a step of the first moves; None if they have converged.
     fn before_pairs(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
         match &mut self.first {
-            First::Single(single) if !single.rests => {
+            First::Single(single) if !single.converged => {
                 Some(single.step(&mut self.pairs, point, ledger))
             }
-            First::Smooth(smooth) if !smooth.gradient.rests => {
+            First::Smooth(smooth) if !smooth.gradient.converged => {
                 let step = smooth.advance(point, ledger);
                 let gradient = &smooth.gradient;
-                if gradient.rests {
+                if gradient.converged {
                     self.pairs
                         .learn(gradient.secants.largest, gradient.steepest);
                     let blind = gradient.norm() > gradient.goal(ledger);
@@ -64,9 +66,9 @@ impl Descent {
                 }
                 Some(step)
             }
-            First::Proximal(proximal) if !proximal.rests() => {
+            First::Proximal(proximal) if !proximal.has_converged() => {
                 let step = proximal.advance(point, ledger);
-                if proximal.rests() {
+                if proximal.has_converged() {
                     self.pairs.learn(proximal.secant(), 0.0);
                 }
                 Some(step)
@@ -85,7 +87,7 @@ impl Mover for Descent {
         let step = self.pairs.step(point, ledger);
         if step == Step::Pass && ledger.updates > before && !self.pairs.verified {
             match &mut self.first {
-                First::Single(single) => single.rests = false,
+                First::Single(single) => single.converged = false,
                 First::Smooth(smooth) => smooth.gradient.restart(point),
                 First::Proximal(proximal) => proximal.restart(),
                 First::None => {}
@@ -98,7 +100,7 @@ impl Mover for Descent {
         self.pairs.verified = false;
     }
 
-    /// It has verified by itself that no pair is left.
+    /// A verified pass has found no pair.
     fn is_exhaustive(&self) -> bool {
         self.pairs.verified
     }

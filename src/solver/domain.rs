@@ -1,4 +1,4 @@
-//! Where iterates have to stay: on XᵀJX = K, in the domain of h, and within bounds.
+//! Conditions on iterates: the constraint XᵀJX = K, the domain of h, and a bound on ‖X‖.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::rows::change;
 use crate::signature::Signature;
 
-/// What every iterate of a solve keeps.
+/// Conditions on every iterate of a solve.
 pub(crate) struct Domain<'a> {
     penalty: &'a Penalty,
     signature: &'a Signature,
@@ -25,7 +25,7 @@ fn mean_square(x: &Array2<f64>) -> f64 {
 }
 
 impl<'a> Domain<'a> {
-    /// That of a solve from `x0`.
+    /// The domain of a solve from `x0`.
     pub(crate) fn new(problem: &Problem<'a>, x0: &Array2<f64>) -> Self {
         Self {
             penalty: problem.penalty,
@@ -35,12 +35,12 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// ‖XᵀJX − K‖_F plus the distance from the domain of h.
+    /// Returns ‖XᵀJX − K‖_F plus the distance from the domain of h.
     pub(crate) fn distance(&self, x: ArrayView2<'_, f64>) -> f64 {
         manifold::drift(x, self.signature, self.k.view()) + self.penalty.infeasibility(x)
     }
 
-    /// What may be added to ‖X‖² within bounds; no limit for a definite signature.
+    /// Returns the amount by which ‖X‖² may grow within bounds; infinite for a definite signature.
     pub(super) fn room(&self, x: &Array2<f64>) -> f64 {
         match self.signature.is_definite() {
             true => f64::INFINITY,
@@ -48,15 +48,16 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Whether ‖X‖² is within bounds, see [`DIVERGENCE`].
+    /// Returns whether ‖X‖² is within bounds, see [`DIVERGENCE`].
     pub(crate) fn is_bounded(&self, x: &Array2<f64>) -> bool {
         mean_square(x) <= self.limit
     }
 
-    /// The drift ‖XᵀJX − K‖_F, for a mixed signature relative to max(1, ‖X‖²), unless it is rounding.
+    /// Returns the drift ‖XᵀJX − K‖_F, for a mixed signature relative to max(1, ‖X‖²); None if it is
+    /// rounding.
     pub(super) fn drift(&self, x: &Array2<f64>) -> Option<f64> {
         let drift = manifold::drift(x.view(), self.signature, self.k.view());
-        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is ‖K‖²-like itself.
+        // Rounding of XᵀJX is relative to ‖X‖², which on the Stiefel manifold is of the order of ‖K‖.
         let (threshold, size, unit) = if self.signature.is_definite() {
             (REPAIR_THRESHOLD, square(&self.k).sqrt(), 1.0)
         } else {
@@ -65,7 +66,7 @@ impl<'a> Domain<'a> {
         (drift > threshold * size.max(1.0)).then_some(drift / unit)
     }
 
-    /// X without its drift, with its zeros where they count.
+    /// Returns X without its drift; zeros stay zero if there is a penalty.
     pub(crate) fn repaired(&self, x: &Array2<f64>) -> Array2<f64> {
         let k = self.k.view();
         let dense = !self.signature.is_definite()

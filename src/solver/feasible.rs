@@ -1,4 +1,4 @@
-//! Points for a constraint on entries that they do not keep.
+//! Repair of points that violate bounds on entries.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -9,15 +9,15 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
-/// Passes over all pairs that a point is worth.
+/// Most passes over all pairs for one point.
 const SWEEPS: u64 = 200;
 
-/// Distance from the domain that is rounding: so far entries are moved without correcting XᵀJX.
+/// Distance from the domain that counts as rounding: entries are then moved without correcting XᵀJX.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
-/// X moved into the domain of h, along the constraint: pairs of rows lower the squared distance from it, to zero but for
-/// rounding. X itself where h allows it, or where the distance comes to rest above zero. And the work of that; of
-/// `options` the limits and the seed count.
+/// Moves X into the domain of h along the constraint: pairs of rows lower the squared distance to zero but
+/// for rounding. Returns X unchanged if h allows it, or if the distance converges to a positive value; and
+/// the work. Of `options` the limits and the seed apply.
 pub(crate) fn into_domain(
     problem: &Problem<'_>,
     mut x: Array2<f64>,
@@ -45,7 +45,7 @@ pub(crate) fn into_domain(
     (x, work)
 }
 
-/// A start that nobody gave: moved into the domain of h, with the determinant that is asked for.
+/// Moves a default start into the domain of h, with the required determinant.
 pub(crate) fn start_within(
     problem: &Problem<'_>,
     x: Array2<f64>,
@@ -58,7 +58,7 @@ pub(crate) fn start_within(
     problem.oriented(inside, threads)
 }
 
-/// The descent of the squared distance.
+/// Minimises the squared distance.
 fn nearest(
     problem: &Problem<'_>,
     distance: &Penalty,

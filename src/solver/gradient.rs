@@ -1,8 +1,8 @@
-//! Riemannian gradient steps for a smooth f alone.
+//! Riemannian gradient steps for a smooth f with h = 0.
 //!
-//! [Steps of Barzilai–Borwein length](crate::riemann::gradient) along −(G − JXΛ), the tangent part of G = ∇f(X), and back by
-//! the polar factor, or Newton's method for XᵀJX = diag(±1). A step costs one value and gradient and O(nr²). F may rise on
-//! the way; the point has the best X met.
+//! [Steps with Barzilai–Borwein lengths](crate::riemann::gradient) along −(G − JXΛ), the tangent part of G =
+//! ∇f(X). The retraction is the polar factor, or Newton's method for XᵀJX = diag(±1). A step costs one value
+//! and gradient and O(nr²). F may rise between steps; the point keeps the best X.
 
 use ndarray::Array2;
 
@@ -16,28 +16,29 @@ use crate::linalg::square;
 use crate::manifold::{polar, signs_of};
 use crate::riemann::gradient::GradientDescent;
 
-/// Shares within which a failed length is shortened.
+/// Shares by which a failed step length is reduced.
 const SHORTER: (f64, f64) = (0.05, 0.5);
 
-/// The first length moves X by this share of its norm.
+/// The first step moves X by this share of its norm.
 const FIRST: f64 = 0.02;
 
-/// So many steps in a row whose decrease could be rounding, the gradient growing no smaller, are a stall, and so is
-/// a length that was shortened until its decrease could be.
+/// After this number of successive steps whose decrease could be rounding, without a smaller gradient, the
+/// descent stalls; it also stalls if a step length is reduced until its decrease could be rounding.
 const BLIND: u32 = 100;
 
-/// Value and gradient contradict each other after so many stalls in a row, or one whose length was shortened by
-/// [`CONTRADICTION`], at gradients that promise a decrease of more than [`RESOLVED`] times the rounding.
+/// Value and gradient contradict each other after this number of successive stalls, or after one whose step
+/// length was reduced by [`CONTRADICTION`], if the gradient predicts a decrease of more than [`RESOLVED`]
+/// times the rounding.
 const STALLS: u32 = 3;
 const CONTRADICTION: f64 = 1e-6;
 
-/// The steps and their memory.
-pub(super) struct Gradient {
+/// The steps and their state.
+pub(super) struct GradientSteps {
     pub(super) steps: GradientDescent,
-    /// f at the point, the best met.
+    /// f at the point, the lowest so far.
     best: f64,
     pub(super) gradient: Array2<f64>,
-    /// The first length of this direction, and how often in a row no length was short enough.
+    /// The first step length of this direction, and the number of successive stalls.
     first: f64,
     stalls: u32,
     /// Steps whose decrease could be rounding since ‖G − JXΛ‖² was `least`.
@@ -46,11 +47,11 @@ pub(super) struct Gradient {
     /// The largest ‖G‖ met.
     pub(super) steepest: f64,
     pub(super) secants: Secants,
-    /// Whether nothing is left to do here.
-    pub(super) rests: bool,
+    /// Whether the steps have converged or stalled.
+    pub(super) converged: bool,
 }
 
-/// The feasible point of a step to `trial`, and f and ∇f there.
+/// Returns the feasible point of a step to `trial`, and f and ∇f there.
 pub(super) fn evaluated(
     point: &Point<'_>,
     trial: &Array2<f64>,
@@ -64,8 +65,8 @@ pub(super) fn evaluated(
     Some((x, value, gradient))
 }
 
-impl Gradient {
-    /// At the current X; none where there is no retraction: XᵀJX has to be diag(±1).
+impl GradientSteps {
+    /// Steps from the current X; None without a retraction: XᵀJX has to be diag(±1).
     pub(super) fn new(point: &Point<'_>) -> Option<Self> {
         signs_of(point.domain.k.view())?;
         let (value, gradient) = point.evaluated();
@@ -82,11 +83,11 @@ impl Gradient {
             stalls: 0,
             blind: 0,
             secants: Secants::default(),
-            rests: false,
+            converged: false,
         })
     }
 
-    /// Goes on from the point, where it is now.
+    /// Continues from the present point.
     pub(super) fn restart(&mut self, point: &Point<'_>) {
         if let Some(mut fresh) = Self::new(point) {
             if self.secants.largest > 0.0 {
@@ -102,20 +103,20 @@ impl Gradient {
         }
     }
 
-    /// ‖G − JXΛ‖.
+    /// Returns ‖G − JXΛ‖.
     pub(super) fn norm(&self) -> f64 {
         self.steps.norm2.sqrt()
     }
 
-    /// ‖G − JXΛ‖ that counts as none.
+    /// Returns the ‖G − JXΛ‖ at which X counts as critical.
     pub(super) fn goal(&self, ledger: &Ledger) -> f64 {
         critical(ledger, &self.gradient, self.steepest)
     }
 
-    /// One trial. All pairs move in it: it counts as a sweep.
+    /// Makes one trial. All pairs move, so it counts as a sweep.
     pub(super) fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         if !(self.norm() > self.goal(ledger)) {
-            self.rest(point, ledger);
+            self.finish(point, ledger);
             return Step::Pass;
         }
         let (n, r) = self.steps.x.dim();
@@ -128,7 +129,7 @@ impl Gradient {
         }
     }
 
-    /// Goes to a trial, or shortens the length.
+    /// Accepts a trial, or reduces the step length.
     fn judge(
         &mut self,
         point: &mut Point<'_>,
@@ -161,7 +162,8 @@ impl Gradient {
         Step::Pass
     }
 
-    /// After a trial that changed F by `change`: the minimiser of the parabola through F, its slope and that.
+    /// Reduces the step length after a trial that changed F by `change`, to the minimiser of the parabola
+    /// through F, its slope and `change`.
     fn shorten(
         &mut self,
         point: &mut Point<'_>,
@@ -178,7 +180,7 @@ impl Gradient {
         Step::Pass
     }
 
-    /// Goes to X.
+    /// Moves to X.
     pub(super) fn accept(
         &mut self,
         point: &mut Point<'_>,
@@ -197,7 +199,7 @@ impl Gradient {
         }
     }
 
-    /// No step of this direction lowers F by more than its rounding.
+    /// Handles a direction in which no step lowers F by more than its rounding.
     fn stall(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.stalls += 1;
         let promised = self.steps.norm2 / self.secants.largest;
@@ -206,7 +208,7 @@ impl Gradient {
         {
             return Step::Contradiction;
         }
-        self.rest(point, ledger);
+        self.finish(point, ledger);
         Step::Pass
     }
 
@@ -217,13 +219,13 @@ impl Gradient {
         point.adopt(steps.x.clone(), (steps.value, self.gradient.clone()));
     }
 
-    /// Ends here, unless the best X is better by more than rounding: then the steps go on from there.
-    pub(super) fn rest(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) {
+    /// Ends the steps, unless the best X is better by more than rounding: then they restart there.
+    pub(super) fn finish(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) {
         if self.steps.value <= self.best + rounding(point, ledger) {
             if self.steps.value != self.best {
                 self.adopt(point, ledger);
             }
-            self.rests = true;
+            self.converged = true;
         } else {
             self.restart(point);
         }

@@ -1,10 +1,10 @@
 //! The Jacobi update: all pairs of a random perfect matching move at once, from one gradient.
 //!
 //! With L an upper bound on the Hessian's eigenvalues, `f(X⁺) ≤ f(X) + ⟨∇f(X), ΔX⟩ + L/2 ‖ΔX‖²`, and the
-//! right-hand side separates into pairs: curvature M = L·I, S = Z Zᵀ (or the scalar ς = L‖Z‖²).
-//! The bound of the papers, taken from one pair, ignores the terms between pairs and can ascend
-//! (SPEC erratum 10). F is evaluated after the round all the same: should rounding or an estimated
-//! L let it rise, the round is taken back and L doubled.
+//! right-hand side separates into pairs: curvature M = L·I, S = Z Zᵀ (or the scalar ς = L‖Z‖²). The bound of
+//! the papers, taken from one pair, ignores the terms between pairs and can ascend (SPEC erratum 10). F is
+//! still evaluated after each round: if it rises, by rounding or an estimated L, the round is undone and L
+//! doubled.
 
 use rand::seq::SliceRandom;
 
@@ -17,22 +17,22 @@ use crate::block::{Curvature, Majoriser, Matchings, Outcome, PairOptions};
 use crate::rows::slice_of;
 use crate::tournament;
 
-/// Adaptive curvature: a round counts if F falls by this share of what the model predicts,
+/// Adaptive curvature: a round is accepted if F falls by this share of the model's decrease.
 pub(crate) const FAIR_SHARE: f64 = 0.1;
-/// and lowers the curvature if it falls by this share,
+/// A round lowers the curvature if F falls by this share of the model's decrease.
 pub(crate) const GOOD_SHARE: f64 = 0.5;
-/// by this factor;
+/// Factor that lowers the curvature.
 pub(crate) const LOWER: f64 = 0.8;
-/// one that does not count raises it by this factor,
+/// Factor by which a rejected round raises the curvature.
 pub(crate) const RAISE: f64 = 2.0;
-/// within these shares of the safe bound.
+/// Least curvature, as a share of the safe bound.
 const LEAST_SHARE: f64 = 1e-4;
 
 /// The mover of rows by matchings.
 pub(super) struct Jacobi {
     /// The curvature in use.
     bound: f64,
-    /// A curvature that majorises f for certain.
+    /// A curvature that majorises f.
     safe: f64,
     adaptive: bool,
     curvature: Curvature,
@@ -59,7 +59,7 @@ impl Jacobi {
         }
     }
 
-    /// Moves to the end of a round if F falls enough there and X is within bounds; learns from what it does.
+    /// Accepts a round if F falls enough and X is within bounds; adapts the curvature.
     fn judge(&mut self, outcome: Outcome, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let penalty = point.problem.penalty;
         let mut after = point.x.clone();
@@ -74,8 +74,8 @@ impl Jacobi {
         let smooth_before = point.tracker.value(point.x.view());
         point.tracker.commit_all(delta.view(), point.threads);
         let change = point.tracker.value(after.view()) - smooth_before + penalty_change;
-        // Under the safe bound F falls at least by what the model says; under a smaller one a fair
-        // share of that is enough, and a good one lowers it further.
+        // Under the safe bound F falls at least by the model's decrease. Under a smaller one a fair share
+        // suffices, and a good share lowers the bound further.
         let fair = !self.adaptive || change <= FAIR_SHARE * outcome.change;
         let bounded = point.domain.is_bounded(&after);
         if change < 0.0 && fair && bounded {
@@ -101,7 +101,7 @@ impl Jacobi {
 }
 
 impl Mover for Jacobi {
-    /// One round. An odd row rests.
+    /// Makes one round. If n is odd, one row does not move.
     fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.order.shuffle(&mut point.rng);
         let gradient = point.gradient();

@@ -1,4 +1,4 @@
-//! What a solve has reached and what it has cost.
+//! Values, counts and history of a solve.
 
 use std::time::Instant;
 
@@ -17,11 +17,11 @@ pub struct Ledger {
     pub(super) sweep: u64,
     pub(crate) visited: u64,
     pub(crate) updates: u64,
-    /// Pair visits by which sweeps of columns count for more than their pairs.
+    /// Pair visits added so that a sweep of columns counts as a full sweep.
     credit: u64,
-    /// Work done, see [`Options::max_work`](super::Options::max_work); of a finite sum, component gradients.
+    /// Work done, see [`Options::max_work`](super::Options::max_work); for a finite sum, component gradients.
     pub(crate) work: f64,
-    /// What the pass under way has gained, and where it began.
+    /// The decrease of F in the current pass, and the counts at its start.
     gained: f64,
     began: (u64, u64),
     pub(crate) recession: Option<Recession>,
@@ -30,7 +30,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// For a solve that begins now, with sweeps of so many pairs.
+    /// The ledger of a solve that begins now, with sweeps of `sweep` pairs.
     pub(crate) fn new(sweep: u64, tol: f64) -> Self {
         Self {
             objective: f64::INFINITY,
@@ -54,25 +54,24 @@ impl Ledger {
         self.objective
     }
 
-    /// The decrease that counts as none, `tol` times the [magnitude](crate::Problem::magnitude) of F: what is
-    /// below the rounding of F never is one.
+    /// The decrease that counts as zero: `tol` times the [magnitude](crate::Problem::magnitude) of F, with
+    /// `tol` at least the rounding of F.
     pub fn threshold(&self) -> f64 {
         self.tol.max(f64::EPSILON) * self.magnitude
     }
 
-    /// The tolerance that [`threshold`](Self::threshold) is made of.
+    /// The relative tolerance of [`threshold`](Self::threshold).
     pub(super) fn tol(&self) -> f64 {
         self.tol
     }
 
-    /// Takes note of pairs that were solved or proved to rest, and of what that cost in multiply-adds of a
-    /// matrix product.
+    /// Counts pairs that were solved or proved stationary, and the work in multiply-adds of a matrix product.
     pub fn visit(&mut self, pairs: u64, work: f64) {
         self.visited += pairs;
         self.work += work;
     }
 
-    /// Takes over the change of F by accepted moves. What a pass gained is the sum of these: the difference of
+    /// Adds the change of F by accepted moves. The gain of a pass is the sum of these, as the difference of
     /// two evaluations is lost in the rounding of a large constant.
     pub(super) fn lower(&mut self, change: f64, updates: u64) {
         self.objective += change;
@@ -85,17 +84,17 @@ impl Ledger {
         self.credit += self.sweep.saturating_sub(pairs);
     }
 
-    /// Sweeps made.
+    /// Returns the number of sweeps.
     pub(super) fn sweeps(&self) -> u64 {
         (self.visited + self.credit) / self.sweep
     }
 
-    /// Whether as many pairs were visited in this pass as there are.
+    /// Returns whether this pass has visited a sweep of pairs.
     pub(super) fn has_swept(&self) -> bool {
         self.visited + self.credit >= self.began.0 + self.sweep
     }
 
-    /// Ends the pass: what it gained, and whether anything moved.
+    /// Ends the pass; returns its decrease of F, and whether anything moved.
     pub(super) fn end_pass(&mut self) -> (f64, bool) {
         let moved = self.updates > self.began.1;
         self.began = (self.visited + self.credit, self.updates);
@@ -106,7 +105,7 @@ impl Ledger {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// The result of a solve that ends at `x`, with f and h there.
+    /// Returns the result of a solve that ends at `x`, with f and h there.
     pub(crate) fn close(
         mut self,
         status: Status,
@@ -121,8 +120,8 @@ impl Ledger {
         {
             self.history.pop();
         }
-        // Tracked values agree with fresh ones to rounding; those a rounding error below the final
-        // value are lifted to it, so that the history is what it says: nonincreasing, ending here.
+        // Tracked values agree with fresh ones to rounding. Values below the final one are raised to it, so
+        // that the history is nonincreasing and ends there.
         for record in &mut self.history {
             record.objective = record.objective.max(objective);
         }

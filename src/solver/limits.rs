@@ -1,4 +1,4 @@
-//! When a solve has to end.
+//! Limits of a solve.
 
 use super::ledger::Ledger;
 use super::options::Options;
@@ -15,7 +15,7 @@ pub(crate) struct Limits {
     pub(crate) evaluations: Option<u64>,
     /// Pairs.
     pub(crate) visits: Option<u64>,
-    /// Looked at after a pass.
+    /// Checked after a pass.
     pub(crate) sweeps: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl From<&Options> for Limits {
 }
 
 impl Limits {
-    /// The limits that end a solve before anything is prepared.
+    /// Returns the status if a limit ends the solve before any preparation.
     pub(super) fn reached_at_once(&self, ledger: &Ledger) -> Option<Status> {
         if self.sweeps == Some(0) {
             return Some(Status::MaxSweeps);
@@ -41,7 +41,7 @@ impl Limits {
         self.out_of_time(ledger).then_some(Status::MaxTime)
     }
 
-    /// The limits that can be reached at any step.
+    /// Returns the status if a limit that applies to every step is reached.
     pub(crate) fn reached(&self, ledger: &Ledger) -> Option<Status> {
         if self.target.is_some_and(|t| ledger.objective <= t) {
             return Some(Status::Target);
@@ -61,12 +61,12 @@ impl Limits {
         self.time.is_some_and(|t| ledger.seconds() >= t)
     }
 
-    /// The limit that is looked at after a pass.
+    /// Returns whether the limit that applies to passes is reached.
     pub(super) fn sweeps_reached(&self, ledger: &Ledger) -> bool {
         self.sweeps.is_some_and(|m| ledger.sweeps() >= m)
     }
 
-    /// The largest share of time, work and visits that is spent.
+    /// Returns the largest used share of time, work and visits.
     pub(crate) fn spent(&self, ledger: &Ledger) -> f64 {
         let share = |limit: Option<u64>, done: f64| limit.map_or(0.0, |limit| done / limit as f64);
         let time = self.time.map_or(0.0, |limit| ledger.seconds() / limit);

@@ -1,9 +1,9 @@
-//! Pairs on a majoriser of f, for an f that has a value and a gradient, no more.
+//! Pairs on a majoriser of f, for an f with value and gradient only.
 //!
-//! With G = ∇f(A) at the current X = A, `⟨G, X − A⟩ + L/2‖X − A‖² + h(X)` is lowered by matchings, up to a whole
-//! tournament, which visits every pair once. F is evaluated where that ends: if it does not fall by a fair share of
-//! what the model says, X stays and L rises; if it falls by a good one, L falls. L never exceeds a Lipschitz
-//! constant that f gives.
+//! With G = ∇f(A) at the current X = A, matchings lower `⟨G, X − A⟩ + L/2‖X − A‖² + h(X)`, up to a whole
+//! tournament, which visits every pair once. F is then evaluated. If it does not fall by a fair share of the
+//! model's decrease, X stays and L rises; if it falls by a good share, L falls. L never exceeds a Lipschitz
+//! constant that f provides.
 
 use ndarray::{Array2, s};
 use rand::seq::SliceRandom;
@@ -19,52 +19,52 @@ use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
 use crate::linalg::square;
 use crate::tournament;
 
-/// The first L, relative to ‖∇f(X)‖/‖X‖: a small one is corrected by the first trials.
+/// The first L, relative to ‖∇f(X)‖/‖X‖; the first trials correct a small value.
 const FIRST: f64 = 0.1;
 
-/// No further matching is solved on a gradient when the last one lowered the model by less than this share of
-/// what all of them lowered it per unit of work, the gradient included.
+/// No further matching is solved on a gradient if the last one lowered the model by less than this share of
+/// the mean decrease per unit of work of all of them, the gradient included.
 const WORTH: f64 = 0.5;
 
-/// Curvatures in a row that all failed, the last one with a decrease that could be rounding, from which value and
-/// gradient contradict each other; and with whatever decrease.
+/// Number of successive failed curvatures after which value and gradient contradict each other: if the last
+/// decrease could be rounding, and in any case.
 const CONTRADICTION: u32 = 12;
 const MOST_RAISES: u32 = 60;
 
 /// Rows of a piece of the products that give the gaps of smooth pairs.
 const PIECE: usize = 128;
 
-/// A tournament under way.
-struct Trial {
+/// A tournament in progress.
+struct TournamentTrial {
     gradient: Array2<f64>,
     moving: Array2<f64>,
     total: Outcome,
     rounds: usize,
 }
 
-/// What became of a trial.
+/// The result of a trial.
 pub(super) enum Verdict {
-    /// It is where X is now.
+    /// X moved to the trial.
     Taken,
-    /// It could not be told from rounding.
+    /// The decrease is within rounding.
     Unresolved,
     /// X stays, and L is larger.
     Refused,
-    /// Values and gradients of f do not belong together.
+    /// Values and gradients of f contradict each other.
     Contradiction,
 }
 
-/// Matchings on a majoriser, a matching at a time.
+/// Matchings on a majoriser, one matching at a time.
 pub(super) struct Majorised {
     /// L.
     pub(super) bound: f64,
-    /// The Lipschitz constant that f gives.
+    /// The Lipschitz constant that f provides.
     pub(super) safe: f64,
     raises: u32,
     secants: Secants,
     order: Vec<usize>,
     pub(super) matchings: Matchings,
-    trial: Option<Trial>,
+    trial: Option<TournamentTrial>,
     /// The largest ‖∇f‖ met.
     steepest: f64,
     /// Whether no pair can lower the model at X by more than the tolerance.
@@ -90,7 +90,7 @@ impl Majorised {
         }
     }
 
-    /// Takes over a lower bound of the Lipschitz constant and the largest ‖∇f‖ met.
+    /// Takes over a lower bound on the Lipschitz constant and the largest ‖∇f‖ met.
     pub(super) fn learn(&mut self, secant: f64, steepest: f64) {
         self.steepest = self.steepest.max(steepest);
         if secant > 0.0 {
@@ -98,12 +98,12 @@ impl Majorised {
         }
     }
 
-    /// One matching; judged at the end of a tournament.
+    /// Solves one matching; the point is evaluated at the end of a tournament.
     pub(super) fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.verified = false;
         let mut trial = self.trial.take().unwrap_or_else(|| {
             self.order.shuffle(&mut point.rng);
-            Trial {
+            TournamentTrial {
                 gradient: point.gradient(),
                 moving: point.x.clone(),
                 total: Outcome::default(),
@@ -124,7 +124,7 @@ impl Majorised {
         let work = outcome.visited as f64 * (pair_work(point) + VISIT_WORK);
         ledger.visit(outcome.visited, work);
         if self.matchings.recession().is_some() {
-            // Only a model of too little curvature is unbounded.
+            // Only a model with too little curvature is unbounded.
             self.raise_at(point);
             return Step::Done;
         }
@@ -145,7 +145,12 @@ impl Majorised {
     }
 
     /// Moves to the end of a tournament if F falls enough there.
-    fn judge(&mut self, trial: Trial, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
+    fn judge(
+        &mut self,
+        trial: TournamentTrial,
+        point: &mut Point<'_>,
+        ledger: &mut Ledger,
+    ) -> Step {
         let small = -trial.total.change <= rounding(point, ledger).max(ledger.threshold());
         let verdict = match trial.total.updates {
             0 => Verdict::Taken,
@@ -160,8 +165,8 @@ impl Majorised {
         Step::Pass
     }
 
-    /// Moves from A, where f has this gradient, to `moving` if F falls there by a fair share of what the model
-    /// says; learns from what it does.
+    /// Moves from A, where f has this gradient, to `moving` if F falls by a fair share of the model's
+    /// decrease; adapts L.
     pub(super) fn attempt(
         &mut self,
         moving: Array2<f64>,
@@ -172,10 +177,10 @@ impl Majorised {
     ) -> Verdict {
         ledger.work += evaluation_work(point);
         let penalty = point.problem.penalty;
-        let (smooth, price) = point.values();
+        let (smooth, before_penalty) = point.values();
         let evaluated = point.try_evaluate(&moving);
         let change = evaluated.as_ref().map_or(f64::INFINITY, |(value, _)| {
-            (value - smooth) + (penalty.value(moving.view()) - price)
+            (value - smooth) + (penalty.value(moving.view()) - before_penalty)
         });
         if let Some((value, there)) = &evaluated {
             let moved = &moving - &point.x;
@@ -213,20 +218,21 @@ impl Majorised {
         }
     }
 
-    /// More curvature where the model at X is unbounded.
+    /// Raises the curvature after an unbounded model at X.
     pub(super) fn raise_at(&mut self, point: &Point<'_>) {
         let least = self.steepest / square(&point.x).sqrt();
         self.raise(least.max(f64::MIN_POSITIVE));
     }
 
-    /// More curvature, not less than `least`.
+    /// Raises the curvature, to at least `least`.
     fn raise(&mut self, least: f64) {
         self.raises += 1;
         self.bound = (RAISE * self.bound).max(least).min(self.safe);
     }
 
-    /// Looks whether any pair can lower the model at X by more than the tolerance, or, where h = 0, X is not
-    /// critical; where gradient steps see no decrease any more, `blind`, as far as F resolves that.
+    /// Checks whether any pair can lower the model at X by more than the tolerance, or, if h = 0, X is not
+    /// critical. After gradient steps without visible decrease (`blind`), criticality is checked as far as F
+    /// resolves it.
     pub(super) fn verify(&mut self, point: &mut Point<'_>, ledger: &Ledger, blind: bool) {
         let gradient = point.gradient();
         let noise = rounding(point, ledger);
@@ -239,7 +245,7 @@ impl Majorised {
                 self.verified = false;
                 return;
             }
-            // What is left to a critical point of a small F.
+            // Decrease that remains at a critical point of a small F.
             threshold = threshold.max(critical * critical / self.bound);
         }
         let gap = if point.problem.penalty.is_none() && point.problem.signature.is_definite() {
@@ -260,10 +266,11 @@ impl Majorised {
     }
 }
 
-/// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖²` at X = A by an orthogonal move of two rows of A, or any above
-/// `enough`.
+/// Returns the largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖²` at X = A by an orthogonal move of two rows of
+/// A, or any decrease above `enough`.
 ///
-/// On rows Z it is linear, `−⟨M, V − I⟩` with M = (LZ − G_B)Zᵀ, whose maximum over the orthogonal V is the nuclear
+/// On rows Z the decrease is linear, `−⟨M, V − I⟩` with M = (LZ − G_B)Zᵀ. Its maximum over the orthogonal V
+/// is the nuclear
 /// norm `√(‖M‖² + 2|det M|)`, and over the rotations `√(‖M‖² + 2 det M)`. O(n²r).
 fn largest_turn(point: &Point<'_>, gradient: &Array2<f64>, curvature: f64, enough: f64) -> f64 {
     let (x, rotations) = (&point.x, point.problem.rotations);

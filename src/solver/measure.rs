@@ -1,5 +1,5 @@
-//! What the steps for an f that is not quadratic measure by: its rounding, its tangent gradient, and what two points
-//! and the values and gradients there say of its curvature, and whether they fit together.
+//! Measurements for steps of a nonquadratic f: its rounding, its tangent gradient, its curvature from
+//! secants, and the consistency of values and gradients.
 
 use ndarray::Array2;
 
@@ -9,41 +9,42 @@ use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
 use crate::objective;
 
-/// The steps rest where ‖G − JXΛ‖ is this times √tol, relative to ‖G‖ or, where that is more, a thousandth of the
-/// largest ‖G‖ met: with the default tolerance 1e-6.
+/// X counts as critical if ‖G − JXΛ‖ is at most this times √tol, relative to ‖G‖ or, if larger, to a
+/// thousandth of the largest ‖G‖ met; 1e-6 with the default tolerance.
 const CRITICAL: f64 = 0.1;
 const SHARE: f64 = 1e-3;
 
-/// Rounding of F, in units of the precision of f: of the magnitude of F, and of the constant of a quadratic form, which
-/// is subtracted after a product with C.
+/// Rounding of F, in units of the precision of f: relative to the magnitude of F, and to the constant of a
+/// quadratic form, which is subtracted after a product with C.
 const ROUNDING: f64 = 64.0;
 const CANCELLED: f64 = 4.0;
 
-/// Decreases of more than this times the rounding are resolved for certain.
+/// Decreases of more than this multiple of the rounding are resolved.
 pub(super) const RESOLVED: f64 = 1e4;
 
-/// For a gradient of Lipschitz constant M, `|f(Y) − f(X) − ½⟨∇f(X) + ∇f(Y), Y − X⟩| ≤ ½M‖Y − X‖²`. So many trials in a
-/// row beyond this multiple of it, M being the largest secant met, and of the rounding of f, are a contradiction.
-const STRIKES: u32 = 5;
+/// For a gradient of Lipschitz constant M, `|f(Y) − f(X) − ½⟨∇f(X) + ∇f(Y), Y − X⟩| ≤ ½M‖Y − X‖²`. Values and
+/// gradients contradict each other after this number of successive trials that exceed `EXCESS` times this
+/// bound, M being the largest secant met, and the rounding of f.
+const EXCESSES: u32 = 5;
 const EXCESS: f64 = 100.0;
 
-/// What one value and gradient counts for.
+/// Returns the work of one value and gradient.
 pub(super) fn evaluation_work(point: &Point<'_>) -> f64 {
     objective::gradient_work(point.problem.smooth, point.x.ncols())
 }
 
-/// What a difference of two values of F may be without meaning anything.
+/// Returns the difference of two values of F that counts as rounding.
 pub(super) fn rounding(point: &Point<'_>, ledger: &Ledger) -> f64 {
     let size = ROUNDING * ledger.magnitude + CANCELLED * point.constant.abs();
     point.problem.smooth.precision() * size
 }
 
-/// Where X is.
+/// Returns the constraint manifold of X.
 pub(super) fn manifold<'a>(point: &Point<'a>) -> Manifold<'a> {
     Manifold::new(point.problem.signature, point.domain.k.clone(), None)
 }
 
-/// The tangent part of a gradient.
+/// Returns the tangent part of a gradient.
 pub(super) fn tangent_part(
     point: &Point<'_>,
     x: &Array2<f64>,
@@ -53,7 +54,7 @@ pub(super) fn tangent_part(
     gradient - &normals(x, point.problem.signature).dot(&lambda)
 }
 
-/// ‖G − JXΛ‖ that counts as none for G = `gradient`, with norms up to `steepest` met.
+/// Returns the ‖G − JXΛ‖ at which X counts as critical, for G = `gradient` and norms up to `steepest` met.
 pub(super) fn critical(ledger: &Ledger, gradient: &Array2<f64>, steepest: f64) -> f64 {
     CRITICAL * ledger.tol().sqrt() * square(gradient).sqrt().max(SHARE * steepest)
 }
@@ -61,16 +62,16 @@ pub(super) fn critical(ledger: &Ledger, gradient: &Array2<f64>, steepest: f64) -
 /// The secants of a solve.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Secants {
-    /// The largest ‖ΔG‖/‖ΔX‖ met, a lower bound of the Lipschitz constant.
+    /// The largest ‖ΔG‖/‖ΔX‖ met, a lower bound on the Lipschitz constant.
     pub(super) largest: f64,
     /// The latest.
     pub(super) latest: f64,
-    strikes: u32,
+    excesses: u32,
 }
 
 impl Secants {
-    /// Takes over a move by which f changed by `change` and its gradient from `before` to `after`; returns whether
-    /// values and gradients contradict each other.
+    /// Records a move by which f changed by `change` and its gradient from `before` to `after`; returns
+    /// whether values and gradients contradict each other.
     pub(super) fn contradict(
         &mut self,
         moved: &Array2<f64>,
@@ -85,10 +86,10 @@ impl Secants {
         }
         let off = (change - 0.5 * (inner(before, moved) + inner(after, moved))).abs();
         if off > EXCESS * (self.largest * step2).max(noise) {
-            self.strikes += 1;
+            self.excesses += 1;
         } else {
-            self.strikes = 0;
+            self.excesses = 0;
         }
-        self.strikes >= STRIKES
+        self.excesses >= EXCESSES
     }
 }

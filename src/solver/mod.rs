@@ -1,6 +1,6 @@
-//! The one loop: a mover takes a step, the limits and the monitor are looked at, and what has come to rest is
-//! verified. [`Limits`], [`Ledger`], [`Watch`] and [`Domain`] (what iterates keep, and the repair of their drift) are
-//! parts that know nothing of f; [finite sums](crate::finite_sum) go on by them too.
+//! The loop of every solve: a mover makes a step, limits and monitor are checked, and convergence is
+//! verified. [`Limits`], [`Ledger`], [`PacedMonitor`] and [`Domain`] (conditions on iterates, and the repair
+//! of their drift) do not depend on f; [finite sums](crate::finite_sum) use them too.
 //!
 //! ```text
 //! rows:  B     <- working set
@@ -9,15 +9,13 @@
 //!        X_B   <- V X_B;  the objective takes over ΔX_B
 //! ```
 //!
-//! Every step keeps XᵀJX and lowers F = f + h by what it says; nothing is accepted whose decrease
-//! could be rounding ([`TIE`](crate::pair::TIE)). At every checkpoint (a pass, or
-//! [`CHECKPOINT_UPDATES`] moves) the incremental quantities are evaluated afresh, and the drift of
-//! XᵀJX is measured and repaired.
+//! Every step keeps XᵀJX and lowers F = f + h by the reported amount; no decrease that could be rounding
+//! ([`TIE`](crate::pair::TIE)) is accepted. At every checkpoint (a pass, or [`CHECKPOINT_UPDATES`] moves) the
+//! incremental quantities are evaluated anew, and the drift of XᵀJX is measured and repaired.
 
 mod column_jacobi;
 mod column_pairs;
 mod columns;
-mod course;
 mod descent;
 mod domain;
 mod feasible;
@@ -37,6 +35,7 @@ mod point;
 mod proximal;
 mod rows;
 mod smooth;
+mod stages;
 
 use ndarray::Array2;
 
@@ -44,8 +43,8 @@ use crate::error::{Error, Result};
 use crate::problem::Problem;
 use crate::threads::Threads;
 use crate::working_set::WorkingSet;
-use columns::Columns;
-use course::Course;
+use columns::ColumnMover;
+use stages::MoverStages;
 
 pub(crate) use column_jacobi::SKIP;
 pub(crate) use column_pairs::PairSweep;
@@ -56,41 +55,43 @@ pub(crate) use jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 pub use ledger::Ledger;
 pub(crate) use limits::Limits;
 pub use monitor::{Control, Monitor, Unwatched};
-pub(crate) use monitor::{Quiet, Watch};
+pub(crate) use monitor::{PacedMonitor, Quiet};
 pub use mover::{Mover, Step};
 pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
 pub use outcome::{Record, Solution, Status};
 pub use point::Point;
 pub(crate) use rows::solution_work;
 
-/// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature
-/// count as diverging: the infimum is not attained, or not finite.
+/// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature count as
+/// diverging: the infimum is not attained, or not finite.
 pub const DIVERGENCE: f64 = 1e8;
 
-/// Moves after which everything incremental is evaluated afresh, if no pass ended before.
+/// Moves after which all incremental quantities are evaluated anew, if no pass ended before.
 pub const CHECKPOINT_UPDATES: u64 = 100_000;
 
-/// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected: rounding of one
-/// evaluation is a few ε times it.
+/// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected; rounding of one evaluation is
+/// a few ε times ‖X‖_F².
 pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Minimises from a feasible start.
 ///
-/// A quadratic form without penalty on the Stiefel manifold is lowered by Riemannian gradient steps and, where these are slow,
-/// by those of a trust region, unless the options ask for a working set other than tiles, the Jacobi update, the scalar
-/// curvature or columns. Under a penalty that is continuous at 0 and draws entries there, proximal steps on the tangent
-/// space follow a pass of tiles that gains little. Each such step counts as a sweep, and exact pairs verify convergence.
+/// A quadratic form without penalty on the Stiefel manifold is minimised by Riemannian gradient steps and, if
+/// these are slow, by trust-region steps, unless the options ask for a working set other than tiles, the
+/// Jacobi update, the scalar curvature or columns. For a penalty that is continuous at 0 and favours zeros,
+/// proximal steps on the tangent space follow a pass of tiles that gains little. Each such step counts as a
+/// sweep, and exact pairs verify convergence.
 ///
-/// An f that is not quadratic is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X), and the step is
-/// taken if F falls, else L rises; where h = 0 most steps are Riemannian gradient steps, and, where f gives
-/// [products with its Hessian](crate::Objective::hessian_product) and these get slow, those of a trust region. One
-/// value and gradient is evaluated per trial; such a step counts as a sweep. Working sets other than tiles are the papers'
-/// algorithm there, a value and gradient for every pair, with L the Lipschitz constant of f for the scalar curvature. Of
-/// the other options `rapidity_bound`, `verify`, the limits and the seed apply.
+/// A nonquadratic f is majorised: at X_k pairs lower ⟨∇f(X_k), X − X_k⟩ + L/2‖X − X_k‖² + h(X). The step is
+/// accepted if F falls, otherwise L rises. If h = 0, most steps are Riemannian gradient steps, and, if f
+/// provides [products with its Hessian](crate::Objective::hessian_product) and these get slow, trust-region
+/// steps. A trial evaluates one value and gradient, and such a step counts as a sweep. Working sets other
+/// than tiles select the papers' algorithm: a value and gradient for every pair, with L the Lipschitz
+/// constant of f for the scalar curvature. Of the other options `rapidity_bound`, `verify`, the limits and
+/// the seed apply.
 ///
 /// # Errors
-/// If the problem, the options or the shape of the start are not valid, or values and gradients of f contradict
-/// each other. Whatever else happens during the solve is a [`Status`].
+/// If the problem, the options or the shape of the start are invalid, or values and gradients of f contradict
+/// each other. All other outcomes are a [`Status`].
 ///
 /// ```
 /// use ndarray::{Array2, array};
@@ -118,15 +119,15 @@ pub fn minimize(
 ) -> Result<Solution> {
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
-    let columns = Columns::new(&point, options)?;
+    let columns = ColumnMover::new(&point, options)?;
     let status = descend(&mut point, &mut ledger, options, monitor, |point| {
-        Course::new(point, options, columns)
+        MoverStages::new(point, options, columns)
     })?;
     Ok(finish(point, ledger, status))
 }
 
-/// [`minimize`] by a mover of one's own; the options that say how rows and columns move are for the passes over
-/// all pairs that verify its convergence.
+/// Like [`minimize`], with the caller's mover. The options for rows and columns apply to the passes over all
+/// pairs that verify convergence.
 ///
 /// # Errors
 /// As [`minimize`].
@@ -141,12 +142,12 @@ pub fn minimize_by(
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
     let status = descend(&mut point, &mut ledger, options, monitor, |_| {
-        Course::of(mover, options)
+        MoverStages::of(mover, options)
     })?;
     Ok(finish(point, ledger, status))
 }
 
-/// The door of every solve.
+/// Checks the arguments of a solve and returns its first point.
 fn start<'a>(
     problem: &'a Problem<'a>,
     x0: Array2<f64>,
@@ -166,7 +167,7 @@ fn start<'a>(
     Point::new(problem, x0, options.seed, threads)
 }
 
-/// The ledger of a solve that begins now. No tolerance is below the precision of f.
+/// Returns the ledger of a solve that begins now. The tolerance is at least the precision of f.
 fn ledger(problem: &Problem<'_>, options: &Options) -> Ledger {
     let precision = problem.smooth.precision();
     let least = if precision > f64::EPSILON {
@@ -178,7 +179,7 @@ fn ledger(problem: &Problem<'_>, options: &Options) -> Ledger {
     Ledger::new(sweep, options.tol.max(least))
 }
 
-/// Moves between checkpoints: where a sweep is more than all pairs, as many as there are pairs.
+/// Returns the moves between checkpoints: at most the number of pairs, if a sweep is longer than that.
 fn checkpoint_updates(problem: &Problem<'_>, ledger: &Ledger) -> u64 {
     let pairs = Options::default().pairs_of_sweep(problem.smooth);
     if ledger.sweep > pairs {
@@ -188,16 +189,17 @@ fn checkpoint_updates(problem: &Problem<'_>, ledger: &Ledger) -> u64 {
     }
 }
 
-/// The loop. What the spectrum of f says is left until there is time for a step: `begin` is called then.
+/// The loop of a solve. `begin`, which may need the spectrum of f, is called only when there is time for a
+/// step.
 fn descend<'m>(
     point: &mut Point<'_>,
     ledger: &mut Ledger,
     options: &'m Options,
     monitor: &mut dyn Monitor,
-    begin: impl FnOnce(&Point<'_>) -> Course<'m>,
+    begin: impl FnOnce(&Point<'_>) -> MoverStages<'m>,
 ) -> Result<Status> {
     let limits = Limits::from(options);
-    let mut watch = Watch::new(monitor);
+    let mut watch = PacedMonitor::new(monitor);
     let (mut checked, period) = (0, checkpoint_updates(point.problem, ledger));
     point.evaluate(ledger);
     if watch.record(&point.domain, point.x(), ledger) == Control::Stop {
@@ -206,8 +208,8 @@ fn descend<'m>(
     if let Some(status) = limits.reached_at_once(ledger) {
         return Ok(status);
     }
-    let mut course = begin(point);
-    if let Some(recession) = course.probe(point, ledger) {
+    let mut stages = begin(point);
+    if let Some(recession) = stages.probe(point, ledger) {
         ledger.recession = Some(point.follow_recession(recession, ledger));
         return Ok(Status::Unbounded);
     }
@@ -218,10 +220,10 @@ fn descend<'m>(
         if let Some(status) = limits.reached(ledger) {
             return Ok(status);
         }
-        if watch.look(point, ledger) == Control::Stop {
+        if watch.check(point, ledger) == Control::Stop {
             return Ok(Status::Interrupted);
         }
-        let step = course.mover().step(point, ledger);
+        let step = stages.mover().step(point, ledger);
         match step {
             Step::Within => continue,
             Step::Unbounded(recession) => {
@@ -243,14 +245,14 @@ fn descend<'m>(
             }
         }
         if step == Step::Found {
-            course.found(point);
+            stages.found(point);
         }
         if step == Step::Pass {
             if watch.pass(point, ledger) == Control::Stop {
                 return Ok(Status::Interrupted);
             }
             let gained = ledger.end_pass();
-            if course.settles(gained, ledger, point) {
+            if stages.has_converged(gained, ledger, point) {
                 return Ok(Status::Converged);
             }
             if limits.sweeps_reached(ledger) {
@@ -260,7 +262,7 @@ fn descend<'m>(
     }
 }
 
-/// Values and gradients of f that do not belong to each other.
+/// The error for values and gradients of f that contradict each other.
 fn contradiction() -> Error {
     Error::invalid(
         "smooth",
@@ -269,7 +271,7 @@ fn contradiction() -> Error {
     )
 }
 
-/// The last point as a result.
+/// Returns the last point as a result.
 fn finish(mut point: Point<'_>, mut ledger: Ledger, status: Status) -> Solution {
     point.follow();
     point.checkpoint(&mut ledger);

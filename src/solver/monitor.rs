@@ -1,4 +1,4 @@
-//! Who watches a solve, and when they are told.
+//! Monitors of a solve, and the times of their calls.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use super::ledger::Ledger;
 use super::outcome::Record;
 use super::point::Point;
 
-/// Time between looks at the monitor, and between records within a pass.
+/// Time between polls of the monitor, and between records within a pass.
 const POLL: Duration = Duration::from_millis(40);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Part of the time that may go into the history and what the caller does with it.
+/// The pause after a record is at least this multiple of its duration.
 const RECORD_SHARE: u32 = 20;
 
-/// Up to this many records every pass makes one; then at most one in [`LONG_PAUSE`].
+/// Up to this number of records every pass makes one; then at most one per [`LONG_PAUSE`].
 const MANY_RECORDS: usize = 1000;
 const LONG_PAUSE: Duration = Duration::from_millis(10);
 
@@ -29,7 +29,7 @@ pub enum Control {
     Stop,
 }
 
-/// Watches a solve.
+/// Observes a solve.
 pub trait Monitor {
     /// Called every few hundredths of a second on the calling thread.
     fn poll(&mut self) -> Control {
@@ -41,20 +41,20 @@ pub trait Monitor {
         Control::Continue
     }
 
-    /// Called before every stage of a path: how many are done, and how many there will be where that is known.
+    /// Called before every stage of a path, with the number of stages done and, if known, the total.
     fn stage(&mut self, _done: usize, _total: Option<usize>) {}
 
-    /// Called before every round of a [search](crate::search), with the names of the heuristics at work.
+    /// Called before every round of a [search](crate::search), with the names of the running heuristics.
     fn working(&mut self, _heuristics: &str) {}
 }
 
-/// The monitor that lets a solve run.
+/// A monitor that observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
 impl Monitor for Unwatched {}
 
-/// Passes on no records.
+/// Forwards polls, but no records.
 pub(crate) struct Quiet<'m>(pub(crate) &'m mut dyn Monitor);
 
 impl Monitor for Quiet<'_> {
@@ -63,16 +63,16 @@ impl Monitor for Quiet<'_> {
     }
 }
 
-/// The monitor of a solve and its clocks.
-pub(crate) struct Watch<'m> {
+/// The monitor of a solve and the times of its calls.
+pub(crate) struct PacedMonitor<'m> {
     monitor: &'m mut dyn Monitor,
     polled: Instant,
     recorded: Instant,
-    /// What the last record took.
+    /// Duration of the last record.
     cost: Duration,
 }
 
-impl<'m> Watch<'m> {
+impl<'m> PacedMonitor<'m> {
     pub(crate) fn new(monitor: &'m mut dyn Monitor) -> Self {
         let now = Instant::now();
         Self {
@@ -84,14 +84,14 @@ impl<'m> Watch<'m> {
     }
 
     /// Polls and records if it is time.
-    pub(super) fn look(&mut self, point: &Point<'_>, ledger: &mut Ledger) -> Control {
+    pub(super) fn check(&mut self, point: &Point<'_>, ledger: &mut Ledger) -> Control {
         match self.poll() {
             Control::Stop => Control::Stop,
             Control::Continue => self.record_after(PAUSE, point, ledger),
         }
     }
 
-    /// Asks the monitor if it is time.
+    /// Polls the monitor if it is time.
     pub(crate) fn poll(&mut self) -> Control {
         if self.polled.elapsed() < POLL {
             return Control::Continue;
@@ -110,14 +110,14 @@ impl<'m> Watch<'m> {
     }
 
     fn record_after(&mut self, pause: Duration, point: &Point<'_>, ledger: &mut Ledger) -> Control {
-        // What the caller does with a record counts: a callback that sleeps is called less often.
+        // The caller's part of a record counts: a callback that sleeps is called less often.
         if self.recorded.elapsed() < pause.max(RECORD_SHARE * self.cost) {
             return Control::Continue;
         }
         self.record(&point.domain, point.x(), ledger)
     }
 
-    /// Makes a row of the history.
+    /// Appends a row to the history.
     pub(crate) fn record(
         &mut self,
         domain: &Domain<'_>,
@@ -125,7 +125,7 @@ impl<'m> Watch<'m> {
         ledger: &mut Ledger,
     ) -> Control {
         self.recorded = Instant::now();
-        // Fresh evaluations may differ from tracked values in the last digits; a report never rises.
+        // Fresh evaluations may differ from tracked values in the last digits; the history never rises.
         let ceiling = ledger.history.last().map_or(f64::INFINITY, |r| r.objective);
         let record = Record {
             seconds: ledger.seconds(),

@@ -1,13 +1,14 @@
-//! Newton's method within a trust region for a smooth f alone that gives products with its Hessian: superlinear where
-//! gradient steps are slow.
+//! Newton's method within a trust region, for h = 0 and a smooth f with products with its Hessian; it
+//! converges superlinearly if gradient steps are slow.
 //!
-//! With Λ the multiplier of G = ∇f(X), the Hessian on {XᵀJX = K} is `V ↦ P(∇²f(X)[V] − JVΛ)`, P the projection onto
-//! the tangent space (Absil, Mahony and Trumpf, Geometric Science of Information, 2013). Its quadratic model is lowered
-//! within a [trust region](crate::riemann::trust), and the point follows where F falls as the model says.
+//! With Λ the multiplier of G = ∇f(X), the Hessian on {XᵀJX = K} is `V ↦ P(∇²f(X)[V] − JVΛ)`, P the
+//! projection onto the tangent space (Absil, Mahony and Trumpf, Geometric Science of Information, 2013). Its
+//! quadratic model is lowered within a [trust region](crate::riemann::trust), and the step is accepted if F
+//! falls as the model predicts.
 
 use ndarray::Array2;
 
-use super::gradient::{Gradient, evaluated};
+use super::gradient::{GradientSteps, evaluated};
 use super::ledger::Ledger;
 use super::measure::{evaluation_work, manifold, rounding, tangent_part};
 use super::mover::Step;
@@ -17,45 +18,46 @@ use crate::manifold::normals;
 use crate::riemann::gradient::LONGEST;
 use crate::riemann::trust;
 
-/// Steps are slow when the least ‖grad f‖² of so many is more than this share of what it was before. Slow gradient steps
-/// are followed by Newton's method, and that, where it is slow, by gradient steps for good.
+/// Steps are slow if the least ‖grad f‖² of a window of this number of steps exceeds this share of its
+/// earlier value. Newton's method follows slow gradient steps; if it is slow too, gradient steps follow for
+/// good.
 const WINDOW: u32 = 50;
 const SLOW: f64 = 1e-2;
 
 /// The first Δ, relative to ‖X‖.
 const RADIUS: f64 = 0.1;
 
-/// The model is solved to this share of ‖grad f‖, or to ‖grad f‖/‖∇f‖ of it where that is less; never beyond this
-/// share of what counts as no gradient.
+/// The model is solved to this share of ‖grad f‖, or to the share ‖grad f‖/‖∇f‖ if smaller; never below the
+/// share `ENOUGH` of the norm at which X counts as critical.
 const FORCING: f64 = 0.1;
 const ENOUGH: f64 = 0.3;
 
-/// A step is taken if F falls by this share of what the model says.
+/// A step is accepted if F falls by this share of the model's decrease.
 const ACCEPTED: f64 = 0.1;
 
-/// Steps in a row that are not taken, after which the Hessian is not trusted any more.
+/// Number of successive rejected steps after which the Hessian is no longer used.
 const REJECTIONS: u32 = 10;
 
-/// The trust region, and the model under way.
+/// The trust region and its current model.
 #[derive(Default)]
 pub(super) struct Newton {
-    course: Course,
+    window: SlowWindow,
     active: bool,
     radius: f64,
     rejections: u32,
     model: Option<Hessian>,
 }
 
-/// Steps of this window, the least ‖grad f‖² in it, and before it.
+/// Steps in this window, the least ‖grad f‖² in it, and the least before it.
 #[derive(Default)]
-struct Course {
+struct SlowWindow {
     steps: u32,
     least: f64,
     before: Option<f64>,
 }
 
-impl Course {
-    /// Whether the window that ends here was slow.
+impl SlowWindow {
+    /// Returns whether the window that ends here was slow.
     fn is_slow(&mut self, norm2: f64) -> bool {
         let before = *self.before.get_or_insert(norm2);
         self.least = if self.steps == 0 {
@@ -72,33 +74,33 @@ impl Course {
     }
 }
 
-/// The model at X under way.
+/// The current model at X.
 struct Hessian {
     lambda: Array2<f64>,
     truncated: trust::Truncated,
 }
 
 impl Newton {
-    /// Whether gradient steps have become slow; asked before each of them.
-    pub(super) fn takes_over(&mut self, at: &Gradient) -> bool {
-        if !self.active && self.course.is_slow(at.steps.norm2) {
-            (self.active, self.course) = (true, Course::default());
+    /// Returns whether gradient steps have become slow; called before each of them.
+    pub(super) fn takes_over(&mut self, at: &GradientSteps) -> bool {
+        if !self.active && self.window.is_slow(at.steps.norm2) {
+            (self.active, self.window) = (true, SlowWindow::default());
         }
         self.active
     }
 
-    /// A product with the Hessian, or the step at the end of these. None where f gives no product, or none that brings
-    /// X on.
+    /// Computes a product with the Hessian, or makes the step after the last product. None if f provides no
+    /// finite product, or if the method has become slow or rejected too many steps.
     pub(super) fn step(
         &mut self,
-        at: &mut Gradient,
+        at: &mut GradientSteps,
         point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Step> {
         let mut model = match self.model.take() {
             Some(model) => model,
             None if !(at.norm() > at.goal(ledger)) => {
-                at.rest(point, ledger);
+                at.finish(point, ledger);
                 return Some(Step::Pass);
             }
             None => Hessian::new(at, point, ledger),
@@ -119,11 +121,11 @@ impl Newton {
         Some(Step::Within)
     }
 
-    /// Goes to the end of the model if F falls enough there.
+    /// Accepts the step of the model if F falls enough.
     fn judge(
         &mut self,
         model: &trust::Truncated,
-        at: &mut Gradient,
+        at: &mut GradientSteps,
         point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Option<Step> {
@@ -138,7 +140,7 @@ impl Newton {
             if at.secants.contradict(&moved, change, gradients, noise) {
                 return Some(Step::Contradiction);
             }
-            // Where rounding hides the decrease the gradient has to shrink.
+            // If rounding hides the decrease, the gradient has to shrink.
             ratio = (noise - change) / (noise + predicted);
             let shrinks = || square(&tangent_part(point, &x, &gradient)) < at.steps.norm2;
             if ratio > ACCEPTED && (change <= 0.0 || change <= noise && shrinks()) {
@@ -153,13 +155,13 @@ impl Newton {
         } else {
             self.rejections += 1;
         }
-        let trusted = self.rejections < REJECTIONS && !self.course.is_slow(at.steps.norm2);
+        let trusted = self.rejections < REJECTIONS && !self.window.is_slow(at.steps.norm2);
         trusted.then_some(Step::Pass)
     }
 }
 
 impl Hessian {
-    fn new(at: &Gradient, point: &Point<'_>, ledger: &Ledger) -> Self {
+    fn new(at: &GradientSteps, point: &Point<'_>, ledger: &Ledger) -> Self {
         let norm = at.norm();
         let relative = norm / square(&at.gradient).sqrt();
         let goal = (norm * relative.min(FORCING)).max(ENOUGH * at.goal(ledger));
@@ -169,8 +171,8 @@ impl Hessian {
         }
     }
 
-    /// The product of the Hessian with the direction.
-    fn product(&self, at: &Gradient, point: &Point<'_>) -> Option<Array2<f64>> {
+    /// Returns the product of the Hessian with the direction.
+    fn product(&self, at: &GradientSteps, point: &Point<'_>) -> Option<Array2<f64>> {
         let product = point.hessian_product(&at.steps.x, &self.truncated.direction)?;
         let bent = normals(&self.truncated.direction, point.problem.signature).dot(&self.lambda);
         Some(tangent_part(point, &at.steps.x, &(product - bent)))

@@ -1,4 +1,4 @@
-//! How a solve goes about it.
+//! Options of a solve.
 
 use crate::block::Curvature;
 use crate::error::{Error, Result};
@@ -6,11 +6,11 @@ use crate::objective::Objective;
 use crate::options::setters;
 use crate::working_set::{self, MAX_CYCLE, WorkingSet};
 
-/// Rows of a tile unless told otherwise; see `docs/performance.md` for the measurement.
+/// Default number of rows of a tile; see `docs/performance.md` for the measurement.
 pub const DEFAULT_TILE: usize = 64;
 
-/// The work that one core does in about a second: multiply-adds of a matrix product, other operations counted as
-/// what takes as long.
+/// The work that one core does in about a second, in multiply-adds of a matrix product; other operations
+/// count by the time they take.
 pub const WORK_UNIT: f64 = crate::budget::RATE;
 
 /// How pairs are updated.
@@ -20,15 +20,15 @@ pub enum Update {
     /// One block after the other, each with the current gradient.
     #[default]
     GaussSeidel,
-    /// All pairs of a random perfect matching at once, from one gradient, under a curvature bound
-    /// that is safe for all of them together.
+    /// All pairs of a random perfect matching at once, from one gradient, under a curvature bound that is
+    /// safe for all of them together.
     Jacobi,
 }
 
-/// What moves: rows (X ← VX), columns (X ← XV), or both in turn.
+/// The sides that move: rows (X ← VX), columns (X ← XV), or both in turn.
 ///
-/// Columns move where XᵀJX = diag(±1) and the objective says what that does: `½⟨X, CX⟩ + ⟨linear, X⟩`
-/// with any penalty, or `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method).
+/// Columns move if XᵀJX = diag(±1) and the objective allows it: `½⟨X, CX⟩ + ⟨linear, X⟩` with any penalty, or
+/// `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
@@ -37,9 +37,9 @@ pub enum Side {
     Rows,
     /// Columns alone.
     Columns,
-    /// Rows and columns, the side that gains little visited less often; rows alone where columns
-    /// cannot move. For square X and the objective of the J-Jacobi method a critical point of the
-    /// columns is one of the rows, so there columns alone move.
+    /// Rows and columns, the side that gains little less often; rows alone if columns cannot move. For square
+    /// X and the objective of the J-Jacobi method a critical point of the columns is one of the rows, so
+    /// columns alone move.
     Both,
 }
 
@@ -54,28 +54,28 @@ pub enum Side {
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `working_set` | tiled | which rows come next; a sweep is n(n−1)/2 visits to pairs, but for cyclic sets of k > 2 rows a cycle |
+/// | `working_set` | tiled | rule that chooses rows; a sweep is n(n−1)/2 visits to pairs, or for cyclic sets of k > 2 rows a cycle |
 /// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled |
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
-/// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](crate::QuadraticForm::spread) of f, until the solve settles |
-/// | `side` | rows | what moves |
+/// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](crate::QuadraticForm::spread) of f, until a sweep has converged |
+/// | `side` | rows | sides that move |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
-/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, back off when F does not fall enough |
-/// | `verify` | true | look at all pairs before the solve has converged |
+/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, raise it if F does not fall enough |
+/// | `verify` | true | verify all pairs before the solve has converged |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `max_work` | none | counted work, the same on every machine |
-/// | `scored_pairs` | min(n, 200) | pairs that a greedy rule scores at random; n(n−1)/2 or more: all of them |
-/// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that is none, see [`Status::Converged`](super::Status::Converged) |
+/// | `scored_pairs` | min(n, 200) | random pairs that a greedy rule scores; n(n−1)/2 or more: all pairs |
+/// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that counts as zero, see [`Status::Converged`](super::Status::Converged) |
 /// | `target` | none | stop when F reaches it |
-/// | `seed` | 0 | all random choices |
+/// | `seed` | 0 | seed of all random choices |
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Options {
-    /// Which rows come next.
+    /// The rule that chooses rows.
     pub working_set: WorkingSet,
     /// Rows per block.
     pub block_size: usize,
@@ -85,31 +85,33 @@ pub struct Options {
     pub update: Update,
     /// Exact or scalar curvature.
     pub curvature: Curvature,
-    /// Proximal weight, relative to [`spread`](crate::QuadraticForm::spread): every accepted move lowers F by at least
-    /// `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep settles and the term is dropped.
+    /// Proximal weight α, relative to [`spread`](crate::QuadraticForm::spread): every accepted move lowers F
+    /// by at least `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep has converged and the term is
+    /// dropped.
     pub proximal: f64,
     /// Pairs that a greedy rule scores before it chooses.
     pub scored_pairs: Option<usize>,
-    /// What moves.
+    /// The sides that move.
     pub side: Side,
-    /// Largest |μ| of one move of two rows or columns of opposite sign. With it nothing is
+    /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound no objective is
     /// reported as unbounded.
     pub rapidity_bound: Option<f64>,
     /// Whether the Jacobi update adapts its curvature.
     pub adaptive: bool,
-    /// Whether all pairs are looked at before the solve has converged. Without, [`Status::Converged`](super::Status::Converged) says that
-    /// a sweep lowered F by no more than the tolerance: enough for a point on the way to another.
+    /// Whether all pairs are verified before the solve has converged. Without verification,
+    /// [`Status::Converged`](super::Status::Converged) means that a sweep lowered F by at most the tolerance:
+    /// enough for an intermediate point.
     pub verify: bool,
     /// Time limit in seconds.
     pub max_time: Option<f64>,
     /// Limit on sweeps.
     pub max_sweeps: Option<u64>,
-    /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second); unlike a limit
-    /// on time it gives the same bits everywhere, and unlike one on sweeps it ends within one.
+    /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second). Unlike
+    /// a time limit it gives the same bits everywhere, and unlike a sweep limit it can end within a sweep.
     pub max_work: Option<u64>,
-    /// Decrease that counts as none, relative to the [magnitude](crate::Problem::magnitude) of F.
+    /// Decrease that counts as zero, relative to the [magnitude](crate::Problem::magnitude) of F.
     pub tol: f64,
-    /// Objective to stop at.
+    /// Objective at which the solve stops.
     pub target: Option<f64>,
     /// Seed of all random choices.
     pub seed: u64,
@@ -160,13 +162,14 @@ setters!(Options {
 });
 
 impl Options {
-    /// Whether a cycle is over sets of more than two rows.
+    /// Returns whether the cyclic rule uses sets of more than two rows.
     fn cycles(&self) -> bool {
         let cyclic = self.update == Update::GaussSeidel && self.working_set == WorkingSet::Cyclic;
         cyclic && self.block_size > 2
     }
 
-    /// Pairs that a sweep visits: every pair once, or, where f is quadratic, those of every set of k > 2 rows.
+    /// Returns the number of pairs of a sweep: all pairs of rows, or, if f is quadratic and the cyclic rule
+    /// uses sets of k > 2 rows, the pairs of all sets.
     pub(crate) fn pairs_of_sweep(&self, smooth: &dyn Objective) -> u64 {
         let pairs = |k: usize| (k * (k - 1) / 2) as u64;
         let n = smooth.rows();

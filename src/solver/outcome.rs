@@ -1,4 +1,4 @@
-//! What a solve returns.
+//! Results of a solve.
 
 use ndarray::Array2;
 
@@ -9,31 +9,33 @@ use crate::pair::Recession;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Status {
-    /// No pair is left that lowers F by more than the tolerance, `tol` times the
-    /// [magnitude](crate::Problem::magnitude) of F: a pass over all pairs of what moves (rows, columns, or
-    /// both, see [`Side`](crate::Side)), each solved globally with the exact curvature and without proximal term,
-    /// found none at the point that is returned. Where columns alone suffice ([`Side::Both`](crate::Side::Both)) it is
-    /// a pass over them.
+    /// No pair can lower F by more than the tolerance, `tol` times the [magnitude](crate::Problem::magnitude)
+    /// of F: a pass over all pairs of the side that moves (rows, columns, or both, see
+    /// [`Side`](crate::Side)), each solved globally with the exact curvature and without proximal term, found
+    /// none at the returned point. If columns alone suffice ([`Side::Both`](crate::Side::Both)), the pass
+    /// covers columns only.
     ///
-    /// Of an f that is not quadratic: no pair of rows lowers its [majoriser](crate::Objective) at the point by more, with a
-    /// curvature no larger than what the last steps needed; and where h = 0, dist(0, ∂_M F) is at most √tol/10
-    /// times ‖∇f‖ (or a thousandth of the largest ‖∇f‖ met), unless F does not resolve what is left.
+    /// For a nonquadratic f: no pair of rows lowers its [majoriser](crate::Objective) at the point by more,
+    /// with a curvature no larger than the last steps needed. If h = 0, dist(0, ∂_M F) is also at most
+    /// √tol/10 times ‖∇f‖ (or a thousandth of the largest ‖∇f‖ met), unless F does not resolve the remainder.
     Converged,
-    /// The time limit.
+    /// The time limit was reached.
     MaxTime,
-    /// The sweep limit.
+    /// The sweep limit was reached.
     MaxSweeps,
-    /// The limit on counted work: the one given, or without any limit that of a default solve.
+    /// The work limit was reached: the given one, or, without any limit, that of a default solve.
     MaxWork,
-    /// The monitor said stop.
+    /// The monitor stopped the solve.
     Interrupted,
-    /// The target objective is reached.
+    /// The target objective was reached.
     Target,
-    /// F is within the tolerance asked for of a lower bound, see [`minimize_proved`](crate::certificate::minimize_proved).
+    /// F is within the requested tolerance of a lower bound, see
+    /// [`minimize_proved`](crate::certificate::minimize_proved).
     Proved,
-    /// The objective is unbounded below along one pair from the point on, see [`Solution::recession`].
+    /// The objective is unbounded below along a pair, see [`Solution::recession`].
     Unbounded,
-    /// The next move would leave every bound, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not attained.
+    /// The next move would leave the bounds, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not
+    /// attained.
     Diverged,
 }
 
@@ -51,22 +53,22 @@ pub struct Record {
     pub iterations: u64,
 }
 
-/// What a solve returns: always the best feasible point.
+/// The result of a solve: always the best feasible point.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Solution {
     /// X.
     pub x: Array2<f64>,
-    /// F(X), fresh.
+    /// F(X), evaluated anew.
     pub objective: f64,
-    /// f(X), fresh.
+    /// f(X), evaluated anew.
     pub smooth_value: f64,
-    /// h(X), fresh.
+    /// h(X), evaluated anew.
     pub penalty_value: f64,
     /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
     pub feasibility: f64,
-    /// Why it ended.
+    /// Why the solve ended.
     pub status: Status,
     /// Pairs visited.
     pub iterations: u64,
@@ -78,7 +80,7 @@ pub struct Solution {
     pub seconds: f64,
     /// Work done, in multiply-adds of a matrix product, see [`Options::max_work`](super::Options::max_work).
     pub work: f64,
-    /// Row 0 is the start, the last row the returned point; the objective never rises.
+    /// The first row is the start, the last one the returned point; the objective never rises.
     pub history: Vec<Record>,
     /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].
     pub recession: Option<Recession>,

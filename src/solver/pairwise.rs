@@ -1,9 +1,9 @@
-//! The papers' algorithm for an f that has a value and a gradient, no more: a pair by a working set, the gradient at
+//! The papers' algorithm for an f with value and gradient only: a pair from the working set, the gradient at
 //! the current point, and the step that minimises `⟨G_B, (V − I)Z⟩ + ½‖V − I‖²_{Q+αI} + h(VZ)` over the pair.
 //!
-//! H = L·I, so Q = L·ZZᵀ ⊗ I, or L‖Z‖²·I for the scalar curvature. With a Lipschitz constant and the scalar curvature
-//! L is that constant throughout; else it is [learnt](super::majorised). One value and gradient for every pair that
-//! moves: matchings cost a fraction of that, and are what verifies convergence.
+//! H = L·I, so Q = L·ZZᵀ ⊗ I, or L‖Z‖²·I for the scalar curvature. With a Lipschitz constant and the scalar
+//! curvature, L is that constant throughout; otherwise it is [adapted](super::majorised). Every pair that
+//! moves costs one value and gradient. Matchings cost a fraction of that, and verify convergence.
 
 use super::ledger::Ledger;
 use super::majorised::{Majorised, Verdict};
@@ -14,23 +14,24 @@ use super::rows::{PointScores, VISIT_WORK, pair_work};
 use crate::block::{Curvature, Majoriser, PairOptions};
 use crate::working_set::{Schedule, TileOrder, Visit, WorkingSet};
 
-/// One pair a step.
+/// One pair per step.
 pub(super) struct Pairwise {
     schedule: Schedule,
     visit: Visit,
     curvature: Curvature,
     /// Relative to L.
     proximal: f64,
-    /// What the sweep under way has gained.
+    /// The decrease of F in the current sweep.
     gained: f64,
-    /// Whether the sweep under way met a decrease that could be rounding.
+    /// Whether the current sweep met a decrease that could be rounding.
     unresolved: bool,
-    /// Whether a sweep found nothing.
-    pub(super) rests: bool,
+    /// Whether a sweep found no decrease.
+    pub(super) converged: bool,
 }
 
 impl Pairwise {
-    /// Where the options ask for single pairs: rules other than tiles, one after the other.
+    /// Returns the mover if the options ask for single pairs: rules other than tiles, without the Jacobi
+    /// update.
     pub(super) fn new(point: &Point<'_>, options: &Options) -> Option<Self> {
         let (rule, n) = (options.working_set, point.x.nrows());
         let single = rule != WorkingSet::Tiled && options.update == Update::GaussSeidel;
@@ -42,7 +43,7 @@ impl Pairwise {
             proximal: options.proximal,
             gained: 0.0,
             unresolved: false,
-            rests: false,
+            converged: false,
         })
     }
 
@@ -95,7 +96,7 @@ impl Pairwise {
                 Verdict::Taken => self.gained += before - ledger.objective(),
                 Verdict::Contradiction => return Step::Contradiction,
                 Verdict::Unresolved => self.unresolved = true,
-                // A model that was wrong says nothing of what is left.
+                // A wrong model says nothing about the remaining decrease.
                 Verdict::Refused => self.gained = f64::INFINITY,
             }
         }
@@ -103,8 +104,8 @@ impl Pairwise {
             return Step::Done;
         }
         let blind = std::mem::take(&mut self.unresolved);
-        self.rests = std::mem::take(&mut self.gained) <= ledger.threshold();
-        if self.rests {
+        self.converged = std::mem::take(&mut self.gained) <= ledger.threshold();
+        if self.converged {
             model.verify(point, ledger, blind);
         }
         Step::Pass

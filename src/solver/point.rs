@@ -1,4 +1,4 @@
-//! The iterate, and what has to follow it.
+//! The iterate, and the quantities that are updated with it.
 
 use ndarray::{Array2, ArrayView2};
 use rand::SeedableRng;
@@ -19,10 +19,10 @@ fn is_finite(value: f64, gradient: &Array2<f64>) -> bool {
     value.is_finite() && gradient.iter().all(|v| v.is_finite())
 }
 
-/// Rapidities that are tried along a direction in which F falls without bound.
+/// Number of rapidities tried along a direction in which F falls without bound.
 const DOUBLINGS: u32 = 6;
 
-/// X, what it keeps, and f's follower.
+/// X, its domain, and the tracker of f.
 pub struct Point<'a> {
     pub(super) problem: &'a Problem<'a>,
     /// f, if it is quadratic.
@@ -31,20 +31,20 @@ pub struct Point<'a> {
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
     pub(super) domain: Domain<'a>,
-    /// c of C − cJ, and what that takes from f all over the constraint, see [`Problem::constant`].
+    /// The shift c of C − cJ, and its effect on f on the constraint, see [`Problem::constant`].
     shift: f64,
     pub(super) constant: f64,
     pub(super) tracker: Box<dyn Tracker + 'a>,
     /// Whether the tracker has followed moves since it was evaluated, and whether X moved without it.
     updated: bool,
     stale: bool,
-    /// Whether the tracker holds values of a quadratic form alone.
+    /// Whether the tracker holds only values of a quadratic form.
     adopted: bool,
-    /// Counts what invalidates copies of rows of X and of the gradient, except moves of blocks.
+    /// Counts events that invalidate copies of rows of X and of the gradient, except moves of blocks.
     pub(super) version: u64,
-    /// The last point of a mixed signature that was not diverging.
+    /// The last point of a mixed signature that was within bounds.
     good: Option<Array2<f64>>,
-    /// What may be added to ‖X‖² within bounds.
+    /// The amount by which ‖X‖² may grow within bounds.
     pub(super) room: f64,
 }
 
@@ -91,12 +91,12 @@ impl<'a> Point<'a> {
         self.x
     }
 
-    /// What is minimised.
+    /// The problem that is minimised.
     pub fn problem(&self) -> &'a Problem<'a> {
         self.problem
     }
 
-    /// The XᵀJX that is kept, r×r.
+    /// The constraint matrix XᵀJX, r×r.
     pub fn constraint(&self) -> ArrayView2<'_, f64> {
         self.domain.k.view()
     }
@@ -107,12 +107,12 @@ impl<'a> Point<'a> {
         self.tracker.gradient(self.threads)
     }
 
-    /// ‖XᵀJX − K‖_F plus the distance from the penalty's domain.
+    /// Returns ‖XᵀJX − K‖_F plus the distance from the penalty's domain.
     pub fn feasibility(&self) -> f64 {
         self.domain.distance(self.x.view())
     }
 
-    /// Moves to `x`, which has to keep XᵀJX, if F falls by more than its rounding; returns whether it does.
+    /// Moves to `x`, which must keep XᵀJX, if F falls by more than its rounding; returns whether it does.
     pub fn try_move(&mut self, x: Array2<f64>, ledger: &mut Ledger) -> bool {
         if !self.problem.holds(x.view()) {
             return false;
@@ -126,8 +126,8 @@ impl<'a> Point<'a> {
         true
     }
 
-    /// Moves along a direction in which F falls without bound, to the first of the rapidities 1, 2, 4, … where F is lower; the
-    /// direction from there.
+    /// Moves along a direction in which F falls without bound, to the first of the rapidities 1, 2, 4, … that
+    /// lowers F; returns the direction from there.
     pub(super) fn follow_recession(
         &mut self,
         recession: Recession,
@@ -162,7 +162,7 @@ impl<'a> Point<'a> {
                 break;
             }
             if allowed && self.try_move(x, ledger) {
-                // From D H(μ)X on, D H(ν) D leads the same way.
+                // From D H(μ)X, D H(ν) D continues in the same direction.
                 return Recession {
                     signs: [1.0; 2],
                     upwards: upwards == (signs[0] == signs[1]),
@@ -173,20 +173,20 @@ impl<'a> Point<'a> {
         recession
     }
 
-    /// Moves to `x`; the tracker follows when it is needed.
+    /// Moves to `x`; the tracker is evaluated when it is needed.
     pub(super) fn replace(&mut self, x: Array2<f64>) {
         self.x = x;
         self.stale = true;
     }
 
-    /// Moves to `x`, which the tracker has been told.
+    /// Moves to `x`, which the tracker has followed.
     pub(super) fn replace_tracked(&mut self, x: Array2<f64>) {
         self.x = x;
         self.updated = true;
         self.version += 1;
     }
 
-    /// c of C − cJ, or of C − cI where all signs are equal.
+    /// Returns the shift c of C − cJ, or of C − cI if all signs are equal.
     pub(super) fn shift_of_signs(&self) -> f64 {
         let signature = self.problem.signature;
         match signature.is_definite() {
@@ -195,7 +195,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// cJVD, which is normal at V = X.
+    /// Returns cJVD, which is normal at V = X.
     fn shifted(&self, v: &Array2<f64>) -> Array2<f64> {
         let image = normals(v, self.problem.signature).into_owned() * self.shift;
         match self.form.and_then(QuadraticForm::metric) {
@@ -204,8 +204,8 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// f and its gradient with C − cJ for C: f less its [constant](Problem::constant) and ∇f less a normal part, which
-    /// do not depend on a multiple of J in C, from the gradient of f.
+    /// Returns f and its gradient with C − cJ in place of C, from the gradient of f: f less its
+    /// [constant](Problem::constant) and ∇f less a normal part. They do not depend on a multiple of J in C.
     fn relative(&self, x: &Array2<f64>, gradient: Array2<f64>) -> (f64, Array2<f64>) {
         let gradient = gradient - self.shifted(x);
         let linear = self.form.and_then(QuadraticForm::linear);
@@ -213,7 +213,7 @@ impl<'a> Point<'a> {
         (0.5 * (inner(&gradient, x) + slope), gradient)
     }
 
-    /// f and ∇f at X; of a quadratic form, those with C − cJ for C.
+    /// Returns f and ∇f at X; for a quadratic form, those with C − cJ in place of C.
     pub(super) fn evaluated(&self) -> (f64, Array2<f64>) {
         let gradient = self.tracker.gradient(self.threads);
         match self.form {
@@ -222,7 +222,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// The same at `x`; None if they are not finite.
+    /// Returns the same at `x`; None if they are not finite.
     pub(super) fn try_evaluate(&self, x: &Array2<f64>) -> Option<(f64, Array2<f64>)> {
         let smooth = self.problem.smooth;
         let (value, gradient) = match self.form {
@@ -236,7 +236,8 @@ impl<'a> Point<'a> {
         is_finite(value, &gradient).then_some((value, gradient))
     }
 
-    /// The product of the Hessian of f at `x` with `v`, if f gives it; of a quadratic form with C − cJ for C.
+    /// Returns the product of the Hessian of f at `x` with `v`, if f provides it; for a quadratic form with C
+    /// − cJ in place of C.
     pub(super) fn hessian_product(&self, x: &Array2<f64>, v: &Array2<f64>) -> Option<Array2<f64>> {
         let smooth = self.problem.smooth;
         let product = smooth.hessian_product(x.view(), v.view(), self.threads)?;
@@ -246,8 +247,8 @@ impl<'a> Point<'a> {
         })
     }
 
-    /// Moves to `x`, where f has been [evaluated](Self::try_evaluate). Blocks of a quadratic form cannot be filled until
-    /// [`follow`](Self::follow).
+    /// Moves to `x`, where f has been [evaluated](Self::try_evaluate). Blocks of a quadratic form cannot be
+    /// filled until [`follow`](Self::follow).
     pub(super) fn adopt(&mut self, x: Array2<f64>, (value, gradient): (f64, Array2<f64>)) {
         let evaluated = match self.form {
             Some(_) => (value + self.constant, gradient + self.shifted(&x)),
@@ -261,7 +262,7 @@ impl<'a> Point<'a> {
         self.x = x;
     }
 
-    /// Gives a quadratic form its own tracker again after [`adopt`](Self::adopt).
+    /// Restores the tracker of a quadratic form after [`adopt`](Self::adopt).
     pub(super) fn follow(&mut self) {
         if std::mem::take(&mut self.adopted) {
             self.tracker = self.problem.tracker(self.x.view(), self.threads);
@@ -285,7 +286,7 @@ impl<'a> Point<'a> {
         self.updated = true;
     }
 
-    /// Lets the objective follow moves that it was not told.
+    /// Evaluates the tracker if X moved without it.
     pub(super) fn refresh_if_stale(&mut self) {
         if self.stale {
             self.refresh();
@@ -293,13 +294,13 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Evaluates the tracker afresh, which removes the rounding of its updates.
+    /// Evaluates the tracker anew, which removes the rounding of its updates.
     pub(super) fn refresh(&mut self) {
         self.tracker.refresh(self.x.view(), self.threads);
         (self.stale, self.updated) = (false, false);
     }
 
-    /// f and h at X.
+    /// Returns f and h at X.
     pub(super) fn values(&self) -> (f64, f64) {
         let x = self.x.view();
         (self.tracker.value(x), self.problem.penalty.value(x))
@@ -312,8 +313,8 @@ impl<'a> Point<'a> {
         ledger.magnitude = self.problem.magnitude(smooth, penalty, self.constant);
     }
 
-    /// Evaluates everything afresh and repairs the drift of the constraint, if that does not raise what has been
-    /// reported by more than the drift was worth: what F gained from it is no decrease.
+    /// Evaluates everything anew and repairs the drift of the constraint, unless the repair raises the
+    /// reported F by more than the drift explains: a decrease due to drift is not one.
     pub(super) fn checkpoint(&mut self, ledger: &mut Ledger) {
         if self.stale || self.updated {
             self.refresh();
@@ -338,7 +339,8 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Whether ‖X‖² has left every bound; X is the last good point then. Otherwise X is that point.
+    /// Returns whether ‖X‖² has left the bounds, and then restores the last point within bounds; otherwise
+    /// records X as that point.
     pub(super) fn diverges(&mut self) -> bool {
         let Some(good) = &mut self.good else {
             return false;
@@ -348,7 +350,7 @@ impl<'a> Point<'a> {
             good.assign(&self.x);
         } else {
             self.x.assign(good);
-            // The tracker still belongs to the point that diverged.
+            // The tracker still belongs to the diverged point.
             self.stale = true;
         }
         self.room = self.domain.room(&self.x);

@@ -1,8 +1,9 @@
-//! [Descent by tangent-proximal steps](crate::riemann::proximal), for a penalty that is continuous at 0 and draws entries
-//! there.
+//! [Descent by tangent-proximal steps](crate::riemann::proximal), for a penalty that is continuous at 0 and
+//! favours zeros.
 //!
-//! It converges to critical points, where pairs alone are slow or stop at kinks. An f that has a value and a gradient, no
-//! more, is lowered by it before pairs are solved; a quadratic form once passes over all pairs gain little.
+//! The descent converges to critical points, where pairs alone are slow or stop at kinks. For an f with value
+//! and gradient only it runs before pairs are solved; for a quadratic form after passes over all pairs that
+//! gain little.
 
 use super::ledger::Ledger;
 use super::measure::{Secants, evaluation_work, manifold, rounding};
@@ -10,33 +11,35 @@ use super::mover::{Mover, Step};
 use super::point::Point;
 use crate::linalg::{product, square};
 use crate::manifold::{normals, signs_of};
-use crate::riemann::proximal::{Bounds, Outcome, ProximalDescent};
+use crate::riemann::proximal::{Bounds, ProximalDescent, TrialOutcome};
 use crate::riemann::{Tangent, tangent_work};
 
-/// The first step moves X by about this share of itself.
+/// The first step moves X by about this share of its norm.
 const FIRST: f64 = 0.02;
 
-/// The descent has converged where ‖D‖²/t, or the decrease of some steps in a row, is at most this share of the tolerance.
+/// The descent has converged if ‖D‖²/t, or the decrease of successive steps, is at most this share of the
+/// tolerance.
 const SMALL: f64 = 1e-3;
 
-/// What a product with C costs of the tangent steps on average: a third of their limit of Newton steps.
+/// Mean work of a step's Newton systems, as a share of the largest work of a step.
 const USUAL_WORK: f64 = 0.1;
 
-/// Relative residual of the Newton systems for Λ: rough solutions take fewer products in all than exact ones.
+/// Relative residual of the Newton systems for Λ: rough solutions take fewer products in total than exact
+/// ones.
 const RESIDUAL: f64 = 0.05;
 
-/// The steps and their memory.
+/// The steps and their state.
 #[derive(Default)]
 pub(super) struct Proximal {
     descent: Option<ProximalDescent>,
     /// Whether something else has moved X.
     moved: bool,
     secants: Secants,
-    rests: bool,
+    converged: bool,
 }
 
 impl Proximal {
-    /// Steps from the current X; None for other penalties, or where X is not on the Stiefel manifold.
+    /// Steps from the current X; None for other penalties, or if X is not on the Stiefel manifold.
     pub(super) fn new(point: &Point<'_>) -> Option<Self> {
         let penalty = point.problem.penalty;
         let (low, high) = penalty.subdifferential(0, 0, 0.0);
@@ -46,22 +49,22 @@ impl Proximal {
         (penalty.sparsifies() && continuous && stiefel).then(Self::default)
     }
 
-    /// Whether no step lowers F by more than the tolerance.
-    pub(super) fn rests(&self) -> bool {
-        self.rests
+    /// Returns whether no step lowers F by more than the tolerance.
+    pub(super) fn has_converged(&self) -> bool {
+        self.converged
     }
 
-    /// The largest secant of ∇f met.
+    /// Returns the largest secant of ∇f met.
     pub(super) fn secant(&self) -> f64 {
         self.secants.largest
     }
 
-    /// Goes on after something else has moved X.
+    /// Continues after something else has moved X.
     pub(super) fn restart(&mut self) {
-        (self.moved, self.rests) = (true, false);
+        (self.moved, self.converged) = (true, false);
     }
 
-    /// A trial. All rows move in it: it counts as a sweep.
+    /// Makes a trial. All rows move, so it counts as a sweep.
     pub(super) fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let manifold = manifold(point);
         let tangent = Tangent {
@@ -88,7 +91,7 @@ impl Proximal {
             ledger.visit(0, USUAL_WORK * tangent_work(n, r));
         }
         if !descent.aim(&tangent, small.max(noise)) {
-            self.rests = true;
+            self.converged = true;
             self.descent = Some(descent);
             return Step::Pass;
         }
@@ -102,7 +105,7 @@ impl Proximal {
                 return Step::Contradiction;
             }
         }
-        // A step onto a vertex may lead out of the rotations.
+        // A step onto a vertex may leave the rotations.
         next = next.filter(|(x, _)| point.problem.holds(x.view()));
         let bounds = Bounds {
             unit: 1.0 / self.secants.largest,
@@ -110,24 +113,24 @@ impl Proximal {
             idle: small,
         };
         match descent.judge(&tangent, next, &bounds) {
-            Outcome::Accepted(change) => {
-                self.rests = descent.is_idle();
+            TrialOutcome::Accepted(change) => {
+                self.converged = descent.is_idle();
                 ledger.lower(change, 1);
                 point.adopt(descent.x.clone(), (descent.value, descent.gradient.clone()));
             }
-            Outcome::Refused => {}
-            Outcome::Converged => self.rests = true,
+            TrialOutcome::Refused => {}
+            TrialOutcome::Converged => self.converged = true,
         }
         self.descent = Some(descent);
         Step::Pass
     }
 }
 
-/// The first t.
+/// Returns the first t.
 fn first(descent: &ProximalDescent, point: &Point<'_>) -> f64 {
     let normals = normals(&descent.x, point.problem.signature);
     let tangent = &descent.gradient - &product(normals.view(), descent.lambda.view());
-    // ⟨∂h, X⟩ is about h: at a critical point of f alone it is h that moves X.
+    // ⟨∂h, X⟩ is about h: at a critical point of f alone only h moves X.
     let size = square(&descent.x).sqrt();
     FIRST * size / (square(&tangent).sqrt() + descent.penalty / size)
 }
@@ -135,7 +138,7 @@ fn first(descent: &ProximalDescent, point: &Point<'_>) -> f64 {
 impl Mover for Proximal {
     fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let step = self.advance(point, ledger);
-        if self.rests {
+        if self.converged {
             point.follow();
         }
         step

@@ -1,4 +1,4 @@
-//! Rows move: the working set chooses a block, its pairs are solved exactly, the block is committed.
+//! Row moves: the working set chooses a block, its pairs are solved exactly, and the block is committed.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -12,33 +12,33 @@ use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
-/// Work of the solution of a pair with ℓ1: at least, and for every column; and of a visit that solves nothing.
+/// Work of the solution of a pair with ℓ1, constant and per column; and of a visit that solves nothing.
 const PAIR_WORK: (f64, f64) = (3000.0, 250.0);
 pub(super) const VISIT_WORK: f64 = 2.0;
 
-/// Pairs of rows of opposite sign that are looked at before anything moves: a problem that is
-/// unbounded below mostly is so along any of them.
+/// Pairs of rows of opposite sign that are probed before anything moves: a problem that is unbounded below
+/// mostly is so along any of them.
 const PROBED_PAIRS: usize = 50;
 
-/// Inner sweeps over the pairs of a block of k > 2 rows, at most.
+/// Most inner sweeps over the pairs of a block of k > 2 rows.
 const INNER_SWEEPS: usize = 50;
 
-/// Single pairs in a step: a look at the clock costs as much as a small one.
+/// Single pairs per step: a check of the clock costs as much as a small pair.
 const PAIRS_PER_STEP: usize = 8;
 
-/// Between two full sweeps of a sparse iterate, its nonzero rows are swept alone until such a sweep
-/// lowers F by less than this part of what the full one did, or [`SUPPORT_SWEEPS`] times.
+/// Between two full sweeps of a sparse iterate, its nonzero rows are swept alone until such a sweep lowers F
+/// by less than this part of the decrease of the full sweep, or [`SUPPORT_SWEEPS`] times.
 const SUPPORT_SHARE: f64 = 0.01;
 
-/// Sweeps over the nonzero rows between two full sweeps, at most.
+/// Most sweeps over the nonzero rows between two full sweeps.
 const SUPPORT_SWEEPS: usize = 100;
 
-/// Work of the solution of a pair of rows of `r` entries.
+/// Returns the work of the solution of a pair of rows of `r` entries.
 pub(crate) fn solution_work(penalty: &Penalty, r: usize) -> f64 {
     penalty.pair_work() * (PAIR_WORK.0 + PAIR_WORK.1 * r as f64)
 }
 
-/// Work of a pair: its solution, and its share of a block's curvature.
+/// Returns the work of a pair: its solution, and its share of a block's curvature.
 pub(super) fn pair_work(point: &Point<'_>) -> f64 {
     let curvature = match point.form {
         Some(form) if form.dense().is_none() => 0.5 * form.product_work() / form.order() as f64,
@@ -56,7 +56,7 @@ struct Support {
 }
 
 /// The mover of rows by a working set.
-pub(super) struct Rows {
+pub(super) struct RowMover {
     schedule: Schedule,
     visit: Visit,
     block: Block,
@@ -69,14 +69,15 @@ pub(super) struct Rows {
     curvature: Curvature,
     proximal: f64,
     lipschitz: f64,
-    /// Whether pairs are looked at and not moved.
+    /// Whether pairs are solved without moving.
     frozen: bool,
     pair_work: f64,
     support: Support,
 }
 
-impl Rows {
-    /// The rule that the options ask for; `proximal` is the proximal weight, `lipschitz` what WSS-OR majorises by.
+impl RowMover {
+    /// The mover for the rule of the options; `proximal` is the proximal weight, `lipschitz` the majoriser of
+    /// WSS-OR.
     pub(super) fn new(point: &Point<'_>, options: &Options, proximal: f64, lipschitz: f64) -> Self {
         let rule = options.working_set;
         let single = options.block_size == 2;
@@ -95,8 +96,8 @@ impl Rows {
         }
     }
 
-    /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; `frozen`: nothing
-    /// moves.
+    /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; if `frozen`,
+    /// nothing moves.
     pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
         let mut rows = Self::with_rule(point, options, WorkingSet::Tiled);
         rows.frozen = frozen;
@@ -133,8 +134,8 @@ impl Rows {
         }
     }
 
-    /// Looks for a pair of rows along which F is unbounded below, moving nothing: [`PROBED_PAIRS`] pairs of opposite
-    /// sign. They count as visited if one is found.
+    /// Searches for a pair of rows along which F is unbounded below, among [`PROBED_PAIRS`] pairs of opposite
+    /// sign; moves nothing. The pairs count as visited if one is found.
     pub(super) fn probe(
         &mut self,
         point: &mut Point<'_>,
@@ -176,9 +177,9 @@ impl Rows {
         let mut visited = self.visit.skipped;
         if let Some(pairs) = self.visit.pairs {
             let (lead, rest) = (&self.visit.lead, &self.visit.rest);
-            let rests =
+            let are_zero =
                 |rows: &[usize]| (rows.iter()).all(|&i| point.x.row(i).iter().all(|&v| v == 0.0));
-            if pairs == Pairs::Cross && lead.len() == 1 && rests(lead) && rests(rest) {
+            if pairs == Pairs::Cross && lead.len() == 1 && are_zero(lead) && are_zero(rest) {
                 visited += rest.len() as u64;
             } else {
                 let outcome = self.solve(pairs, point, ledger);
@@ -207,7 +208,7 @@ impl Rows {
         self.end_of_pass(ledger)
     }
 
-    /// Solves the pairs of the chosen rows and commits what moved.
+    /// Solves the pairs of the chosen rows and commits the rows that moved.
     fn solve(&mut self, pairs: Pairs, point: &mut Point<'_>, ledger: &mut Ledger) -> Outcome {
         if self.visit.again && self.loaded == Some(point.version) {
             self.block.rebase();
@@ -242,7 +243,7 @@ impl Rows {
             metric: point.form.and_then(|form| form.metric()),
         };
         let mut outcome = Outcome::default();
-        // A turn of all rows is orthogonal, so the rows have to be of one sign.
+        // A rotation of all rows is orthogonal, so the rows must have the same sign.
         let (signs, rows) = (problem.signature, &self.block.rows);
         let orthogonal =
             signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
@@ -264,7 +265,7 @@ impl Rows {
         outcome
     }
 
-    /// Whether the last visit ended a pass.
+    /// Returns whether the last visit ended a pass.
     fn end_of_pass(&mut self, ledger: &Ledger) -> Step {
         if !self.tiled {
             return if ledger.has_swept() {
@@ -289,7 +290,7 @@ impl Rows {
     }
 }
 
-impl Mover for Rows {
+impl Mover for RowMover {
     fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         point.refresh_if_stale();
         for _ in 1..self.pairs_per_step {
@@ -331,7 +332,7 @@ pub(super) struct PointScores<'a> {
     tracker: &'a dyn Tracker,
     penalty: &'a Penalty,
     rows: [Vec<f64>; 2],
-    /// All rows of Γ, where all pairs are scored.
+    /// All rows of Γ, if all pairs are scored.
     all: Option<Array2<f64>>,
 }
 
@@ -350,7 +351,7 @@ impl<'a> PointScores<'a> {
         }
     }
 
-    /// Row `row` of Γ.
+    /// Computes row `row` of Γ.
     fn subgradient(&self, row: usize, target: &mut [f64]) {
         self.tracker.gradient_row(row, target);
         for (k, (t, &v)) in target.iter_mut().zip(self.x.row(row)).enumerate() {

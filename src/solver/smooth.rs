@@ -1,7 +1,7 @@
-//! Gradient steps and, where they are slow, Newton's method for a smooth f alone: the mover of a quadratic form without
-//! penalty, and the first part of the descent of any other f.
+//! Gradient steps and, if they are slow, Newton's method for h = 0: the mover of a quadratic form, and the
+//! first part of the descent of any other f.
 
-use super::gradient::Gradient;
+use super::gradient::GradientSteps;
 use super::ledger::Ledger;
 use super::mover::{Mover, Step};
 use super::newton::Newton;
@@ -12,21 +12,21 @@ use crate::working_set::WorkingSet;
 
 /// Steps of all rows at once.
 pub(super) struct Smooth {
-    pub(super) gradient: Gradient,
-    /// None once f has given no product with its Hessian, or a wrong one.
+    pub(super) gradient: GradientSteps,
+    /// None once f has provided no product with its Hessian, or Newton's method has failed.
     newton: Option<Newton>,
     /// Whether something else has moved X.
     moved: bool,
 }
 
 impl Smooth {
-    /// From the current X; None with a penalty, or where XᵀJX is not diag(±1).
+    /// Steps from the current X; None with a penalty, or if XᵀJX is not diag(±1).
     pub(super) fn new(point: &Point<'_>) -> Option<Self> {
         let gradient = point
             .problem
             .penalty
             .is_none()
-            .then(|| Gradient::new(point))
+            .then(|| GradientSteps::new(point))
             .flatten()?;
         Some(Self {
             gradient,
@@ -35,8 +35,8 @@ impl Smooth {
         })
     }
 
-    /// The mover of a quadratic form without penalty on the Stiefel manifold, unless the options ask for single pairs
-    /// or blocks, matchings or the scalar curvature.
+    /// The mover of a quadratic form without penalty on the Stiefel manifold, unless the options ask for
+    /// single pairs or blocks, matchings or the scalar curvature.
     pub(super) fn of_form(point: &Point<'_>, options: &Options) -> Option<Self> {
         let free = options.update == Update::GaussSeidel
             && options.working_set == WorkingSet::Tiled
@@ -45,7 +45,7 @@ impl Smooth {
         (free && stiefel).then(|| Self::new(point)).flatten()
     }
 
-    /// A gradient step, or a part of a Newton step.
+    /// Makes a gradient step, or a part of a Newton step.
     pub(super) fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let gradient = &mut self.gradient;
         let newton = self.newton.as_mut();
@@ -66,18 +66,18 @@ impl Mover for Smooth {
         if std::mem::take(&mut self.moved) {
             self.gradient.restart(point);
         }
-        if self.gradient.rests {
+        if self.gradient.converged {
             return Step::Pass;
         }
         let step = match self.advance(point, ledger) {
-            // Value and gradient of a quadratic form belong together: F is lost in rounding.
+            // Value and gradient of a quadratic form are consistent, so F is lost in rounding.
             Step::Contradiction => {
-                self.gradient.rests = true;
+                self.gradient.converged = true;
                 Step::Pass
             }
             step => step,
         };
-        if self.gradient.rests {
+        if self.gradient.converged {
             point.follow();
         }
         step
@@ -88,6 +88,6 @@ impl Mover for Smooth {
     }
 
     fn polishes(&mut self) -> bool {
-        !self.gradient.rests
+        !self.gradient.converged
     }
 }

@@ -1,13 +1,13 @@
-//! Minimisers of a quadratic form over {XᵀX = I} that one decomposition gives.
+//! Minimisers of a quadratic form over {XᵀX = I} from one decomposition.
 //!
-//! Without a linear term f = ½ tr(C·XDXᵀ), and XDXᵀ has the eigenvalues of D and n − r zeros. By von Neumann's trace
-//! inequality f is least where the largest of them meet eigenvectors of the smallest eigenvalues of C, and so on: with
-//! D = W diag(μ) Wᵀ, X = Σ_k u_k w_kᵀ, where u_k are eigenvectors of C for its smallest eigenvalues in ascending order,
-//! matched with the positive μ_k in descending order, for its largest eigenvalues, matched with the negative μ_k, and any other
-//! orthonormal vectors for μ_k = 0.
+//! Without a linear term f = ½ tr(C·XDXᵀ), and XDXᵀ has the eigenvalues of D and n − r zeros. By von
+//! Neumann's trace inequality f is least if the eigenvalues of XDXᵀ in descending order meet eigenvectors of
+//! C in ascending order of its eigenvalues. With D = W diag(μ) Wᵀ, X = Σ_k u_k w_kᵀ: the u_k are eigenvectors
+//! of the smallest eigenvalues of C in ascending order for the positive μ_k in descending order, eigenvectors
+//! of the largest eigenvalues for the negative μ_k, and any other orthonormal vectors for μ_k = 0.
 //!
-//! With a linear term L the minimiser is known where the quadratic part is constant, for C = cI and for square X with D = I:
-//! the polar factor of −L.
+//! With a linear term L the minimiser is known if the quadratic part is constant, for C = cI and for square X
+//! with D = I: the polar factor of −L.
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
@@ -17,15 +17,16 @@ use crate::linalg::{self, multiple_of_identity, nearest_rotation, polar_factor, 
 use crate::manifold::polar;
 use crate::objective::{GoOn, QuadraticForm};
 
-/// Multiply-adds of a matrix product that an eigenvalue decomposition is worth, in units of n³ (n from 300 to 1500).
+/// Cost of an eigenvalue decomposition in multiply-adds of a matrix product, in units of n³ (n from 300 to
+/// 1500).
 const DECOMPOSITION: f64 = 10.0;
 
-/// Eigenvalues of AAᵀ of at most this times m in units of the largest are rounding, and count as 0.
+/// Eigenvalues of AAᵀ of at most this times m, relative to the largest one, count as 0.
 const RANK: f64 = 16.0 * f64::EPSILON;
 
-/// A minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and the multiply-adds that it
-/// is worth; None where none is known, where it is worth more than `work` for more rows than any start decomposes, or if
-/// `go_on` says no.
+/// Returns a minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and
+/// its work in multiply-adds. None if no minimiser is known, if the work exceeds `work` and n exceeds
+/// [`DENSE`], or if `go_on` returns false.
 pub(crate) fn closed_form(
     form: &dyn QuadraticForm,
     r: usize,
@@ -53,7 +54,7 @@ pub(crate) fn closed_form(
     let count = |sign: f64| weights.iter().filter(|&&w| sign * w > 0.0).count();
     let (low, high) = (count(1.0), count(-1.0));
     let (found, work) = eigenvectors(form, (low, high), work, go_on)?;
-    // Eigenvalues of D ascend: the negative ones, those that are 0, the positive ones.
+    // Eigenvalues of D ascend: negative ones, zeros, positive ones.
     let mut order: Vec<usize> = (0..low).map(|k| r - 1 - k).chain(0..high).collect();
     order.extend(high..r - low);
     let mut basis = completed(found, r);
@@ -69,7 +70,7 @@ pub(crate) fn closed_form(
     Some((assemble(&basis), work))
 }
 
-/// Orthonormal vectors in ascending order of the eigenvalues of C that belong to them, turned so that they meet the
+/// Returns orthonormal vectors, given in ascending order of their eigenvalues of C, rotated to meet the
 /// eigenvectors of D in descending order.
 pub(crate) fn matched(basis: &Array2<f64>, metric: Option<ArrayView2<'_, f64>>) -> Array2<f64> {
     match metric {
@@ -81,7 +82,8 @@ pub(crate) fn matched(basis: &Array2<f64>, metric: Option<ArrayView2<'_, f64>>) 
     }
 }
 
-/// Eigenvectors of C for its `low` smallest eigenvalues, ascending, and then for its `high` largest ones, descending.
+/// Returns eigenvectors of C for its `low` smallest eigenvalues, ascending, then for its `high` largest ones,
+/// descending, and the work.
 fn eigenvectors(
     form: &dyn QuadraticForm,
     (low, high): (usize, usize),
@@ -99,7 +101,7 @@ fn eigenvectors(
         };
         let cost = cost(m) + (n * m * m) as f64;
         if cost <= work && null <= n - m {
-            // What is orthogonal to all singular vectors has the eigenvalue 0.
+            // Vectors orthogonal to all singular vectors have the eigenvalue 0.
             let leading = leading(at, if null > 0 { m } else { wanted });
             let zero = wanted.max(leading.ncols());
             let basis = completed(leading, zero + null);
@@ -134,7 +136,8 @@ fn eigenvectors(
     finite.then(|| (vectors.select(Axis(1), &chosen), cost))
 }
 
-/// Left singular vectors of Aᵀ (n×m, m < n) for its `count` largest singular values, fewer if the others are rounding.
+/// Returns left singular vectors of Aᵀ (n×m, m < n) for its `count` largest singular values; fewer if the
+/// others are rounding.
 fn leading(at: ArrayView2<'_, f64>, count: usize) -> Array2<f64> {
     let m = at.ncols();
     let (values, vectors) = linalg::symmetric_eigen(product(at.t(), at).view());
@@ -148,7 +151,7 @@ fn leading(at: ArrayView2<'_, f64>, count: usize) -> Array2<f64> {
     polar(&images)
 }
 
-/// The same orthonormal columns, and others that make them `count`.
+/// Returns the orthonormal columns extended to `count` columns.
 fn completed(basis: Array2<f64>, count: usize) -> Array2<f64> {
     let (n, have) = basis.dim();
     if have >= count {

@@ -1,12 +1,13 @@
 //! The hyperbolic CS decomposition (JOBCD paper, section on the start; SPEC 3.6).
 //!
-//! With the rows and columns of positive sign first (p of them, then q), every J-orthogonal X is
+//! With the p rows and columns of positive sign first, then the q negative ones, every J-orthogonal X is
 //!
 //! ```text
-//! X = diag(U₁, U₂) · S · diag(V₁, V₂)ᵀ,    S = [ diag(c) 0 diag(s) ; 0 I 0 ; diag(s) 0 diag(c) ],   c² − s² = 1,
+//! X = diag(U₁, U₂) · S · diag(V₁, V₂)ᵀ,    S = [ diag(c) 0 diag(s) ; 0 I 0 ; diag(s) 0 diag(c) ],   c² − s²
+//! = 1,
 //! ```
 //!
-//! for p ≥ q; for q > p the identity stands in the lower block. All four outer factors are orthogonal.
+//! for p ≥ q; for q > p the identity is in the lower block. All four outer factors are orthogonal.
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 use rand::SeedableRng;
@@ -36,7 +37,7 @@ pub struct HyperbolicCs {
 }
 
 impl HyperbolicCs {
-    /// The matrix X, its rows and columns in the order of `signature`.
+    /// Returns the matrix X, its rows and columns in the order of `signature`.
     ///
     /// # Errors
     /// If `signature` does not have p positive and q negative signs, or the factors do not fit.
@@ -59,7 +60,7 @@ impl HyperbolicCs {
                 format!("must be {p}×{p} and {q}×{q}, with {} of c and s", p.min(q)),
             ));
         }
-        // diag(U₁, U₂)·S, block by block: only the first k columns of each side are touched.
+        // diag(U₁, U₂)·S block by block: only the first k columns of each side change.
         let k = self.c.len();
         let scaled = |u: &Array2<f64>, d: &Array1<f64>| &u.slice(s![.., ..k]) * d;
         let head = |u: &Array2<f64>, v: &Array2<f64>| {
@@ -156,7 +157,7 @@ type Factors = (
     Array2<f64>,
 );
 
-/// For X₁₁ (p×p), X₂₁ (q×p), X₂₂ (q×q), p ≥ q.
+/// Decomposes the blocks X₁₁ (p×p), X₂₁ (q×p), X₂₂ (q×q), p ≥ q.
 fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Factors {
     let (q, p) = x21.dim();
     if q == 0 {
@@ -180,8 +181,8 @@ fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Factors
     (u1, u2, c, sines, v1, v2)
 }
 
-/// A random J-orthogonal matrix: uniformly random orthogonal factors and rapidities
-/// `scale`·N(0, 1), c = cosh, s = sinh. Signs of the sines are absorbed into the factors.
+/// Returns a random J-orthogonal matrix, with uniformly random orthogonal factors and rapidities `scale`·N(0,
+/// 1), c = cosh, s = sinh. The factors absorb the signs of the sines.
 ///
 /// # Errors
 /// If `scale` is not finite and nonnegative.

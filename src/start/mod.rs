@@ -20,13 +20,13 @@ pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub use spectral::spectral;
 pub(crate) use spectral::{is_spectrum_exact, rough_spectral, rough_work, spectral_while};
 
-/// The first r columns of the identity; those beyond the n-th are zero.
+/// The first r columns of the identity; columns beyond the n-th are zero.
 pub fn identity(n: usize, r: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, r), |(i, k)| if i == k { 1.0 } else { 0.0 })
 }
 
-/// Uniformly distributed on the Stiefel manifold: the orthonormal factor of a Gaussian matrix. It
-/// has min(n, r) columns.
+/// A uniformly distributed point of the Stiefel manifold: the orthonormal factor of a Gaussian matrix. It has
+/// min(n, r) columns.
 pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
     let r = r.min(n);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -35,7 +35,7 @@ pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
 }
 
 /// A random partition of the rows into r groups, X(G_k, k) = 1/√|G_k| (SPEC erratum 3): feasible and
-/// nonnegative. Of r > n groups the last ones are empty, their columns zero.
+/// nonnegative. If r > n, the last groups are empty and their columns zero.
 pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
     // One row each, the others at random, so that no group is empty.
     labelled(n, r, seed, |t, rng| match t < r {
@@ -44,7 +44,8 @@ pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
     })
 }
 
-/// The same; where that is not `allowed`, as under an upper bound of the entries, groups of as equal size as can be.
+/// Returns [`partition`], or, if that is not `allowed` (as under an upper bound on the entries), groups of
+/// nearly equal size.
 pub(crate) fn partition_within(
     (n, r): (usize, usize),
     seed: u64,
@@ -57,7 +58,7 @@ pub(crate) fn partition_within(
     }
 }
 
-/// The t-th row of a random order goes to the group `label(t)`.
+/// Assigns the t-th row of a random order to the group `label(t)`.
 fn labelled(
     n: usize,
     r: usize,
@@ -82,9 +83,9 @@ fn labelled(
     x
 }
 
-/// A nonnegative point near a given one: every row goes to the component in which it is largest
-/// (columns signed by their larger half first), every column is normalised, and an empty column
-/// takes the row that fits it best. There is none for r > n, where columns stay zero.
+/// Returns a nonnegative point near a given one. Every row is assigned to its column of largest entry
+/// (columns are first signed by their larger half), every column is normalised, and an empty column takes the
+/// row with its largest entry. If r > n no such point exists, and columns stay zero.
 pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     let (n, r) = x.dim();
     let mut signed = x.to_owned();
@@ -108,7 +109,7 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     out
 }
 
-/// Gives every empty column of a matrix with at most one nonzero a row the row of largest weight(i, k)
+/// In a matrix with at most one nonzero per row, gives every empty column the row of largest weight(i, k)
 /// whose removal empties no other column, and normalises the columns.
 pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usize) -> f64) {
     let (n, r) = x.dim();
@@ -129,7 +130,7 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
         }
     }
     for mut column in x.axis_iter_mut(Axis(1)) {
-        // In two steps: squares overflow before the entries do.
+        // In two steps, as squares overflow before the entries do.
         let largest = column.fold(0.0f64, |m, v| m.max(v.abs()));
         if largest > 0.0 {
             column.mapv_inplace(|v| v / largest);
@@ -139,17 +140,18 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
     }
 }
 
-/// Distance ‖X₀ᵀX₀ − I‖_F, relative to √r, up to which a given start counts as feasible; the
-/// difference is then corrected without touching its zeros.
+/// Distance ‖X₀ᵀX₀ − I‖_F, relative to √r, up to which a given start counts as feasible; the difference is
+/// then corrected, and zeros stay zero.
 pub const START_TOLERANCE: f64 = manifold::START_TOLERANCE;
 
-/// A given start: checked, and corrected to rounding.
+/// Checks a given start and corrects it to rounding.
 ///
-/// With `project`, any matrix of full column rank is replaced by its polar factor (by a rounding
-/// to a partition when `nonnegative`).
+/// With `project`, a start that is not feasible is replaced by its polar factor (or, if `nonnegative`,
+/// rounded to a partition).
 ///
 /// # Errors
-/// If it has no column or more columns than rows, is not finite, not of full rank, or not feasible and not to be projected.
+/// If the start has no column or more columns than rows, is not finite, is not of full rank, or is not
+/// feasible without `project`.
 pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array2<f64>> {
     let r = x0.ncols();
     if r == 0 || r > x0.nrows() {

@@ -4,20 +4,23 @@
 //! Made of pieces of a few hundredths of a second, between which the caller is asked whether to go on:
 //! products, and block Gram–Schmidt by Gram matrices in place of QR decompositions.
 
+use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::{identity, random};
 use crate::linalg;
 use crate::manifold::polar;
-use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work};
+use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::threads::Threads;
 
 /// Up to this n the spectrum is computed.
 pub(super) const DENSE: usize = 400;
 
-/// Products with a block that are good enough to begin with, and blocks in the space between
-/// restarts, at most.
+/// Products with a block for a rough basis: at most, at least, and the work that decides between; PRODUCTS is also the
+/// largest number of blocks between restarts.
 const PRODUCTS: usize = 10;
+const FEWEST: usize = 4;
+const ROUGH: f64 = 5e9;
 
 /// Products, at most, and multiply-adds after which they end as well, for eigenvectors to rounding.
 const MANY_PRODUCTS: usize = 300;
@@ -34,8 +37,9 @@ const TOLERANCE: f64 = 1e-10;
 const COLUMNS: usize = 320;
 const ENTRIES: usize = 12_000_000;
 
-/// Columns beyond r.
+/// Columns of a block beyond r; FEW if the fewest products with MORE exceed the work.
 const MORE: usize = 8;
+const FEW: usize = 2;
 
 /// Square of the relative length below which a direction lies in the space already.
 const DEPENDENT: f64 = 1e-20;
@@ -57,10 +61,10 @@ pub(crate) fn spectral_while(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
-    let width = (r + MORE) as f64;
-    let each = width * (form.product_work() + TALL * form.order() as f64 * COLUMNS as f64);
+    let each =
+        (r + MORE) as f64 * (form.product_work() + TALL * form.order() as f64 * COLUMNS as f64);
     let products = ((WORK / each) as usize).clamp(2 * PRODUCTS, MANY_PRODUCTS);
-    Some(krylov(form, r, products, threads, go_on)?.0)
+    Some(krylov(form, r, (r + MORE, products), threads, go_on)?.0)
 }
 
 /// X from few products, good enough to begin with, and about the extreme eigenvalues of C; what there is if `go_on`
@@ -71,20 +75,37 @@ pub(crate) fn rough_spectral(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, (f64, f64))> {
-    krylov(form, r, PRODUCTS, threads, go_on)
+    krylov(form, r, rough(form, r), threads, go_on)
 }
 
-/// What [`rough_spectral`] costs: products, and Gram–Schmidt of every block against those before it, twice.
+/// Columns of a block, and products with one, of [`rough_spectral`].
+fn rough(form: &dyn QuadraticForm, r: usize) -> (usize, usize) {
+    let cheap = |more| FEWEST as f64 * block_work(form, r + more) <= ROUGH;
+    let width = r + if cheap(MORE) { MORE } else { FEW };
+    let products = (ROUGH / block_work(form, width)) as usize;
+    (width, products.clamp(FEWEST, PRODUCTS))
+}
+
+/// What [`rough_spectral`] costs.
 pub(crate) fn rough_work(form: &dyn QuadraticForm, r: usize) -> f64 {
     let n = form.order();
-    let width = (r + MORE).min(n);
+    let (width, products) = rough(form, r);
     if n <= DENSE || 2 * width > n {
         return eigen_work(n) + gradient_work(form, n);
     }
-    // Every product is followed by products of its block with those of the space, half of them there on average.
+    // The first space is of two blocks.
+    let blocks = blocks_between_restarts(n, width);
+    let spaces = (products - 2).div_ceil(blocks);
+    (2 + spaces * blocks) as f64 * block_work(form, width)
+}
+
+/// What a product with a block costs, and Gram–Schmidt of it against those before it, half of them on average, twice.
+fn block_work(form: &dyn QuadraticForm, width: usize) -> f64 {
+    let n = form.order();
+    let width = width.min(n);
     let blocks = (blocks_between_restarts(n, width) + 1) as f64;
-    let (n, width, products) = (n as f64, width as f64, (2 + PRODUCTS) as f64);
-    products * (gradient_work(form, r + MORE) + TALL * 2.0 * blocks * n * width * width)
+    let tall = TALL * 2.0 * blocks * width as f64 * pass_work(n * width);
+    gradient_work(form, width) + tall
 }
 
 /// Blocks in the Krylov space between restarts.
@@ -100,18 +121,18 @@ pub(crate) fn is_spectrum_exact(n: usize) -> bool {
     n <= DENSE
 }
 
-/// X and about the extreme eigenvalues of C, by at most `most` products with a block; what there is if `go_on` says no, None if
-/// that is nothing.
+/// X and about the extreme eigenvalues of C, by at most `most` products with a block of `width` columns; what there is if
+/// `go_on` says no, None if that is nothing.
 fn krylov(
     form: &dyn QuadraticForm,
     r: usize,
-    most: usize,
+    (width, most): (usize, usize),
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, (f64, f64))> {
     let n = form.order();
     let r = r.min(n);
-    let width = (r + MORE).min(n);
+    let width = width.min(n);
     if n <= DENSE || 2 * width > n {
         let c = form.apply_while(Array2::eye(n).view(), threads, go_on)?;
         let (values, vectors) = linalg::symmetric_eigen(c.view());
@@ -148,7 +169,7 @@ fn krylov(
         let mut from = 0;
         for part in &space.basis {
             let to = from + part.ncols();
-            x += &part.dot(&vectors.slice(s![from..to, ..kept]));
+            general_mat_mul(1.0, part, &vectors.slice(s![from..to, ..kept]), 1.0, &mut x);
             from = to;
             if !go_on() {
                 return None;
@@ -227,7 +248,7 @@ fn beside(basis: &[Array2<f64>], image: Array2<f64>, go_on: GoOn<'_>) -> Option<
                 return None;
             }
             let overlap = part.t().dot(&rest);
-            rest -= &part.dot(&overlap);
+            general_mat_mul(-1.0, part, &overlap, 1.0, &mut rest);
         }
         let (values, vectors) = linalg::symmetric_eigen(rest.t().dot(&rest).view());
         let kept: Vec<usize> = (0..values.len())

@@ -1,15 +1,15 @@
-//! Which rows come next (OBCD paper, section on working sets).
+//! Rules that choose the next rows (OBCD paper, section on working sets).
 //!
 //! | rule | rows |
 //! |---|---|
 //! | [`WorkingSet::Random`] | uniform over all sets of k rows |
-//! | [`WorkingSet::Cyclic`] | all C(n, k) sets of k rows in lexicographic order, again and again |
+//! | [`WorkingSet::Cyclic`] | all C(n, k) sets of k rows in lexicographic order, repeatedly |
 //! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ, of p sampled pairs, or of all |
 //! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f, of p sampled pairs, or of all |
 //! | [`WorkingSet::Tiled`] | all pairs, tile by tile, in random order of the rows |
 //!
-//! Two rows that are both zero cannot move (V·0 = 0). The tiled rule never visits tiles of zero
-//! rows; skipped pairs count as visited, because their best move is proved to be the identity.
+//! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
+//! as visited, as the identity is their best move.
 
 use ndarray::ArrayView2;
 use rand::seq::SliceRandom;
@@ -54,10 +54,10 @@ impl std::str::FromStr for WorkingSet {
     }
 }
 
-/// Sets of rows that the cyclic rule goes through, at most, where k > 2: more would not come round in hours.
+/// Most sets of rows in a cycle of the cyclic rule for k > 2; more would take hours.
 pub const MAX_CYCLE: u64 = 10_000_000;
 
-/// C(n, k), the sets of `k` of `n` rows, or nothing if they are more than [`MAX_CYCLE`].
+/// Returns C(n, k), the number of sets of `k` of `n` rows; None if it exceeds [`MAX_CYCLE`].
 pub fn blocks(n: usize, k: usize) -> Option<u64> {
     let mut count = 1u64;
     for t in 0..k.min(n - k) as u64 {
@@ -69,27 +69,26 @@ pub fn blocks(n: usize, k: usize) -> Option<u64> {
     Some(count)
 }
 
-/// Pairs that a greedy rule scores before it chooses, unless told otherwise (p in the papers: at
-/// most this, at most n).
+/// Default number of pairs that a greedy rule scores before it chooses, at most n (p in the papers).
 pub const SCORED_PAIRS: usize = 200;
 
-/// What a greedy rule may ask of the current point.
+/// Scores of pairs at the current point, for the greedy rules.
 pub trait Scores {
-    /// Says that the products of all pairs will be asked for.
+    /// Announces that the products of all pairs will be requested.
     fn expect_all(&mut self) {}
 
-    /// For rows (i, j) with subgradient rows Γ: (Γ_i·x_i, Γ_i·x_j, Γ_j·x_i, Γ_j·x_j) and
-    /// (x_i·x_i, x_i·x_j, x_j·x_j).
+    /// Returns, for rows (i, j) with subgradient rows Γ: (Γ_i·x_i, Γ_i·x_j, Γ_j·x_i, Γ_j·x_j) and (x_i·x_i,
+    /// x_i·x_j, x_j·x_j).
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]);
 }
 
-/// The score `|S_ij|` of the rule WSS-SV: S = XΓᵀ − ΓXᵀ.
+/// Returns the score `|S_ij|` of the rule WSS-SV: S = XΓᵀ − ΓXᵀ.
 pub fn violation(gamma: [f64; 4]) -> f64 {
     (gamma[2] - gamma[1]).abs()
 }
 
-/// The score of the rule WSS-OR: the decrease `‖T_BB‖_* + tr T_BB` of the scalar model with
-/// T = (Γ − L X)Xᵀ − αI, in closed form; L·I majorises the Hessian.
+/// Returns the score of the rule WSS-OR: the decrease `‖T_BB‖_* + tr T_BB` of the scalar model with T = (Γ −
+/// L X)Xᵀ − αI, in closed form; L·I majorises the Hessian.
 pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, proximal: f64) -> f64 {
     let t00 = gamma[0] - lipschitz * gram[0] - proximal;
     let t01 = gamma[1] - lipschitz * gram[1];
@@ -99,32 +98,32 @@ pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, prox
     c1 + c1.hypot(c2).max(c3.hypot(c4))
 }
 
-/// Rows to visit next.
+/// The next rows to visit.
 #[derive(Debug, Clone, Default)]
 pub struct Visit {
     /// Lead rows.
     pub lead: Vec<usize>,
     /// The other rows.
     pub rest: Vec<usize>,
-    /// Which pairs of them.
+    /// Which of their pairs to visit.
     pub pairs: Option<Pairs>,
-    /// Pairs proved to rest, which this visit also accounts for.
+    /// Pairs proved stationary, which count as visited with this visit.
     pub skipped: u64,
-    /// Whether these are the rows of the last visit again.
+    /// Whether the rows are those of the last visit.
     pub again: bool,
 }
 
-/// Up to this many nonzero rows form one block when the zero rows are left out.
+/// Up to this number of nonzero rows form one block in passes without zero rows.
 const SUPPORT_BLOCK: usize = 384;
 
-/// A working-set rule in action.
+/// The state of a working-set rule.
 #[derive(Debug)]
 pub struct Schedule {
     rule: WorkingSet,
     n: usize,
     size: usize,
     tile: usize,
-    /// Pairs that a greedy rule scores.
+    /// Number of pairs that a greedy rule scores.
     scored: usize,
     /// The next rows of the cyclic rule.
     cycle: Vec<usize>,
@@ -132,44 +131,74 @@ pub struct Schedule {
     tiles: Tiles,
 }
 
-/// The order in which the tiles of a sweep are visited.
+/// The order of the tiles of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TileOrder {
-    /// A round-robin tournament of the groups: every row moves once in every round, so no row waits
-    /// for a whole sweep.
+    /// A round-robin tournament of the groups: every row moves once in every round, so no row waits for a
+    /// whole sweep.
     RoundRobin,
-    /// One group against all others, then the next: for objectives that keep what belongs to the
-    /// lead group.
+    /// One group with all others, then the next: for objectives that cache data of the lead group.
     ByLead,
 }
 
-/// What a finished pass of the tiled rule has visited.
+/// The pairs that a finished pass of the tiled rule has visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
     /// All pairs.
     Full,
-    /// The pairs of rows that were nonzero when it began.
+    /// The pairs of rows that were nonzero at the start of the pass.
     Support,
 }
 
 #[derive(Debug, Default)]
 struct Tiles {
     groups: Vec<Vec<usize>>,
-    /// Number of rows that were nonzero when the pass began.
+    /// Number of rows that were nonzero at the start of the pass.
     support: usize,
-    /// Whether this pass, and the next one, leave the zero rows out.
+    /// Whether this pass, and the next one, skip the zero rows.
     support_only: bool,
     next_support_only: bool,
     ended: Option<Pass>,
-    /// Tiles of this sweep still to come, last first.
-    order: Vec<(u32, u32)>,
+    /// Number of groups with nonzero rows.
+    active: usize,
+    /// The next round of this sweep, and the remaining tiles of the round before, last first. (A whole sweep
+    /// has n²/tile² tiles.)
+    round: usize,
+    order: Vec<(usize, usize)>,
     skipped: u64,
 }
 
 impl Tiles {
-    /// Whether the next visit is the whole support once more.
+    /// Returns whether the next visit repeats the whole support.
     fn repeats(&self) -> bool {
         self.next_support_only && self.ended == Some(Pass::Support) && self.groups.len() == 1
+    }
+
+    /// Lists the tiles of the next nonempty round, once the last round is done.
+    fn lay_round(&mut self, order: TileOrder) {
+        let (active, all) = (self.active, self.groups.len());
+        let rounds = match order {
+            TileOrder::ByLead => active,
+            TileOrder::RoundRobin => 1 + tournament::rounds(all),
+        };
+        while self.order.is_empty() && self.round < rounds {
+            match (order, self.round) {
+                (TileOrder::ByLead, first) => {
+                    self.order
+                        .extend((first..all).map(|second| (first, second)));
+                }
+                (TileOrder::RoundRobin, 0) => {
+                    self.order.extend((0..active).map(|group| (group, group)));
+                }
+                (TileOrder::RoundRobin, round) => {
+                    let meetings = tournament::meetings(all, round - 1);
+                    let met = meetings.filter(|&(first, second)| first < active && second < all);
+                    self.order.extend(met);
+                }
+            }
+            self.round += 1;
+        }
+        self.order.reverse();
     }
 }
 
@@ -194,14 +223,14 @@ impl Schedule {
         }
     }
 
-    /// The same with another number of pairs that a greedy rule scores: sampled uniformly, or if it
-    /// is n(n−1)/2 or more, all of them in lexicographic order.
+    /// Sets the number of pairs that a greedy rule scores: sampled uniformly, or, from n(n−1)/2 on, all of
+    /// them in lexicographic order.
     pub fn scoring(mut self, pairs: Option<usize>) -> Self {
         self.scored = pairs.unwrap_or(self.scored);
         self
     }
 
-    /// The pass that the last visit ended, for the tiled rule.
+    /// Returns the pass of the tiled rule that ended with the last visit.
     pub fn ended(&self) -> Option<Pass> {
         self.tiles.ended
     }
@@ -211,7 +240,7 @@ impl Schedule {
         self.n
     }
 
-    /// Whether C(n, k) visits in a row are one to every set of k rows.
+    /// Returns whether C(n, k) successive visits visit every set of k rows once.
     pub(crate) fn is_cyclic(&self) -> bool {
         self.rule == WorkingSet::Cyclic
     }
@@ -221,12 +250,12 @@ impl Schedule {
         self.tiles.support
     }
 
-    /// Lets the next tiled pass leave the zero rows out.
+    /// Makes the next tiled pass skip the zero rows.
     pub fn restrict_to_support(&mut self) {
         self.tiles.next_support_only = true;
     }
 
-    /// The next rows.
+    /// Computes the next rows.
     pub fn next(
         &mut self,
         visit: &mut Visit,
@@ -265,7 +294,8 @@ impl Schedule {
     fn cyclic(&mut self, visit: &mut Visit) {
         visit.lead.extend_from_slice(&self.cycle);
         let (n, k) = (self.n, self.size);
-        // The last row that can go on takes those behind it along; after the last set the first one is next.
+        // Advance the last row that can advance and place the rows behind it next to it; the first set
+        // follows the last one.
         let last = (0..k).rev().find(|&t| self.cycle[t] < n - k + t);
         let (from, row) = last.map_or((0, 0), |t| (t, self.cycle[t] + 1));
         for (next, row) in self.cycle[from..].iter_mut().zip(row..) {
@@ -298,7 +328,7 @@ impl Schedule {
                 .collect()
         };
         scored.sort_by(|l, r| r.0.total_cmp(&l.0));
-        // Disjoint pairs in decreasing order; an odd k takes one row of the next pair.
+        // Disjoint pairs in decreasing order of score; an odd k takes one row of the next pair.
         for &(_, i, j) in &scored {
             if visit.lead.len() >= self.size {
                 break;
@@ -311,7 +341,7 @@ impl Schedule {
                 visit.lead.push(j);
             }
         }
-        // Too few disjoint pairs among the sampled ones: fill up at random.
+        // If the sampled pairs contain too few disjoint ones, fill up at random.
         while visit.lead.len() < self.size {
             let row = rng.random_range(0..self.n);
             if !visit.lead.contains(&row) {
@@ -320,8 +350,8 @@ impl Schedule {
         }
     }
 
-    /// Groups of half a tile; a tile is two groups. The nonzero rows form the first groups, so a
-    /// sweep costs (nonzero rows) × n pairs.
+    /// Forms groups of half a tile; a tile is two groups. The nonzero rows form the first groups, so a sweep
+    /// costs (nonzero rows) × n pairs.
     fn tiled(&mut self, visit: &mut Visit, x: ArrayView2<'_, f64>, rng: &mut Xoshiro256PlusPlus) {
         if self.tiles.order.is_empty() {
             self.lay_tiles(x, rng);
@@ -329,14 +359,17 @@ impl Schedule {
         let tiles = &mut self.tiles;
         tiles.ended = None;
         let (first, second) = tiles.order.pop().unwrap_or((0, 0));
-        visit.lead.extend_from_slice(&tiles.groups[first as usize]);
+        visit.lead.extend_from_slice(&tiles.groups[first]);
         if first == second {
             if visit.lead.len() == 1 {
                 visit.pairs = None;
             }
         } else {
-            visit.rest.extend_from_slice(&tiles.groups[second as usize]);
+            visit.rest.extend_from_slice(&tiles.groups[second]);
             visit.pairs = Some(Pairs::Cross);
+        }
+        if tiles.order.is_empty() {
+            tiles.lay_round(self.tile_order);
         }
         if tiles.order.is_empty() {
             visit.skipped = tiles.skipped;
@@ -348,7 +381,7 @@ impl Schedule {
         }
     }
 
-    /// Groups and tiles of the next sweep.
+    /// Forms the groups and tiles of the next sweep.
     fn lay_tiles(&mut self, x: ArrayView2<'_, f64>, rng: &mut Xoshiro256PlusPlus) {
         let tiles = &mut self.tiles;
         let (mut active, mut zero): (Vec<usize>, Vec<usize>) =
@@ -370,36 +403,16 @@ impl Schedule {
         tiles
             .groups
             .extend(active.chunks(half).map(<[usize]>::to_vec));
-        let (active, all) = {
-            let active = tiles.groups.len();
-            tiles
-                .groups
-                .extend(zero.chunks(half).map(<[usize]>::to_vec));
-            (active, tiles.groups.len())
-        };
-        let order = &mut tiles.order;
-        match self.tile_order {
-            TileOrder::ByLead => {
-                for first in 0..active {
-                    order.extend((first..all).map(|second| (first as u32, second as u32)));
-                }
-            }
-            TileOrder::RoundRobin => {
-                order.extend((0..active).map(|group| (group as u32, group as u32)));
-                for round in 0..tournament::rounds(all) {
-                    for (first, second) in tournament::meetings(all, round) {
-                        if first < active && second < all {
-                            order.push((first as u32, second as u32));
-                        }
-                    }
-                }
-            }
-        }
-        order.reverse();
+        tiles.active = tiles.groups.len();
+        tiles
+            .groups
+            .extend(zero.chunks(half).map(<[usize]>::to_vec));
+        tiles.round = 0;
+        tiles.lay_round(self.tile_order);
     }
 }
 
-/// A uniform pair i < j.
+/// Returns a uniform pair i < j.
 pub(crate) fn random_pair<R: Rng>(n: usize, rng: &mut R) -> (usize, usize) {
     let i = rng.random_range(0..n);
     let j = rng.random_range(0..n - 1);
@@ -407,7 +420,7 @@ pub(crate) fn random_pair<R: Rng>(n: usize, rng: &mut R) -> (usize, usize) {
     (i.min(j), i.max(j))
 }
 
-/// `k` distinct rows of 0..n, uniform, ascending (Floyd's algorithm).
+/// Appends `k` distinct rows of 0..n, uniform, ascending (Floyd's algorithm).
 fn sample<R: Rng>(n: usize, k: usize, rng: &mut R, out: &mut Vec<usize>) {
     if k == 2 {
         let (i, j) = random_pair(n, rng);
@@ -459,6 +472,40 @@ mod tests {
             );
             assert!(first.windows(2).all(|w| w[0] < w[1]));
             assert_eq!(cycle(), first);
+        }
+    }
+
+    /// Every pair meets once in a sweep, and only the tiles of one round are listed at a time.
+    #[test]
+    fn a_sweep_is_laid_round_by_round() {
+        for (n, nonzero, tile) in [(90, 90, 4), (90, 7, 4), (33, 12, 8), (64, 1, 2)] {
+            for order in [TileOrder::RoundRobin, TileOrder::ByLead] {
+                let x = Array2::from_shape_fn((n, 2), |(i, _)| f64::from(u8::from(i < nonzero)));
+                let mut schedule = Schedule::new(WorkingSet::Tiled, n, 2, tile, order);
+                let (mut visit, mut rng) = (Visit::default(), Xoshiro256PlusPlus::seed_from_u64(0));
+                let mut met = vec![0; n * n];
+                while schedule.ended().is_none() {
+                    schedule.next(&mut visit, x.view(), &mut rng, &mut Unscored, 0.0, 0.0);
+                    let (lead, rest) = (&visit.lead, &visit.rest);
+                    let groups = n.div_ceil(tile / 2) + 1;
+                    assert!(schedule.tiles.order.len() <= groups, "{n} {nonzero} {tile}");
+                    let inside = lead.iter().flat_map(|&i| lead.iter().map(move |&j| (i, j)));
+                    let across = lead.iter().flat_map(|&i| rest.iter().map(move |&j| (i, j)));
+                    let pairs: Vec<(usize, usize)> = match visit.pairs {
+                        None => vec![],
+                        Some(Pairs::All) => inside.filter(|(i, j)| i < j).collect(),
+                        Some(Pairs::Cross) => across.collect(),
+                    };
+                    pairs
+                        .iter()
+                        .for_each(|&(i, j)| met[i.min(j) * n + i.max(j)] += 1);
+                }
+                for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
+                    // Zero rows never share groups with nonzero rows, and do not meet each other.
+                    let expected = usize::from(i < nonzero);
+                    assert_eq!(met[i * n + j], expected, "{n} {nonzero} {tile} {i} {j}");
+                }
+            }
         }
     }
 

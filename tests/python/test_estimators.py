@@ -192,8 +192,8 @@ def test_many_features():
     large = ob.SparsePCA(4, alpha=0.1, random_state=0).fit(X)
     assert large.result_.search.profile["n_rows_chosen"] < 2600
     assert large.objective_ <= path.objective_ + 1e-3 * abs(path.objective_)
-    assert ob.SparsePCA(4, n_nonzero=33, random_state=0).fit(X).n_nonzero_ == 33
-    assert ob.NonnegativePCA(4, random_state=0).fit(X).components_.min() >= 0.0
+    assert ob.SparsePCA(4, n_nonzero=33, max_time=2.0, random_state=0).fit(X).n_nonzero_ == 33
+    assert ob.NonnegativePCA(4, max_time=2.0, random_state=0).fit(X).components_.min() >= 0.0
 
 
 def test_grid_search_in_a_pipeline():

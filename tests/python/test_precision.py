@@ -66,7 +66,9 @@ def test_equal_numbers_have_equal_moments(shape, spelling, center):
 def test_equal_numbers_have_equal_fits(make, precision, shape):
     X = counts(*shape)
     wanted = make(precision=precision).fit(X)
-    for spelling, given in SPELLINGS.items():
+    # A search takes a second: what it reads is compared for every spelling above.
+    some = list(SPELLINGS.items())[:: 4 if make in SEARCHES else 1]
+    for spelling, given in some:
         got = make(precision=precision).fit(given(X))
         np.testing.assert_array_equal(got.components_, wanted.components_, spelling)
         assert got.precision_ == wanted.precision_

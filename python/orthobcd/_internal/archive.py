@@ -1,4 +1,4 @@
-"""Nested dicts of numbers, texts and arrays in one npz file, without pickles."""
+"""Files of nested dicts of numbers, strings and arrays: npz without pickles."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Kept = TypeVar("Kept")
 
 
 def not_ours(path: str | os.PathLike[str], kind: str, error: Exception) -> ValueError:
-    """The error for a file that `kind` did not write."""
+    """The error for a file that ``kind.save`` did not write."""
     return ValueError(f"{os.fspath(path)} is not a file of {kind}.save: {reason_of(error)}")
 
 
 def write_arrays(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]
 ) -> None:
-    """Write named arrays with a header of JSON types, replacing an old file as a whole."""
+    """Writes named arrays and a header of JSON types; an old file is replaced atomically."""
     with replacing(path) as part, part.open("wb") as file:
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
@@ -34,14 +34,14 @@ def write_arrays(
 def read_arrays(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays of a file of `write_arrays`.
+    """Reads header and arrays from a file of `write_arrays`.
 
     Raises
     ------
     ValueError
-        If it is not one, or claims to hold more than it does.
+        If the file is not valid, or declares more data than it holds.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     with blaming(lambda error: not_ours(path, kind, error)), opened(path) as source:
         archive = Archive(source)
@@ -55,13 +55,13 @@ def read_arrays(
 
 
 def read_json(path: str | os.PathLike[str], kind: str) -> Any:
-    """The value in a JSON file of `kind`."""
+    """Reads the value of a JSON file that ``kind.save`` wrote."""
     with blaming(lambda error: not_ours(path, kind, error)), opened(path) as source:
         return json.loads(source.stream.read())
 
 
 def portable(value: Any) -> bool:
-    """Whether `write_tree` keeps a value."""
+    """Whether `write_tree` can write a value."""
     if isinstance(value, dict):
         return all(isinstance(k, str) and portable(v) for k, v in value.items())
     if isinstance(value, (list, tuple)):
@@ -72,7 +72,7 @@ def portable(value: Any) -> bool:
 
 
 def write_tree(path: str | os.PathLike[str], kind: str, tree: dict[str, Any]) -> None:
-    """Write a nested dict; tuples become lists, enum members their values."""
+    """Writes a nested dict; tuples become lists, enum members their values."""
     arrays: dict[str, Any] = {}
 
     def packed(value: Any) -> Any:
@@ -91,7 +91,7 @@ def write_tree(path: str | os.PathLike[str], kind: str, tree: dict[str, Any]) ->
 
 
 def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
-    """The nested dict of a file of `write_tree`."""
+    """Reads the nested dict from a file of `write_tree`."""
     header, arrays = read_arrays(path, kind)
 
     def unpacked(value: Any) -> Any:
@@ -109,12 +109,12 @@ def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
 
 
 def conforming(value: Kept) -> Kept:
-    """A dataclass whose fields are of the types that they are declared with, nested ones too.
+    """Checks that the fields of a dataclass have their declared types, also in nested dataclasses.
 
     Raises
     ------
     TypeError
-        If one is not.
+        If a field has another type.
     """
     for name, kind in typing.get_type_hints(type(value)).items():
         if not _is_a(getattr(value, name), kind):
@@ -124,7 +124,7 @@ def conforming(value: Kept) -> Kept:
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type as the annotations of our dataclasses write it."""
+    """Whether a value has a type, given as an annotation of one of our dataclasses."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return True
@@ -137,7 +137,7 @@ def _is_a(value: Any, kind: Any) -> bool:
             _is_a(k, parts[0]) and _is_a(v, parts[1]) for k, v in value.items()
         )
     if origin is np.ndarray:
-        # Whole numbers are numbers.
+        # Integer arrays are accepted as floating-point arrays.
         kinds = "if" if issubclass(typing.get_args(parts[1])[0], np.floating) else "i"
         return isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if kind in (int, float):

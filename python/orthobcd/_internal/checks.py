@@ -1,4 +1,4 @@
-"""Checks at the door: every message names the argument and says what is allowed."""
+"""Checks of arguments: every message names the argument and the allowed values."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ Signs: TypeAlias = NDArray[np.int8]
 
 
 class Sparse(Protocol):
-    """What is used of a scipy.sparse matrix or array."""
+    """Protocol of scipy.sparse matrices and arrays."""
 
     @property
     def nnz(self) -> Any:
         """Number of stored entries."""
 
     def tocsc(self) -> Any:
-        """The same in compressed columns."""
+        """The matrix in compressed sparse column format."""
 
 
 DataLike: TypeAlias = ArrayLike | Sparse
 """A dense or sparse matrix of data."""
 
 SYMMETRY_TOLERANCE = 1e-12
-"""A matrix counts as symmetric when ``max |C − Cᵀ|`` is at most this times ``max |C|``
-(rounding of a product such as ``A.T @ A``); it is then used as ``(C + Cᵀ)/2``."""
+"""A matrix C counts as symmetric if ``max |C − Cᵀ|`` is at most this times ``max |C|``, the
+rounding error of a product such as ``A.T @ A``; then ``(C + Cᵀ)/2`` is used."""
 
 COMPARED = 64
-"""Rows that are compared with columns at once."""
+"""Rows per block in the test of symmetry."""
 
 
 Order: TypeAlias = Literal["C", "A"]
 
 PIECE = 256
-"""Rows and columns of a piece of an array that is rearranged."""
+"""Rows and columns of a block that is transposed at once, so that it fits into the cache."""
 
 
 class Checked:
-    """A frozen dataclass that sets checked values in its constructor and shows arrays by shape."""
+    """Base of frozen dataclasses whose constructor sets checked values; shows arrays by shape."""
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -58,7 +58,7 @@ class Checked:
 
 
 def summary(value: Any) -> str:
-    """``repr``, of an array its kind and shape."""
+    """``repr`` of a value; kind and shape of an array."""
     if is_sparse(value):
         return f"<{value.format} {'x'.join(map(str, value.shape))}, {value.nnz} stored>"
     if isinstance(value, np.ndarray):
@@ -67,12 +67,12 @@ def summary(value: Any) -> str:
 
 
 def is_sparse(value: object) -> bool:
-    """Whether ``value`` is a scipy sparse matrix or array (scipy is not imported)."""
+    """Whether ``value`` is a scipy sparse matrix or array; does not import scipy."""
     return hasattr(value, "tocsc") and hasattr(value, "nnz")
 
 
 def is_number(text: str) -> bool:
-    """Whether ``text`` is a number as Python writes it."""
+    """Whether Python can convert ``text`` to a float."""
     try:
         float(text)
     except ValueError:
@@ -81,28 +81,28 @@ def is_number(text: str) -> bool:
 
 
 def magnitude(array: FloatArray) -> float:
-    """The largest magnitude, not finite if an entry is not; nothing of the array's size is made."""
+    """The largest magnitude, not finite if an entry is not; allocates no array of this size."""
     return float(np.maximum(-array.min(initial=0.0), array.max(initial=0.0)))
 
 
 def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
     """``value`` as a finite, C-contiguous float64 array of ``ndim`` dimensions.
 
-    Integer, float32, Fortran-ordered, strided and read-only input is accepted; nothing
-    is copied when the input already is C-contiguous float64.
+    Integer, float32, Fortran-ordered, strided and read-only input is accepted. C-contiguous float64
+    input is not copied.
 
     Raises
     ------
     TypeError
         If ``value`` is not numeric, or complex.
     ValueError
-        If it has another number of dimensions, no entries, or a NaN or infinite entry.
+        If ``value`` has another number of dimensions, no entries, or a NaN or infinite entry.
     """
     return _measured(name, value, ndim)[0]
 
 
 def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[FloatArray, float]:
-    """`as_float_array`, by rows ("C") or as it is contiguous ("A"); and its `magnitude`."""
+    """`as_float_array` and its `magnitude`; order "A" keeps Fortran order."""
     if is_sparse(value):
         raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}")
     try:
@@ -124,7 +124,7 @@ def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[Flo
 
 
 def by_columns(array: FloatArray) -> FloatArray:
-    """``array`` in Fortran order: itself, or a copy, in pieces that fit into the cache."""
+    """``array`` in Fortran order: itself, or a copy, made in blocks that fit into the cache."""
     if array.flags.f_contiguous:
         return array
     copy = np.empty(array.shape, order="F")
@@ -136,10 +136,10 @@ def by_columns(array: FloatArray) -> FloatArray:
 
 
 def check_size(name: str, size: float, bounds: tuple[float, float] = COEFFICIENTS) -> None:
-    """Refuse a largest magnitude whose products overflow or vanish.
+    """Raises a ValueError if the largest magnitude ``size`` is out of bounds; 0 is allowed.
 
-    Coefficients are accepted from 1e-120 to 1e120, data, whose products are summed, from 1e-50 to
-    1e50; all zeros too.
+    Within the bounds products neither overflow nor underflow: 1e-120 to 1e120 for coefficients,
+    1e-50 to 1e50 for data, whose products are summed.
     """
     low, high = bounds
     if size != 0.0 and not low <= size <= high:
@@ -152,7 +152,7 @@ def check_size(name: str, size: float, bounds: tuple[float, float] = COEFFICIENT
 
 
 def as_data(name: str, value: Any) -> FloatArray:
-    """`as_float_array` for a matrix of data, of a size whose products can be summed."""
+    """`as_float_array` for a data matrix, with `check_size`."""
     array, size = _measured(name, value, 2)
     check_size(name, size, DATA)
     return array
@@ -171,7 +171,7 @@ def as_symmetric(name: str, value: Any) -> FloatArray:
 
 
 def as_data_matrix(value: Any) -> tuple[Any, float]:
-    """A data matrix, finite float64, contiguous or canonical CSC; and its largest magnitude."""
+    """A finite float64 data matrix, contiguous or canonical CSC, and its largest magnitude."""
     if not is_sparse(value):
         array, size = _measured("A", value, 2, order="A")
         check_size("A", size, DATA)
@@ -201,7 +201,7 @@ def as_signature(value: Any, n: int | None = None) -> Signs:
     Raises
     ------
     ValueError, TypeError
-        If it is not one-dimensional of length ``n``, or holds anything but +1 and −1.
+        If ``value`` is not one-dimensional of length ``n``, or has other entries than +1 and −1.
     """
     raw = np.asarray(value)
     if raw.dtype.kind not in "fiub":
@@ -219,7 +219,7 @@ def as_signature(value: Any, n: int | None = None) -> Signs:
 
 
 def check_sparse(name: str, matrix: Any) -> None:
-    """Refuse a sparse matrix whose index arrays are broken, which scipy's routines do not survive.
+    """Checks the index arrays of a sparse matrix, because scipy's routines crash on invalid ones.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def check_sparse(name: str, matrix: Any) -> None:
 def check_compressed(
     name: str, indptr: Any, indices: Any, count: int, major: int, minor: int
 ) -> None:
-    """Refuse broken arrays of a compressed sparse matrix."""
+    """Raises a ValueError if the arrays of a compressed sparse matrix are not valid."""
     bad = (
         any(a.ndim != 1 or a.dtype.kind not in "iu" for a in (indptr, indices))
         or len(indptr) != major + 1
@@ -260,7 +260,7 @@ def check_compressed(
 
 
 def check_indices(name: str, indices: Any, count: int) -> None:
-    """Refuse indices outside ``0 … count − 1``."""
+    """Raises a ValueError if an index is outside ``0 … count − 1``."""
     if indices.size and not (indices.min() >= 0 and indices.max() < count):
         raise ValueError(
             f"{name} must have indices from 0 to {count - 1}, "
@@ -277,14 +277,14 @@ def as_fraction(name: str, value: Any) -> float:
 
 
 def as_optional_int(name: str, value: Any, minimum: int) -> int | None:
-    """`as_int`, or None."""
+    """`as_int`; None for None."""
     return None if value is None else as_int(name, value, minimum)
 
 
 def as_optional_float(
     name: str, value: Any, *, minimum: float | None = None, exclusive: bool = False
 ) -> float | None:
-    """`as_float`, or None."""
+    """`as_float`; None for None."""
     return None if value is None else as_float(name, value, minimum=minimum, exclusive=exclusive)
 
 
@@ -321,7 +321,7 @@ def as_float(
 
 
 def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """``value`` if it is one of ``choices``."""
+    """Returns ``value`` if it is one of ``choices``, else raises an error."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, one of {', '.join(choices)}; got {value!r}")
     if value not in choices:
@@ -330,7 +330,7 @@ def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def as_bool(name: str, value: Any) -> bool:
-    """``value`` if it is a bool."""
+    """``value`` as a bool; raises a TypeError for other types."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)

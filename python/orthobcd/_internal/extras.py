@@ -1,4 +1,4 @@
-"""Packages that are imported where they are first used."""
+"""Import of optional dependencies at their first use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def need(extra: str, module: str) -> Any:
-    """A module of an optional dependency.
+    """Imports a module of an optional dependency.
 
     Raises
     ------
     ImportError
-        If it is not installed; the message names the extra that has it.
+        If the module is not installed; the message names the extra to install.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Ctrl-C: with a result, on several threads, and not between two statements of a loop."""
+"""Ctrl-C: exceptions with a result, solves on several threads, and deferred interrupts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 POLL = 0.05
-"""Seconds between looks for Ctrl-C while other threads work."""
+"""Seconds between checks for Ctrl-C while other threads work."""
 
 
 class Kept:
-    """A context: a `KeyboardInterrupt` that leaves it has the attribute ``result``.
+    """Context that gives a `KeyboardInterrupt` raised in it the attribute ``result``.
 
     Attributes
     ----------
     result : object
-        What that is: the best result so far, None before there is one. An exception that comes
-        with a ``result`` keeps it.
+        Value of that attribute: the best result so far, None before there is one. An exception that
+        already has a ``result`` keeps it.
     """
 
     def __init__(self) -> None:
@@ -51,18 +51,18 @@ class Kept:
 def side_by_side(
     call: Callable[[S], T], items: Iterable[S], workers: int | None, done: list[T]
 ) -> None:
-    """Append what `call` returns of every item to `done`, in order, as it comes.
+    """Calls a function for every item on several threads; appends the values to `done` in order.
 
     Parameters
     ----------
     call : callable
-        Called on other threads. Ctrl-C here, or whatever else is raised, ends the solves in it.
+        The function. Ctrl-C on this thread, or any exception, ends the solves in it.
     items : iterable
-        What it is called with.
+        Its arguments, one per call.
     workers : int or None
         Number of threads; None for all cores.
     done : list
-        What is appended to.
+        The list that gets the returned values.
     """
     stop = Stop()
     pool = ThreadPoolExecutor(workers, initializer=stop.obey)
@@ -79,10 +79,10 @@ def side_by_side(
 
 
 class CtrlC:
-    """A context in which Ctrl-C ends the calls made by `during` and is only noted elsewhere.
+    """Context in which Ctrl-C ends calls made by `during` and `callback`; elsewhere it sets a flag.
 
-    In other threads than the main one, and where the program has a handler of its own for SIGINT,
-    nothing is changed; a `KeyboardInterrupt` that such a handler raises still ends a call.
+    It has no effect outside the main thread and where the program has its own handler of SIGINT; a
+    `KeyboardInterrupt` that such a handler raises still ends a call.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class CtrlC:
             raise KeyboardInterrupt
 
     def callback(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The same for a function of the user, whose own `KeyboardInterrupt` is raised on."""
+        """Like `during`, but a `KeyboardInterrupt` that ``call`` itself raises is raised again."""
         try:
             self._in_call = True
             return call(*args, **kwargs)
@@ -132,7 +132,7 @@ class CtrlC:
             self._in_call = False
 
     def during(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What `call` returns; None if Ctrl-C ended it."""
+        """Returns the value of ``call``; None if Ctrl-C ended it."""
         try:
             self._in_call = True
             value = call(*args, **kwargs)

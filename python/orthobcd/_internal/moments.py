@@ -1,8 +1,8 @@
-"""Second moments of centred data: without cancellation, without densifying what is sparse.
+"""Second moments of centred data, without cancellation, and without densifying sparse data.
 
-Means are subtracted before anything is squared. Of sparse data only the columns that are more than
-half full are stored whole, centred; for the others ``‖v‖² ≤ 2‖v − μ‖²``, so that the difference of
-stored values and means loses a bit or two, however large the means are.
+Means are subtracted before squaring. Of sparse data only the columns that are more than half full
+are centred and stored dense. For the others ``‖v‖² ≤ 2‖v − μ‖²``, so that the difference of stored
+values and means loses a bit or two for any means.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from .checks import FloatArray, is_sparse
 
 Precision = Literal["fast", "exact"]
-"""How sums over samples are computed."""
+"""Precision of sums over samples."""
 
 
 def _column_numbers(data: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -23,17 +23,17 @@ def _column_numbers(data: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _sums(data: Any, values: FloatArray) -> FloatArray:
-    """Sums over the columns of a CSC matrix of ``values``, one for each of its entries."""
+    """Sums per column of ``values``, one value for each stored entry of a CSC matrix."""
     sums = np.bincount(_column_numbers(data), weights=values, minlength=data.shape[1])
     return np.asarray(sums, dtype=np.float64)
 
 
 def column_means(data: Any) -> FloatArray:
-    """Means of the columns (dense or CSC), to rounding."""
+    """Means of the columns of a dense or CSC matrix, accurate to rounding."""
     m = data.shape[0]
     if not is_sparse(data):
         mean = data.mean(axis=0)
-        # What is left has a mean of the size of the rounding of the first.
+        # The mean of the remainder corrects the rounding error of the first mean.
         return np.asarray(mean + (data - mean).mean(axis=0), dtype=np.float64)
     absent = m - np.diff(data.indptr)
     mean = _sums(data, data.data) / m
@@ -51,7 +51,10 @@ def squares_about(data: Any, mean: FloatArray) -> FloatArray:
 
 
 def _full_columns_centred(data: Any, mean: FloatArray) -> tuple[Any, FloatArray]:
-    """CSC data, its columns that are more than half full whole and centred; the other means."""
+    """CSC data whose columns more than half full are centred and dense; means of the others.
+
+    The returned means are those that remain to be subtracted.
+    """
     m = data.shape[0]
     counts = np.diff(data.indptr)
     full = 2 * counts > m
@@ -78,11 +81,11 @@ class Moments:
     Attributes
     ----------
     mean : ndarray of shape (n,)
-        What was subtracted; zeros without centring.
+        Means that are subtracted; zeros without centring.
     data : ndarray or CSC matrix of shape (m, n)
-        A where ``offset`` is 0.
+        A plus ``offset`` in every row.
     offset : ndarray of shape (n,)
-        What is still to be subtracted from the columns of ``data``; zeros where it is dense.
+        Means still to be subtracted from the columns of ``data``; zeros for dense columns.
     variances : ndarray of shape (n,)
         Squared norm of every column of A.
     """
@@ -107,7 +110,7 @@ class Moments:
         self.data = data
 
     def divide(self, deviation: FloatArray) -> None:
-        """Divide the columns of A."""
+        """Divides the columns of A by ``deviation``."""
         sparse = is_sparse(self.data)
         self.data = self.data.multiply(1.0 / deviation).tocsc() if sparse else self.data / deviation
         self.mean = self.mean / deviation
@@ -116,7 +119,7 @@ class Moments:
 
     @property
     def pending(self) -> bool:
-        """Whether ``data`` still is to be centred."""
+        """Whether ``offset`` is not zero."""
         return bool(self.offset.any())
 
     @property
@@ -125,7 +128,7 @@ class Moments:
         return max(float(self.variances.sum()), np.finfo(np.float64).tiny)
 
     def scores(self, x: FloatArray) -> FloatArray:
-        """A X."""
+        """The product A X."""
         return np.asarray(self.data @ x - self.offset @ x)
 
     def second(self, x: FloatArray) -> FloatArray:
@@ -134,7 +137,7 @@ class Moments:
         return np.asarray(scores.T @ scores)
 
     def transposed(self, w: FloatArray) -> FloatArray:
-        """Aᵀ w for a vector w."""
+        """The product Aᵀ w for a vector w."""
         return np.asarray(self.data.T @ w - self.offset * w.sum())
 
     def gram_rows(self, rows: Any) -> FloatArray:
@@ -149,7 +152,7 @@ class Moments:
 
 
 def deviations(data: Any) -> FloatArray:
-    """Standard deviations of the columns; 1 for a constant one."""
+    """Standard deviations of the columns; 1 for a constant column."""
     if is_sparse(data):
         data = data.tocsc()
     deviation = np.sqrt(squares_about(data, column_means(data)) / data.shape[0])
@@ -157,14 +160,14 @@ def deviations(data: Any) -> FloatArray:
 
 
 class SecondMoments:
-    """What a fit needs of data of which only ``AᵀA`` is there.
+    """Moments of data of which only ``AᵀA`` is known, with the interface of `Moments`.
 
     Attributes
     ----------
     mean : ndarray of shape (n,)
-        What was subtracted.
+        Means that were subtracted.
     negative : ndarray of shape (n, n)
-        ``−AᵀA``, symmetric: what is minimised, so that no other copy of it is needed.
+        ``−AᵀA``, symmetric, in the form that the objective uses without another copy.
     """
 
     def __init__(self, mean: FloatArray, negative: FloatArray) -> None:

@@ -13,19 +13,19 @@ _open: ContextVar[Line | None] = ContextVar("orthobcd_line", default=None)
 
 
 def show_log() -> None:
-    """Show the library's messages on standard error, if nobody else does."""
+    """Shows the library's messages on standard error, if no log handler is installed."""
     if not logger.handlers and not logging.getLogger().handlers:
         logger.addHandler(logging.StreamHandler())
         logger.setLevel(logging.INFO)
 
 
 class Line:
-    """One line that is rewritten in place (tqdm). Where tqdm is not installed the log is shown.
+    """A line that is rewritten in place by tqdm; without tqdm the log is shown.
 
     Parameters
     ----------
     limit : float or None
-        Seconds after which the work ends; None if there is no limit.
+        Time limit in seconds; None without limit.
     """
 
     def __init__(self, limit: float | None) -> None:
@@ -49,14 +49,14 @@ class Line:
         )
 
     def stage(self, text: str, done: int | None = None, total: int | None = None) -> None:
-        """Begin a stage: ``done`` of ``total`` stages of equal kind are finished."""
+        """Begins a stage, when ``done`` of ``total`` stages are finished."""
         self.text = text
         self.done = None if done is None or total is None else (done, total)
         if self.bar is not None:
             self.bar.set_description_str(text, refresh=False)
 
     def left(self, elapsed: float) -> float | None:
-        """Seconds left: to the time limit, or judged by the stages that are done."""
+        """Seconds to the time limit, or estimated from the finished stages; None if unknown."""
         if self.limit is not None:
             return max(self.limit - elapsed, 0.0)
         if self.done is not None and self.done[0] > 0:
@@ -65,7 +65,7 @@ class Line:
         return None
 
     def update(self, objective: float, nonzeros: int) -> None:
-        """Show the current point."""
+        """Shows objective and nonzeros of the current point."""
         elapsed = time.perf_counter() - self.started
         left = self.left(elapsed)
         ending = "" if left is None else f", {left:.0f} s left"
@@ -75,23 +75,23 @@ class Line:
         if self.limit is not None:
             self.bar.n = min(elapsed, self.limit)
         self.bar.set_postfix_str(text, refresh=False)
-        # Redraws, but not more often than its interval.
+        # Redraws at most once per `mininterval`.
         self.bar.update(0)
         if time.perf_counter() - self.bar.last_print_t > self.bar.mininterval:
             self.bar.refresh()
             self.bar.last_print_t = time.perf_counter()
 
     def close(self) -> None:
-        """Leave the line as it stands."""
+        """Closes the line; its last text stays visible."""
         if self.bar is not None:
             self.bar.refresh()
             self.bar.close()
 
 
 class live:
-    """The line to write to: a new one, the one that is already open, or None if not verbose.
+    """Context with the live line: a new one, the one already open, or None if not verbose.
 
-    A class, as `contextlib` sets attributes of exceptions that may refuse them.
+    A class, because a `contextlib` context sets attributes of exceptions, which may refuse them.
     """
 
     def __init__(self, verbose: bool, limit: float | None) -> None:

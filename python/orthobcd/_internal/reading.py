@@ -1,7 +1,7 @@
-"""Files from elsewhere: what a file declares is compared with what it holds before it is read.
+"""Reading of untrusted files, with limits on memory.
 
-Shapes, counts, compressed sizes and names in a file are claims. Reading a file of s bytes may take
-``allowed(s)`` bytes of memory; a file that claims more is refused before anything is allocated.
+Shapes, counts and sizes declared in a file can be wrong or malicious. Reading a file of s bytes may
+take ``allowed(s)`` bytes of memory; a file that declares more is refused before any allocation.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 SMALL = 1 << 26
-"""Bytes of memory that every file may need."""
+"""Bytes of memory that every file may take."""
 
 EXPANSION = 500
-"""Bytes of memory that a larger file may need per byte of its own.
+"""Bytes of memory per byte of a larger file.
 
-Deflate packs zeros 1030 to one, a dense matrix of counts 340 to one if one entry in 200 is not
-zero, numbers with noise less than 10 to one.
+Deflate compresses zeros by a factor 1030, a dense matrix of counts with one nonzero in 200 entries
+by 340, numbers with noise by less than 10.
 """
 
 PER_BYTE = 4
-"""Bytes of memory that a byte of a packed text may need: ``0,`` becomes a number of eight."""
+"""Bytes of memory per byte of decompressed text: the two bytes ``0,`` become a float64."""
 
 HEADER = 1 << 14
-"""Bytes at the start of a .npy file in which its header ends; NumPy's own limit is below."""
+"""Bytes at the start of a .npy file that contain its header; NumPy's own limit is lower."""
 
 STDIN = "-"
 """The name of the standard input."""
@@ -45,17 +45,17 @@ PACKED = b"\x1f\x8b"
 
 
 def allowed(size: int) -> int:
-    """Bytes of memory that a file of ``size`` bytes may need."""
+    """Largest number of bytes of memory for a file of ``size`` bytes."""
     return max(SMALL, EXPANSION * size)
 
 
 def unpacked(size: int) -> int:
-    """Bytes to which a gzip file of ``size`` bytes may unpack."""
+    """Largest number of decompressed bytes of a gzip file of ``size`` bytes."""
     return allowed(size) // PER_BYTE
 
 
 def check_need(what: str, need: int, size: int) -> None:
-    """Refuse what needs more bytes than `allowed` to a file of ``size`` bytes."""
+    """Raises a ValueError about ``what`` if it needs more bytes than `allowed`."""
     if need > allowed(size):
         raise ValueError(
             f"{what} would take {_bytes(need)} of memory; {_bytes(allowed(size))} are the most "
@@ -71,15 +71,15 @@ def _bytes(count: int) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """The message of an error in one line, or its kind if it has none."""
+    """The message of an error in one line, or its type without a message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 @contextlib.contextmanager
 def blaming(refuse: Callable[[Exception], Exception]) -> Iterator[None]:
-    """Raise ``refuse(error)`` for every error that the contents of a file cause.
+    """Context that raises ``refuse(error)`` for every error that the contents of a file cause.
 
-    Errors of the system, missing packages and a lack of memory are raised as they are.
+    Errors of the operating system, missing packages and lack of memory are raised unchanged.
     """
     try:
         yield
@@ -95,14 +95,14 @@ def blaming(refuse: Callable[[Exception], Exception]) -> Iterator[None]:
 
 
 class Unpacked(io.RawIOBase):
-    """The contents of a gzip file, of which no more than ``limit`` bytes are unpacked."""
+    """The decompressed contents of a gzip file; reading beyond ``limit`` bytes is an error."""
 
     def __init__(self, packed: BinaryIO, limit: int) -> None:
         self._file = gzip.GzipFile(fileobj=packed)
         self._limit = limit
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer; returns the number of bytes."""
+        """Fills the buffer; returns the number of bytes read."""
         part = self._file.read(len(buffer))
         if self._file.tell() > self._limit:
             raise ValueError(f"it unpacks to more than {_bytes(self._limit)}")
@@ -114,15 +114,15 @@ class Unpacked(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """True: going back unpacks anew."""
+        """True; seeking backwards decompresses from the start."""
         return True
 
     def tell(self) -> int:
-        """Position in the unpacked contents."""
+        """Position in the decompressed contents."""
         return self._file.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a position from the start or from here."""
+        """Seeks to a position relative to the start or the current position."""
         if whence == io.SEEK_END:
             raise io.UnsupportedOperation("a gzip file has no known end")
         return self._file.seek(offset, whence)
@@ -130,20 +130,20 @@ class Unpacked(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Source:
-    """An opened file.
+    """An open file.
 
     Attributes
     ----------
     path : str
-        Its name, "-" for the standard input.
+        Name of the file, "-" for the standard input.
     stream : BinaryIO
-        Its contents, unpacked; seekable.
+        Decompressed contents; seekable.
     size : int
-        Its bytes, before unpacking.
+        Size in bytes, before decompression.
     is_packed : bool
-        Whether it is a gzip file.
+        Whether the file is compressed by gzip.
     is_named : bool
-        Whether it is a file on disk, whose name says what it holds.
+        Whether it is a regular file, whose name shows its format.
     """
 
     path: str
@@ -154,15 +154,15 @@ class Source:
 
     @property
     def most(self) -> int:
-        """Most bytes of the contents."""
+        """Largest number of bytes of the decompressed contents."""
         return unpacked(self.size) if self.is_packed else self.size
 
     def check_need(self, what: str, need: int) -> None:
-        """Refuse what needs more memory than is allowed to the file."""
+        """Raises a ValueError if ``what`` needs more memory than the file may take."""
         check_need(what, need, self.size)
 
     def starts_with(self, *starts: bytes) -> bool:
-        """Whether the contents begin with one of ``starts``; the stream goes to the beginning."""
+        """Whether the contents begin with one of ``starts``; rewinds the stream."""
         start = self.stream.read(max(map(len, starts)))
         self.stream.seek(0)
         return start.startswith(starts)
@@ -170,7 +170,7 @@ class Source:
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[Source]:
-    """The contents of a file, of a pipe or ("-") of the standard input, gzip unpacked.
+    """Opens a file, a pipe or ("-") the standard input; gzip is decompressed.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Source]:
 
 
 def _whole(file: BinaryIO) -> bytes:
-    """All of a pipe, a terminal or what stands for one."""
+    """All bytes of a pipe, a terminal or a file-like object."""
     with contextlib.suppress(io.UnsupportedOperation):
         number = file.fileno()
         if stat.S_ISCHR(os.fstat(number).st_mode) and not os.isatty(number):
@@ -218,14 +218,14 @@ def layout_of(stream: BinaryIO, most: int) -> Layout:
     Parameters
     ----------
     stream : BinaryIO
-        The file from its beginning.
+        The file, at its beginning.
     most : int
-        Bytes that it has, or has at most.
+        Size of the file in bytes, or an upper bound.
 
     Raises
     ------
     ValueError
-        If it is no such file, or the array needs more bytes than there are.
+        If the file is not a .npy file, or the array needs more bytes than the file has.
     """
     start = io.BytesIO(stream.read(HEADER))
     try:
@@ -240,10 +240,10 @@ def layout_of(stream: BinaryIO, most: int) -> Layout:
     except ValueError:
         raise
     except Exception as error:
-        # Deep nesting in the header ends as MemoryError or RecursionError.
+        # Deep nesting in the header raises MemoryError or RecursionError.
         raise ValueError(f"its header cannot be read: {reason_of(error)}") from error
     if kind.hasobject:
-        # Refused where it is read; its pickle has another size.
+        # Reading the array raises the error; the size of a pickle cannot be checked here.
         return shape, kind
     need = math.prod(shape) * max(kind.itemsize, 1)
     if any(length < 0 for length in shape) or need > most - start.tell():
@@ -255,7 +255,7 @@ def layout_of(stream: BinaryIO, most: int) -> Layout:
 
 
 def read_npy(source: Source) -> np.ndarray[Any, Any]:
-    """The array of a .npy file."""
+    """Reads the array of a .npy file."""
     layout_of(source.stream, source.most)
     source.stream.seek(0)
     return _array(source.stream)
@@ -267,17 +267,17 @@ def _array(stream: BinaryIO) -> np.ndarray[Any, Any]:
 
 
 class Archive:
-    """The arrays of a .npz file by name; each is read when it is asked for.
+    """The arrays of a .npz file by name; an array is read when its name is accessed.
 
     Parameters
     ----------
     source : Source
-        The opened file.
+        The open file.
 
     Raises
     ------
     ValueError, zipfile.BadZipFile
-        If it is no such file, or its unpacked contents need more memory than is allowed.
+        If the file is not a .npz file, or its decompressed contents need more memory than allowed.
     """
 
     def __init__(self, source: Source) -> None:
@@ -299,13 +299,13 @@ class Archive:
             return _array(cast(BinaryIO, stream))
 
     def layout(self, name: str) -> Layout:
-        """Shape and type of an array, which is not read."""
+        """Shape and type of an array, without reading the array."""
         member = self._members[name]
         with self._zip.open(member) as stream:
             return layout_of(cast(BinaryIO, stream), member.file_size)
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """The last ending of a file name in small letters, without .gz."""
+    """The last ending of a file name in lower case, without .gz."""
     name = Path(path).name.lower().removesuffix(".gz")
     return Path(name).suffix

@@ -1,4 +1,4 @@
-"""What every solver is given: when to stop, the seed, the number of threads."""
+"""Common options of all solvers: limits, seed, number of threads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .._core import WORK_UNIT
 from .checks import as_optional_float, as_optional_int, as_seed
 
 MOST_WORK = 1e18
-"""Limits above it are none: some years."""
+"""Largest work limit in multiply-adds, some years of work; larger limits become this one."""
 
 
 class Deadline:
-    """A time limit that counts from now on.
+    """A time limit that starts in the constructor.
 
     Parameters
     ----------
     limit : float or None
-        Seconds; None if there is no limit.
+        Seconds; None without limit.
     """
 
     def __init__(self, limit: float | None) -> None:
@@ -27,7 +27,7 @@ class Deadline:
         self.started = time.perf_counter()
 
     def left(self) -> float | None:
-        """Seconds left; None if there is no limit."""
+        """Seconds left; None without limit."""
         if self.limit is None:
             return None
         return max(self.limit - (time.perf_counter() - self.started), 0.0)
@@ -59,7 +59,7 @@ class Run:
         n_threads: Any = None,
         max_work: Any = None,
     ) -> Run:
-        """From the arguments of `solve`; the core counts work in multiply-adds."""
+        """Checks the arguments of `solve`; converts ``max_work`` to multiply-adds."""
         work = as_optional_float("max_work", max_work, minimum=0.0)
         return cls(
             max_time=as_optional_float("max_time", max_time, minimum=0.0),

@@ -1,4 +1,4 @@
-"""Lines on the standard output and the standard error, whatever these can show."""
+"""Lines on the standard output and the standard error, for any encoding of these."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TextIO
 
 
 def say(text: str) -> None:
-    """Print a line. Characters that the standard output does not have are escaped.
+    """Prints a line; characters that the standard output cannot encode are escaped.
 
-    A reader of the output that has gone (``| head -1``) ends what is said, not the command.
+    If the reader of a pipe has closed it (``| head -1``), the line is dropped.
     """
     with contextlib.suppress(BrokenPipeError):
         _print(text, sys.stdout)
 
 
 def complain(text: str) -> None:
-    """Print a line to the standard error, if that can be written."""
+    """Prints a line to the standard error; a failure to write is ignored."""
     with contextlib.suppress(OSError):
         _print(text, sys.stderr)
 
@@ -28,7 +28,7 @@ def _print(text: str, stream: TextIO) -> None:
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
     except OSError:
-        # The text is still in the buffer, which is flushed once more at the end of the process.
+        # The text is still in the buffer, which Python flushes again at exit: redirect it.
         with contextlib.suppress(OSError, ValueError):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, stream.fileno())

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: whoever is killed while writing leaves the old one."""
+"""Atomic replacement of files: a process that is killed while writing leaves the old file."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from pathlib import Path
 HOST = re.sub(r"\W", "_", socket.gethostname())
 
 LONGEST = 255
-"""Bytes of the longest file name on the usual file systems."""
+"""Bytes of the longest file name on common file systems."""
 
 BLOCK = 4096
-"""Bytes that are written to find out whether there is room on a disk."""
+"""Bytes that are written to test for free disk space."""
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
-    """A path beside ``path`` to write to, which takes its place when the block ends.
+    """Context with a temporary path beside ``path``, which replaces ``path`` at the end.
 
-    An error in the block leaves ``path`` as it was. What earlier writers of this file left when
-    they were killed is removed. A device or a pipe is written to directly.
+    An error in the context leaves ``path`` unchanged. Temporary files of killed processes are
+    removed. A device or a pipe is written to directly.
 
     Parameters
     ----------
     path : path
         The file. A link is followed.
     overwrite : bool, default True
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Raises
     ------
     FileExistsError
-        If the file is there and may not be replaced.
+        If the file exists and may not be replaced.
     OSError
-        If it is a folder or read-only.
+        If ``path`` is a folder or read-only.
     """
     target = _target(path, overwrite)
     part = _beside(target)
@@ -62,9 +62,9 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
-    """Find out before long work whether a file can be written: raises what `replacing` would.
+    """Checks before a long solve that a file can be written; raises the errors of `replacing`.
 
-    A block is written beside the file and removed. A device or a pipe is not touched.
+    Writes a block beside the file and removes it. A device or a pipe is not written to.
     """
     target = _target(path, overwrite)
     part = _beside(target)
@@ -81,20 +81,20 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> N
 
 
 def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two names are of one file that is there, by links too."""
+    """Whether two paths lead to the same existing file, also by links."""
     with contextlib.suppress(OSError):
         return os.path.samefile(path, other)
     return False
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool = True) -> None:
-    """Replace a file by a text."""
+    """Writes a text to a file; an old one is replaced atomically."""
     with replacing(path, overwrite=overwrite) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def _target(path: str | os.PathLike[str], overwrite: bool) -> Path:
-    """What a path leads to, if it may be written."""
+    """The file that a path leads to; raises an error if it may not be written."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
@@ -106,7 +106,7 @@ def _target(path: str | os.PathLike[str], overwrite: bool) -> Path:
 
 
 def _beside(target: Path) -> Path:
-    """A new path in the folder of ``target``; ``target`` itself if it is a device or a pipe."""
+    """A temporary path beside ``target``; ``target`` itself if it is a device or a pipe."""
     if target.exists() and not target.is_file():
         return target
     stem, ending = _parts_of(target)
@@ -115,9 +115,10 @@ def _beside(target: Path) -> Path:
 
 
 def _parts_of(target: Path) -> tuple[str, str]:
-    """How the names of files begin and end that are to take the place of ``target``.
+    """Beginning and end of the names of temporary files for ``target``.
 
-    The ending stays the last one: writers choose the format by it. A long name is abridged.
+    The name keeps the ending of ``target``, by which writers choose the format. A long name is
+    replaced by a hash.
     """
     stem, ending = f".{target.stem}.", f".part{target.suffix}"
     # Host, process number and random digits, with the hyphens between them.
@@ -128,9 +129,9 @@ def _parts_of(target: Path) -> tuple[str, str]:
 
 
 def _clean(target: Path, stem: str, ending: str) -> None:
-    """Remove what dead processes of this machine left of writing ``target``."""
+    """Removes temporary files for ``target`` of dead processes of this machine."""
     if sys.platform == "win32":
-        # There is no harmless signal to ask with.
+        # Windows has no signal that only tests whether a process exists.
         return
     left = re.compile(rf"{re.escape(stem)}{HOST}-(\d+)-[0-9a-f]+{re.escape(ending)}")
     with contextlib.suppress(OSError):
@@ -142,6 +143,7 @@ def _clean(target: Path, stem: str, ending: str) -> None:
 
 
 def _alive(process: int) -> bool:
+    """Whether a process exists; True if unknown."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,8 +1,7 @@
 """The command line ``orthobcd``, the same as ``python -m orthobcd``.
 
-Exit codes: 0 when it did what was asked; 1 when something unexpected went wrong; 2 for a wrong
-argument or a file that cannot be read or written; 130 after Ctrl-C, the best components so far
-being written all the same.
+Exit codes: 0 for success; 1 for an unexpected error; 2 for a wrong argument or a file that cannot
+be read or written; 130 after Ctrl-C, when the best components so far are still written.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ BENCH = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command of ``orthobcd``.
 
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments after ``orthobcd``; those of the process by default.
+        Arguments after ``orthobcd``; the arguments of the process by default.
 
     Returns
     -------

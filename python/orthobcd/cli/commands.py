@@ -1,4 +1,4 @@
-"""The commands: read the data, do the work, write the files, say what was found."""
+"""The commands: each reads the data, solves, writes the files and prints a summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .terminal import INTERRUPTED, OK, WrongArgument, in_options
 
 
 def sparse_pca(options: argparse.Namespace) -> int:
-    """``orthobcd sparse-pca``."""
+    """Runs ``orthobcd sparse-pca``; returns the exit code."""
     from ..sklearn import SparsePCA
 
     def make(shared: dict[str, Any]) -> Any:
@@ -38,14 +38,14 @@ def sparse_pca(options: argparse.Namespace) -> int:
 
 
 def nonneg_pca(options: argparse.Namespace) -> int:
-    """``orthobcd nonneg-pca``."""
+    """Runs ``orthobcd nonneg-pca``; returns the exit code."""
     from ..sklearn import NonnegativePCA
 
     return _fit(options, lambda shared: NonnegativePCA(**shared))
 
 
 SHARED = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose")
-"""Options that are parameters of the estimators with the same names."""
+"""Options with the names of the estimators' parameters."""
 
 
 def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> int:
@@ -73,10 +73,10 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
         try:
             pca.fit(data)
         except (ValueError, TypeError) as error:
-            # Refused at the door: a setting, or data that it does not fit.
+            # A setting that is not valid, or not valid for this data.
             raise WrongArgument(in_options(error, options)) from error
         except KeyboardInterrupt as stop:
-            # With a result there are components to write.
+            # If there is a result, its components are written.
             if getattr(stop, "result", None) is None:
                 raise
     seconds = time.perf_counter() - started
@@ -113,7 +113,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
 
 
 def _check_limits(options: argparse.Namespace, n: int, r: int) -> None:
-    """Refuse limits that do not fit r components of n features, in the command line's words."""
+    """Raises an error if a limit is not valid for r components of n features."""
     counts = options.n_nonzero
     if isinstance(counts, list) and len(counts) != r:
         raise WrongArgument(
@@ -131,7 +131,7 @@ def _check_limits(options: argparse.Namespace, n: int, r: int) -> None:
 def _features(
     options: argparse.Namespace, name: str, names: Sequence[str], n: int
 ) -> list[Any] | None:
-    """Features of --include or --exclude by index: for all components, or a list for each."""
+    """Indices of --include or --exclude: for all components, or a list for each component."""
     wanted = getattr(options, name)
     if wanted is None:
         return None
@@ -156,7 +156,7 @@ def _say_components(V: Any, ratios: Any, names: Sequence[str]) -> None:
 
 
 def hyperbolic(options: argparse.Namespace) -> int:
-    """``orthobcd hyperbolic``."""
+    """Runs ``orthobcd hyperbolic``; returns the exit code."""
     from .. import HyperbolicEigenvalueProblem, solve
 
     inputs = [options.data] if options.signature is None else [options.data, options.signature]
@@ -178,7 +178,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
         problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
         result = solve(problem, **limits)
     except (ValueError, TypeError) as error:
-        # A signature that does not fit, or a problem without a finite minimum.
+        # A signature that is not valid, or a problem without a finite minimum.
         raise WrongArgument(in_options(error, options)) from error
     values = result.eigenvalues
     report = {
@@ -203,7 +203,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
 
 
 def certify(options: argparse.Namespace) -> int:
-    """``orthobcd certify``."""
+    """Runs ``orthobcd certify``; returns the exit code."""
     from ..certificate import certify as prove
 
     if options.data == options.components == STDIN:
@@ -245,7 +245,7 @@ def certify(options: argparse.Namespace) -> int:
 
 
 def _problem(options: argparse.Namespace, data: Any, r: int, center: bool) -> Any:
-    """The problem whose point the components are."""
+    """The problem of the given penalty and limits, for r components."""
     from .. import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse, SparsePCAProblem
 
     nonnegative = options.penalty == "nonnegative"
@@ -283,7 +283,7 @@ def _say_certificate(certificate: Any) -> None:
 
 
 def _read(options: argparse.Namespace, missing: bool = False) -> tuple[Any, list[str]]:
-    """`read_matrix`, with what it has to say in a line of its own."""
+    """Reads the data with `read_matrix`; prints its notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
         try:

@@ -1,4 +1,4 @@
-"""The options of the commands, with their help."""
+"""The options of the commands, with their help texts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .commands import certify, hyperbolic, nonneg_pca, sparse_pca
 
 EPILOG = """\
 exit codes:
-  0    done
-  1    something unexpected went wrong (--debug shows where)
+  0    success
+  1    an unexpected error (--debug shows the traceback)
   2    a wrong argument, or a file that cannot be read or written
-  130  interrupted by Ctrl-C; the best components so far are written all the same
+  130  interrupted by Ctrl-C; the best components so far are still written
 """
 
 EXAMPLES = """\
@@ -28,7 +28,7 @@ examples:
   orthobcd certify genes.csv components.csv --lam 12.5
   orthobcd demo
 
-"orthobcd COMMAND --help" tells more about a command.
+"orthobcd COMMAND --help" shows the options of a command.
 
 """
 
@@ -67,7 +67,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands with their options."""
+    """The parser of all commands and options."""
     top = argparse.ArgumentParser(
         prog="orthobcd",
         description="Exactly orthonormal sparse and nonnegative components of a data file.",
@@ -106,13 +106,15 @@ def parser() -> argparse.ArgumentParser:
         HYPERBOLIC_EXAMPLES,
     )
     _add_hyperbolic(pencil)
-    proof = command("certify", certify, "what can be proved about components", CERTIFY_EXAMPLES)
+    proof = command(
+        "certify", certify, "feasibility, stationarity and bound of components", CERTIFY_EXAMPLES
+    )
     _add_certify(proof)
     for one in (sparse, nonnegative, pencil, proof):
         _add_files(one)
     for name, summary in (
-        ("bench", "where the comparison with other methods is"),
-        ("demo", "sparse and nonnegative PCA beside PCA-then-threshold"),
+        ("bench", "says where the comparison with other methods is"),
+        ("demo", "compares sparse and nonnegative PCA with thresholded PCA"),
     ):
         own.add_parser(name, help=summary, add_help=False)
     return top
@@ -122,7 +124,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _whole(least: int, most: int | None = None, *, or_minus_one: bool = False) -> Any:
-    """The type of whole numbers in a range."""
+    """An argparse type: whole numbers in a range."""
     above = f"at least {least}" if most is None else f"between {least} and {most}"
     allowed = f"-1 or {above}" if or_minus_one else above
 
@@ -150,18 +152,18 @@ def _nonnegative(text: str) -> float:
 
 
 def _counts(text: str) -> int | list[int]:
-    """One number, or numbers separated by commas."""
+    """Parses one number, or numbers separated by commas."""
     counts = [_whole(1)(part) for part in text.split(",")]
     return counts if len(counts) > 1 else int(counts[0])
 
 
 def _names(text: str) -> list[str]:
-    """Names separated by commas; one that has a comma is quoted."""
+    """Parses names separated by commas; a name with a comma is quoted."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def _names_each(text: str) -> list[list[str]]:
-    """`_names` for all components, or separated by semicolons for each."""
+    """Parses names for all components, or a list for each component, separated by semicolons."""
     return [_names(part) for part in text.split(";")]
 
 
@@ -176,7 +178,7 @@ def _shape(text: str) -> tuple[int, int]:
 COUNTS: dict[str, Any] = {
     "type": _counts,
     "metavar": "K",
-    "help": "most nonzero loadings in all; or of each component, as 5,5,3",
+    "help": "largest number of nonzero loadings in all, or per component, as 5,5,3",
 }
 
 
@@ -184,7 +186,7 @@ COUNTS: dict[str, Any] = {
 
 
 def _add_sparse(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--penalty", choices=("l0", "l1"), default="l0", help="default l0")
+    one.add_argument("--penalty", choices=("l0", "l1"), default="l0", help="penalty (default l0)")
     size = one.add_mutually_exclusive_group()
     size.add_argument("--alpha", type=_nonnegative, help="weight of the penalty (default 0.1)")
     size.add_argument("--n-nonzero", **{**COUNTS, "help": COUNTS["help"] + "; instead of alpha"})
@@ -192,23 +194,23 @@ def _add_sparse(one: argparse.ArgumentParser) -> None:
         "--n-features",
         type=_whole(1),
         metavar="Q",
-        help="most features that any component uses; instead of alpha",
+        help="largest number of features used by all components; instead of alpha",
     )
     one.add_argument(
         "--alpha-scale",
         choices=("relative", "absolute"),
         default="relative",
-        help="relative: in units of the weight that leaves one feature per component (default)",
+        help="relative (default): in units of the least weight with one feature per component",
     )
     one.add_argument(
         "--missing",
         choices=("em",),
-        help="em: fit data with missing values, by the EM algorithm; refused by default",
+        help="em: fit data with missing values by the EM algorithm; an error by default",
     )
 
 
 def _add_estimator(one: argparse.ArgumentParser) -> None:
-    """Options named as the parameters of the estimators."""
+    """Adds options with the names of the estimators' parameters."""
     one.add_argument(
         "-r",
         "--n-components",
@@ -217,14 +219,14 @@ def _add_estimator(one: argparse.ArgumentParser) -> None:
         help="default: as many as --n-nonzero has numbers, or min(10, samples, features)",
     )
     for name, what in (
-        ("include", "features that belong to every component"),
-        ("exclude", "features whose loadings are zero"),
+        ("include", "features in the support of every component"),
+        ("exclude", "features whose loadings are zero in all components"),
     ):
         one.add_argument(
             f"--{name}",
             type=_names_each,
             metavar="NAMES",
-            help=f"with --n-nonzero: {what}, as a,b,7; or of each component, as 'a,b;7'",
+            help=f"with --n-nonzero: {what}, as a,b,7; or per component, as 'a,b;7'",
         )
     _add_preparation(one)
     one.add_argument(
@@ -249,9 +251,11 @@ def _add_hyperbolic(one: argparse.ArgumentParser) -> None:
     signs.add_argument(
         "--signature", type=Path, metavar="FILE.npy", help="array of +1 and -1, one per feature"
     )
-    one.add_argument("--ridge", type=_nonnegative, default=0.0, help="default 0")
-    one.add_argument("--seed", type=_whole(0, 2**64 - 1), default=0, help="default 0")
-    one.add_argument("--n-threads", type=_whole(1), help="default: all cores")
+    one.add_argument(
+        "--ridge", type=_nonnegative, default=0.0, help="added to the diagonal of A'A (default 0)"
+    )
+    one.add_argument("--seed", type=_whole(0, 2**64 - 1), default=0, help="seed (default 0)")
+    one.add_argument("--n-threads", type=_whole(1), help="threads (default: all cores)")
     _add_common(one)
 
 
@@ -260,26 +264,34 @@ def _add_certify(one: argparse.ArgumentParser) -> None:
         "components", metavar="COMPONENTS", help=".csv or .npz as --out writes them, or .npy"
     )
     one.add_argument(
-        "--penalty", choices=("l0", "l1", "nonnegative", "none"), default="l0", help="default l0"
+        "--penalty",
+        choices=("l0", "l1", "nonnegative", "none"),
+        default="l0",
+        help="penalty (default l0)",
     )
     size = one.add_mutually_exclusive_group()
-    size.add_argument("--lam", type=_nonnegative, default=0.0, help="its weight (default 0)")
+    size.add_argument(
+        "--lam", type=_nonnegative, default=0.0, help="weight of the penalty (default 0)"
+    )
     size.add_argument("--n-nonzero", **{**COUNTS, "help": COUNTS["help"] + "; instead of l0 or l1"})
     size.add_argument(
         "--n-features",
         type=_whole(1),
         metavar="Q",
-        help="most features that any component uses; instead of a penalty",
+        help="largest number of features used by all components; instead of a penalty",
     )
     one.add_argument("--bound", action="store_true", help="bound the optimum from below")
     one.add_argument(
-        "--max-time", type=_nonnegative, metavar="SECONDS", help="of the bound; default: none"
+        "--max-time",
+        type=_nonnegative,
+        metavar="SECONDS",
+        help="time limit, for pairs and bound (default: none)",
     )
     one.add_argument(
         "--gap-tol",
         type=_nonnegative,
         default=1e-6,
-        help="gap at which the bound is good enough (default 1e-6)",
+        help="gap at which the search for a better bound ends (default 1e-6)",
     )
     _add_preparation(one)
 
@@ -297,17 +309,19 @@ def _add_preparation(one: argparse.ArgumentParser) -> None:
 
 
 def _add_common(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--max-time", type=_nonnegative, metavar="SECONDS", help="default: none")
+    one.add_argument(
+        "--max-time", type=_nonnegative, metavar="SECONDS", help="time limit (default: none)"
+    )
     one.add_argument("-v", "--verbose", action="store_true", help="show a live line of progress")
     one.add_argument("--out", metavar="FILE", type=Path, help="write components, .csv or .npz")
 
 
 def _add_files(one: argparse.ArgumentParser) -> None:
-    """How the data file is read and the others are written."""
+    """Adds the options of reading the data file and of writing files."""
     kept = one.add_mutually_exclusive_group()
     for name, what in (
-        ("columns", "read these columns alone, in this order"),
-        ("drop", "leave out columns, which may hold words"),
+        ("columns", "read only these columns, in this order"),
+        ("drop", "leave out these columns, which need not be numeric"),
     ):
         kept.add_argument(
             f"--{name}",
@@ -322,5 +336,5 @@ def _add_files(one: argparse.ArgumentParser) -> None:
         help="decimal mark of a table as text (default .)",
     )
     one.add_argument("--report", metavar="FILE.json", type=Path, help="write a report")
-    one.add_argument("--force", action="store_true", help="replace files that are there")
+    one.add_argument("--force", action="store_true", help="replace existing files")
     one.add_argument("--debug", action="store_true", help="show the traceback of an error")

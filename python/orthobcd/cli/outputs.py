@@ -1,4 +1,4 @@
-"""The files that a command writes: checked before its work, written before anything is printed."""
+"""The output files of a command: checked before the solve, written before anything is printed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ class Outputs:
     Parameters
     ----------
     options : argparse.Namespace
-        The command's options.
+        Options of the command.
     inputs : sequence of str or Path
-        Files that it reads.
+        Input files of the command.
 
     Raises
     ------
     WrongArgument
-        If a file cannot be written, is one that is read, is there and not to be replaced, or has
-        an ending without a meaning; also if the pictures' package is not installed.
+        If an output file cannot be written, is also an input, exists and --force is not given, or
+        has an unknown ending.
+    ImportError
+        If --plot is given and matplotlib is not installed.
     """
 
     def __init__(self, options: argparse.Namespace, inputs: Sequence[str | Path]) -> None:
@@ -75,11 +77,11 @@ class Outputs:
         return path
 
     def components(self, components: Any, names: Sequence[str]) -> None:
-        """Write --out."""
+        """Writes the file of --out."""
         self._write("out", lambda part: put_components(part, components, names))
 
     def report(self, shape: tuple[int, int], contents: dict[str, Any]) -> None:
-        """Write --report: what the command was given and found."""
+        """Writes the file of --report: settings and results of the command."""
         head = {
             "version": __version__,
             "command": self._options.command,
@@ -91,7 +93,7 @@ class Outputs:
             "n_features": shape[1],
         }
         text = json.dumps(plain({**head, **contents}), indent=2, ensure_ascii=False) + "\n"
-        # A file name that is no text is escaped as JSON escapes it.
+        # File names that are not valid Unicode are escaped.
         encoded = text.encode("utf-8", "backslashreplace")
 
         def put(part: Path) -> None:
@@ -100,7 +102,7 @@ class Outputs:
         self._write("report", put)
 
     def picture(self, components: Any, names: Sequence[str]) -> None:
-        """Write --plot."""
+        """Writes the file of --plot."""
 
         def draw(part: Path) -> None:
             from .. import plot
@@ -112,7 +114,7 @@ class Outputs:
         self._write("plot", draw)
 
     def _write(self, name: str, put: Callable[[Path], None]) -> None:
-        """Write a file; what cannot be written there any more is kept elsewhere."""
+        """Writes a file; if this fails, writes it to a temporary folder instead."""
         path = self._path(name)
         if path is None:
             return
@@ -127,7 +129,7 @@ class Outputs:
             self._said.append(f"wrote {path}")
 
     def close(self, code: int) -> int:
-        """Say what was written and what could not be; the exit code."""
+        """Prints which files were written and which were not; returns the exit code."""
         for line in self._said:
             say(line)
         for failure in self._failures:
@@ -140,7 +142,7 @@ def _reason(error: OSError) -> str:
 
 
 def _kept_elsewhere(name: str, put: Callable[[Path], None]) -> Path | None:
-    """Write a file to a new folder for temporary files; None if that does not go either."""
+    """Writes a file to a new temporary folder; returns its path, None if this fails too."""
     folder = None
     try:
         folder = tempfile.mkdtemp(prefix="orthobcd-")

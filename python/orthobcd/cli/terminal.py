@@ -1,4 +1,4 @@
-"""Exit codes, and what is said about arguments and in reports."""
+"""Exit codes, error messages about arguments, and values of reports."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
 class WrongArgument(Exception):
-    """An argument that cannot be used; the message is one line for the user."""
+    """An invalid argument; the message is one line for the user."""
 
 
 def in_options(error: Exception, options: argparse.Namespace) -> str:
-    """The message of an error that begins with a parameter's name, which becomes an option's."""
+    """The message of an error, with the parameter name at its beginning spelled as an option."""
 
     def spelled(found: re.Match[str]) -> str:
         return "--" + found[1].replace("_", "-")
@@ -26,7 +26,7 @@ def in_options(error: Exception, options: argparse.Namespace) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: arrays as lists, numbers that are not finite as null."""
+    """A value of JSON types: arrays become lists, numbers that are not finite None."""
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
     if hasattr(value, "tolist"):

@@ -1,4 +1,4 @@
-"""Matrices with ``XᵀJX`` fixed for a signature J, problems over them, and the space they act on."""
+"""Problems over matrices with ``XᵀJX`` fixed, J-orthogonal matrices, and pseudo-hyperboloids."""
 
 from .factorizations import hyperbolic_qr, indefinite_least_squares, indefinite_polar
 from .matrices import hyperbolic_cs, random_j_orthogonal

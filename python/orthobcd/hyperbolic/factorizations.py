@@ -1,4 +1,4 @@
-"""Direct factorizations for an indefinite inner product ``xᵀJy``: QR, polar, least squares."""
+"""Direct factorizations for an indefinite inner product ``xᵀJy``: QR, least squares, polar."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from .._internal.checks import FloatArray, Signs, as_data, as_float_array, as_si
 __all__ = ["hyperbolic_qr", "indefinite_least_squares", "indefinite_polar"]
 
 BREAKDOWN_TOLERANCE = 1e-10
-"""A pivot ``±R_jj²`` counts as zero when it is at most this times the terms that it is the
-difference of; eigenvalues count as zero or real at this times the largest of them."""
+"""A pivot ``±R_jj²``, which is a difference, counts as zero if it is at most this times the terms
+of the difference. An eigenvalue, or its imaginary part, counts as zero up to this times the largest
+magnitude."""
 
 PASSES = 2
-"""Factorizations of ``QᵀJQ``; the second takes away the rounding that the first has magnified."""
+"""Factorizations of ``QᵀJQ``; the second removes the rounding error that the first amplifies."""
 
 POLAR_STEPS = 60
-"""Newton steps of the polar factor; where it exists about ten are needed."""
+"""Largest number of Newton steps for the polar factor; if it exists, about ten are needed."""
 
 
 def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray, Signs]:
@@ -26,14 +27,14 @@ def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Float
     Parameters
     ----------
     A : array_like of shape (n, r)
-        n ≥ r.
+        The matrix, n ≥ r.
     signature : array_like of shape (n,)
-        J: +1 and −1 in any order.
+        The diagonal of J: +1 and −1 in any order.
 
     Returns
     -------
     Q : ndarray of shape (n, r)
-        ``QᵀJQ = diag(signs)``: a point that a `JOrthogonalProblem` can start from.
+        ``QᵀJQ = diag(signs)``; a valid ``x0`` of a `JOrthogonalProblem`.
     R : ndarray of shape (r, r)
         Upper triangular with positive diagonal.
     signs : ndarray of shape (r,)
@@ -42,13 +43,13 @@ def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Float
     Raises
     ------
     ValueError, TypeError
-        If A has more columns than rows, or J is singular (to 1e-10) on the span of its first k
-        columns for some k: then there is no such factorization.
+        If A has more columns than rows, or if J is singular (to 1e-10) on the span of the first k
+        columns of A for some k; then the factorization does not exist.
 
     Notes
     -----
-    ``AᵀJA = Rᵀ diag(signs) R`` is factored without pivoting, for the orthonormal factor of A, and
-    then again for Q itself, as in the method CholeskyQR2: QᵀJQ is right to rounding of ‖Q‖².
+    ``AᵀJA = Rᵀ diag(signs) R`` is factored without pivoting for the orthonormal factor of A, then
+    again for Q, as in CholeskyQR2. The error of QᵀJQ is of the order of rounding of ‖Q‖².
     Bojanczyk, Higham and Patel, SIAM J. Matrix Anal. Appl. 24 (2003).
 
     Examples
@@ -69,26 +70,26 @@ def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Float
 
 
 def indefinite_least_squares(A: ArrayLike, b: ArrayLike, signature: ArrayLike) -> FloatArray:
-    """The x that minimises ``(b − Ax)ᵀJ(b − Ax)``.
+    """Indefinite least squares: the x that minimises ``(b − Ax)ᵀJ(b − Ax)``.
 
     Parameters
     ----------
     A : array_like of shape (n, r)
-        n ≥ r.
+        The matrix, n ≥ r.
     b : array_like of shape (n,) or (n, k)
         Right-hand sides; each column has its own solution.
     signature : array_like of shape (n,)
-        J: +1 and −1 in any order.
+        The diagonal of J: +1 and −1 in any order.
 
     Returns
     -------
     ndarray of shape (r,) or (r, k)
-        The only minimiser; ``AᵀJ(b − Ax) = 0``.
+        The unique minimiser; ``AᵀJ(b − Ax) = 0``.
 
     Raises
     ------
     ValueError, TypeError
-        If ``AᵀJA`` is not positive definite (to 1e-10): there is no minimiser then, or more than
+        If ``AᵀJA`` is not positive definite (to 1e-10); then there is no minimiser, or more than
         one.
 
     Notes
@@ -125,9 +126,9 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     Parameters
     ----------
     A : array_like of shape (n, n)
-        A nonsingular matrix.
+        The matrix, nonsingular.
     signature : array_like of shape (n,)
-        J: +1 and −1 in any order.
+        The diagonal of J: +1 and −1 in any order.
 
     Returns
     -------
@@ -139,12 +140,13 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     Raises
     ------
     ValueError, TypeError
-        If A is not square, or ``J AᵀJA`` has an eigenvalue on the closed negative real axis (to
-        1e-10): then there is no such decomposition.
+        If A is not square, or if ``J AᵀJA`` has an eigenvalue on the closed negative real axis (to
+        1e-10); then the decomposition does not exist.
 
     Notes
     -----
-    ``S = (J AᵀJA)^½``. Newton's iteration ``X ← ½(X + JX⁻ᵀJ)`` from A, scaled by the determinant.
+    ``S = (J AᵀJA)^½``. Q is the limit of Newton's iteration ``X ← ½(X + JX⁻ᵀJ)`` from A, scaled by
+    the determinant.
     Higham, Mackey, Mackey and Tisseur, SIAM J. Matrix Anal. Appl. 26 (2005).
 
     Examples
@@ -172,7 +174,7 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
 
 
 def _tall(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """A with no more columns than rows, and J as a column."""
+    """Checked A, with at most as many columns as rows, and the diagonal of J as a column."""
     a = as_data("A", A)
     if a.shape[1] > a.shape[0]:
         raise ValueError(f"A must not have more columns than rows, got shape {a.shape}")
@@ -180,7 +182,8 @@ def _tall(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def _signed_cholesky(S: FloatArray) -> tuple[FloatArray, Signs, int | None]:
-    """Upper triangular R and signs with ``S = Rᵀ diag(signs) R``, and the column where it ends."""
+    """R upper triangular and signs with ``S = Rᵀ diag(signs) R``; the column with a zero pivot, or
+    None."""
     r = len(S)
     R, signs = np.zeros((r, r)), np.ones(r, dtype=np.int8)
     for k in range(r):
@@ -197,7 +200,7 @@ def _signed_cholesky(S: FloatArray) -> tuple[FloatArray, Signs, int | None]:
 def _hyperbolic_qr(
     a: FloatArray, j: FloatArray
 ) -> tuple[FloatArray, FloatArray, Signs, int | None]:
-    """Q, R, the signs, and the column at which there is no factorization."""
+    """Q, R, the signs, and the column at which the factorization fails, or None."""
     Q, R = np.linalg.qr(a)
     signs = np.ones(a.shape[1], dtype=np.int8)
     pivots = np.abs(np.diag(R))
@@ -214,7 +217,7 @@ def _hyperbolic_qr(
 
 
 def _newton(a: FloatArray, j: FloatArray) -> tuple[FloatArray, bool]:
-    """The J-orthogonal factor of a nonsingular matrix, and whether the steps have settled."""
+    """The J-orthogonal factor of a nonsingular matrix, and whether the iteration converged."""
     q, settled = a, False
     for _ in range(POLAR_STEPS):
         try:

@@ -1,4 +1,4 @@
-"""J-orthogonal matrices: the hyperbolic CS decomposition, and random ones."""
+"""J-orthogonal matrices: hyperbolic CS decomposition, random matrices."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def hyperbolic_cs(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """The hyperbolic CS decomposition of a J-orthogonal matrix.
 
-    With the rows and columns of positive sign first (p of them, q = n − p of negative sign, the
-    order within each kept), ``X = diag(U1, U2) · S · diag(V1, V2)ᵀ`` where, for p ≥ q,
-    ``S = [[diag(c), 0, diag(s)], [0, I, 0], [diag(s), 0, diag(c)]]``; for q > p the identity
-    stands in the lower block. ``c² − s² = 1``.
+    Let the p rows and columns of positive sign come first, then the q = n − p of negative sign,
+    each in their order. Then ``X = diag(U1, U2) · S · diag(V1, V2)ᵀ`` with ``c² − s² = 1`` and, for
+    p ≥ q, ``S = [[diag(c), 0, diag(s)], [0, I, 0], [diag(s), 0, diag(c)]]``; for q > p the identity
+    is in the lower block.
 
     Parameters
     ----------
     X : array_like of shape (n, n)
-        ``XᵀJX = J`` up to 1e-8·‖X‖².
+        The matrix; ``XᵀJX = J`` up to 1e-8·‖X‖².
     signature : array_like of shape (n,)
         +1 and −1 in any order.
 
@@ -39,7 +39,7 @@ def hyperbolic_cs(
     Raises
     ------
     ValueError, TypeError
-        If X is not J-orthogonal or the signature does not fit.
+        If X is not J-orthogonal or the signature is not valid.
 
     Examples
     --------
@@ -66,10 +66,10 @@ def random_j_orthogonal(signature: ArrayLike, scale: float = 0.5, seed: int = 0)
     signature : array_like of shape (n,)
         +1 and −1 in any order.
     scale : float, default 0.5
-        Standard deviation of the rapidities; c = cosh and s = sinh of ``scale``·N(0, 1) in the
-        hyperbolic CS decomposition, with uniformly random orthogonal factors.
+        Standard deviation of the rapidities. In the hyperbolic CS decomposition c and s are cosh
+        and sinh of ``scale``·N(0, 1), and the orthogonal factors are uniformly random.
     seed : int, default 0
-        The same seed gives the same matrix.
+        Seed; the same seed gives the same matrix.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Eigenvectors of a pencil (M, J) from the X of a minimum."""
+"""Eigenvectors of a pencil (M, J) from a minimiser X."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from .._internal.checks import FloatArray
 from .problems import PencilProblem
 
 DIAGONAL = 1e-9
-"""XᵀMX is diagonal where no ``|b_ik|`` exceeds this times ``√(b_ii b_kk)``, or rounding."""
+"""XᵀMX counts as diagonal if no ``|b_ik|`` exceeds this times ``√(b_ii b_kk)`` or rounding."""
 
 KERNEL = 1e-12
-"""Eigenvalues up to this times the largest one are zero."""
+"""Eigenvalues up to this times the largest one count as zero."""
 
 ORTHOGONAL = 1e-10
-"""Largest ``‖VᵀJV − J‖``, over ``max(1, ‖V‖²)``, of a V that turns columns of both signs."""
+"""Largest ``‖VᵀJV − J‖``, over ``max(1, ‖V‖²)``, of a V that acts on columns of both signs."""
 
 
 def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
-    """X with the columns that f does not tell apart turned until XᵀMX is diagonal on them.
+    """Transforms groups of columns of X, without changing f, so that XᵀMX becomes diagonal.
 
-    Columns of one sign and one weight w may be rotated, those of weight 0 boosted too: the trace
-    ``tr(W XᵀMX)`` stays the same. At a minimum all other entries of XᵀMX vanish.
+    A group is the columns of one sign and one weight, which may be rotated, or all columns of
+    weight 0, which may be boosted too: ``tr(W XᵀMX)`` does not change. At a minimum the entries of
+    XᵀMX between groups vanish.
 
     Parameters
     ----------
     problem : PencilProblem
         The problem, with n columns.
     x : ndarray of shape (n, n)
-        A minimum.
+        A minimiser.
 
     Returns
     -------
     ndarray of shape (n, n)
-        X itself where XᵀMX is diagonal already.
+        The transformed X; ``x`` itself if XᵀMX is already diagonal.
     """
     signs = problem.signature.astype(np.float64)
     weights = problem.weights
@@ -54,10 +55,11 @@ def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
 
 
 def _diagonalising(b: FloatArray, signs: FloatArray) -> FloatArray:
-    """V with VᵀJV = J and VᵀBV diagonal, for a B that is positive semidefinite if signs differ.
+    """V with VᵀJV = J and VᵀBV diagonal; B must be positive semidefinite if the signs differ.
 
-    For the symmetric root R of B the eigenvectors u of RJR give those of (B, J), JRu; on the kernel
-    of B those of J are taken. If J is singular there, or nearly so, V is the identity.
+    For the symmetric root R of B, an eigenvector u of RJR gives the eigenvector JRu of (B, J). On
+    the kernel of B the eigenvectors of J are used. If J is singular there, or nearly so, V is the
+    identity.
     """
     values, vectors = np.linalg.eigh(b)
     if (signs == signs[0]).all():

@@ -1,4 +1,4 @@
-"""Whether a hyperbolic eigenvalue problem has a finite infimum, and whether that is attained."""
+"""Well-posedness of hyperbolic eigenvalue problems: is the infimum finite, is it attained?"""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from .._internal.checks import FloatArray, as_signature, as_symmetric
 __all__ = ["WellPosedness", "well_posedness"]
 
 ATTAINED_TOLERANCE = 1e-10
-"""J is singular on the kernel of A when an eigenvalue of J restricted to it is at most this in
-magnitude; the kernel is the span of eigenvectors of A up to this times its largest eigenvalue."""
+"""J is singular on the kernel of a matrix if an eigenvalue of J restricted to the kernel is at most
+this in magnitude. The kernel is spanned by the eigenvectors with eigenvalues up to this times the
+largest one."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class WellPosedness:
     shift : float
         A λ that maximises the smallest eigenvalue of M − λJ (0 if M is positive semidefinite).
     ridge : float
-        A ridge to add to M that makes the infimum attained; 0 if it is.
+        A ridge to add to M that makes the infimum attained; 0 if it is attained without one.
     message : str
-        The same in words.
+        The result in words.
 
     Examples
     --------
@@ -53,14 +54,14 @@ def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
     Parameters
     ----------
     matrix : array_like of shape (n, n)
-        Symmetric M.
+        M, symmetric.
     signature : array_like of shape (n,)
-        J.
+        The diagonal of J: +1 and −1 in any order.
 
     Returns
     -------
     WellPosedness
-        The answer, with the ridge that cures an infimum that is not attained.
+        The result, with a ridge that makes the infimum attained.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
     Notes
     -----
     λ ↦ λ_min(M − λJ) is concave; its maximum is found by bisection on the sign of its supergradient
-    −vᵀJv. One eigendecomposition if M is positive semidefinite, about fifty otherwise.
+    −vᵀJv. The cost is one eigendecomposition if M is positive semidefinite, else about fifty.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
 def _best_shift(
     M: FloatArray, signs: FloatArray, size: float
 ) -> tuple[float, float, FloatArray, FloatArray]:
-    """The λ that maximises λ_min(M − λJ), and the eigendecomposition there."""
+    """The λ that maximises λ_min(M − λJ), with that maximum and the eigendecomposition."""
     low, high = -2.0 * size, 2.0 * size
     best: tuple[float, float, FloatArray, FloatArray] | None = None
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""The hyperbolic structural probe: a J-orthogonal map after which distances follow given ones."""
+"""The hyperbolic structural probe: a J-orthogonal map that fits distances to given ones."""
 
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ Transform = Literal["first", "literal"]
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class HyperbolicStructuralProbeProblem(Checked):
-    """``min (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²`` over ``XᵀJX = J``, with ``Q = φ(DX)``.
+    """``min (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − s·T_ij)²`` over ``XᵀJX = J``, with ``Q = φ(DX)``.
 
-    φ and d are `orthobcd.hyperbolic.double_projection` and `orthobcd.hyperbolic.distance`.
+    φ is `orthobcd.hyperbolic.double_projection`, d is `orthobcd.hyperbolic.distance`, and s is the
+    factor ``scale``, which ``T_scale`` sets.
 
     Parameters
     ----------
     D : array_like of shape (m, n)
-        Data, samples in rows, no zero row.
+        Data, samples in rows; no row may be zero.
     signature : array_like of shape (n,)
         +1 and −1 in any order, at least one −1.
     T : array_like of shape (m, m), optional
-        Distances to follow, symmetric. By default the Euclidean distances of the rows of D, of
-        which no m×m array is kept once m exceeds 4096.
+        Target distances, symmetric. By default the Euclidean distances of the rows of D; for m
+        above 4096 they are not stored as an m×m array.
     radius : float, default 1.0
         ρ > 0 of the pseudo-hyperboloid ``⟨q, q⟩ = −ρ²``.
     transform : {"first", "literal"}, default "first"
-        "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X`` as the JOBCD paper prints it; X is an
-        isometry, so the objective is constant on the group, which the constructor warns of.
+        "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X``, as in the JOBCD paper; as X is an
+        isometry, the objective is then constant on the group.
     T_scale : float or "match", default "match"
-        Factor of T. "match" makes the mean of T that of d at X = I. Unscaled (1.0), Euclidean
-        distances grow like √n and d only like a logarithm, and X is driven to infinity.
+        Factor of T. "match" makes the mean of T equal to that of d at X = I. Without scaling (1.0),
+        Euclidean distances grow like √n, d only like a logarithm, and X diverges.
 
     Raises
     ------
@@ -61,17 +62,17 @@ class HyperbolicStructuralProbeProblem(Checked):
     core : object
         The objective in the compiled core.
     scale : float
-        The factor of T in use.
+        The factor of T.
 
     Warns
     -----
     UserWarning
-        Once per problem with ``transform="literal"``.
+        By the constructor, with ``transform="literal"``.
 
     Notes
     -----
-    d has infinite slope where two points coincide or are antipodal, so no Lipschitz constant
-    of the gradient exists: see the option ``step_rule`` of `VRJOBCD`. A gradient takes about m²n
+    d has an infinite slope where two points coincide or are antipodal. Its gradient has no
+    Lipschitz constant; see the option ``step_rule`` of `VRJOBCD`. A gradient costs about m²n
     multiply-adds and m²/2 logarithms, in parallel over blocks of 128 rows.
 
     Examples
@@ -126,7 +127,7 @@ class HyperbolicStructuralProbeProblem(Checked):
     scale: ClassVar[float]
 
     def _build(self) -> None:
-        """The objective in the core, which holds the data."""
+        """Builds the objective in the core, which holds the data."""
         scale = 1.0 if isinstance(self.T_scale, str) else self.T_scale
         core = _core.StructuralProbe(
             self.D, self.T, self.signature, self.radius, self.transform == "literal", scale
@@ -148,17 +149,17 @@ class HyperbolicStructuralProbeProblem(Checked):
 
     @property
     def penalty(self) -> Penalty:
-        """None."""
+        """`NoPenalty`."""
         return NoPenalty()
 
     @property
     def smooth(self) -> HyperbolicStructuralProbeProblem:
-        """The problem itself: f."""
+        """f, which is the problem itself."""
         return self
 
     @property
     def n_samples(self) -> int:
-        """m."""
+        """Number of samples m."""
         return int(self.D.shape[0])
 
     @property
@@ -168,7 +169,7 @@ class HyperbolicStructuralProbeProblem(Checked):
 
     @property
     def n_components(self) -> int:
-        """Columns of X: n, X is square."""
+        """Number of columns of X: n, as X is square."""
         return self.n_rows
 
     @property

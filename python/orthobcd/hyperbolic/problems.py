@@ -1,4 +1,4 @@
-"""Problems over matrices that keep ``XᵀJX`` for a signature ``J = diag(±1)``."""
+"""Problems over matrices with ``XᵀJX`` fixed, for a signature ``J = diag(±1)``."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ class JOrthogonalProblem(Checked):
     smooth : Quadratic, GramQuadratic, SmoothFunction, FiniteSum or LogisticLoss
         f. A `LogisticLoss` is solved by `VRJOBCD`.
     signature : array_like of shape (n,)
-        +1 and −1 in any order. All of one sign is the Stiefel manifold, solved as such.
+        The diagonal of J: +1 and −1 in any order. With all signs equal the problem is solved on the
+        Stiefel manifold.
     penalty : Separable, default NoPenalty()
         h.
     n_components : int, optional
-        Number of columns r; n by default. ``XᵀJX`` keeps its value at the start, which for
-        r = n is J.
+        Number of columns r; n by default. ``XᵀJX`` is fixed to its value at the start, which is J
+        for r = n.
 
     Raises
     ------
@@ -99,7 +100,7 @@ class JOrthogonalProblem(Checked):
 
 
 class PencilProblem(Checked):
-    """A problem ``± tr(W XᵀMX)`` over ``XᵀJX = J``, W diagonal, of a pencil (M, J).
+    """Base class of problems ``± tr(W XᵀMX)`` over ``XᵀJX = J``, W diagonal, for a pencil (M, J).
 
     Attributes
     ----------
@@ -120,17 +121,17 @@ class PencilProblem(Checked):
 
     @property
     def penalty(self) -> Penalty:
-        """None."""
+        """`NoPenalty`."""
         return NoPenalty()
 
     @property
     def weights(self) -> FloatArray:
-        """The diagonal of W, 1 for all columns."""
+        """The diagonal of W; here all 1."""
         return np.ones(self.n_components)
 
     @property
     def n_components(self) -> int:
-        """Columns of X: n, X is square."""
+        """Number of columns of X: n, as X is square."""
         return int(self.signature.size)
 
     @property
@@ -151,10 +152,10 @@ class HyperbolicEigenvalueProblem(PencilProblem):
         +1 and −1 in any order.
     sense : {"min", "max"}, default "min"
         "min" has the infimum ``Σ|eig(J(AᵀA + ridge·I))|``. "max" is the problem of the JOBCD paper;
-        it is unbounded for every nonzero A and mixed signature, which a solve reports
-        with the status ``UNBOUNDED``.
+        it is unbounded for every nonzero A and mixed signature, and a solve ends with the status
+        ``UNBOUNDED``.
     ridge : float, default 0.0
-        Added to the diagonal of AᵀA.
+        Number added to the diagonal of AᵀA.
 
     Raises
     ------
@@ -164,9 +165,10 @@ class HyperbolicEigenvalueProblem(PencilProblem):
     Notes
     -----
     The infimum is finite iff ``AᵀA + ridge·I − λJ`` is positive semidefinite for some λ (Liang, Li
-    and Bai, Linear Algebra Appl. 438, 2013), and for a positive semidefinite matrix attained
-    iff J is nonsingular on its kernel. `well_posedness` says which; a solve checks it first, warns,
-    and ends with the status ``UNBOUNDED`` or ``DIVERGED`` where there is no minimum.
+    and Bai, Linear Algebra Appl. 438, 2013). For a positive semidefinite ``AᵀA + ridge·I`` it is
+    attained iff J is nonsingular on the kernel of that matrix. A solve first calls
+    `well_posedness`. If there is no minimum, it logs a warning and ends with the status
+    ``UNBOUNDED`` or ``DIVERGED``.
 
     ``smooth`` is f = ± tr(Xᵀ(AᵀA + ridge·I)X), ``matrix`` is AᵀA + ridge·I.
 
@@ -203,10 +205,10 @@ class HyperbolicEigenvalueProblem(PencilProblem):
 class HyperbolicPCAProblem(PencilProblem):
     """Hyperbolic PCA: ``min tr(W Xᵀ J C J X)`` over ``XᵀJX = J``, a bounded problem.
 
-    W is the diagonal 0/1 matrix of the residual columns: of the p columns of positive sign,
-    ``n_principal`` are kept as principal directions (with all columns of negative sign), and the
-    other p − n_principal, the last ones, carry what is lost. The optimum is the sum of the
-    p − n_principal smallest positive-type eigenvalues of the pencil (JCJ, J).
+    W is the diagonal 0/1 matrix that selects the residual columns: the last p − n_principal of the
+    p columns of positive sign. The first ``n_principal`` of these and all columns of negative sign
+    are the principal directions. The optimum is the sum of the p − n_principal smallest
+    positive-type eigenvalues of the pencil (JCJ, J).
 
     Parameters
     ----------
@@ -215,7 +217,7 @@ class HyperbolicPCAProblem(PencilProblem):
     signature : array_like of shape (n,)
         +1 and −1 in any order; the hyperboloid model has one −1.
     n_principal : int
-        Number of principal directions of positive sign kept, 0 ≤ n_principal ≤ p.
+        Number of principal directions of positive sign, 0 ≤ n_principal ≤ p.
 
     Raises
     ------
@@ -225,8 +227,8 @@ class HyperbolicPCAProblem(PencilProblem):
     Notes
     -----
     ``smooth`` is f = tr(W XᵀJCJX), ``matrix`` is JCJ, ``weights`` the diagonal of W.
-    The columns of X other than those of W are free up to rotations and boosts that leave W's
-    columns alone.
+    The principal columns are determined only up to rotations and boosts that leave the residual
+    columns unchanged.
 
     Examples
     --------
@@ -265,9 +267,9 @@ class HyperbolicPCAProblem(PencilProblem):
 
 
 def on_stiefel(problem: Problem) -> Problem:
-    """A problem with a signature of one sign as one on the Stiefel manifold, ``XᵀJX = ±XᵀX``.
+    """The problem on the Stiefel manifold if all signs are equal, as then ``XᵀJX = ±XᵀX``.
 
-    The same problem where the signs are mixed, or f is a sum for `VRJOBCD`.
+    Returns ``problem`` itself if the signs are mixed, or f is a sum for `VRJOBCD`.
     """
     signs, smooth = problem.signature, problem.smooth
     fits = isinstance(smooth, (Quadratic, GramQuadratic, SmoothFunction))

@@ -1,4 +1,4 @@
-"""Solves with a mixed signature."""
+"""Solves with a mixed signature and of sums over data rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ RANDOM_SCALE = 0.5
 """Standard deviation of the rapidities of the start "random"."""
 
 CS_SCALE = 0.65
-"""Standard deviation of the rapidities of the start "cs": E[sinh²] as in the paper's starts."""
+"""Standard deviation of the rapidities of the start "cs"; E[sinh²] is that of the paper's starts.
+"""
 
 PROBE_TOL = 1e-4
 """Default ``tol`` of a `HyperbolicStructuralProbeProblem`."""
@@ -40,18 +41,18 @@ FEASIBLE_START = 1e-8
 """A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
 
 SUMS = (LogisticLoss, HyperbolicStructuralProbeProblem)
-"""Objectives whose pairs have no exact model."""
+"""Objectives whose pairs have no exact model; only `VRJOBCD` solves them."""
 
 
 def signature_of(problem: Problem) -> Signs:
-    """The signature of a problem that has one."""
+    """The signature of a problem, which must not be None."""
     signs = problem.signature
     assert signs is not None
     return signs
 
 
 def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
-    """`VRJOBCD` for sums, `Auto` where a penalty makes many optima of a quadratic, else `JOBCD`."""
+    """The default solver: `VRJOBCD` for sums, `Auto` for a penalised quadratic, else `JOBCD`."""
     if isinstance(problem, HyperbolicStructuralProbeProblem):
         return VRJOBCD(full_gradient=True, side="both", matchings=problem.n_rows)
     if isinstance(problem.smooth, LogisticLoss):
@@ -63,7 +64,7 @@ def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
 
 
 def samples(problem: Problem) -> bool:
-    """Whether f is a sum of functions whose terms `VRJOBCD` can sample."""
+    """Whether `VRJOBCD` can sample the terms of f."""
     smooth = problem.smooth
     bounded = isinstance(smooth, FiniteSum) and smooth.lipschitz is not None
     return bounded or (isinstance(smooth, FiniteSum) and isinstance(problem.penalty, NoPenalty))
@@ -76,7 +77,7 @@ def solve_mixed(
     run: Run,
     watcher: Callable[..., bool] | None,
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
-    """What the core returns and what it adds; the arguments of `solve`, already checked."""
+    """Solves a problem with a mixed signature; returns the core's dict, error and extra values."""
     posed = _check(problem)
     start = start_point(problem, x0, run.seed)
     if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
@@ -131,7 +132,7 @@ def solve_sum(
     run: Run,
     watcher: Callable[..., bool] | None,
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
-    """What the core returns for a sum, on either constraint, and what it adds."""
+    """Solves a sum on either constraint; returns the core's dict, error and extra values."""
     signs = problem.signature
     returned, error = _core.solve_finite_sum(
         _finite_sum(problem),
@@ -146,7 +147,7 @@ def solve_sum(
 
 
 def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
-    """The solver with the defaults of the problem."""
+    """The solver with ``step_rule`` set to the default of the problem."""
     probe = isinstance(problem, HyperbolicStructuralProbeProblem)
     if solver.side != "rows" and not probe:
         raise ValueError(f"side must be 'rows' for a {type(problem).__name__}")
@@ -162,7 +163,7 @@ def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
 
 
 def _finite_sum(problem: Problem) -> Any:
-    """The sum over data rows that the variance-reduced update samples."""
+    """The sum over data rows for `VRJOBCD`, as the core needs it."""
     if isinstance(problem, HyperbolicStructuralProbeProblem):
         return problem.core
     smooth = problem.smooth
@@ -187,13 +188,14 @@ def _finite_sum(problem: Problem) -> Any:
 
 
 def _check(problem: Problem) -> WellPosedness | None:
+    """Well-posedness of a pencil problem, with a warning if there is no minimum; else None."""
     if not isinstance(problem, PencilProblem):
         return None
     if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
-        # Unbounded wherever it is not trivial; the solve finds the pair.
+        # Unbounded unless trivial; the solve finds a pair.
         return None
     if not problem.weights.any():
-        # Constant, whatever the matrix.
+        # The objective is constant for every matrix.
         return None
     posed = well_posedness(problem.matrix, problem.signature)
     if not posed.attained:
@@ -202,7 +204,7 @@ def _check(problem: Problem) -> WellPosedness | None:
 
 
 def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
-    """The start: by name, or the checked array."""
+    """The start with a name, or the checked array."""
     signs = signature_of(problem)
     n, r = problem.shape
     if x0 is None:

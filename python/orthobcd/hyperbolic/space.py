@@ -1,7 +1,7 @@
 """The pseudo-hyperboloid ``{x : ⟨x, x⟩ = −ρ²}``: inner product, double projection, distance.
 
-``⟨x, y⟩ = xᵀJy`` with ``J = diag(signature)``. Everything works on batches, rows of an array, and
-every J-orthogonal matrix leaves distances as they are.
+``⟨x, y⟩ = xᵀJy`` with ``J = diag(signature)``. All functions work on batches: points are the rows
+of an array. J-orthogonal matrices preserve distances.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ __all__ = [
 ]
 
 DISTANCE_EPSILON = 1e-8
-"""With ``z = |⟨x, y⟩|/ρ²``, distance and slope are zero where ``|z − 1|`` is at most this (the
-slope is infinite at z = 1), and the slope is zero where z is at most this (it jumps at z = 0)."""
+"""With ``z = |⟨x, y⟩|/ρ²``, distance and gradient are set to zero where ``|z − 1|`` is at most this
+(the gradient is infinite at z = 1), and the gradient where z is at most this (it jumps at z = 0).
+"""
 
 
 def inner(
@@ -36,9 +37,9 @@ def inner(
     Parameters
     ----------
     X : array_like of shape (m, n)
-        First vectors.
+        Vectors x, as rows.
     Y : array_like of shape (m, n), or (k, n) if ``pairwise``
-        Second vectors.
+        Vectors y, as rows.
     signature : array_like of shape (n,)
         +1 and −1 in any order, at least one −1.
     pairwise : bool, default False
@@ -70,12 +71,12 @@ def inner(
 
 
 def double_projection(X: ArrayLike, signature: ArrayLike, radius: float = 1.0) -> FloatArray:
-    """``φ(s, t) = (s, √(ρ² + ‖s‖²)·t/‖t‖)`` of every row: points with ``⟨y, y⟩ = −ρ²``.
+    """Maps rows to the pseudo-hyperboloid: ``φ(s, t) = (s, √(ρ² + ‖s‖²)·t/‖t‖)``.
 
     Parameters
     ----------
     X : array_like of shape (m, n)
-        Rows ``(s, t)``, s the coordinates of sign +1 and t those of sign −1, t ≠ 0.
+        Rows ``(s, t)``: s are the coordinates of sign +1, t those of sign −1; t ≠ 0.
     signature : array_like of shape (n,)
         +1 and −1 in any order, at least one −1.
     radius : float, default 1.0
@@ -84,6 +85,7 @@ def double_projection(X: ArrayLike, signature: ArrayLike, radius: float = 1.0) -
     Returns
     -------
     ndarray of shape (m, n)
+        Points with ``⟨y, y⟩ = −ρ²``.
 
     Raises
     ------
@@ -127,7 +129,7 @@ def inverse_double_projection(
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid or a row is not such a point.
+        If an argument is not valid or a row is not on the pseudo-hyperboloid.
 
     Examples
     --------
@@ -144,12 +146,12 @@ def inverse_double_projection(
 def double_projection_gradient(
     X: ArrayLike, cotangent: ArrayLike, signature: ArrayLike, radius: float = 1.0
 ) -> FloatArray:
-    """The gradient in X of a function of ``φ(X)`` whose gradient at ``φ(X)`` is ``cotangent``.
+    """Gradient in X of a function of ``φ(X)`` (see `double_projection`): a chain rule.
 
     Parameters
     ----------
     X, cotangent : array_like of shape (m, n)
-        Rows, and the gradient with respect to their double projection.
+        Rows, and the gradient of the function with respect to ``φ(X)``.
     signature : array_like of shape (n,)
         +1 and −1 in any order, at least one −1.
     radius : float, default 1.0
@@ -185,8 +187,8 @@ def distance(
 ) -> FloatArray:
     """Distances on the pseudo-hyperboloid.
 
-    With ``z = |⟨x, y⟩|/ρ²`` it is ``ρ arccosh z`` for z ≥ 1 and ``ρ arccos z`` for z < 1, and 0 for
-    ``|z − 1| ≤ 1e-8``.
+    With ``z = |⟨x, y⟩|/ρ²`` the distance is ``ρ arccosh z`` for z ≥ 1 and ``ρ arccos z`` for z < 1;
+    it is 0 for ``|z − 1| ≤ 1e-8``.
 
     Parameters
     ----------
@@ -232,7 +234,8 @@ def distance_gradient(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Distances row by row, with their gradients in x and in y.
 
-    ``∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩/(ρ√|z² − 1|)``, + for z ≥ 1; 0 within 1e-8 of z = 1 and of z = 0.
+    ``∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩/(ρ√|z² − 1|)``, with + for z ≥ 1; set to 0 within 1e-8 of z = 1 and
+    of z = 0.
 
     Parameters
     ----------

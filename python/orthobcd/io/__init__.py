@@ -1,7 +1,7 @@
-"""Everything that is read from files or written to them: matrices, components, triples.
+"""Files of matrices, components and triples.
 
-Tables and triples are read with pyarrow, svmlight with scikit-learn, sparse matrices with SciPy:
-the extra ``files``.
+The extra ``files`` reads tables and triples (pyarrow), svmlight (scikit-learn) and sparse matrices
+(SciPy).
 """
 
 from .components import write_components

@@ -1,4 +1,4 @@
-"""Components in files: what the command line writes and reads."""
+"""Files of components, as the command line writes and reads them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .matrices import read_matrix
 
 
 def write_components(path: str | Path, components: FloatArray, names: Sequence[str]) -> None:
-    """Write components to a .csv table or a .npz archive, replacing an old one as a whole.
+    """Write components to a .csv table or a .npz archive; an old file is replaced atomically.
 
     Parameters
     ----------
     path : str or Path
-        ".csv": a row per component, a column per feature, the names of the features as header.
+        The file. ".csv": a row per component, a column per feature, feature names as header.
         ".npz": arrays ``components`` and ``feature_names``.
     components : ndarray of shape (n_components, n_features)
-        The rows to write, to full precision.
+        The components, written to full precision.
     names : sequence of str
         Names of the features; ``x0``, ``x1``, … if empty, as in scikit-learn.
 
@@ -35,7 +35,7 @@ def write_components(path: str | Path, components: FloatArray, names: Sequence[s
     ValueError
         If the path has another ending.
     OSError
-        If it cannot be written.
+        If the file cannot be written.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def write_components(path: str | Path, components: FloatArray, names: Sequence[s
 
 
 def put_components(part: Path, components: FloatArray, names: Sequence[str]) -> None:
-    """`write_components` to a file itself."""
+    """Writes components to ``part`` directly, in the format of its ending."""
     labels = list(names) or [f"x{j}" for j in range(components.shape[1])]
     if part.suffix.lower() == ".npz":
         np.savez_compressed(part, components=components, feature_names=np.array(labels))
@@ -67,12 +67,12 @@ def put_components(part: Path, components: FloatArray, names: Sequence[str]) -> 
 
 
 def read_components(path: str | os.PathLike[str]) -> Any:
-    """The components, rows of a matrix, in a file of `write_components` or of an array.
+    """Reads components, as rows, from a file of `write_components` or of a matrix.
 
     Raises
     ------
     UnreadableFile
-        If it is not one.
+        If the file holds neither.
     """
     name = os.fspath(path)
     if name.lower().endswith(".npz") and os.path.isfile(name):

@@ -1,4 +1,4 @@
-"""What is said about a file: why it cannot be used, and how it was understood."""
+"""Errors and notes about files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MissingValues(UnreadableFile):
 
 
 class FileNote(UserWarning):
-    """What was left out of a file, or how its header was understood.
+    """Warning about columns left out of a file, or about the interpretation of its header.
 
     Examples
     --------
@@ -35,5 +35,5 @@ class FileNote(UserWarning):
 
 
 def note(text: str) -> None:
-    """Warn by a `FileNote`."""
+    """Warns with a `FileNote`."""
     warnings.warn(FileNote(text), stacklevel=3)

@@ -1,4 +1,4 @@
-"""Data matrices of files: NumPy and SciPy arrays, tables, MatrixMarket, svmlight."""
+"""Data matrices in files: NumPy and SciPy arrays, tables, MatrixMarket, svmlight."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ KINDS = (
     ".npy, .npz, .csv, .tsv, .parquet, .mtx, .svmlight, .svm, .libsvm, .txt or .dat, "
     "or one of these with .gz; - for the standard input"
 )
-"""What `read_matrix` reads; .txt and .dat as svmlight or as a table, whichever they hold. What has
-no ending, as a pipe and the standard input, is told by its contents."""
+"""Endings that `read_matrix` reads. A .txt or .dat file is svmlight or a table, by its contents.
+The format of a pipe, the standard input or a file without ending is found from the contents."""
 
 LOOKED_AT = 20
-"""Lines of a file without a telling ending by which it is told to be svmlight."""
+"""Number of lines that are searched for svmlight pairs to find the format."""
 
 MATRIX_KEYS = ("X", "A", "data")
-"""Names of the data in a .npz file that holds several matrices."""
+"""Possible names of the data in a .npz file of several matrices."""
 
 Named: TypeAlias = tuple[Any, list[str]]
 """A matrix and the names of its columns, which may be empty."""
@@ -51,47 +51,49 @@ def read_matrix(
     decimal: str = ".",
     missing: bool = False,
 ) -> tuple[Any, list[str]]:
-    """The data matrix of a file (dense, or CSR) and its feature names (empty if there are none).
+    """Read a data matrix (dense, or CSR) and its feature names (empty without names) from a file.
 
     Parameters
     ----------
     path : path
-        A NumPy array (.npy, or .npz: one array or one called X, A or data), a scipy.sparse matrix
-        (.npz as ``scipy.sparse.save_npz`` writes it), a table (.csv, .tsv, or .txt and .dat that
-        are not svmlight, with an optional header; .parquet), a MatrixMarket file (.mtx), or an
-        svmlight file; all may be packed by gzip (.gz). Samples in rows. "-" is the standard input;
-        it, pipes and names without an ending are told by their contents.
+        The file, with samples in rows: a NumPy array (.npy, or .npz with one array or one called X,
+        A or data), a scipy.sparse matrix (.npz as ``scipy.sparse.save_npz`` writes it), a table
+        (.csv, .tsv, or .txt and .dat that are not svmlight, with an optional header; .parquet), a
+        MatrixMarket file (.mtx), or an svmlight file. Each may be compressed by gzip (.gz). "-" is
+        the standard input. The format of the standard input, of pipes and of files without ending
+        is found from the contents.
     min_rows : int, default 2
-        Least number of rows.
+        Smallest allowed number of rows.
     columns, drop : sequence of int or str, optional
-        Columns to read, in this order, or to leave out: by index from 0, or by name where the file
-        has names. Columns of a table that are left out need not be numeric.
+        Columns to read, in this order, or columns to leave out: by index from 0, or by name if the
+        file has names. Columns of a table that are left out need not be numeric.
     decimal : {".", ","}, default "."
-        The decimal mark of tables as text.
+        Decimal mark of text tables.
     missing : bool, default False
         Keep missing values of dense data as NaN. By default they are an error.
 
     Returns
     -------
     data : ndarray or scipy.sparse.csr_array of shape (n_samples, n_features)
-        float64, finite but for missing values.
+        float64; finite except for missing values.
     names : list of str
-        Feature names, of a table with a header; columns that are not numeric are an error.
+        Feature names of a table, if it has any; else empty.
 
     Raises
     ------
     UnreadableFile
-        If the file is missing, of an unknown kind, not numeric, not two-dimensional or not finite,
-        has missing values, or a package that reads its kind is not installed; if a column is not
-        there; if the matrix would need more memory than 64 MiB and than 500 times the bytes of the
-        file, as what a file claims to hold is not believed.
+        If the file does not exist, has an unknown format, is not numeric, not two-dimensional or
+        not finite, or has missing values; if a package that reads its format is not installed; if a
+        column does not exist; or if, by the sizes that the file declares, the matrix would need
+        more than 64 MiB of memory and more than 500 times the size of the file.
     ValueError, TypeError
         If another argument is not valid.
 
     Warns
     -----
     FileNote
-        If an index column of a table is left out, or a header of numbers taken for one.
+        If an index column of a table is left out, an unnamed first column of numbers is used as a
+        feature, or a line of numbers is used as header.
 
     Examples
     --------
@@ -134,7 +136,7 @@ def read_matrix(
 
 
 def _checked(name: str, data: Any, min_rows: int, missing: bool) -> Any:
-    """A matrix as float64, if it is one that can be used."""
+    """The matrix as float64; raises an `UnreadableFile` if it is not a valid data matrix."""
     if np.dtype(data.dtype).kind not in "fiub":
         raise UnreadableFile(f"{name}: not numeric, its type is {data.dtype}")
     if data.ndim != 2 or data.shape[0] < min_rows or data.shape[1] < 2:
@@ -152,7 +154,7 @@ def _checked(name: str, data: Any, min_rows: int, missing: bool) -> Any:
 
 
 def _reader_of(source: Source) -> tuple[Reader, str]:
-    """What reads a file, and its ending."""
+    """The function that reads a file, and the ending of the file."""
     kind = ending_of(source.path)
     if not source.is_named and kind not in READERS:
         kind = ""
@@ -189,7 +191,7 @@ def _read_npz(source: Source, selection: Selection) -> Named:
 
 
 def _read_sparse(source: Source, archive: Archive) -> Any:
-    """The matrix that ``scipy.sparse.save_npz`` wrote."""
+    """Reads a matrix that ``scipy.sparse.save_npz`` wrote."""
     sparse = need("files", "scipy.sparse")
     kind, shape = np.asarray(archive["format"]).item(), archive["shape"]
     kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
@@ -208,7 +210,7 @@ def _read_sparse(source: Source, archive: Archive) -> Any:
 
 
 def _check_size(source: Source, rows: int, columns: int) -> None:
-    """Refuse a sparse matrix for which a number per row and column is too much."""
+    """Raises a ValueError if one number per row and column needs too much memory."""
     source.check_need(f"a number per row and column of {rows} x {columns}", 8 * (rows + columns))
 
 
@@ -216,7 +218,7 @@ def _read_parquet(source: Source, selection: Selection) -> Named:
     file = need("files", "pyarrow.parquet").ParquetFile(source.stream)
     names = list(file.schema_arrow.names)
     for name in [name for name in names if name.startswith("__index_level_")]:
-        # What pandas writes of an index that is not 0, 1, 2, …
+        # Pandas writes such a column for an index other than 0, 1, 2, …
         note(f"{source.path}: its column {name} is an index and left out")
         names.remove(name)
     kept = selection.kept(names, len(names))
@@ -265,11 +267,11 @@ def _read_svmlight(source: Source, selection: Selection) -> Named:
 
 
 def _read_any(source: Source, selection: Selection) -> Named:
-    """What the contents are: an array, an archive, …, svmlight, or else a table."""
+    """Finds the format from the contents: array, archive, …, svmlight, or else table."""
     for start, reader in STARTS.items():
         if source.starts_with(start):
             return reader(source, selection)
-    # svmlight has pairs ``index:value`` after the label.
+    # svmlight lines have pairs ``index:value`` after the label.
     for line in [source.stream.readline() for _ in range(LOOKED_AT)]:
         pairs = line.decode("utf-8-sig", errors="replace").split("#")[0].split()[1:]
         if pairs and all(re.fullmatch(r"\w+:\S+", pair) for pair in pairs):

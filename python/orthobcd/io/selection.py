@@ -1,4 +1,4 @@
-"""Which columns of a file are read, and how its numbers are written."""
+"""Options of reading a file: columns, decimal mark, missing values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from .._internal.checks import as_choice
 
 Columns: TypeAlias = Sequence[int | str]
-"""Columns of a file by index from 0 or by name."""
+"""Columns of a file, by index from 0 or by name."""
 
 
 class WrongColumns(ValueError):
@@ -20,16 +20,16 @@ class WrongColumns(ValueError):
 
 @dataclass(frozen=True)
 class Selection:
-    """What `read_matrix` is told about a file.
+    """Options of `read_matrix`.
 
     Attributes
     ----------
     columns, drop : sequence of int or str, or None
-        Columns to keep, in this order, or to leave out.
+        Columns to keep, in this order, or columns to leave out.
     decimal : {".", ","}
-        The decimal mark.
+        Decimal mark.
     missing : bool
-        Whether missing values are kept, as NaN.
+        Whether missing values are kept as NaN.
     """
 
     columns: Columns | None = None
@@ -38,13 +38,13 @@ class Selection:
     missing: bool = False
 
     def check(self) -> None:
-        """Refuse what does not fit together."""
+        """Raises an error if the options are not valid together."""
         as_choice("decimal", self.decimal, (".", ","))
         if self.columns is not None and self.drop is not None:
             raise ValueError("drop must be None with columns")
 
     def kept(self, names: Sequence[str], count: int) -> list[int] | None:
-        """Indices of the columns to keep of ``count`` ones; None if these are all."""
+        """Indices of the columns to keep, out of ``count``; None for all columns."""
         if self.columns is not None:
             return indices_of("columns", self.columns, names, count)
         if self.drop is not None:
@@ -53,7 +53,7 @@ class Selection:
         return None
 
     def of(self, data: Any, names: list[str]) -> tuple[Any, list[str]]:
-        """The columns to keep of a matrix with names, which may be empty."""
+        """Selects columns of a matrix and its names, which may be empty."""
         if data.ndim != 2:
             return data, names
         kept = self.kept(names, data.shape[1])
@@ -63,14 +63,15 @@ class Selection:
 
 
 def indices_of(what: str, wanted: Columns, names: Sequence[str], count: int) -> list[int]:
-    """Indices of columns that are given by index or name.
+    """Indices of columns given by index or name.
 
-    A text that is no name but a number is an index, as a command line has texts only.
+    A string of digits that is not a name is an index, because a command line passes strings only.
 
     Raises
     ------
     WrongColumns
-        If one is not there, is there twice, or is given twice; the message begins with ``what``.
+        If a column does not exist, its name is ambiguous, or it is given twice; the message begins
+        with ``what``.
     """
     places: dict[str, list[int]] = {}
     for k, name in enumerate(names):

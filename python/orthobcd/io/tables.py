@@ -1,7 +1,7 @@
-"""Tables of numbers as text: with or without a header, separated by commas, tabs, … or blanks.
+"""Text tables of numbers, with or without header, separated by commas, semicolons, tabs or blanks.
 
-Tables of moderate width are parsed by pyarrow's reader of CSV files. It takes some 10 kB per
-column and block, so wider tables are parsed row by row, in memory in proportion to the file.
+Pyarrow's CSV reader parses tables of up to `WIDE` columns. It needs about 10 kB of memory per
+column and block, so wider tables are parsed by rows, with memory proportional to the file size.
 """
 
 from __future__ import annotations
@@ -21,31 +21,33 @@ from .errors import MissingValues, UnreadableFile, note
 from .selection import Selection
 
 MISSING = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?")
-"""Cells of a table that stand for a missing value."""
+"""Cells that mean a missing value."""
 
 WIDE = 4096
-"""Most columns of a table that pyarrow's reader of CSV files is given."""
+"""Largest number of columns that pyarrow's CSV reader parses."""
 
 BLOCK = 1 << 23
-"""Bytes of a table that are parsed at a time."""
+"""Bytes of a table that are parsed at once."""
 
 BOM = b"\xef\xbb\xbf"
-"""The mark that some programs write at the beginning of a text."""
+"""UTF-8 byte order mark, which some programs write at the beginning of a text."""
 
 Texts = list[str | None]
-"""The cells of a column as they are written, None where a value is missing."""
+"""The cells of a column as text, None where a value is missing."""
 
 Parser = Callable[[Sequence[int], Sequence[int]], tuple[list[Texts], FloatArray]]
-"""Reads the columns of the first argument as texts and those of the second as numbers."""
+"""Reads the columns in its first argument as texts and those in its second as numbers."""
 
 
 def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[str]]:
-    """The numbers of a table, NaN where a value is missing, and the names in its header.
+    """Reads the numbers of a table, NaN for missing values, and the names in its header.
 
     Raises
     ------
     UnreadableFile
-        If it has no data, a column is not numeric, or the number of columns changes.
+        If the table has no data, a column is not numeric, or the number of columns changes.
+    MissingValues
+        If a value is missing and ``selection.missing`` is False.
     """
     path, stream = source.path, source.stream
     lines = _lines(stream)
@@ -85,14 +87,14 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
 def _chosen(
     path: str, names: list[str], width: int, parse: Parser, selection: Selection
 ) -> tuple[FloatArray, list[str]]:
-    """The selected columns and their names, without an index of the rows."""
+    """The selected columns and their names, without a column that is the row index."""
     unnamed = bool(names) and (names[0] == "" or names[0].startswith("Unnamed:"))
     if not unnamed:
         kept = selection.kept(names, width)
         _, values = parse([], range(width) if kept is None else kept)
         return values, names if kept is None else [names[k] for k in kept if names]
     selected = selection.columns is not None or selection.drop is not None
-    # Which columns are features is known when the cells of the first one are.
+    # The cells of the first column decide whether it is a feature.
     (written,), values = parse([0], [] if selected else range(1, width))
     first = 1 if _is_index(written) else 0
     if first:
@@ -110,7 +112,7 @@ def _chosen(
 
 
 def _lines(stream: Any) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with the positions at which they begin."""
+    """Lines that are not blank, with their positions in the stream."""
     if stream.read(len(BOM)) != BOM:
         stream.seek(0)
     while True:
@@ -123,7 +125,7 @@ def _lines(stream: Any) -> Iterator[tuple[int, str]]:
 
 
 def _separator(line: str, decimal: str) -> str:
-    """What separates the cells of a line: a comma, a semicolon, a tab, or blanks."""
+    """The separator of the cells of a line: comma, semicolon, tab or blanks."""
     best = max(",;\t".replace(decimal, ""), key=line.count)
     return best if best in line else " "
 
@@ -140,7 +142,7 @@ def _is_header(
     """Whether the first line names the columns."""
     if not all(is_number(cell.replace(decimal, ".")) or cell in MISSING for cell in cells):
         return True
-    # Names that are numbers: quoted, or counting where the next line does not.
+    # Numbers are names if they are quoted, or consecutive while those of the next line are not.
     counted = [part[1:] if cells[0] == "" else part for part in (cells, following)]
     counts = _rises_by_one(counted[0]) and not _rises_by_one(counted[1])
     header = ('"' in first and '"' not in second) or counts
@@ -150,7 +152,7 @@ def _is_header(
 
 
 def _rises_by_one(cells: Sequence[str]) -> bool:
-    """Whether cells are k, k + 1, k + 2, …, as column numbers and years are."""
+    """Whether the cells are k, k + 1, k + 2, …, like column numbers or years."""
     if len(cells) < (3 if cells[:1] == ["0"] else 4) or not all(
         re.fullmatch(r"\d+", cell) for cell in cells
     ):
@@ -159,7 +161,7 @@ def _rises_by_one(cells: Sequence[str]) -> bool:
 
 
 def _is_index(cells: Texts) -> bool:
-    """Whether the cells of an unnamed column name rows: different whole numbers, or words."""
+    """Whether an unnamed column is a row index: distinct whole numbers, or words."""
     if all(cell is not None and re.fullmatch(r"-?\d+", cell) for cell in cells):
         return len(set(cells)) == len(cells)
     return not all(cell is None or is_number(cell) for cell in cells)
@@ -205,7 +207,7 @@ def _parse_by_column(
 
 
 def _reason(error: str, names: Sequence[str]) -> str:
-    """One line for the user from what pyarrow says."""
+    """One line for the user from an error message of pyarrow."""
     if found := re.search(r"column #(\d+).*invalid value '(.*)'", error, re.DOTALL):
         return _not_numeric(int(found[1]), found[2], names)
     if found := re.search(r"Expected (\d+) columns, got (\d+)", error):
@@ -230,7 +232,7 @@ def _parse_by_row(
     names: Sequence[str],
     decimal: str,
 ) -> tuple[list[Texts], FloatArray]:
-    """`Parser` by blocks of rows, whose memory does not depend on the number of columns."""
+    """`Parser` by blocks of rows; its memory does not depend on the number of columns."""
     pyarrow = need("files", "pyarrow")
     compute = need("files", "pyarrow.compute")
     missing, nothing = pyarrow.array(MISSING), pyarrow.scalar(None, pyarrow.string())
@@ -264,7 +266,7 @@ def _parse_by_row(
 
 
 def _cells(rows: list[str], separator: str) -> Any:
-    """The cells of rows, an array of lists."""
+    """The cells of rows as a pyarrow array of lists."""
     pyarrow = need("files", "pyarrow")
     compute = need("files", "pyarrow.compute")
     if any('"' in row for row in rows):

@@ -1,4 +1,4 @@
-"""Triples of a knowledge graph in files."""
+"""Files of knowledge graph triples."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from .._internal.extras import need
 from .._internal.reading import Source, blaming, check_need, opened, reason_of
 
 BLOCK = 1 << 24
-"""Bytes of a file of triples that are read at a time."""
+"""Bytes of a file of triples that are read at once."""
 
 ENDS, LINKS = slice(0, 3, 2), slice(1, 2)
-"""Columns of a triple with entities, and with relations."""
+"""Columns of a triple that hold entities, and that hold relations."""
 
 DIGITS = 18
-"""Digits of the largest number that fits into 64 bits whatever its first digit."""
+"""Largest number of digits with which every number fits into 64 bits."""
 
 NAME = 64
-"""Bytes of memory of a short text."""
+"""Bytes of memory for a short string."""
 
 
 @dataclass(frozen=True, eq=False)
 class TripleFiles:
-    """Triples of several files with common numbers.
+    """Triples of several files with common numbers of entities and relations.
 
     Attributes
     ----------
     splits : tuple of ndarray of shape (N, 3)
         Head, relation and tail numbers of every file, in the order of the files.
     entities, relations : tuple of str
-        Names, by number. Files of numbers without lists of names have the numbers as names.
+        Names, by number. For files of numbers without lists of names the names are the numbers.
 
     Examples
     --------
@@ -57,18 +57,19 @@ def load_triples(
     relations: str | os.PathLike[str] | Sequence[str] | None = None,
     ids: bool | None = None,
 ) -> TripleFiles:
-    """Read tab-separated triples, one a line: head, relation, tail.
+    """Read tab-separated triples, one per line: head, relation, tail.
 
     Parameters
     ----------
     *paths : path
-        Files, for instance of the training, validation and test triples; ``.gz`` is unpacked.
+        Files, for instance of the training, validation and test triples; gzip files are
+        decompressed.
     entities, relations : path or sequence of str, optional
-        All names, by number; a file has one a line. By default names are numbered in the order of
-        their first occurrence in the files.
+        All names, by number; a file has one name per line. By default names are numbered in the
+        order of their first occurrence in the files.
     ids : bool, optional
-        Whether the files hold numbers (from 0) instead of names. By default they do if every field
-        of every file is a nonnegative integer.
+        Whether the files hold numbers (from 0) instead of names. By default True if every field of
+        every file is a nonnegative integer.
 
     Returns
     -------
@@ -77,10 +78,10 @@ def load_triples(
     Raises
     ------
     ValueError
-        If no file is given, a line does not have three fields, a name is not in a given list, a
-        number is not below the length of a given list, or a number without such a list is so large
-        that the names of all numbers would take more memory than 64 MiB and than 500 times the
-        bytes of the files (``ids=False`` numbers what occurs).
+        If no file is given, a line does not have three fields, a name is not in a given list, or a
+        number is not below the length of a given list. Without a list also if a number is so large
+        that the names of all numbers would need more than 64 MiB of memory and more than 500 times
+        the size of the files; with ``ids=False`` only the occurring names are numbered.
     ImportError
         If pyarrow is not installed (the extra ``files``).
 
@@ -98,7 +99,7 @@ def load_triples(
         raise ValueError("paths must name at least one file")
     named = (_names("entities", entities), _names("relations", relations))
     columns, sizes = zip(*map(_read_triples, paths), strict=True)
-    # Heads and tails of all files have one numbering, relations another.
+    # Heads and tails of all files share a numbering; relations have their own.
     kinds = tuple(_unified([c for triple in columns for c in triple[k]]) for k in (ENDS, LINKS))
     if ids is None:
         ids = all(map(_is_id, itertools.chain(kinds[0][1], kinds[1][1])))
@@ -139,14 +140,14 @@ def _read_triples(path: str | os.PathLike[str]) -> tuple[list[Any], int]:
 
 @contextlib.contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[Source]:
-    """An opened file; what is wrong with it is a ValueError that names it."""
+    """Opens a file; errors in its contents become a ValueError that names the file."""
     name = os.fspath(path)
     with blaming(lambda error: ValueError(f"{name}: {reason_of(error)}")), opened(name) as source:
         yield source
 
 
 def _wrong_line(source: Source, error: Exception) -> str:
-    """What is wrong with a file of triples that pyarrow does not read."""
+    """Message about the first wrong line of a file of triples that pyarrow cannot read."""
     source.stream.seek(0)
     for number, line in enumerate(_lines(source), 1):
         fields = line.count("\t") + 1
@@ -156,7 +157,7 @@ def _wrong_line(source: Source, error: Exception) -> str:
 
 
 def _unified(columns: list[Any]) -> tuple[list[IntArray], list[str]]:
-    """Codes of dictionary-encoded columns in one dictionary, and that."""
+    """Codes of dictionary-encoded columns in a common dictionary, and that dictionary."""
     pyarrow = need("files", "pyarrow")
     chunks = [chunk for column in columns for chunk in column.chunks]
     whole = pyarrow.chunked_array(chunks).unify_dictionaries()
@@ -171,7 +172,7 @@ def _unified(columns: list[Any]) -> tuple[list[IntArray], list[str]]:
 def _as_ids(
     what: str, codes: list[IntArray], words: list[str], given: list[str] | None, size: int
 ) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Columns of numbers, and the names of all numbers in files of ``size`` bytes."""
+    """Columns of numbers and the names of all numbers, for files of ``size`` bytes."""
     bad = next((word for word in words if not _is_id(word)), None)
     if bad is not None:
         raise ValueError(f"paths must hold nonnegative integers (ids=True), got {bad!r}")
@@ -194,9 +195,9 @@ def _as_ids(
 def _as_names(
     what: str, codes: list[IntArray], words: list[str], given: list[str] | None
 ) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Columns of numbers of names, and the names: the given ones, or as they first occur."""
+    """Columns of numbers of names, and the names: given, or in order of first occurrence."""
     if given is None:
-        # Row by row: what stands in the first column of a row before what stands in the last.
+        # Row by row: the first column of a row comes before the last.
         width = 2 if what == "entities" else 1
         files = range(0, len(codes), width)
         order = np.concatenate([np.stack(codes[k : k + width], axis=1).ravel() for k in files])
@@ -224,6 +225,7 @@ def _lines(source: Source) -> Iterator[str]:
 
 
 def _names(what: str, given: str | os.PathLike[str] | Sequence[str] | None) -> list[str] | None:
+    """A list of distinct names, given as such or by a file; None for None."""
     if given is None:
         return None
     if isinstance(given, (str, os.PathLike)):

@@ -1,4 +1,4 @@
-"""Knowledge graphs: the embedding `UltraE`, rankings, the dense core of a graph."""
+"""Knowledge graphs: the embedding `UltraE`, rankings, dense cores."""
 
 from .ranking import Ranking
 from .triples import dense_core

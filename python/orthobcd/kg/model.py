@@ -1,4 +1,4 @@
-"""A knowledge-graph embedding as it is used: scores, ranks and predictions."""
+"""Scores, ranks and predictions of a fitted knowledge-graph embedding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RelationUpdate = Literal["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "
 
 
 class Model:
-    """What a fitted `UltraE` can do; the constructor is its own."""
+    """Base class of `UltraE`: methods of a fitted model, and checks of its parameters."""
 
     n_entities: int
     n_relations: int
@@ -58,11 +58,12 @@ class Model:
     _training: Training
 
     def get_params(self) -> dict[str, Any]:
-        """The constructor's arguments, by name.
+        """The arguments of the constructor.
 
         Returns
         -------
         dict of str to object
+            Arguments by name.
         """
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
@@ -72,17 +73,17 @@ class Model:
 
     @property
     def history_(self) -> dict[str, FloatArray]:
-        """The training curve."""
+        """The training curve, see `UltraE`."""
         return self._training.history
 
     @property
     def n_epochs_(self) -> int:
-        """Epochs done."""
+        """Number of finished epochs."""
         return self._training.n_epochs
 
     @property
     def best_epoch_(self) -> int:
-        """The epoch that the model is of."""
+        """The epoch after which the model was kept."""
         return self._training.best_epoch
 
     @property
@@ -91,7 +92,7 @@ class Model:
         return self._training.status
 
     def score_triples(self, triples: ArrayLike) -> FloatArray:
-        """Scores; a higher one is more plausible.
+        """Scores of triples; a higher score is more plausible.
 
         Parameters
         ----------
@@ -120,8 +121,8 @@ class Model:
         triples : array_like of int, of shape (N, 3)
             Heads, relations and tails.
         filter : array_like of int, of shape (K, 3), optional
-            True triples: other entities that make one of them are left out of a ranking. By
-            default nothing is left out.
+            True triples: other entities that complete a triple to one of these are left out of its
+            ranking. By default no entity is left out.
 
         Returns
         -------
@@ -149,16 +150,16 @@ class Model:
         Parameters
         ----------
         head, relation : int or str
-            Numbers, or names where the model has them.
+            Numbers, or names if the model has names.
         k : int, default 10
-            How many, at most.
+            Largest number of tails.
         filter : array_like of int, of shape (K, 3), optional
-            Triples that are known: their tails are left out.
+            Known triples, whose tails are left out.
 
         Returns
         -------
         list of (int or str, float)
-            Entities (names where the model has them) and scores, best first.
+            Entities (names if the model has names) and scores, best first.
 
         Raises
         ------
@@ -177,16 +178,16 @@ class Model:
         Parameters
         ----------
         relation, tail : int or str
-            Numbers, or names where the model has them.
+            Numbers, or names if the model has names.
         k : int, default 10
-            How many, at most.
+            Largest number of heads.
         filter : array_like of int, of shape (K, 3), optional
-            Triples that are known: their heads are left out.
+            Known triples, whose heads are left out.
 
         Returns
         -------
         list of (int or str, float)
-            Entities (names where the model has them) and scores, best first.
+            Entities (names if the model has names) and scores, best first.
 
         Raises
         ------
@@ -200,7 +201,7 @@ class Model:
     def _completed(
         self, known: tuple[int | None, int, int | None], k: int, filter: ArrayLike | None
     ) -> list[tuple[int | str, float]]:
-        """The best k entities in the place of the None in a triple."""
+        """The best k entities for the position that is None in a triple."""
         self._fitted()
         k = as_int("k", k, 1)
         place = known.index(None)
@@ -220,6 +221,7 @@ class Model:
     # ---------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
+        """Raises an error if a parameter is not valid."""
         as_int("n_entities", self.n_entities, 1)
         as_int("n_relations", self.n_relations, 1)
         as_int("dim", self.dim, 2)
@@ -269,7 +271,7 @@ class Model:
         return as_triples(name, value, self.n_entities, self.n_relations)
 
     def _number(self, name: str, value: Any, names: Sequence[str] | None, count: int) -> int:
-        """The number of an entity or relation that is given by number or name."""
+        """The number of an entity or relation, given by number or name."""
         if isinstance(value, str):
             if names is None:
                 raise ValueError(f"{name} must be a number: the model has no names")
@@ -287,7 +289,7 @@ class Model:
 
     def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the arrays of a model."""
-        # One entity and one relation show what a state consists of, however many there are.
+        # A state of one entity and one relation shows the shapes without allocating a whole state.
         rows, matrices, memory = self._random(1, 1)
         return (
             (self.n_entities, rows.shape[1]),

@@ -1,4 +1,4 @@
-"""Filtered ranks of triples, and entities that complete them."""
+"""Filtered ranks of triples, and their summary statistics."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Ranking:
     Attributes
     ----------
     head_ranks, tail_ranks : ndarray of shape (N,)
-        Rank of the true entity among all that are not known to fit, from 1; the mean rank of equal
-        scores.
+        Rank of the true entity, from 1, among all entities that do not complete a known triple;
+        equal scores share their mean rank.
 
     Examples
     --------
@@ -34,21 +34,21 @@ class Ranking:
 
     @property
     def ranks(self) -> FloatArray:
-        """Both sides, of shape (2N,)."""
+        """Ranks of heads and tails, of shape (2N,)."""
         return np.concatenate([self.head_ranks, self.tail_ranks])
 
     @property
     def mrr(self) -> float:
-        """Mean reciprocal rank of both sides."""
+        """Mean reciprocal rank of heads and tails (NaN without triples)."""
         return float(np.mean(1.0 / self.ranks)) if self.ranks.size else float("nan")
 
     def hits(self, k: int) -> float:
-        """Share of ranks of at most ``k``.
+        """Share of ranks of heads and tails that are at most ``k`` (NaN without triples).
 
         Parameters
         ----------
         k : int
-            At least 1.
+            Largest rank that counts, at least 1.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The state of training of an `UltraE`: what a checkpoint holds."""
+"""State of training of an `UltraE`, and its checkpoints."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .._internal.checks import FloatArray, IntArray, Signs, as_float, as_int
 from ..result import Status
 
 HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
-"""Columns of a training curve: of every epoch, and of every validation."""
+"""Columns of a training curve: three for every epoch, three for every validation."""
 
 ISOMETRY_TOLERANCE = 1e-8
-"""Most of ``||RᵀJR − J||_F / ||R||_F²`` of a relation matrix R in a file; training keeps 1e-12."""
+"""Largest ``||RᵀJR − J||_F / ||R||_F²`` of a relation matrix R in a file; training keeps 1e-12."""
 
 Embedding = tuple[FloatArray, FloatArray, FloatArray]
-"""Entities (points, Adam's moments, biases), relation matrices, and their memories."""
+"""Rows of entities (points, Adam's moments, biases), relation matrices, state of their updates."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Training:
     Attributes
     ----------
     state, best : Embedding
-        The current model, and the one of the best validation.
+        The current model, and the model with the best validation MRR.
     fingerprint : list of int
-        Of the training and validation triples.
+        Sizes and checksums of the training and validation triples.
     """
 
     state: Embedding
@@ -49,11 +49,11 @@ class Training:
 
     @property
     def is_validated(self) -> bool:
-        """Whether there was a validation."""
+        """Whether a validation has been done."""
         return bool(np.isfinite(self.best_mrr))
 
     def epoch(self, state: Embedding, loss: float, seconds: float) -> dict[str, float]:
-        """Take over an epoch; what a callback is told of it."""
+        """Records an epoch; returns the dict for the callback."""
         self.state = state
         self.n_epochs += 1
         if not self.is_validated:
@@ -63,7 +63,7 @@ class Training:
         return event
 
     def validated(self, mrr: float, seconds: float) -> None:
-        """Take over a validation."""
+        """Records a validation and keeps the current model if its MRR is the best so far."""
         self._append(
             {"valid_epoch": float(self.n_epochs), "valid_mrr": mrr, "valid_seconds": seconds}
         )
@@ -80,7 +80,7 @@ class Training:
     def write(
         self, path: str | os.PathLike[str], options: dict[str, Any], signature: Signs
     ) -> None:
-        """Write a checkpoint, replacing an old one as a whole."""
+        """Writes a checkpoint; an old one is replaced atomically."""
         header = {
             "options": options,
             "n_epochs": self.n_epochs,
@@ -104,12 +104,13 @@ class Training:
         shapes: tuple[tuple[int, ...], ...],
         signature: Signs,
     ) -> Training:
-        """The state in a checkpoint.
+        """Reads the state of training from a checkpoint.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If it does not hold a state of these shapes, or a relation matrix is not J-orthogonal.
+            If the checkpoint does not hold a state of these shapes, or a relation matrix is not
+            J-orthogonal.
         """
         state, best = (
             _embedding(name, [arrays[f"{name}_{k}"] for k in range(3)], shapes, signature)
@@ -143,6 +144,7 @@ class Training:
 def _embedding(
     name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...], signature: Signs
 ) -> Embedding:
+    """The arrays of an embedding, checked for shape, type, finiteness and J-orthogonality."""
     for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
         if array.shape != shape or array.dtype != np.float64:
             raise ValueError(
@@ -157,7 +159,7 @@ def _embedding(
 
 
 def _check_isometries(name: str, matrices: FloatArray, j: FloatArray) -> None:
-    """Refuse a matrix R that does not keep the product with the signature j."""
+    """Raises a ValueError if a matrix is not J-orthogonal for the diagonal j of J."""
     for k, matrix in enumerate(matrices):
         with np.errstate(all="ignore"):
             distance = float(np.linalg.norm(matrix.T @ (j[:, np.newaxis] * matrix) - np.diag(j)))

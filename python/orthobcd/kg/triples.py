@@ -14,21 +14,22 @@ __all__ = ["dense_core"]
 
 
 def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The densest part of a graph: entities of least degree leave until ``n_entities`` are left.
+    """Dense core of a graph: removes entities of least degree until ``n_entities`` are left.
 
     Parameters
     ----------
     triples : array_like of int, of shape (N, 3)
         Heads, relations and tails.
     n_entities : int
-        Entities to keep. Of equal degrees the one with the larger number leaves.
+        Number of entities to keep. Of entities of equal degree the one with the largest number is
+        removed first.
 
     Returns
     -------
     core : ndarray of shape (M, 3)
-        The triples left, in their order, entities and relations numbered anew.
+        The remaining triples in their order, with entities and relations renumbered.
     entities, relations : ndarray of int
-        The old number of every new one.
+        The old number of each new number.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray,
     unlimited = np.iinfo(np.int64).max
     rows = as_triples("triples", triples, unlimited, unlimited)
     keep = as_int("n_entities", n_entities, 1)
-    # Numbers in their order, so that memory depends on the triples and not on the largest number.
+    # Renumbered, so that memory depends on the number of triples, not on the largest number.
     numbers, ends = np.unique(rows[:, [0, 2]], return_inverse=True)
     count, ends = len(numbers), ends.reshape(-1, 2)
     touching: list[list[int]] = [[] for _ in range(count)]
@@ -87,7 +88,7 @@ def as_triples(name: str, value: Any, n_entities: int, n_relations: int) -> IntA
     Raises
     ------
     ValueError, TypeError
-        If it is not one; the message names the argument.
+        If ``value`` is not such an array; the message begins with ``name``.
     """
     raw = np.asarray(value)
     if raw.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""UltraE: knowledge-graph embedding on a pseudo-hyperboloid."""
+"""`UltraE`: knowledge-graph embedding on a pseudo-hyperboloid."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ __all__ = ["UltraE"]
 logger = logging.getLogger("orthobcd")
 
 NOT_KEPT = ("signature", "n_threads", "verbose")
-"""Arguments of the constructor that are no part of the header of a file."""
+"""Arguments of the constructor that the header of a file does not hold."""
 
 MAY_DIFFER = ("max_epochs", "patience", "entity_names", "relation_names")
-"""Arguments that may differ between a checkpoint and the model that goes on from it."""
+"""Arguments that may differ between a checkpoint and the model that resumes from it."""
 
 
 class UltraE(Model):
-    """Embedding of a knowledge graph on the pseudo-hyperboloid, an isometry for every relation.
+    """Embedding of a knowledge graph on the pseudo-hyperboloid, with an isometry per relation.
 
-    The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``, with the
-    distance d of `orthobcd.hyperbolic.distance`, points ``E = φ(Z)`` of all entities, their
-    biases as head and as tail, and a J-orthogonal matrix R_r of every relation. A batch has
-    candidates, its own entities and some drawn ones, for the tail and for the head of each of its
-    triples; all their scores are two matrix products. Z and the biases follow Adam (steps for the
-    candidates), the relation matrices J-JOBCD: one random matching of rows per batch, every pair
+    The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``. d is
+    `orthobcd.hyperbolic.distance`, ``E = φ(Z)`` are the points of the entities, b and c their
+    biases as head and as tail, and R_r is a J-orthogonal matrix per relation. The entities of a
+    batch and some drawn entities are the candidates for head and tail of every triple of the batch;
+    two matrix products give all their scores. Adam updates Z and the biases of the candidates.
+    J-JOBCD updates the relation matrices: one random matching of rows per batch, with every pair
     solved to its global minimum.
 
     Parameters
@@ -56,73 +56,74 @@ class UltraE(Model):
     dim : int, default 36
         Dimension n of the space.
     signature : array_like of shape (dim,), optional
-        +1 and −1 in any order, at least one of each; by default −1 at the end alone: hyperbolic
-        space. With more, points that differ can have distance zero; UltraE takes half of each.
+        +1 and −1 in any order, at least one of each. By default only the last sign is −1:
+        hyperbolic space. With more −1, different points can have distance zero; the UltraE paper
+        uses half of each sign.
     margin : float, default 5.0
-        Added to every score; no part of a softmax loss.
+        Number added to every score; the softmax loss does not depend on it.
     radius : float, default 3.0
-        Radius ρ > 0 of the pseudo-hyperboloid: the scale of the scores. UltraE takes 1.
+        Radius ρ > 0 of the pseudo-hyperboloid, the scale of the scores. The UltraE paper uses 1.
     n_negatives : int, default 50
-        Different entities k drawn per batch, which join its own as candidates; all entities if
-        there are no more.
+        Number k of distinct entities drawn per batch as candidates, in addition to its own; all
+        entities if there are no more than k.
     batch_size : int, default 64
         Triples N per batch.
     loss : {"softmax", "logistic"}, default "softmax"
-        Of the scores x of the candidates for a place, x₊ that of the true one: "softmax" is
-        ``log Σ w exp x − x₊``, "logistic" ``½ softplus(−x₊) + (k/2N) Σ w softplus(x)`` over the
-        other ones, N = ``n_entities``. A candidate that is one with the probability p stands for
-        w = 1/p entities (the two of the triple itself for one), so that the sums estimate those
-        over all entities without bias; "logistic" has the expectation of UltraE's loss of k
-        uniform negatives per triple. Both are added up over both places and averaged over the
-        triples.
+        Loss of the scores x of the candidates for head or tail, x₊ the score of the true entity.
+        "softmax": ``log Σ w exp x − x₊``. "logistic": ``½ softplus(−x₊) + (k/2N) Σ w softplus(x)``,
+        the sum over the other candidates, N = ``n_entities``. An entity that is a candidate with
+        probability p has the weight w = 1/p (the two of the triple itself w = 1), so that the sums
+        are unbiased estimates of those over all entities. The expectation of "logistic" is that of
+        the loss of the UltraE paper with k uniform negatives per triple. Both losses are summed
+        over head and tail and averaged over the triples.
     learning_rate : float, default 0.02
-        Adam's, for points and biases.
+        Learning rate of Adam, for points and biases.
     rate_decay : float, default 1.0
         Factor of the learning rate from epoch to epoch, in (0, 1].
     moment_decay : float, default 0.999
-        Adam's decay β₂ of the second moments, in (0, 1). An entity has a step for every batch that
-        it is a candidate of, a few per epoch: with 0.999 the moments remember hundreds of epochs,
-        and steps are short for long after the first, steep ones.
+        Decay β₂ of Adam's second moments, in (0, 1). An entity takes a step in every batch of which
+        it is a candidate, a few per epoch. With 0.999 the moments average over hundreds of epochs,
+        so steps stay short long after the first, large gradients.
     weight_decay : float, default 0.0
-        After a step of length η an entity's biases and its coordinates of Z of positive sign shrink
-        by the factor 1 − η · weight_decay, which must be positive; the coordinates of negative
-        sign matter by their direction alone.
+        After a step of length η the biases of an entity and its coordinates of Z of positive sign
+        are multiplied by 1 − η · weight_decay, which must be positive. Of the coordinates of
+        negative sign only the direction matters.
     relations : str, default "jobcd"
-        What moves the relation matrices: "jobcd", J-JOBCD; "jobcd-pairs", J-JOBCD with a curvature
-        of its own for every pair of rows, from the slopes along its rotation or boost; "vr-jobcd",
+        Update of the relation matrices. "jobcd": J-JOBCD. "jobcd-pairs": J-JOBCD with a separate
+        curvature for every pair of rows, from the slopes along its rotation or boost. "vr-jobcd":
         J-JOBCD along
-        ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, both gradients of the same batch, at twice
-        the cost; "frozen", nothing: they stay at I; "csdm", gradient steps on the factors of their
-        hyperbolic CS decomposition, scaled as by Adagrad; "csdm-givens", the same with the Givens
-        rotations of UltraE in place of all rotations. The last three are controls.
+        ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, with both gradients of the same batch, at
+        twice the cost. "frozen": no update. "csdm": gradient steps on the factors of the hyperbolic
+        CS decomposition, scaled as by Adagrad. "csdm-givens": the same with the Givens rotations of
+        the UltraE paper instead of all rotations. The last three are baselines for comparison.
     relation_curvature : float, default 0.3
-        κ of the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
+        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
     relation_matchings : int, default 1
-        Disjoint matchings of "jobcd", "jobcd-pairs" and "vr-jobcd" per batch, one after the other
-        on the batch's gradient.
+        Number of disjoint matchings of "jobcd", "jobcd-pairs" and "vr-jobcd" per batch, one after
+        the other with the same gradient.
     relation_share : float, default 0.3
         α of "vr-jobcd", in (0, 1].
     relation_step : float, default 0.1
         First angle or rapidity of "jobcd-pairs", "csdm" and "csdm-givens".
     relation_angle : float, default 0.0
-        Every relation matrix starts at a random rotation of its own among the coordinates of
-        either sign, the Cayley transform of a skew matrix of normal entries whose eigenvalues have
-        this root mean square (radians, nearly); with 0 at I.
+        Every relation matrix starts at its own random rotation of the coordinates of either sign:
+        the Cayley transform of a skew matrix of normal entries whose eigenvalues have this root
+        mean square (about the angle in radians). With 0 all start at I.
     init_scale : float, default 0.1
         Standard deviation of the coordinates of Z at the start.
     max_epochs : int, default 120
-        Passes over the training triples.
+        Number of passes over the training triples.
     valid_every : int, default 5
         Epochs between rankings of the validation triples.
     patience : int, optional
-        Stop when this many validations in a row bring no better MRR. By default never.
+        Stop after ``patience`` validations in a row without a better MRR. By default never.
     entity_names, relation_names : sequence of str, optional
-        Names by number, for instance of `orthobcd.load_triples`; where they are given, predictions
-        take and return names.
+        Names by number, for instance of `orthobcd.load_triples`; with names, predictions accept and
+        return names.
     seed : int, default 0
-        Of all random choices; the same seed gives the same bits for any number of threads.
+        Seed of all random choices; the same seed gives the same bits for any number of threads.
     n_threads : int, optional
-        All cores by default.
+        Number of threads; all cores by default.
     verbose : bool, default False
         One progress line per epoch at level INFO of the logger ``orthobcd``, on standard error if
         the logger has no handler.
@@ -132,16 +133,16 @@ class UltraE(Model):
     entities_ : ndarray of shape (n_entities, dim)
         Points E, ``⟨e, e⟩ = −ρ²``.
     head_biases_, tail_biases_ : ndarray of shape (n_entities,)
-        Biases.
+        Biases b as head and c as tail.
     relations_ : ndarray of shape (n_relations, dim, dim)
         J-orthogonal matrices R_r.
     history_ : dict of str to ndarray
-        "epoch", "seconds" (of training, validation left out), "loss" of every epoch;
+        "epoch", "seconds" (of training, without validation), "loss" of every epoch;
         "valid_epoch", "valid_mrr", "valid_seconds" of every validation.
     n_epochs_ : int
-        Epochs done.
+        Number of finished epochs.
     best_epoch_ : int
-        The epoch that the model is of: that of the best validation MRR, or the last.
+        The epoch after which the model was kept: that of the best validation MRR, or the last.
     status_ : Status
         ``MAX_SWEEPS`` after ``max_epochs``, ``CONVERGED`` by early stopping, ``INTERRUPTED`` by
         Ctrl-C or a callback.
@@ -240,34 +241,34 @@ class UltraE(Model):
         checkpoint_every: int = 1,
         callback: Callable[[dict[str, float]], Any] | None = None,
     ) -> Self:
-        """Train, from the start or from a checkpoint.
+        """Train the model from the start or from a checkpoint.
 
         Parameters
         ----------
         triples : array_like of int, of shape (N, 3)
             Heads, relations and tails.
         valid : array_like of int, of shape (M, 3), optional
-            Validation triples; with them the model of the best filtered MRR is kept.
+            Validation triples; with them the model with the best filtered MRR is kept.
         known : array_like of int, of shape (K, 3), optional
-            Further true triples (of the test set) that validation leaves out of its rankings; the
-            training and validation triples always are.
+            Further true triples (of the test set) that validation leaves out of its rankings, in
+            addition to the training and validation triples.
         checkpoint : path, optional
-            Where the state of training is kept. If the file is there, training goes on from it, and
-            gives the same numbers as if it had never stopped; it must come from a model with the
-            same options (``max_epochs`` and ``patience`` may differ) and the same triples. A
-            checkpoint that cannot be written is a warning, and is tried again when it is next due.
+            File for the state of training. If the file exists, training resumes from it and gives
+            the same numbers as training without a stop. It must come from a model with the same
+            options (``max_epochs``, ``patience`` and names may differ) and the same triples. If it
+            cannot be written, `fit` warns and tries again when it is next due.
         checkpoint_every : int, default 1
-            Epochs between writes of the checkpoint, which is replaced as a whole.
+            Epochs between writes of the checkpoint, which is replaced atomically.
         callback : callable, optional
             Called after every epoch with a dict of its "epoch", "seconds", "loss" and, after a
-            validation, "valid_mrr"; returning True stops. If it raises, the exception
-            (KeyboardInterrupt too) is raised from here; the estimator keeps what it has learned.
+            validation, "valid_mrr"; returning True stops the training. An exception of the callback
+            (KeyboardInterrupt too) ends the training and is raised; the estimator keeps the model.
 
         Returns
         -------
         UltraE
-            The estimator itself. Ctrl-C is the status ``INTERRUPTED``; the state of the last whole
-            epoch (with ``valid``, the best validated one) is kept.
+            The estimator. After Ctrl-C the status is ``INTERRUPTED`` and the estimator has the
+            model of the last whole epoch (with ``valid``, of the best validation).
 
         Raises
         ------
@@ -308,7 +309,8 @@ class UltraE(Model):
                 if held is not None and self._is_due():
                     mrr = self._validate(ctrl_c, held, filtered)
                     if mrr is None:
-                        # The checkpoint before this epoch stays: from it the curve is the same.
+                        # Without this validation a checkpoint would change the resumed curve;
+                        # the one before this epoch is kept.
                         checkpoint = None
                     else:
                         event["valid_mrr"] = mrr
@@ -337,7 +339,7 @@ class UltraE(Model):
             self._training.status = Status.CONVERGED
 
     def _epoch(self, ctrl_c: CtrlC, train: IntArray) -> dict[str, float] | None:
-        """An epoch and what is told of it; None if it is given up."""
+        """Trains for an epoch; returns the dict for the callback, None if interrupted."""
         started = time.perf_counter()
         run = self._training
         answer = ctrl_c.during(
@@ -371,7 +373,7 @@ class UltraE(Model):
     def _asked_to_stop(
         self, ctrl_c: CtrlC, callback: Callable[[dict[str, float]], Any] | None, event: Any
     ) -> bool:
-        """Whether Ctrl-C or the callback stop the training."""
+        """Calls the callback; returns whether it or Ctrl-C stops the training."""
         if callback is not None:
             try:
                 if ctrl_c.callback(callback, event):
@@ -383,11 +385,11 @@ class UltraE(Model):
         return ctrl_c.pressed
 
     def _write_checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint if that is possible: no failure to do so ends the training."""
+        """Writes a checkpoint; a failure is a warning and does not end the training."""
         try:
             self.save(path)
         except Exception as error:
-            # Where warnings are errors, what was learned is kept all the same.
+            # If the warning is raised as an error, the estimator keeps its model.
             self._finish()
             warnings.warn(
                 f"the checkpoint {os.fspath(path)} cannot be written: {reason_of(error)}; "
@@ -402,7 +404,7 @@ class UltraE(Model):
         Parameters
         ----------
         path : path
-            Where to; an old file is replaced as a whole.
+            The file; an old one is replaced atomically.
 
         Raises
         ------
@@ -416,15 +418,24 @@ class UltraE(Model):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """A model from a file of `save` or from a checkpoint of `fit`.
+        """Read a model from a file of `save` or from a checkpoint of `fit`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        UltraE
 
         Raises
         ------
         ValueError
-            If the file is not one, its contents do not fit together, or a relation matrix R is not
-            J-orthogonal: ``||RᵀJR − J||_F`` above 1e-8 ``||R||_F²``.
+            If the file does not hold a model, its contents contradict each other, or a relation
+            matrix R is not J-orthogonal: ``||RᵀJR − J||_F`` above 1e-8 ``||R||_F²``.
         OSError
-            If it cannot be read.
+            If the file cannot be read.
         """
         header, arrays = _read(path)
         with blaming(lambda error: not_ours(path, "UltraE", error)):
@@ -437,12 +448,12 @@ class UltraE(Model):
     # ---------------------------------------------------------------------------------------------
 
     def _kept(self) -> dict[str, Any]:
-        """What a file holds of the constructor's arguments, besides the signature."""
+        """Arguments of the constructor for the header of a file; the signature is an array."""
         params = {k: v for k, v in self.get_params().items() if k not in NOT_KEPT}
         return {k: list(v) if k.endswith("_names") and v else v for k, v in params.items()}
 
     def _finish(self) -> None:
-        """The fitted attributes from the state of training."""
+        """Sets the fitted attributes from the state of training."""
         run, n = self._training, self.dim
         rows, matrices, _ = run.best
         self.entities_ = double_projection(rows[:, :n], self._signs(), self.radius)
@@ -450,11 +461,11 @@ class UltraE(Model):
         self.relations_ = matrices
 
     def _read_training(self, header: dict[str, Any], arrays: dict[str, Any]) -> Training:
-        """The state of training in a file, if it is one of this model."""
+        """The state of training in a file; raises an error if it does not match this model."""
         shape = (self.n_relations, self.dim, self.dim)
         if arrays["state_1"].shape != shape:
             raise ValueError(f"state_1 must have shape {shape}, got {arrays['state_1'].shape}")
-        # A relation matrix is made here, no larger than those of the file.
+        # `_shapes` allocates a relation matrix; its size has been checked against the file.
         return Training.read(header, arrays, self._shapes(), self._signs())
 
     def _resumed(self, path: str | os.PathLike[str], mark: list[int]) -> Training:
@@ -475,7 +486,7 @@ class UltraE(Model):
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a model's file, with everything that is looked up in them."""
+    """Header and arrays of a file of a model, with all keys that are read later."""
     header, arrays = read_arrays(path, "UltraE")
     names = set(inspect.signature(UltraE).parameters) - set(NOT_KEPT)
     options = header.get("options")

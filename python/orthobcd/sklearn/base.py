@@ -1,4 +1,4 @@
-"""What the estimators share: centring, scaling, the fitted attributes, transforming."""
+"""Base classes of the estimators: centring, scaling, fitted attributes, transforming."""
 
 from __future__ import annotations
 
@@ -68,28 +68,29 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 COMPONENTS = 10
-"""Most components, unless told how many."""
+"""Largest default number of components."""
 
 
 def default_components(m: int, n: int) -> int:
-    """Number of components of data with m samples and n features, unless told otherwise."""
+    """Default number of components for m samples and n features."""
     return min(COMPONENTS, m, n)
 
 
 class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What fitted components can do: transform, score, show their loadings."""
+    """Methods of fitted components: `transform`, `score`, `loadings` and others."""
 
-    # Set in the constructors of the subclasses.
+    # The constructors of the subclasses set these.
     n_components: int | None
     center: bool
     scale: bool
     missing: Literal["em"] | None = None
 
     def _order(self, variances: FloatArray) -> Any:
-        """The order of the components."""
+        """Indices that sort the components."""
         return np.argsort(-variances, kind="stable")
 
     def _count(self, m: int, n: int) -> int:
+        """The checked number of components."""
         if self.n_components is None:
             return default_components(m, n)
         if isinstance(self.n_components, bool) or not isinstance(
@@ -103,7 +104,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return int(self.n_components)
 
     def _data(self, X: Any, **options: Any) -> Any:
-        """X as scikit-learn checks it, which broken index arrays would crash."""
+        """X after scikit-learn's checks; before these, sparse indices, on which they can crash."""
         if is_sparse(X):
             check_sparse("X", X)
         if self.missing not in (None, "em"):
@@ -123,7 +124,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return data
 
     def _complete(self, X: Any) -> Any:
-        """Checked data of the features of the fit, its missing values completed."""
+        """Checked data with the features of the fit and completed missing values."""
         check_is_fitted(self)
         data = self._data(X, reset=False)
         if is_sparse(data) or not np.isnan(data).any():
@@ -133,7 +134,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._model.completed(data)
 
     def _pieces(self, X: Any) -> Iterator[Any]:
-        """Rows of X as `_complete` checks them, some at a time."""
+        """Blocks of rows of X, each checked and completed by `_complete`."""
         check_is_fitted(self)
         blocks = blocks_of(X)
         if blocks is not None:
@@ -144,12 +145,14 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         yield from (data[start : start + step] for start in range(0, data.shape[0], step))
 
     def transform(self, X: DataLike) -> FloatArray:
-        """Coordinates of X in the components: ``(X − mean_) components_ᵀ``, scaled first if asked.
+        """Coordinates of X in the components: ``(X / scale_ − mean_) components_ᵀ``.
+
+        If ``scale_`` is None, X is not divided.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, or blocks of rows of it, as in `fit`; also an iterator over blocks.
+            Data, or blocks of its rows, as in `fit`; also an iterator over blocks.
 
         Returns
         -------
@@ -167,7 +170,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def loadings(self) -> Loadings:
-        """The nonzero loadings as a table, with the names of the features.
+        """Table of the nonzero loadings, with the names of the features.
 
         Returns
         -------
@@ -182,12 +185,12 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return loadings_of(self)
 
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
-        """The point of the data space with the given coordinates.
+        """Points of the data space with the given coordinates.
 
         Parameters
         ----------
         X : array_like of shape (n_samples, n_components)
-            Coordinates, or blocks of rows of them, as in `fit`; also an iterator over blocks.
+            Coordinates, or blocks of their rows, as in `fit`; also an iterator over blocks.
 
         Returns
         -------
@@ -198,7 +201,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         NotFittedError
             Before `fit`.
         ValueError
-            If X does not have a column per component.
+            If X does not have one column per component.
         """
         check_is_fitted(self)
         blocks = blocks_of(X)
@@ -207,7 +210,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return np.concatenate(list(checked(blocks, lambda _, block: self._points(block))))
 
     def _points(self, X: ArrayLike) -> FloatArray:
-        """The points of the data space with the given coordinates."""
+        """`inverse_transform` of an array."""
         coordinates = np.asarray(X, dtype=np.float64)
         if coordinates.ndim != 2 or coordinates.shape[1] != self.components_.shape[0]:
             raise ValueError(
@@ -223,7 +226,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, or blocks of rows of it, as in `fit`; also an iterator over blocks.
+            Data, or blocks of its rows, as in `fit`; also an iterator over blocks.
         y : None
             Ignored.
 
@@ -250,9 +253,9 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 
 class OrthonormalPCA(Components):
-    """What the estimators share: centring, scaling, the fits and what they leave."""
+    """Base class of the PCA estimators: fits to data, blocks, weights and covariances."""
 
-    # Set in the constructors of the subclasses.
+    # The constructors of the subclasses set these.
     uncorrelated: bool = False
     n_nonzero: Any = None
     solver: Auto | Continuation | OBCD | None
@@ -264,7 +267,7 @@ class OrthonormalPCA(Components):
     verbose: bool
     precision: PrecisionName
     max_memory: float | str | None = None
-    # Limit of a search's work, in seconds of a core.
+    # Work limit of a search; a unit is about a second of one core.
     _work: float | None = None
 
     def fit(self, X: DataLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -273,15 +276,16 @@ class OrthonormalPCA(Components):
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data. Of dense data up to 4096 features, whatever its type, no copy in double precision
-            is made unless n_features is at least 8 n_samples. Data that is not in memory is read
-            once, by blocks of rows: whatever has a shape, a dtype and row slices
-            (`numpy.memmap`, h5py, zarr, a backed AnnData matrix), a sequence of blocks, or a
-            callable that returns an iterator over them. Blocks are dense or sparse, of one dtype.
+            Data. Dense data of any type with up to 4096 features is not copied to double precision,
+            unless n_features is at least 8 n_samples. Data that is not in memory is read once, by
+            blocks of rows: an object with a shape, a dtype and row slices (`numpy.memmap`, h5py,
+            zarr, a backed AnnData matrix), a sequence of blocks, or a callable that returns an
+            iterator over blocks. Blocks are dense or sparse, all of one dtype.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
-            How often each sample counts; nonnegative, their sum above 1. Once by default.
+            Weights of the samples, nonnegative, with a sum above 1; a weight k counts a sample k
+            times. All 1 by default.
 
         Returns
         -------
@@ -292,8 +296,8 @@ class OrthonormalPCA(Components):
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C, with the best `Result` so far as its attribute ``result``, None before
-            the search; if there is one, the fitted attributes are those of it.
+            After Ctrl-C. Its attribute ``result`` is the best `Result` so far, or None before the
+            search. If there is a result, the fitted attributes are set from it.
         """
         with Fitting(self) as fitting:
             limit = as_bytes("max_memory", self.max_memory)
@@ -326,7 +330,7 @@ class OrthonormalPCA(Components):
             return self._fitted(fitting, moments, deviation, total, r, precision)
 
     def _fit_blocks(self, fitting: Fitting, blocks: Blocks, sample_weight: Any) -> Self:
-        """The fit to blocks of rows, which are read once."""
+        """Fits to blocks of rows, which are read once."""
         fitting.stage("second moments")
         sums = self._extended(blocks, None, sample_weight)
         if not sums.weight >= 2.0 and sample_weight is None:
@@ -340,7 +344,7 @@ class OrthonormalPCA(Components):
         return self._fitted(fitting, moments, deviation, weight, r, precision)
 
     def _extended(self, blocks: Blocks, before: Sums | None, sample_weight: Any) -> Sums:
-        """Sums over the samples of ``before`` and of all blocks; ``before`` is left as it is."""
+        """Sums over the samples of ``before`` and of all blocks; ``before`` is not changed."""
         if self.missing is not None:
             raise ValueError("missing must be None for data that is read by blocks")
         limit = as_bytes("max_memory", self.max_memory)
@@ -376,7 +380,7 @@ class OrthonormalPCA(Components):
         return sums
 
     def _fit_incomplete(self, fitting: Fitting, data: FloatArray, r: int) -> Self:
-        """The fit to the moments that the EM algorithm finds."""
+        """Fits to the moments of the EM algorithm, for data with missing values."""
         if self.precision == "exact":
             raise ValueError("precision must be 'auto' or 'fast' for data with missing values")
         m = len(data)
@@ -394,26 +398,26 @@ class OrthonormalPCA(Components):
         *,
         update: bool = True,
     ) -> Self:
-        """Add samples to those of earlier calls and find the components of all of them.
+        """Add samples to those of earlier calls and find the components of all samples.
 
-        Nothing is forgotten or approximated: a triangle of the n × n matrix of second moments is
-        kept, in two doubles each while ``precision_`` is "exact" (3.2 GB at 20,000 features), and
-        the components are those that `fit` finds for all samples at once, up to rounding. Up to
-        2047 samples wait, so that few of them are added at once without touching the triangle;
-        then the old and the new one are both there. An update makes the whole
-        matrix, of which the solve holds a copy (6.4 GB more). `fit` begins anew.
+        The components are those that `fit` finds for all samples at once, up to rounding. The
+        estimator keeps a triangle of the n × n matrix of second moments, with two doubles per entry
+        while ``precision_`` is "exact" (3.2 GB at 20,000 features). Up to 2047 samples are buffered
+        before they are added to the triangle; during this addition the old and the new triangle are
+        both in memory. An update forms the whole matrix, and the solve holds a copy of it (6.4 GB
+        more). `fit` discards all samples of earlier calls.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            More samples, or blocks of rows, as in `fit`; also an iterator over blocks.
+            New samples, or blocks of rows, as in `fit`; also an iterator over blocks.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
             As in `fit`.
         update : bool, default True
-            Whether to find the components now. With False the samples are only added, and the
-            fitted attributes stay those of the last update.
+            Whether to find the components now. With False the samples are added, and the fitted
+            attributes do not change.
 
         Returns
         -------
@@ -422,8 +426,8 @@ class OrthonormalPCA(Components):
         Raises
         ------
         ValueError, TypeError
-            If the data or a parameter is not valid, or there are less than two samples in all
-            when the components are to be found. No sample is added then.
+            If the data or a parameter is not valid, or if there are fewer than two samples in all
+            when the components are to be found. Then no sample is added.
         KeyboardInterrupt
             After Ctrl-C, as in `fit`. The samples are added if ``result`` is not None.
         """
@@ -450,7 +454,7 @@ class OrthonormalPCA(Components):
             return self._updated(fitting, sums, update)
 
     def _updated(self, fitting: Fitting, sums: Sums, update: bool) -> Self:
-        """The fit to these sums if ``update``; else they are only kept."""
+        """Keeps the sums; with ``update`` fits to them."""
         if not update:
             self._sums: Sums | None = sums
             return self
@@ -465,17 +469,17 @@ class OrthonormalPCA(Components):
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
     ) -> Self:
-        """Find the components of data of which only the covariance matrix is known.
+        """Find the components from a covariance matrix instead of data.
 
         Parameters
         ----------
         S : array_like of shape (n_features, n_features)
             Covariance or correlation matrix, symmetric and positive semidefinite up to rounding,
-            with n_samples − 1 in its denominator. With ``center=False`` the mean is added to it.
-            The columns of a data frame name the features.
+            with the denominator n_samples − 1. With ``center=False`` the second moment of the mean
+            is added to it. The columns of a data frame name the features.
         n_samples : float, optional
-            Number of samples, above 1. It is the unit of an absolute ``alpha`` and of
-            ``objective_``; 2 by default.
+            Number of samples, above 1; 2 by default. An absolute ``alpha`` and ``objective_`` scale
+            with it.
         mean : array_like of shape (n_features,), optional
             Mean of the features, which `transform` subtracts; zeros by default.
 
@@ -507,7 +511,7 @@ class OrthonormalPCA(Components):
             return self._fitted(fitting, moments, deviation, weight, r, "exact")
 
     def _checked(self, m: int, n: int) -> int:
-        """The number of components of m samples with n features, all parameters checked."""
+        """Checks all parameters; returns the number of components for m samples, n features."""
         as_choice("precision", self.precision, get_args(PrecisionName))
         as_float("tol", self.tol, minimum=0.0)
         check_random_state(self.random_state)
@@ -528,9 +532,9 @@ class OrthonormalPCA(Components):
         sums: Sums | None = None,
         model: Gaussian | None = None,
     ) -> Self:
-        """The fit of r components to the moments of data of the given weight.
+        """Fits r components to moments of data with a total weight.
 
-        The attributes change together, when the search is over.
+        All fitted attributes are set after the search, so that an error leaves the old ones.
         """
         x: FloatArray = np.ones((1, 1))
         result: Result | None = None
@@ -540,7 +544,7 @@ class OrthonormalPCA(Components):
             x = result.x
         if self.uncorrelated:
             x = decorrelated(x, moments.second(x), self.n_nonzero)
-        # Most variance first; the largest loading of every component is positive.
+        # The largest loading of every component is made positive.
         variances = np.diag(moments.second(x)) / (weight - 1.0)
         order = self._order(variances)
         x = x[:, order]
@@ -563,14 +567,15 @@ class OrthonormalPCA(Components):
         return threads_of(self)
 
     def _options(self, fitting: Fitting) -> dict[str, Any]:
-        """What every solve of a fit is given."""
+        """Options of every solve of a fit."""
         limits = {} if self._work is None else {"max_work": self._work}
         return {**run_options(self, fitting), **limits}
 
     def _beside(self, whole: OrthonormalPCA, work: float) -> Self:
-        """This estimator, set to begin at a fit to more samples if it searches within a budget.
+        """Prepares a fit to a subsample; returns this estimator.
 
-        It then has a bounded amount of work, and else is as it was.
+        If it searches under a limit on nonzeros or features, the search starts at the components of
+        ``whole``, with the work limit ``work``. Otherwise nothing changes.
         """
         searches = self.solver is None or isinstance(self.solver, Auto)
         if searches and getattr(whole, "_budget", None) is not None:
@@ -579,13 +584,15 @@ class OrthonormalPCA(Components):
         return self
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
+        """The components of the previous fit as a start, if they are wanted and fit."""
         if not self.warm_start or not hasattr(self, "components_"):
             return None
         return self.components_.T if self.components_.shape == (r, n) else None
 
     def _check(self, n: int, r: int) -> None:
-        """Refuse parameters that are not valid for n features and r components."""
+        """Raises an error if a parameter is not valid for n features and r components."""
         raise NotImplementedError
 
     def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
+        """Finds r components of data with these moments."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Data that is read by blocks of rows: a file behind an array, a sequence of blocks, a callable."""
+"""Data read by blocks of rows: array-like files, sequences of blocks, callables, iterators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from .._internal.checks import as_float, is_sparse
 
 ROWS = 2048
-"""Rows of a block that is read from an array; `orthobcd._core.Moments` sums as many at once."""
+"""Rows per block read from an array; `orthobcd._core.Moments` sums the same number at once."""
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -26,9 +26,9 @@ class Blocks:
     Attributes
     ----------
     begin : callable
-        Returns an iterator over the blocks.
+        Returns an iterable of the blocks.
     rows : int or None
-        Number of rows of all blocks; None if it is not known before they are read.
+        Total number of rows; None if it is not known before the blocks are read.
     again : bool
         Whether the blocks can be read more than once.
     """
@@ -38,12 +38,12 @@ class Blocks:
     again: bool = True
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """The blocks and their numbers, from 0 on.
+        """Iterates over pairs of a number, from 0 on, and a block.
 
         Raises
         ------
         ValueError
-            If reading a block raises; the message has its number.
+            If reading a block raises an error; the message has the number of the block.
         """
         k = 0
         try:
@@ -59,7 +59,7 @@ class Blocks:
 
 
 class BlockError(ValueError):
-    """Something is wrong with a block of X."""
+    """A block of X that cannot be read or is not valid; the message has its number."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"block {number} of X {text}")
@@ -67,7 +67,7 @@ class BlockError(ValueError):
 
 @contextmanager
 def blaming(number: int) -> Iterator[None]:
-    """A context in which what is wrong is wrong with this block."""
+    """Context that turns a ValueError or TypeError into a `BlockError` of a block."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -75,12 +75,12 @@ def blaming(number: int) -> Iterator[None]:
 
 
 def starting(blocks: Blocks) -> Iterator[tuple[int, Any]]:
-    """The blocks and their numbers.
+    """Iterates over the numbers and blocks.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no block.
     """
     found = False
     for pair in blocks:
@@ -91,7 +91,7 @@ def starting(blocks: Blocks) -> Iterator[tuple[int, Any]]:
 
 
 def checked(blocks: Blocks, check: Callable[[int, Any], Any]) -> Iterator[Any]:
-    """What ``check`` makes of each block and its number; what it raises names the block."""
+    """Yields ``check(number, block)`` for every block; errors of ``check`` name the block."""
     for k, block in starting(blocks):
         with blaming(k):
             data = check(k, block)
@@ -99,12 +99,12 @@ def checked(blocks: Blocks, check: Callable[[int, Any], Any]) -> Iterator[Any]:
 
 
 def loaded(X: Any) -> Any:
-    """All rows of data that is read by slices."""
+    """All rows of data that is read by slices, in memory."""
     return joined(list(slices_of(X)))
 
 
 def joined(parts: list[Any]) -> Any:
-    """All rows of blocks, sparse if the blocks are."""
+    """The blocks joined into one array; sparse if all blocks are."""
     if len(parts) == 1:
         return parts[0]
     if all(map(is_sparse, parts)):
@@ -132,16 +132,16 @@ def blocks_of(X: Any) -> Blocks | None:
 
 
 def is_in_memory(X: Any) -> bool:
-    """Whether X is a NumPy array, not one of a file, or a sparse matrix."""
+    """Whether X is a sparse matrix or a NumPy array other than a memory map."""
     return (isinstance(X, np.ndarray) and not isinstance(X, np.memmap)) or is_sparse(X)
 
 
 def is_sliced(X: Any) -> bool:
-    """Whether the rows of X are read as they are sliced: of memory maps, h5py, zarr, AnnData."""
+    """Whether slicing X reads its rows, as for memory maps, h5py, zarr and AnnData."""
     if isinstance(X, np.memmap):
         return X.ndim == 2
     shape, kind = getattr(X, "shape", None), getattr(X, "dtype", None)
-    # What is in the memory of another library comes as a whole through its protocol.
+    # Arrays in the memory of another library are converted as a whole.
     elsewhere = isinstance(X, np.ndarray) or hasattr(X, "__dlpack__") or hasattr(X, "iloc")
     return (
         not elsewhere
@@ -158,7 +158,7 @@ def _is_matrix(block: Any) -> bool:
 
 
 def slices_of(X: Any) -> Iterator[Any]:
-    """About `ROWS` rows of an array at a time, whole chunks of its file."""
+    """Yields blocks of about `ROWS` rows of an array, each of whole chunks of its file."""
     chunks = getattr(X, "chunks", None)
     chunk = chunks[0] if isinstance(chunks, tuple) and chunks else 1
     step = ROWS if not isinstance(chunk, int) or chunk < 1 else max(1, ROWS // chunk) * chunk
@@ -168,6 +168,7 @@ def slices_of(X: Any) -> Iterator[Any]:
 
 
 def _called(X: Callable[[], Any]) -> Iterator[Any]:
+    """The iterator over blocks that a callable X returns, checked."""
     made = X()
     if not isinstance(made, Iterable) or is_in_memory(made):
         raise TypeError(
@@ -177,7 +178,7 @@ def _called(X: Callable[[], Any]) -> Iterator[Any]:
 
 
 def as_bytes(name: str, value: Any) -> float | None:
-    """A number of bytes, or a text such as "2GB" or "500 MiB"; None as it is."""
+    """Bytes from a number or a text such as "2GB" or "500 MiB"; None for None."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -194,7 +195,7 @@ def as_bytes(name: str, value: Any) -> float | None:
 
 
 def check_memory(name: str, limit: float | None, n: int, of: str = "features") -> None:
-    """Refuses second moments of n features of which there is not room for two."""
+    """Raises a ValueError if two matrices of n × n doubles take more than ``limit`` bytes."""
     need = 2 * 8.0 * n * n
     if limit is not None and need > limit:
         raise ValueError(
@@ -204,7 +205,7 @@ def check_memory(name: str, limit: float | None, n: int, of: str = "features") -
 
 
 def text_of(size: float) -> str:
-    """A number of bytes as text."""
+    """A number of bytes as text with a unit."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
             return f"{size / unit:.1f} {name}"

@@ -1,4 +1,4 @@
-"""Budgets of loadings as estimators are given them: numbers, features by name, the order."""
+"""Limits on nonzero loadings in the estimators' parameters, as a `Cardinality`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._internal.checks import FloatArray, as_int
 from ..penalties import Cardinality
 
 Features: TypeAlias = Sequence[Any]
-"""Features by index or name, for all components, or a sequence of them for each."""
+"""Features by index or name: for all components, or a sequence for each component."""
 
 
 def _is_list(value: Any) -> bool:
@@ -19,7 +19,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
-    """The number of a feature."""
+    """The index of a feature that is given by index or name."""
     if isinstance(feature, str):
         if names is None or feature not in names:
             raise ValueError(f"{name} must hold features of the data, got {feature!r}")
@@ -31,7 +31,7 @@ def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
 
 
 def _features(name: str, value: Any, estimator: Any, n: int) -> list[Any] | None:
-    """Features by number, for all components or for each."""
+    """Indices of features, for all components or a list for each component."""
     if value is None:
         return None
     if not _is_list(value):
@@ -49,7 +49,7 @@ def _features(name: str, value: Any, estimator: Any, n: int) -> list[Any] | None
 
 
 def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> Cardinality:
-    """``n_nonzero``, ``include`` and ``exclude`` of an estimator as a constraint."""
+    """The constraint of an estimator's ``n_nonzero``, ``include`` and ``exclude``."""
     count = estimator.n_nonzero
     several = _is_list(count)
     counts = (
@@ -72,7 +72,7 @@ def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> C
 
 
 def conditions(budget: Any, r: int) -> list[tuple[Any, ...]]:
-    """Limit, included and excluded features of each of r components: equal where they are."""
+    """Limit, included and excluded features of each of r components, as comparable tuples."""
     if not isinstance(budget, Cardinality):
         return [()] * r
 
@@ -88,7 +88,7 @@ def conditions(budget: Any, r: int) -> list[tuple[Any, ...]]:
 
 
 def in_order(budget: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """The components in the order of their budgets; those with the same conditions by variance."""
+    """Order of the components: position by limit, those with equal conditions by variance."""
     order = np.arange(len(variances))
     kinds = conditions(budget, len(variances))
     for kind in dict.fromkeys(kinds):

@@ -1,4 +1,4 @@
-"""A fit under way: its time limit, its live line, and what Ctrl-C leaves of it."""
+"""Context of a fit: time limit, live line, and the result that Ctrl-C keeps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 
 class Fitting(Kept):
-    """A fit of an estimator, which begins when this is made; ``result`` is that of its last solve.
+    """Context of a fit, whose time starts in the constructor.
 
     Parameters
     ----------
     estimator : object
-        It has ``max_time`` and ``verbose``.
+        The estimator, with ``max_time`` and ``verbose``.
 
     Attributes
     ----------
+    result : Result or None
+        Result of the last solve.
     interrupted : bool
-        Whether Ctrl-C ended what came after the last solve.
+        Whether Ctrl-C ended the work after the last solve.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -52,21 +54,21 @@ class Fitting(Kept):
         super().__exit__(kind, error, trace)
 
     def stage(self, text: str) -> None:
-        """Show what is being done."""
+        """Shows the current stage of the fit."""
         if self._line is not None:
             self._line.stage(text)
             if self._line.bar is not None:
                 self._line.bar.refresh()
 
     def end(self) -> None:
-        """Raise the `KeyboardInterrupt` that Ctrl-C stands for, if it ended a part of the fit."""
+        """Raises a `KeyboardInterrupt` if Ctrl-C ended a part of the fit."""
         solved = self.result is None or self.result.status is not Status.INTERRUPTED
         if self.interrupted or not solved:
             raise KeyboardInterrupt
 
 
 def threads_of(estimator: Any) -> int | None:
-    """The number of threads that ``n_jobs`` stands for."""
+    """The number of threads for ``n_jobs``; None for all cores."""
     if estimator.n_jobs is None:
         return 1
     if estimator.n_jobs == 0:
@@ -75,7 +77,7 @@ def threads_of(estimator: Any) -> int | None:
 
 
 def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
-    """Options of every solve of a fit; ``max_time`` is the rest of the time limit."""
+    """Options of a solve of a fit; ``max_time`` is the remaining time."""
     return {
         "max_time": fitting.deadline.left(),
         "tol": as_float("tol", estimator.tol, minimum=0.0),

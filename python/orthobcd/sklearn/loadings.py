@@ -1,4 +1,4 @@
-"""The loadings of a fit as a table: to read, to keep, to hand on."""
+"""Table of the loadings of a fit: text, HTML, data frame, files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .._internal.reading import blaming
 from .._internal.writing import replacing
 
 SHOWN = 20
-"""Most loadings of a component that are shown as HTML or text."""
+"""Largest number of loadings of a component in the text and HTML tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class Loadings:
-    """The nonzero loadings of components, the largest first, with the names of their features.
+    """Nonzero loadings of components with the names of their features, largest first.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Loadings:
     features : tuple of str
         Names of the features.
     explained_variance, explained_variance_ratio : ndarray of shape (n_components,)
-        Of each component.
+        Variance of each component, and its share of the total variance.
     score_correlation : ndarray of shape (n_components, n_components)
         Correlations of the coordinates.
 
@@ -58,7 +58,7 @@ class Loadings:
         return [(self.features[i], float(row[i])) for i in chosen]
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame, a row per nonzero loading: component, feature, loading."""
+        """A pandas DataFrame with a row (component, feature, loading) per nonzero loading."""
         import pandas as pd
 
         rows = [(k, *pair) for k in range(len(self.components)) for pair in self.of(k)]
@@ -84,7 +84,7 @@ class Loadings:
     __str__ = summary
 
     def _repr_html_(self) -> str:
-        """For notebooks: a column per component."""
+        """An HTML table for notebooks, with a column per component."""
         heads, cells = [], []
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
@@ -96,17 +96,17 @@ class Loadings:
         return f"<table><tr>{''.join(heads)}</tr><tr>{''.join(cells)}</tr></table>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, as JSON to a name that ends with .json, else as NumPy's npz.
+        """Write the table to a file: JSON if its name ends with .json, else NumPy's npz.
 
         Parameters
         ----------
         path : path
-            Where to; an old file is replaced as a whole.
+            The file; an old one is replaced atomically.
 
         Raises
         ------
         OSError
-            If it cannot be written.
+            If the file cannot be written.
         """
         tree = {name: getattr(self, name) for name in self.__dataclass_fields__}
         if not _is_json(path):
@@ -118,7 +118,7 @@ class Loadings:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Loadings:
-        """The table in a file of `save`.
+        """Read a table from a file that `save` wrote.
 
         Parameters
         ----------
@@ -132,9 +132,9 @@ class Loadings:
         Raises
         ------
         ValueError
-            If the file is not one.
+            If the file does not hold a table.
         OSError
-            If it cannot be read.
+            If the file cannot be read.
         """
         tree = (read_json if _is_json(path) else read_tree)(path, "Loadings")
         with blaming(lambda error: not_ours(path, "Loadings", error)):
@@ -155,7 +155,7 @@ def _is_json(path: str | os.PathLike[str]) -> bool:
 
 
 def loadings_of(estimator: Any) -> Loadings:
-    """The table of a fitted estimator."""
+    """The loadings of a fitted estimator."""
     n = estimator.components_.shape[1]
     names: Any = getattr(estimator, "feature_names_in_", None)
     if names is None:

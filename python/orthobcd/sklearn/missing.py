@@ -10,18 +10,18 @@ import numpy as np
 from .._internal.checks import FloatArray
 
 STEPS = 200
-"""Most steps of the EM algorithm."""
+"""Largest number of iterations of the EM algorithm."""
 
 TOLERANCE = 1e-6
-"""Change of the second moments, relative to them, at which it has converged."""
+"""Relative change of the second moments at which the EM algorithm has converged."""
 
 LEAST_NOISE = 1e-8
-"""Smallest variance of the noise, relative to the mean one of a feature: it never vanishes."""
+"""Smallest noise variance, relative to the mean variance of a feature; keeps matrices regular."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """``x = mean + loadings z + noise``, with z standard normal and noise of one variance.
+    """The model ``x = mean + loadings z + noise``, z standard normal, noise of equal variance.
 
     Features are in units of ``scale``.
     """
@@ -32,7 +32,7 @@ class Gaussian:
     scale: FloatArray
 
     def completed(self, data: FloatArray) -> FloatArray:
-        """Data with every missing entry replaced by its mean given the others of its row."""
+        """Data with every missing entry replaced by its mean given the known ones of its row."""
         gaps = np.isnan(data)
         out = np.array(data, dtype=np.float64)
         for i in np.flatnonzero(gaps.any(axis=1)):
@@ -40,7 +40,7 @@ class Gaussian:
         return out
 
     def _complete(self, out: FloatArray, gaps: FloatArray, i: Any) -> FloatArray:
-        """Completes a row; returns the covariance of z given the rest of it."""
+        """Completes row i of ``out``; returns the covariance of z given the known entries."""
         known = ~gaps[i]
         w = self.loadings[known]
         inverse = np.linalg.inv(w.T @ w + self.noise * np.eye(w.shape[1]))
@@ -67,7 +67,7 @@ class Gaussian:
 
 
 def gaussian_of(data: FloatArray, r: int) -> tuple[Gaussian, FloatArray, FloatArray]:
-    """The model of most likelihood with r factors, and mean and covariance of the data under it.
+    """Maximum likelihood model with r factors, and mean and covariance of the data under it.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def gaussian_of(data: FloatArray, r: int) -> tuple[Gaussian, FloatArray, FloatAr
     Returns
     -------
     Gaussian, mean of shape (n,), covariance (1/m) of shape (n, n)
-        Where nothing is missing the last two are those of the data.
+        Without missing values, mean and covariance are those of the data.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def gaussian_of(data: FloatArray, r: int) -> tuple[Gaussian, FloatArray, FloatAr
 
 
 def _likeliest(mean: FloatArray, covariance: FloatArray, r: int, scale: FloatArray) -> Gaussian:
-    """The model for given moments (the M step)."""
+    """The maximum likelihood model for given moments (the M step)."""
     values, vectors = np.linalg.eigh(covariance)
     n = len(values)
     least = LEAST_NOISE * max(float(values.sum()) / n, np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""Nonnegative PCA."""
+"""The estimator `NonnegativePCA`."""
 
 from __future__ import annotations
 
@@ -18,49 +18,51 @@ from .preparation import PrecisionName, problem_of
 
 
 class NonnegativePCA(OrthonormalPCA):
-    """PCA with nonnegative, exactly orthonormal components: every feature belongs to one of them.
+    """PCA with nonnegative, exactly orthonormal components, whose supports are disjoint.
 
     Maximises the explained variance over X ≥ 0 with orthonormal columns. As the columns are
-    nonnegative and orthogonal, their supports are disjoint.
+    nonnegative and orthogonal, every feature belongs to one component at most.
 
     Parameters
     ----------
     n_components : int, optional
         Number of components; min(10, n_samples, n_features) by default.
     n_nonzero : int or sequence of int, optional
-        The most nonzero loadings, in all components together or of each, as in `SparsePCA`.
+        Largest number of nonzero loadings, in all components together or per component, as in
+        `SparsePCA`.
     include : sequence of int or str, or a sequence of sequences, optional
-        With ``n_nonzero``: features, by index or name, that belong to the support of every
-        component; a sequence per component gives each its own, as in `SparsePCA`.
+        With ``n_nonzero``: features, by index or name, in the support of every component, or a
+        sequence of features for each component, as in `SparsePCA`.
     exclude : sequence of int or str, or a sequence of sequences, optional
-        With ``n_nonzero``: features, by index or name, whose loadings are zero in all components; a
-        sequence per component gives each its own, as in `SparsePCA`.
+        With ``n_nonzero``: features, by index or name, whose loadings are zero in all components,
+        or a sequence of features for each component, as in `SparsePCA`.
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
-        How to solve; `Auto` by default.
+        The solver; `Auto` by default.
     max_time : float, optional
-        Seconds for a fit, from its call on: what the second moments leave is for the search.
-        Without, the work of a fit is counted and bounded (a second or two up to
-        1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
-        ``MAX_WORK`` where that ended it.
+        Time limit of a fit in seconds, from its call on; the search gets the time that the second
+        moments leave. Without it the work of a fit is counted and bounded, the same on every
+        machine (a second or two up to 1000 features, about ten from 4000 on); ``result_.status`` is
+        ``MAX_WORK`` if that bound ended the fit.
     tol : float, default 1e-10
-        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
+        Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
-        Seed of the order in which rows are visited.
+        Seed of all random choices of the solver.
     n_jobs : int, optional
         Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
         depend on it.
     warm_start : bool, default False
-        Start at the components of the previous fit.
+        Start at the components of the previous fit. Without ``solver`` and ``n_nonzero`` `OBCD`
+        then replaces the search of `Auto`.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments are formed, as in `SparsePCA`.
     max_memory : float or str, optional
-        Most bytes that the second moments may take, as in `SparsePCA`.
+        Largest number of bytes for the second moments, as in `SparsePCA`.
 
     Raises
     ------
@@ -70,7 +72,7 @@ class NonnegativePCA(OrthonormalPCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal, nonnegative rows, by explained variance or in the order of their budgets.
+        Orthonormal, nonnegative rows, by explained variance or in the order of ``n_nonzero``.
     mean_, scale_, explained_variance_, explained_variance_ratio_, score_correlation_, n_nonzero_,
     objective_, result_, n_iter_, precision_, n_features_in_, feature_names_in_
         As in `SparsePCA`.

@@ -1,4 +1,4 @@
-"""Orthogonal nonnegative matrix factorization: a clustering."""
+"""The estimator `OrthogonalNMF`: clustering by orthogonal nonnegative matrix factorization."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Not a ClusterMixin: scikit-learn hands clusterers data with negative entries.
+# Not a ClusterMixin: scikit-learn's checks pass data with negative entries to clusterers.
 class OrthogonalNMF(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Nonnegative matrix factorization with orthogonal memberships, which is a clustering.
+    """Nonnegative matrix factorization with orthogonal memberships: a clustering of the samples.
 
-    Minimises ``‖A − XY‖_F²`` over X ≥ 0 with orthonormal columns and Y ≥ 0. The best Y for an X is
-    XᵀA (A is nonnegative), so that ``‖AᵀX‖_F²`` is to be as large as can be: nonnegative PCA of Aᵀ.
-    The columns of X are nonnegative and orthogonal: every sample belongs to one of them at most.
+    Minimises ``‖A − XY‖_F²`` over X ≥ 0 with orthonormal columns and Y ≥ 0. The best Y for a given
+    X is XᵀA, as A is nonnegative. The best X then maximises ``‖AᵀX‖_F²``: nonnegative PCA of Aᵀ. As
+    the columns of X are nonnegative and orthogonal, every sample belongs to one cluster at most.
 
     Parameters
     ----------
     n_components : int, optional
         Number of clusters; min(10, n_samples, n_features) by default.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
-        How to solve; `Auto` by default.
+        The solver; `Auto` by default.
     max_time : float, optional
-        Seconds for a fit, from its call on: what the second moments leave is for the search.
-        Without, the work of a fit is counted and bounded, the same on every
+        Time limit of a fit in seconds, from its call on; the search gets the time that the second
+        moments leave. Without it the work of a fit is counted and bounded, the same on every
         machine.
     tol : float, default 1e-10
-        Decrease of the objective, relative to its magnitude, that counts as none.
+        Largest decrease of the objective, relative to its magnitude, that counts as none.
     random_state : int, RandomState or None, default None
         Seed of the search.
     n_jobs : int, optional
@@ -66,10 +66,10 @@ class OrthogonalNMF(
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
     precision : {"auto", "fast", "exact"}, default "auto"
-        How AAᵀ is formed for up to 4096 samples, as in `SparsePCA` with samples and features in
-        each other's place.
+        How AAᵀ is formed for up to 4096 samples, as in `SparsePCA` with samples and features
+        interchanged.
     max_memory : float or str, optional
-        Most bytes that AAᵀ may take, as in `SparsePCA`.
+        Largest number of bytes for AAᵀ, as in `SparsePCA`.
 
     Raises
     ------
@@ -79,16 +79,16 @@ class OrthogonalNMF(
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Y, a nonnegative profile per cluster; the largest ``‖y_k‖`` first.
+        Y, a nonnegative profile per cluster, by decreasing ``‖y_k‖``.
     membership_ : ndarray of shape (n_samples, n_components)
-        X, with orthonormal columns: how strongly each sample has the profile of its cluster.
+        X, with orthonormal columns: the weight of each sample in its cluster.
     labels_ : ndarray of int of shape (n_samples,)
-        The cluster of each sample: its positive entry in X, or, for a sample without one, the
-        profile of smallest angle.
+        The cluster of each sample: the column of its positive entry in X; for a zero row of X the
+        cluster whose profile has the smallest angle to the sample.
     reconstruction_err_ : float
         ``‖A − XY‖_F``.
     result_ : Result or None
-        Of the solve; its columns are not ordered. None for a single sample.
+        Result of the solve; its columns are not ordered. None for a single sample.
     n_iter_ : int
         Sweeps of the solve.
     precision_ : {"fast", "exact"}
@@ -96,7 +96,7 @@ class OrthogonalNMF(
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Their names, where the data has some.
+        Names of the features, if the data has names.
 
     Examples
     --------
@@ -136,8 +136,8 @@ class OrthogonalNMF(
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, nonnegative. Blocks of rows, as in `SparsePCA.fit`, are joined in memory: the
-            samples are what is clustered.
+            Data, nonnegative. Blocks of rows, as in `SparsePCA.fit`, are joined in memory, because
+            clustering needs all samples at once.
         y : None
             Ignored.
 
@@ -150,8 +150,8 @@ class OrthogonalNMF(
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C, with the best `Result` so far as its attribute ``result``, None before
-            the search; if there is one, the fitted attributes are those of it.
+            After Ctrl-C. Its attribute ``result`` is the best `Result` so far, or None before the
+            search. If there is a result, the fitted attributes are set from it.
         """
         with Fitting(self) as fitting:
             limit = as_bytes("max_memory", self.max_memory)
@@ -184,7 +184,7 @@ class OrthogonalNMF(
         return self
 
     def _describe(self, data: Any, x: FloatArray) -> None:
-        """The fitted attributes of memberships x."""
+        """Sets the fitted attributes from the memberships x."""
         profiles = np.maximum(np.asarray(data.T @ x).T, 0.0)
         order = np.argsort(-np.linalg.norm(profiles, axis=1), kind="stable")
         self.components_ = profiles[order]
@@ -199,7 +199,7 @@ class OrthogonalNMF(
         self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
 
     def fit_predict(self, X: DataLike, y: Any = None) -> IntArray:
-        """`fit`, and the cluster of each sample.
+        """Cluster the samples; returns the cluster of each.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class OrthogonalNMF(
         return data
 
     def _blocks(self, X: Any, *, reset: bool) -> Iterator[Any]:
-        """Checked rows of X, some at a time."""
+        """Blocks of checked rows of X."""
         blocks = blocks_of(X)
         if blocks is None:
             yield self._data(X, reset=reset)
@@ -238,22 +238,22 @@ class OrthogonalNMF(
         yield from checked(blocks, lambda k, block: self._data(block, reset=reset and k == 0))
 
     def _likeness(self, data: Any) -> FloatArray:
-        """Inner products with the profiles of unit length."""
+        """Inner products of the samples with the normalised profiles."""
         norms = np.linalg.norm(self.components_, axis=1)
         return np.asarray(data @ (self.components_ / np.where(norms > 0.0, norms, 1.0)[:, None]).T)
 
     def _likeness_of(self, X: Any) -> FloatArray:
-        """The same for data that is not checked yet."""
+        """`_likeness` of data that has not been checked."""
         check_is_fitted(self)
         return np.concatenate([self._likeness(data) for data in self._blocks(X, reset=False)])
 
     def transform(self, X: DataLike) -> FloatArray:
-        """The memberships W ≥ 0 of least ``‖X − W components_‖_F``, one per sample at most.
+        """Memberships W ≥ 0 that minimise ``‖X − W components_‖_F``, at most one per sample.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, nonnegative, or blocks of rows of it, as in `SparsePCA.fit`.
+            Data, nonnegative, or blocks of its rows, as in `SparsePCA.fit`.
 
         Returns
         -------
@@ -275,12 +275,12 @@ class OrthogonalNMF(
         return out
 
     def predict(self, X: DataLike) -> IntArray:
-        """The cluster of each sample: the profile of smallest angle.
+        """The cluster of each sample: that whose profile has the smallest angle to the sample.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
-            Data, nonnegative, or blocks of rows of it, as in `SparsePCA.fit`.
+            Data, nonnegative, or blocks of its rows, as in `SparsePCA.fit`.
 
         Returns
         -------

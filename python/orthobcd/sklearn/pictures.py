@@ -1,4 +1,4 @@
-"""Axes and colours of the pictures of choices."""
+"""Axes and colours of the plots of the estimators."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from .._internal.extras import need
 
 BLUE, RED, GREY = "#0072B2", "#D55E00", "0.6"
-"""Colours of the pictures here, those of `orthobcd.plot`."""
+"""Colours, as in `orthobcd.plot`."""
 
 
 def axes_of(ax: Any) -> Any:
-    """The axes, or those of a new figure."""
+    """Returns ``ax``, or the axes of a new figure for None."""
     if ax is not None:
         return ax
     return need("plot", "matplotlib.pyplot").subplots(figsize=(6.4, 4.0), layout="constrained")[1]

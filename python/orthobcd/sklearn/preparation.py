@@ -1,4 +1,4 @@
-"""From data, as scikit-learn checked it, to the moments that a fit needs."""
+"""Moments of checked data for a fit: sums over samples, weights, scaling, covariances."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from ..objectives import Quadratic
 from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
 
 SYMMETRY = 1e-10
-"""Largest difference of S and Sᵀ, relative to the largest entry of S, that counts as rounding."""
+"""Largest difference of S and Sᵀ, relative to the largest entry of S, of a symmetric matrix."""
 
 DEFINITENESS = 1e-8
-"""Most that an eigenvalue of S may lie below 0, relative to n times its largest entry; far more
-than the rounding of a Cholesky factorization, which decides."""
+"""Tolerance for negative eigenvalues of S, relative to n times its largest entry; far above the
+rounding error of the Cholesky factorization by which definiteness is tested."""
 
 EXACT_WORK = 2e8
-"""Most m·n·(n + `SLICING`) for which sums over m samples of n features are exact unless asked:
+"""Largest m·n·(n + `SLICING`) for which the precision "auto" sums m samples of n features exactly:
 0.1 to 0.25 s of a core."""
 
 SLICING = 64
-"""Features whose products with a sample cost as much as cutting it into slices."""
+"""Cost of splitting a sample into slices, in products of the sample with a feature."""
 
 KINDS = [
     *(np.float64, np.float32, np.bool_),
     *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
 ]
-"""Types of dense data that is not copied; other data becomes the first of these."""
+"""Types of dense data that are used without a copy; other types are converted to the first."""
 
 PrecisionName = Literal["auto", "fast", "exact"]
 
 
 def is_exact(precision: str, m: int, n: int) -> bool:
-    """Whether sums over m samples of n features are exact."""
+    """Whether sums over m samples of n features are exact with this ``precision``."""
     as_choice("precision", precision, get_args(PrecisionName))
     return precision == "exact" or (precision == "auto" and m * n * (n + SLICING) <= EXACT_WORK)
 
@@ -52,10 +52,10 @@ def moments_of(
     weights: FloatArray | None = None,
     n_threads: int | None = 1,
 ) -> tuple[Moments | SecondMoments, FloatArray | None, Precision]:
-    """Moments of data, its standard deviations if it is divided by them, and the precision.
+    """Moments of data, its standard deviations with ``scale`` (else None), and the precision.
 
-    Second moments are formed by sums over the samples where that is quick, and for weights, which
-    centred sparse data takes in no other way; else a fit is from the data.
+    Second moments are formed by sums over the samples if this is fast, and for weights, as centred
+    sparse data supports weights in no other way. Otherwise the moments refer to the data.
     """
     m, n = data.shape
     exact = is_exact(precision, m, n)
@@ -77,25 +77,27 @@ def moments_of(
 def read(
     sums: Sums, center: bool, scale: bool, n_threads: int | None, *, keep: bool
 ) -> tuple[SecondMoments, FloatArray | None]:
-    """Moments of summed samples, centred and divided by their deviations as asked, and those.
+    """Moments of summed samples and, with ``scale``, their standard deviations (else None).
 
-    With ``keep=False`` the sums are given up on the way: one n × n matrix is there, not two.
+    With ``keep=False`` the sums are released on the way, so that memory holds one n × n matrix
+    instead of two.
     """
     mean, negative, deviation = sums.read(center, scale, keep, n_threads)
     return SecondMoments(mean if center else np.zeros_like(mean), negative), deviation
 
 
 def sliceable(data: Any) -> Any:
-    """Checked data as `Sums` takes it: aligned, the rows of a sparse column sorted."""
+    """Checked data in the form that `Sums` needs: aligned, with sorted row indices in CSC."""
     if not is_sparse(data):
         return data if data.flags.aligned else data.copy()
     return data.sorted_indices() if data.format == "csc" else data
 
 
 def begun(sums: Sums | None, precision: str, m: int, n: int) -> Sums:
-    """Sums to which m more samples of n features can be added; ``sums`` is left as it is.
+    """Sums to which m more samples of n features can be added; ``sums`` is not changed.
 
-    Exact sums over more samples than are quick go on in double precision.
+    If exact sums over all samples would exceed `EXACT_WORK` (with "auto"), the sums continue in
+    double precision.
     """
     exact = is_exact(precision, m + (0 if sums is None else sums.n_rows), n)
     if sums is None:
@@ -118,33 +120,33 @@ def extended(
     weights: FloatArray | None,
     n_threads: int | None = 1,
 ) -> Sums:
-    """Sums over the samples of ``sums`` and those of ``data``; ``sums`` is left as it is."""
+    """Sums over the samples of ``sums`` and those of ``data``; ``sums`` is not changed."""
     more = begun(sums, precision, *data.shape)
     more.add(sliceable(data), weights, n_threads)
     return more
 
 
 def largest(data: Any) -> float:
-    """The largest magnitude; missing values are left to those who take them."""
+    """The largest magnitude of an entry; missing values are ignored."""
     entries = data.data if is_sparse(data) else data
     low, high = (float(f.reduce(entries, axis=None, initial=0)) for f in (np.fmin, np.fmax))
     return max(-low, high)
 
 
 def check_magnitude(data: Any) -> None:
-    """Refuses data whose squares overflow or vanish."""
+    """Raises a ValueError if squares of the data overflow or underflow."""
     check_size("X", largest(data), DATA)
 
 
 def check_complete(data: Any, advice: str) -> None:
-    """Refuses missing values."""
+    """Raises a ValueError that ends with ``advice`` if a value is missing."""
     entries = data.data if is_sparse(data) else data
     if entries.dtype.kind == "f" and np.isnan(np.min(entries, initial=0.0)):
         raise ValueError(f"X must have no missing value (NaN); {advice}")
 
 
 def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
-    """Weights of the samples."""
+    """Checked weights of the samples of ``data``, with a sum above ``least``."""
     checked: FloatArray = _check_sample_weight(
         weights, data, dtype=np.float64, ensure_non_negative=True
     )
@@ -157,7 +159,7 @@ def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
 
 
 def as_sample_weight(weights: ArrayLike) -> FloatArray:
-    """Weights of samples whose number is not known yet."""
+    """Checked weights of samples whose number is not known yet."""
     checked = as_float_array("sample_weight", weights, 1)
     if float(checked.min()) < 0.0:
         raise ValueError(f"sample_weight must not be negative, got {float(checked.min()):g}")
@@ -165,7 +167,7 @@ def as_sample_weight(weights: ArrayLike) -> FloatArray:
 
 
 def as_covariance(S: ArrayLike) -> FloatArray:
-    """A symmetric matrix with no negative variance."""
+    """Checked symmetric positive semidefinite matrix S."""
     matrix = as_float_array("S", S, 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"S must be square, got shape {matrix.shape}")
@@ -178,7 +180,7 @@ def as_covariance(S: ArrayLike) -> FloatArray:
     try:
         np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
     except np.linalg.LinAlgError as error:
-        # Of a matrix of zeros nothing is left to factorize.
+        # The factorization of a zero matrix fails, but it is semidefinite.
         if size > 0.0:
             raise ValueError(
                 f"S must be positive semidefinite, it has an eigenvalue below {least:.3g}"
@@ -189,7 +191,7 @@ def as_covariance(S: ArrayLike) -> FloatArray:
 def described(
     matrix: FloatArray, mean: FloatArray, weight: float, center: bool, scale: bool
 ) -> tuple[SecondMoments, FloatArray | None]:
-    """Moments from sums of squares about the mean, and the standard deviations if asked."""
+    """Moments from sums of squares about the mean and, with ``scale``, standard deviations."""
     deviation = None
     if scale:
         deviation = np.sqrt(np.diag(matrix) / weight)
@@ -203,7 +205,7 @@ def described(
 
 
 def correlation(second: FloatArray) -> FloatArray:
-    """Correlations from second moments; of a coordinate that does not vary 0, and 1 with itself."""
+    """Correlations from second moments; those of a constant coordinate with others are 0."""
     deviation = np.sqrt(np.diag(second))
     deviation = np.where(deviation > 0.0, deviation, 1.0)
     out = second / np.outer(deviation, deviation)
@@ -212,10 +214,10 @@ def correlation(second: FloatArray) -> FloatArray:
 
 
 def decorrelated(x: FloatArray, second: FloatArray, n_nonzero: Any) -> FloatArray:
-    """Orthonormal columns, those that share rows turned so that ``second`` is diagonal there.
+    """Rotates groups of columns of x that share rows, so that ``second`` is diagonal on a group.
 
-    A group that shares rows is turned where that keeps the numbers of nonzeros: those it has, or
-    what ``n_nonzero`` allows, in all (an integer) or by column (a sequence).
+    A group is rotated only if the number of nonzeros stays within its present value, or, if given,
+    within ``n_nonzero``: in all (an integer) or per column (a sequence).
     """
 
     def allowed(trial: FloatArray) -> bool:
@@ -241,9 +243,9 @@ def decorrelated(x: FloatArray, second: FloatArray, n_nonzero: Any) -> FloatArra
 def prepared(
     data: Any, center: bool, scale: bool, weights: FloatArray | None = None
 ) -> tuple[Moments, FloatArray | None]:
-    """Data centred and divided by its standard deviations, as asked, and those.
+    """Moments of centred and scaled data and, with ``scale``, its standard deviations.
 
-    A constant column is divided by 1. Sparse data stays sparse. Of weighted samples the rows are
+    A constant column is divided by 1. Sparse data stays sparse. Rows of weighted samples are
     multiplied by the roots of their weights.
     """
     if weights is not None:
@@ -282,7 +284,7 @@ def _weighted(
 
 
 def problem_of(moments: Moments | SecondMoments, r: int, penalty: Any) -> Any:
-    """``−½‖AX‖² + h(X)`` for the moments of A."""
+    """The problem ``min −½‖AX‖² + h(X)`` for the moments of A."""
     if isinstance(moments, SecondMoments):
         return StiefelProblem(Quadratic(moments.negative), penalty, r)
     return SparsePCAProblem(moments.data, r, penalty, center=moments.pending)
@@ -303,7 +305,7 @@ def coordinates(
 def explained_squares(
     data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
 ) -> tuple[float, float]:
-    """Squares about the mean that orthonormal axes explain, and all of them."""
+    """Sums of squares about the mean: those explained by orthonormal axes, and the total."""
     divisor = np.ones(data.shape[1]) if scale is None else scale
     total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
     return float(np.sum(coordinates(data, axes, mean, scale) ** 2)), total
@@ -312,6 +314,6 @@ def explained_squares(
 def explained_share(
     data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
 ) -> float:
-    """Share of the squares about the mean that orthonormal axes explain."""
+    """Share of the sum of squares about the mean that orthonormal axes explain."""
     explained, total = explained_squares(data, axes, mean, scale)
     return explained / max(total, np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""Which features to trust, and how many components."""
+"""Stability of supports on subsamples, and choice of the number of components."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from .pictures import BLUE, GREY, RED, axes_of
 
 @dataclass(frozen=True, eq=False)
 class SupportStability:
-    """How often each feature is chosen when a fit is repeated on subsamples.
+    """Frequencies of the features in the components of fits to subsamples.
 
     Attributes
     ----------
     frequencies : ndarray of shape (n_components, n_features)
-        Share of the subsamples in which the feature is in the component.
+        Share of the subsamples in which the feature has a nonzero loading in the component.
     components : ndarray of shape (n_components, n_features)
-        Of the fit to all samples, to which those of the subsamples are matched.
+        Components of the fit to all samples, to which those of the subsamples are matched.
     n_subsamples : int
-        How many there were.
+        Number of subsamples.
     features : tuple of str
         Names of the features.
 
@@ -59,12 +59,14 @@ class SupportStability:
     features: tuple[str, ...]
 
     def plot(self, ax: Any = None) -> Any:
-        """The frequencies of the features chosen at least once, a column per component.
+        """Plot the frequencies as an image: a row per component, a column per selected feature.
+
+        Features that are never selected are left out.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw into; a new figure by default.
 
         Returns
         -------
@@ -94,32 +96,32 @@ def support_stability(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> SupportStability:
-    """How often each feature is chosen when a fit is repeated on subsamples.
+    """Repeat a fit on subsamples and count how often each feature is selected.
 
-    Meinshausen and Bühlmann (2010) draw subsamples of half the data without replacement. The
-    components of each are matched to those of all samples one to one, by the largest sum of
-    magnitudes of inner products; a component with a limit of its own (``n_nonzero``, ``include``,
-    ``exclude``) to one with the same.
+    As in Meinshausen and Bühlmann (2010), subsamples of half the data are drawn without
+    replacement. The components of each subsample are matched one to one to those of all samples, by
+    the largest sum of magnitudes of inner products. A component with its own limit (``n_nonzero``,
+    ``include``, ``exclude``) is matched to one with the same limit.
 
-    Within a budget (``n_nonzero``, ``n_features``) the search on a subsample has the components of
-    all samples among its starts, beside those of its own, and a small amount of counted work: what
-    is repeated is then a shorter search, which sooner ends with features of the whole fit than one
-    without a limit would. Other fits are repeated as they are.
+    With ``n_nonzero`` or ``n_features`` the search on a subsample has a small work limit, and the
+    components of all samples are among its starts. This shorter search ends more often with
+    features of the whole fit than a search without the limit would. Other fits are repeated
+    unchanged.
 
     Parameters
     ----------
     estimator : SparsePCA or NonnegativePCA
-        What is fitted; it is cloned.
+        The estimator to fit; it is cloned.
     X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
         Data.
     n_subsamples : int, default 50
         Number of subsamples.
     fraction : float, default 0.5
-        Share of the samples in each, between 0 and 1.
+        Share of the samples in a subsample, between 0 and 1.
     random_state : int, RandomState or None, default None
         Seed of the subsamples.
     n_jobs : int, optional
-        Fits side by side; 1 by default, −1 for all cores. The result does not depend on it.
+        Fits in parallel; 1 by default, −1 for all cores. The result does not depend on it.
 
     Returns
     -------
@@ -130,8 +132,8 @@ def support_stability(
     ValueError, TypeError
         If an argument is not valid; the message names it.
     KeyboardInterrupt
-        After Ctrl-C. Its attribute ``result`` is the `SupportStability` of the subsamples that are
-        done; before the first of them what a fit raises, or None.
+        After Ctrl-C. Its attribute ``result`` is the `SupportStability` of the finished subsamples;
+        if there are none, the ``result`` that the interrupted fit raised, or None.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def support_stability(
         part = clone(estimator).set_params(n_components=r)
         found = part._beside(whole, WORK).fit(_safe_indexing(given, rows)).components_
         likeness = np.abs(whole.components_ @ found.T)
-        # Less than any likeness: those of another kind are taken by none.
+        # Below every likeness: components with different limits are never matched.
         likeness[np.array([[a != b for b in kinds] for a in kinds])] = -float(r)
         _, order = linear_sum_assignment(-likeness)
         return np.asarray(found[order] != 0.0, dtype=np.float64)
@@ -183,17 +185,18 @@ def support_stability(
 
 @dataclass(frozen=True, eq=False)
 class ComponentChoice:
-    """A number of components and what speaks for it.
+    """A chosen number of components, with the criterion values and thresholds.
 
     Attributes
     ----------
     n_components : int
-        The number.
+        The chosen number.
     values : ndarray of shape (k,)
-        Eigenvalues ("parallel"), or mean squared errors of held-out entries ("held_out") with
-        1, …, k components.
+        "parallel": the k leading eigenvalues. "held_out": mean squared errors of held-out entries
+        with 1, …, k components.
     thresholds : ndarray of shape (k,)
-        What an eigenvalue has to exceed; or the best error plus its standard error.
+        "parallel": values that the eigenvalues must exceed. "held_out": the smallest error plus its
+        standard error.
 
     Examples
     --------
@@ -208,12 +211,12 @@ class ComponentChoice:
     thresholds: FloatArray
 
     def plot(self, ax: Any = None) -> Any:
-        """The values and their thresholds.
+        """Plot the values and their thresholds.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw into; a new figure by default.
 
         Returns
         -------
@@ -238,32 +241,33 @@ def choose_n_components(
     quantile: float = 0.95,
     random_state: Any = None,
 ) -> ComponentChoice:
-    """The number of components that the data supports.
+    """Choose the number of components that the data supports.
 
-    "parallel" (Horn 1965): as many as there are leading eigenvalues of the correlation matrix above
-    a quantile of those of data whose columns are permuted independently. "held_out": a tenth of the
-    entries is left out, completed by probabilistic PCA (see `SparsePCA`, ``missing``), and the
-    smallest number is taken whose mean squared error is within a standard error of the best.
+    "parallel" (Horn 1965): the number of leading eigenvalues of the correlation matrix that exceed
+    a quantile of those of data with independently permuted columns. "held_out": a tenth of the
+    entries is left out and completed by probabilistic PCA (see `SparsePCA`, ``missing``); the
+    choice is the smallest number whose mean squared error is within a standard error of the best.
 
     Parameters
     ----------
     X : array_like of shape (n_samples, n_features)
         Data.
     method : {"parallel", "held_out"}, default "parallel"
-        How.
+        The method.
     most : int, default 20
-        Largest number looked at.
+        Largest number considered.
     n_repeats : int, default 20
-        Permutations, or sets of entries left out (a quarter as many).
+        Number of permutations; for "held_out" a quarter of it, at least 2, is the number of random
+        sets of left-out entries.
     quantile : float, default 0.95
-        Of the eigenvalues of permuted data.
+        Quantile of the eigenvalues of permuted data.
     random_state : int, RandomState or None, default None
-        Seed.
+        Seed of permutations and left-out entries.
 
     Returns
     -------
     ComponentChoice
-        Its number is at least 1.
+        The choice; ``n_components`` is at least 1.
 
     Raises
     ------
@@ -310,14 +314,14 @@ def _eigenvalues(data: FloatArray, most: int) -> FloatArray:
 
 
 def _permuted(data: FloatArray, rng: Any) -> FloatArray:
-    """Every column in an order of its own."""
+    """Data with every column permuted independently."""
     return np.column_stack([rng.permutation(column) for column in data.T])
 
 
 def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
-    """Mean squared error of left out entries with 1, 2, … components."""
+    """Mean squared error of left-out entries with 1, 2, …, ``most`` components."""
     out = rng.uniform(size=data.shape) < HELD_OUT
-    # Every sample and every feature keeps an entry.
+    # Every sample and every feature keeps at least one entry.
     out[np.arange(len(out)), rng.randint(data.shape[1], size=len(out))] = False
     out[rng.randint(len(out), size=data.shape[1]), np.arange(data.shape[1])] = False
     gapped = np.where(out, np.nan, data)
@@ -329,7 +333,7 @@ def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
 
 
 HELD_OUT = 0.1
-"""Share of the entries that is left out to choose a number of components."""
+"""Share of the entries that "held_out" leaves out."""
 
 WORK = 0.1
-"""Work of a search on a subsample, in seconds of a core: some descents of each of its chains."""
+"""Work limit of a search on a subsample, about seconds of a core: a few descents per chain."""

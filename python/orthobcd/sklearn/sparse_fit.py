@@ -1,4 +1,4 @@
-"""One fit of a `SparsePCA`: the path, the solve that starts at it, the wanted count."""
+"""The solves of one `SparsePCA` fit: for a penalty weight, or a number of nonzeros."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from ..penalties import Cardinality, RowSparse
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import RegularizationPath, path_of, penalty_of
 from ..result import PathPoint, Result, Status
-from ..solvers import OBCD, RATIO, Auto, Continuation
+from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
 from ..solving import solve
 from .fitting import Fitting
 
-STAGE_TOLERANCE = 1e-5
-"""Tolerance of the stages of a path that only leads to a start."""
-
 
 class SparseFit:
-    """One fit of a `SparsePCA`: the path, the solve that starts at it, the wanted count."""
+    """The solves of one `SparsePCA` fit: path, search, and their limits."""
 
     def __init__(
         self,
@@ -36,16 +33,16 @@ class SparseFit:
         self.problem = problem
         self.warm = warm
         self.options = pca._options(fitting)
-        # The path is made of descents, whatever starts at its end.
+        # Every stage of the path is a descent, for any solver that starts at its end.
         self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
         self.searches = pca.solver is None or isinstance(pca.solver, Auto)
 
     def priced(self, alpha: float) -> StiefelProblem:
-        """The problem at a penalty."""
+        """The problem with the penalty weight ``alpha``."""
         return self.problem.with_penalty(penalty_of(self.pca.penalty, alpha))
 
     def path(self, tol: float, **which: Any) -> RegularizationPath:
-        """The path, by descents from the known optimum of a large penalty on."""
+        """The path, by descents from the known optimum for a large penalty weight."""
         path = path_of(
             self.problem,
             self.pca.penalty,
@@ -53,12 +50,12 @@ class SparseFit:
             **which,
             **{**self.options, "tol": tol},
         )
-        # Its points are dense, and many: a fitted estimator keeps what is read of them.
+        # The points are dense and many: a fitted estimator keeps the path without them.
         self.pca.path_ = dataclasses.replace(path, results=())
         return path
 
     def solve(self, alpha: float, start: FloatArray | None, solver: Any, **limits: Any) -> Result:
-        """A solve at a penalty."""
+        """Solves the problem with the penalty weight ``alpha``."""
         options = {**self.options, "max_time": self.deadline.left(), **limits}
         with live(options["verbose"], None) as line:
             if line is not None:
@@ -66,7 +63,7 @@ class SparseFit:
             return solve(self.priced(alpha), start, solver=solver, **options)
 
     def at_penalty(self, alpha: float) -> Result:
-        """The components for a penalty."""
+        """The components for the penalty weight ``alpha``."""
         if self.warm is not None:
             return self.solve(alpha, self.warm, self.pca.solver or OBCD())
         if self.searches and alpha < self.pca.alpha_max_:
@@ -81,7 +78,7 @@ class SparseFit:
         return self.solve(alpha, last.x, self.sweeps)
 
     def at_count(self, budget: Cardinality | RowSparse) -> Result:
-        """Components within a budget of loadings, or of features."""
+        """The components under a limit on nonzero loadings or on features."""
         start = self.warm
         problem = self.problem.with_penalty(budget)
         if start is None and not self.searches and isinstance(budget, Cardinality):
@@ -94,7 +91,7 @@ class SparseFit:
         return solve(problem, start, **{**self.options, "max_time": self.deadline.left()})
 
     def nearest(self, count: int) -> tuple[float, Result]:
-        """The penalty and the components of the path whose number of nonzeros is nearest."""
+        """Penalty weight and result of the point of the path with the nearest nonzero count."""
         path = self.path(self.options["tol"], n_nonzero=count)
         nearest = path.results[path.nearest(count)]
         if any(point.status is Status.INTERRUPTED for point in path.results):
@@ -102,13 +99,13 @@ class SparseFit:
         return nearest.lam, self.as_result(nearest.lam, nearest)
 
     def as_result(self, alpha: float, point: PathPoint) -> Result:
-        """The result that is a point of a path."""
+        """A point of a path as a result."""
         here = self.solve(alpha, point.x, self.sweeps, max_sweeps=0)
         return dataclasses.replace(here, status=point.status)
 
 
 def _approach(top: float, alpha: float) -> FloatArray:
-    """Penalties from ``top`` down to ``alpha``, geometric with a ratio of about `RATIO`."""
+    """Penalty weights from ``top`` down to ``alpha``, geometric with a ratio of about `RATIO`."""
     if alpha >= top or top == 0.0:
         return np.array([alpha])
     last = max(alpha, 1e-4 * top)

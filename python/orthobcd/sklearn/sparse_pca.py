@@ -1,4 +1,4 @@
-"""Sparse PCA."""
+"""The estimator `SparsePCA`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .sparse_fit import SparseFit
 AlphaScale = Literal["relative", "absolute"]
 
 ALPHA = 0.1
-"""Weight of the penalty, unless told otherwise."""
+"""Default weight of the penalty, in units of ``alpha_max_`` or absolute."""
 
 
 class SparsePCA(OrthonormalPCA):
@@ -38,79 +38,82 @@ class SparsePCA(OrthonormalPCA):
     n_components : int, optional
         Number of components; min(10, n_samples, n_features) by default.
     penalty : {"l0", "l1"}, default "l0"
-        Price per nonzero entry, or per absolute value.
+        Penalty on the number of nonzero loadings, or on their absolute values.
     alpha : float, optional
         Weight of the penalty, 0.1 by default. With ``alpha_scale="relative"`` in units of
-        ``alpha_max_``, from which on every component is a single feature, as no pair of features
-        improves that; with "absolute" the λ of `orthobcd.L0`. None with ``n_nonzero`` or
-        ``n_features``, which stand instead of a weight.
+        ``alpha_max_``; from this weight on every component is a single feature, because no pair of
+        features improves on that. With "absolute" the λ of `orthobcd.L0` or `orthobcd.L1`. None
+        with ``n_nonzero`` or ``n_features``, which replace the weight.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
     n_nonzero : int or sequence of int, optional
-        Instead of ``alpha``: the most nonzero loadings, in all components together or of each. With
-        "l0" a search of its own finds them (`orthobcd.Cardinality`); there are fewer only where
-        another brings nothing. A sequence is in the order of the components: the t-th component has
-        the t-th budget, and components of the same budget (and the same ``include`` and
-        ``exclude``) are ordered by explained variance among themselves. With "l1" the nearest
-        number of the regularisation path is taken, with a warning if it is not met.
+        Instead of ``alpha``: largest number of nonzero loadings, in all components together or per
+        component. With "l0" a search under this constraint finds them (`orthobcd.Cardinality`);
+        there are fewer only where one more has no gain. A sequence is in the order of the
+        components: entry t limits component t. Components with the same limit, ``include`` and
+        ``exclude`` are ordered by explained variance among themselves. With "l1" the result is the
+        point of the regularisation path with the nearest number of nonzeros, with a warning if the
+        number differs.
     include : sequence of int or str, or a sequence of sequences, optional
-        With ``n_nonzero`` and "l0": features, by index or name, that belong to the support of every
-        component; a sequence per component gives each its own. An included feature counts as one
-        of the nonzero loadings, also if its best loading is zero.
+        With ``n_nonzero`` and "l0": features, by index or name, in the support of every component,
+        or a sequence of features for each component. An included feature counts towards
+        ``n_nonzero``, even if its best loading is zero.
     exclude : sequence of int or str, or a sequence of sequences, optional
         With ``n_nonzero`` and "l0": features, by index or name, whose loadings are zero in all
-        components; a sequence per component gives each its own.
+        components, or a sequence of features for each component.
     n_features : int, optional
-        Instead of ``alpha`` and ``n_nonzero``: the most features that any component uses, at least
-        ``n_components``. The components are the principal components of the chosen features
-        (`orthobcd.RowSparse`).
+        Instead of ``alpha`` and ``n_nonzero``: largest number of features used by all components
+        together, at least ``n_components``. The components are the principal components of the
+        selected features (`orthobcd.RowSparse`).
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
     uncorrelated : bool, default False
-        Turn components that share features among each other so that their coordinates are
-        uncorrelated, where that keeps the number of loadings, or what ``n_nonzero`` allows. It
-        changes neither the span nor the variance that is explained. Elsewhere components stay
-        correlated (``score_correlation_``), as any rotation would cost loadings. Not for "l1".
+        Rotate components that share features so that their coordinates are uncorrelated, where the
+        rotation keeps the number of nonzero loadings or stays within ``n_nonzero``. The span and
+        the explained variance do not change. Other components stay correlated
+        (``score_correlation_``), because a rotation would add loadings. Not for "l1".
     missing : {"em"}, optional
-        Missing values (NaN, dense data) are refused by default. With "em" the means and second
-        moments are those of the EM algorithm of probabilistic PCA with ``n_components`` factors
-        (Tipping and Bishop 1999), features in units of their deviations; `transform` completes
-        what is missing by its mean given the other entries of its row.
+        By default missing values (NaN) are an error. With "em" (dense data only) the means and
+        second moments are those of the EM algorithm of probabilistic PCA with ``n_components``
+        factors (Tipping and Bishop 1999), with features divided by their standard deviations.
+        `transform` replaces a missing value by its mean given the other entries of its row.
     solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
-        How to solve; `Auto` by default. `OBCD` solves along the regularisation path, from which
-        `Continuation` starts too.
+        The solver; `Auto` by default. `OBCD` solves along the regularisation path, and
+        `Continuation` starts from this path too.
     max_time : float, optional
-        Seconds for a fit, from its call on: what the second moments leave is for the search.
-        Without, the work of a fit is counted and bounded (a second or two up to
-        1000 features, about ten from 4000 on), the same on every machine; ``result_.status`` is
-        ``MAX_WORK`` where that ended it.
+        Time limit of a fit in seconds, from its call on; the search gets the time that the second
+        moments leave. Without it the work of a fit is counted and bounded, the same on every
+        machine (a second or two up to 1000 features, about ten from 4000 on); ``result_.status`` is
+        ``MAX_WORK`` if that bound ended the fit.
     tol : float, default 1e-10
-        Decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
+        Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
-        Seed of the order in which rows are visited.
+        Seed of all random choices of the solver.
     n_jobs : int, optional
         Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
         depend on it.
     warm_start : bool, default False
-        Start at the components of the previous fit instead of following the path.
+        Start at the components of the previous fit. For a penalty weight without ``solver`` `OBCD`
+        then replaces the search of `Auto`. Ignored with "l1" and ``n_nonzero``.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
     certify : bool, default False
-        Bound the optimum from below after the fit, see `orthobcd.certify`: ``gap_``. It may take as
-        long again as ``max_time``.
+        Bound the optimum from below after the fit and set ``gap_``, see `orthobcd.certify`. This
+        can take ``max_time`` once more.
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments of up to 4096 features are formed. "exact": without rounding before
-        the last bit, so that neither the order of the samples nor whether they come in parts or
-        with weights matters; it takes about 25 times as long. "fast": by products in double
-        precision of data less its means. "auto" is "exact" for n_samples · n_features ·
-        (n_features + 64) ≤ 2e8, which takes up to a quarter of a second. Whichever it is, equal
-        numbers of another type (float32, integers) give the same fit. More features, sparse data
-        and n_features ≥ 8 n_samples are fitted from the data, "fast", if it is in memory.
+        the last bit; the order of the samples, blocks and integer weights instead of repeated
+        samples do not change the result; takes about 25 times as long. "fast": by products of
+        centred data in double precision. "auto": "exact" for n_samples · n_features ·
+        (n_features + 64) ≤ 2e8, which takes up to a quarter of a second, else "fast". In every case
+        equal numbers of another type (float32, integers) give the same fit. Data in memory is used
+        without forming second moments, "fast", if it has more than 4096 features, if n_features ≥
+        8 n_samples and "exact" is not given, or if it is sparse without weights and "fast".
     max_memory : float or str, optional
-        Most bytes, or a text such as "2GB", that the second moments and the copy of them in the
-        search may take, 16 n_features² bytes; a fit that needs more is refused before it begins.
+        Largest number of bytes, or a text such as "2GB", for the second moments and their copy in
+        the search: 16 n_features² bytes. A fit that needs more raises an error before it begins.
 
     Raises
     ------
@@ -120,45 +123,44 @@ class SparsePCA(OrthonormalPCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows, by explained variance or in the order of their budgets; the largest
+        Orthonormal rows, by explained variance or in the order of ``n_nonzero``; the largest
         loading of each is positive.
     mean_ : ndarray of shape (n_features,)
-        Of the (scaled) data; zeros without centring.
+        Means of the (scaled) data; zeros without centring.
     scale_ : ndarray of shape (n_features,) or None
-        What features were divided by.
+        Standard deviations by which features were divided; None without scaling.
     explained_variance_ : ndarray of shape (n_components,)
-        Variance of each coordinate. As the components are orthonormal, nothing is counted twice:
-        the sum is the variance of the projection onto their span.
+        Variance of each coordinate. As the components are orthonormal, the sum is the variance of
+        the projection onto their span.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same as shares of the total variance.
+        ``explained_variance_`` over the total variance.
     score_correlation_ : ndarray of shape (n_components, n_components)
-        Correlations of the coordinates: orthogonal components need not be uncorrelated.
+        Correlations of the coordinates: orthogonal components can be correlated.
     n_nonzero_ : int
-        Nonzero loadings.
+        Number of nonzero loadings.
     alpha_ : float or None
-        The λ that was used, absolute; None where loadings or features were counted.
+        The λ of the fit, absolute; None with ``n_features`` and with ``n_nonzero`` and "l0".
     alpha_max_ : float
-        Of the data; see `orthobcd.lam_max`.
+        `orthobcd.lam_max` of the data.
     path_ : RegularizationPath or None
-        The path that was followed, without its points: with "l1" and ``n_nonzero``, and with a
-        ``solver`` other than `Auto`; else None.
+        The path of the fit, without its points: with "l1" and ``n_nonzero``, and with a ``solver``
+        other than `Auto`; else None.
     objective_ : float
         ``−½‖AX‖² + h(X)`` at the components.
     result_ : Result
-        Of the last solve; its columns are not ordered.
+        Result of the last solve; its columns are not ordered.
     gap_ : float or None
-        With ``certify``, what share of the objective an optimum can still gain at most: among all
-        components with as many nonzeros if ``n_nonzero`` was met with "l0", else of the penalised
-        objective; None without.
+        With ``certify`` the relative gap between the objective and its lower bound: over all
+        components within ``n_nonzero`` with "l0", else of the penalised objective; None without
+        ``certify``.
     n_iter_ : int
         Sweeps of the last solve.
     precision_ : {"fast", "exact"}
-        How the second moments were formed; "exact" after `fit_covariance`, which takes them as
-        they are.
+        How the second moments were formed; "exact" after `fit_covariance`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Their names, where the data has some.
+        Names of the features, if the data has names.
 
     Examples
     --------
@@ -254,7 +256,7 @@ class SparsePCA(OrthonormalPCA):
                 raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
 
     def _counted(self, n: int, r: int) -> Cardinality | RowSparse | None:
-        """What is counted instead of priced."""
+        """The limit on nonzeros or features that replaces the penalty, or None."""
         counts = self.penalty == "l0" and self.n_nonzero is not None
         for name in ("include", "exclude"):
             if not counts and getattr(self, name) is not None:
@@ -269,7 +271,7 @@ class SparsePCA(OrthonormalPCA):
         return RowSparse(count=count)
 
     def _nearest(self, fit: SparseFit, count: int) -> tuple[float, Result]:
-        """The point of the path whose number of nonzeros is nearest, and its penalty."""
+        """λ and result of the point of the path with the nearest number of nonzeros."""
         alpha, result = fit.nearest(count)
         if result.n_nonzero != count and result.status is not Status.INTERRUPTED:
             warnings.warn(
@@ -280,7 +282,7 @@ class SparsePCA(OrthonormalPCA):
         return alpha, result
 
     def _gap(self, fitting: Fitting, problem: Any, result: Result) -> Result:
-        """The same result, its gap noted if that is wanted."""
+        """Sets ``gap_``, with ``certify``; returns the result."""
         self.gap_: float | None = None
         if not self.certify or result.status is Status.INTERRUPTED:
             return result

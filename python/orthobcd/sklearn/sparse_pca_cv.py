@@ -1,4 +1,4 @@
-"""Sparse PCA with the penalty chosen from the data."""
+"""The estimator `SparsePCACV`: sparse PCA with the penalty weight chosen from the data."""
 
 from __future__ import annotations
 
@@ -42,37 +42,39 @@ LARGEST, SMALLEST = 0.5, 1e-3
 """Ends of the default grid, in units of ``alpha_max_``."""
 
 STAGE_WORK = 0.1
-"""Work of a search along the path, in units of that of a fit."""
+"""Work limit of a search along the path, relative to the work of a fit."""
 
 
 class SparsePCACV(Components):
-    """Sparse PCA with the penalty chosen by cross-validation or an information criterion.
+    """Sparse PCA with the penalty weight chosen by cross-validation or an information criterion.
 
-    Every fold is followed along the whole path of penalties by short searches, each with the point
-    of the one before among its starts; then `SparsePCA` is fitted to all samples with the chosen
-    penalty.
+    On every fold short searches run for all penalty weights in decreasing order. Each search has
+    the point of the search before among its starts. Then `SparsePCA` is fitted to all samples with
+    the chosen weight.
 
     Parameters
     ----------
     n_components : int, optional
         Number of components; min(10, n_samples, n_features) by default.
     penalty : {"l0", "l1"}, default "l0"
-        Price per nonzero entry, or per absolute value.
+        Penalty on the number of nonzero loadings, or on their absolute values.
     alphas : array_like of shape (k,), optional
-        Penalties to choose from, in units of ``alpha_max_`` of the data that they are applied to.
-        By default ``n_alphas`` from 0.5 to 0.001, evenly spaced in their logarithm.
+        Penalty weights to choose from, in units of ``alpha_max_`` of the fold, or of all samples
+        for the last fit. By default ``n_alphas`` weights from 0.5 to 0.001, equidistant on the
+        logarithmic scale.
     n_alphas : int, default 15
         Length of the default grid.
     criterion : {"cv", "bic", "ebic"}, default "cv"
-        Held-out explained variance; or, without folds, the BIC of Allen and Maletić-Savatić (2011),
-        ``log(‖A − AXXᵀ‖²/(mn)) + ‖X‖₀ log(mn)/(mn)``; or that plus ``2 log C(nr, ‖X‖₀)/(mn)``,
-        which allows for the number of supports of that size (Chen and Chen 2008).
+        "cv": held-out explained variance. "bic", without folds: the BIC of Allen and
+        Maletić-Savatić (2011), ``log(‖A − AXXᵀ‖²/(mn)) + ‖X‖₀ log(mn)/(mn)``. "ebic": the BIC plus
+        ``2 log C(nr, ‖X‖₀)/(mn)``, for the number of supports of that size (Chen and Chen 2008).
     rule : {"one_se", "best"}, default "one_se"
-        The sparsest whose held-out variance is within a standard error of the best, or the best.
+        With "cv" choose the largest weight whose held-out variance is within a standard error of
+        the best ("one_se"), or the weight of the best ("best").
     cv : int, cross-validation generator or iterable, default 5
-        As in scikit-learn.
+        The folds, as in scikit-learn.
     center, scale, max_time, tol, random_state, n_jobs, verbose
-        As in `SparsePCA`; ``max_time`` is for the last fit. ``n_jobs`` folds run side by side.
+        As in `SparsePCA`; ``max_time`` is for the last fit. ``n_jobs`` folds run in parallel.
 
     Raises
     ------
@@ -82,18 +84,18 @@ class SparsePCACV(Components):
     Attributes
     ----------
     alpha_ : float
-        The chosen penalty, absolute, for all samples.
+        The chosen penalty weight, absolute, for all samples.
     best_index_ : int
-        Its place in the grid.
+        Index of the chosen weight in ``alphas_``.
     alphas_ : ndarray of shape (k,)
         The grid, decreasing.
     scores_ : ndarray of shape (k, n_folds) or (k, 1)
         Held-out share of the variance explained (higher is better), or the criterion (lower is
         better).
     n_nonzero_path_ : ndarray of shape (k, n_folds) or (k, 1)
-        Nonzero loadings along the paths.
+        Number of nonzero loadings along the paths.
     best_estimator_ : SparsePCA
-        The last fit, whose attributes are here too.
+        The fit to all samples; its fitted attributes are also attributes of this estimator.
 
     Examples
     --------
@@ -138,14 +140,14 @@ class SparsePCACV(Components):
         self.verbose = verbose
 
     def fit(self, X: DataLike, y: Any = None) -> Self:
-        """Choose the penalty and find the components.
+        """Choose the penalty weight and find the components.
 
         Parameters
         ----------
         X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
             Data.
         y : array_like of shape (n_samples,), optional
-            Classes, where ``cv`` splits by them; else ignored.
+            Classes, if ``cv`` splits by them; else ignored.
 
         Returns
         -------
@@ -156,8 +158,8 @@ class SparsePCACV(Components):
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C. Its attribute ``result`` is None while the penalty is chosen, and then as
-            that of `SparsePCA.fit`.
+            After Ctrl-C. Its attribute ``result`` is None while the weight is chosen, and then that
+            of `SparsePCA.fit`.
         """
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
@@ -251,7 +253,7 @@ class SparsePCACV(Components):
         return np.array(scores), np.array(counts)
 
     def _best(self) -> int:
-        """The chosen place in the grid."""
+        """Index of the chosen weight in the grid."""
         if self.criterion != "cv":
             return int(np.argmin(self.scores_[:, 0]))
         mean = self.scores_.mean(axis=1)
@@ -259,16 +261,16 @@ class SparsePCACV(Components):
         if self.rule == "best" or self.scores_.shape[1] < 2:
             return best
         error = self.scores_[best].std(ddof=1) / np.sqrt(self.scores_.shape[1])
-        # The grid falls: the first that is good enough has the fewest nonzeros.
+        # The grid decreases: the first weight within the error has the fewest nonzeros.
         return int(np.flatnonzero(mean >= mean[best] - error)[0])
 
     def plot(self, ax: Any = None) -> Any:
-        """The scores along the grid, with their spread over the folds, and the chosen penalty.
+        """Plot the scores along the grid with their standard errors, and mark the chosen weight.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw into; a new figure by default.
 
         Returns
         -------
@@ -293,5 +295,5 @@ class SparsePCACV(Components):
 
 
 def log_choices(n: int, k: int) -> float:
-    """Logarithm of the number of ways to choose k of n."""
+    """Logarithm of the binomial coefficient C(n, k)."""
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

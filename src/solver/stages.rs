@@ -1,19 +1,20 @@
-//! Who moves next, and when the solve has converged.
+//! The mover of the next pass, and the verification of convergence.
 //!
-//! [`Status::Converged`](super::Status::Converged) stands for: all pairs of the side that moves were solved to global
-//! optimality, with the exact curvature and no proximal term, and none of them can lower F by more than the
-//! tolerance. A pass that settles is not enough for that: it may not visit all pairs (random and greedy rows,
-//! larger blocks) or not see what they can do (Jacobi rounds, the scalar curvature, a proximal term), and what it
-//! moves last may open something for the pairs before. Once a pass settles, the proximal term is dropped and
+//! [`Status::Converged`](super::Status::Converged) means that all pairs of the side that moves were solved to
+//! global optimality, with the exact curvature and no proximal term, and that none of them can lower F by
+//! more than the tolerance. A pass that lowers F by less than the tolerance does not imply this: it may skip
+//! pairs (random and greedy rows, larger blocks), use a weaker model (Jacobi rounds, the scalar curvature, a
+//! proximal term), or enable moves of earlier pairs by later ones. After such a pass the proximal term is
+//! dropped, and
 //!
-//! * a **look** solves all pairs and moves none; if none can lower F by more than the tolerance,
-//!   the solve has converged, at exactly the X it looked at;
-//! * as soon as a look finds more, a **clearing** pass of tiles takes what all pairs have to give,
-//!   and the mover goes on (or, if that was less than the tolerance, another look follows).
+//! * a **verification** solves all pairs and moves none. If none can lower F by more than the tolerance, the
+//!   solve has converged, at exactly the X that was verified.
+//! * If the verification finds a pair, a **clearing** pass of tiles moves all pairs. The requested mover then
+//!   continues, or, if the decrease was below the tolerance, another verification follows.
 //!
-//! A pass over all pairs that moved nothing is a look by itself.
+//! A pass over all pairs that moves nothing is itself a verification.
 
-use super::columns::Columns;
+use super::columns::ColumnMover;
 use super::descent::Descent;
 use super::jacobi::Jacobi;
 use super::ledger::Ledger;
@@ -21,47 +22,47 @@ use super::mover::Mover;
 use super::options::{Options, Side, Update};
 use super::point::Point;
 use super::proximal::Proximal;
-use super::rows::Rows;
+use super::rows::RowMover;
 use super::smooth::Smooth;
 use crate::block::Curvature;
 use crate::objective::QuadraticForm;
 use crate::pair::Recession;
 use crate::working_set::WorkingSet;
 
-/// A side is visited every time unless its last sweep gained less than this share of the other's;
+/// A side is visited less often if its last sweep gained less than this share of the gain of the other side.
 const SMALL_SHARE: f64 = 0.1;
 
-/// then only every so many sweeps.
+/// Most sweeps of one side between two sweeps of a side that gains little.
 const SELDOM: u32 = 8;
 
-/// Tangent steps follow a pass that lowered F by at most this share of its magnitude: where h has kinks, passes over pairs
-/// converge slowly from there, or to points that are not critical.
+/// Tangent steps follow a pass that lowered F by at most this share of its magnitude. If h has kinks, passes
+/// over pairs then converge slowly, or to points that are not critical.
 const SLOW: f64 = 1e-3;
 
-/// What the pass under way is for.
+/// The purpose of the current pass.
 enum Stage {
-    /// The mover that was asked for.
+    /// The mover requested by the options.
     Own,
-    /// Tangent steps from where passes over all pairs gain little.
+    /// Tangent steps after passes over all pairs that gain little.
     Finish(Box<Proximal>),
     /// All pairs are solved and none is moved.
-    Look(Box<Rows>),
+    Verify(Box<RowMover>),
     /// All pairs are solved and moved.
     Clear(Box<dyn Mover>),
 }
 
 /// The movers of a solve.
-pub(super) struct Course<'m> {
+pub(super) struct MoverStages<'m> {
     own: Own<'m>,
-    columns: Option<Columns>,
+    columns: Option<ColumnMover>,
     stage: Stage,
-    turn: Turn,
+    side_schedule: SideSchedule,
     options: &'m Options,
 }
 
-/// The mover that was asked for.
+/// The mover requested by the options or the caller.
 enum Own<'m> {
-    Rows(Box<Rows>),
+    Rows(Box<RowMover>),
     Jacobi(Jacobi),
     Smooth(Box<Smooth>),
     Descent(Box<Descent>),
@@ -80,8 +81,8 @@ impl Own<'_> {
     }
 }
 
-/// The smallest L that is known to majorise f by L/2 ‖ΔX‖², negative where f is concave enough,
-/// so that C + cI changes no step. (The papers take the spectral norm, which is that or more.)
+/// Returns the smallest known L such that L/2 ‖ΔX‖² majorises f. L is negative if f is concave enough, so
+/// that C + cI gives the same steps. (The papers use the spectral norm, which is no smaller.)
 fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm) -> f64 {
     if point.problem.signature.is_definite() && form.metric().is_none() {
         form.bounds().1
@@ -90,12 +91,12 @@ fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm) -> f64 {
     }
 }
 
-impl<'m> Course<'m> {
-    /// The movers that the options ask for.
+impl<'m> MoverStages<'m> {
+    /// The movers for the options.
     pub(super) fn new(
         point: &Point<'_>,
         options: &'m Options,
-        mut columns: Option<Columns>,
+        mut columns: Option<ColumnMover>,
     ) -> Self {
         let Some(form) = point.form else {
             return Self::alone(
@@ -113,7 +114,7 @@ impl<'m> Course<'m> {
         } else {
             0.0
         };
-        if let Some(pairs) = columns.as_mut().and_then(Columns::pairs) {
+        if let Some(pairs) = columns.as_mut().and_then(ColumnMover::pairs) {
             pairs.proximal = proximal;
         }
         let own = if options.update == Update::Jacobi {
@@ -129,18 +130,18 @@ impl<'m> Course<'m> {
             } else {
                 0.0
             };
-            Own::Rows(Box::new(Rows::new(point, options, proximal, lipschitz)))
+            Own::Rows(Box::new(RowMover::new(point, options, proximal, lipschitz)))
         };
         Self {
             own,
-            turn: Turn::new(options.side, columns.as_ref(), point.x.nrows()),
+            side_schedule: SideSchedule::new(options.side, columns.as_ref(), point.x.nrows()),
             columns,
             stage: Stage::Own,
             options,
         }
     }
 
-    /// A mover of rows, or of anything.
+    /// The movers for a solve by the mover of a caller.
     pub(super) fn of(mover: &'m mut dyn Mover, options: &'m Options) -> Self {
         Self::alone(Own::Given(mover), options)
     }
@@ -148,14 +149,14 @@ impl<'m> Course<'m> {
     fn alone(own: Own<'m>, options: &'m Options) -> Self {
         Self {
             own,
-            turn: Turn::new(Side::Rows, None, 0),
+            side_schedule: SideSchedule::new(Side::Rows, None, 0),
             columns: None,
             stage: Stage::Own,
             options,
         }
     }
 
-    /// Looks for a pair of rows along which the model that is used is unbounded below, moving nothing.
+    /// Searches for a pair of rows along which the model in use is unbounded below; moves nothing.
     pub(super) fn probe(
         &mut self,
         point: &mut Point<'_>,
@@ -168,17 +169,17 @@ impl<'m> Course<'m> {
         }
         match &mut self.own {
             Own::Rows(rows) => rows.probe(point, ledger),
-            _ => Rows::all_pairs(point, self.options, true).probe(point, ledger),
+            _ => RowMover::all_pairs(point, self.options, true).probe(point, ledger),
         }
     }
 
-    /// Who moves next.
+    /// Returns the mover of the next step.
     pub(super) fn mover(&mut self) -> &mut dyn Mover {
         match (&mut self.columns, &mut self.stage) {
-            (Some(columns), _) if self.turn.columns => columns.mover(),
+            (Some(columns), _) if self.side_schedule.columns => columns.mover(),
             (_, Stage::Own) => self.own.mover(),
             (_, Stage::Finish(proximal)) => &mut **proximal,
-            (_, Stage::Look(rows)) => &mut **rows,
+            (_, Stage::Verify(rows)) => &mut **rows,
             (_, Stage::Clear(mover)) => &mut **mover,
         }
     }
@@ -187,39 +188,39 @@ impl<'m> Course<'m> {
         self.columns.as_mut().is_some_and(|c| c.pairs().is_some())
     }
 
-    /// Begins a pass for another purpose.
+    /// Begins a pass of another stage.
     fn enter(&mut self, stage: Stage) {
         self.stage = stage;
-        if let Some(pairs) = self.columns.as_mut().and_then(Columns::pairs) {
-            pairs.frozen = matches!(self.stage, Stage::Look(_));
+        if let Some(pairs) = self.columns.as_mut().and_then(ColumnMover::pairs) {
+            pairs.frozen = matches!(self.stage, Stage::Verify(_));
         }
         if matches!(self.stage, Stage::Own) {
-            self.turn.begin();
+            self.side_schedule.begin();
             self.own.mover().begin();
         }
     }
 
-    fn look(&mut self, point: &Point<'_>) {
+    fn verify(&mut self, point: &Point<'_>) {
         self.enter(if point.form.is_some() {
-            Stage::Look(Box::new(Rows::all_pairs(point, self.options, true)))
+            Stage::Verify(Box::new(RowMover::all_pairs(point, self.options, true)))
         } else {
             Stage::Clear(Box::new(Descent::new(point, self.options)))
         });
     }
 
-    /// Goes on from a look that found a pair.
+    /// Continues after a verification that found a pair.
     pub(super) fn found(&mut self, point: &Point<'_>) {
-        if self.turn.columns {
+        if self.side_schedule.columns {
             self.enter(Stage::Own);
         } else {
-            let rows = Rows::all_pairs(point, self.options, false);
+            let rows = RowMover::all_pairs(point, self.options, false);
             self.enter(Stage::Clear(Box::new(rows)));
         }
     }
 
-    /// Draws the conclusion from a pass that lowered F by `decrease` and `moved` something or not; returns whether
-    /// the solve has converged.
-    pub(super) fn settles(
+    /// Processes the end of a pass that lowered F by `decrease`, `moved` telling whether anything moved;
+    /// returns whether the solve has converged.
+    pub(super) fn has_converged(
         &mut self,
         (decrease, moved): (f64, bool),
         ledger: &Ledger,
@@ -227,7 +228,7 @@ impl<'m> Course<'m> {
     ) -> bool {
         let threshold = ledger.threshold();
         let converged = self.conclude((decrease, moved), ledger, point);
-        if !converged && matches!(self.stage, Stage::Own) && !self.turn.columns {
+        if !converged && matches!(self.stage, Stage::Own) && !self.side_schedule.columns {
             self.own.mover().again(decrease, threshold);
         }
         converged
@@ -243,14 +244,14 @@ impl<'m> Course<'m> {
         let pairs = self.moves_column_pairs();
         match &self.stage {
             Stage::Finish(proximal) => {
-                if proximal.rests() {
-                    self.look(point);
+                if proximal.has_converged() {
+                    self.verify(point);
                 }
                 false
             }
-            // A look that finds something does not come to its end.
-            Stage::Look(_) if self.turn.columns || !pairs => true,
-            Stage::Look(_) => {
+            // A verification that finds a pair ends before this point.
+            Stage::Verify(_) if self.side_schedule.columns || !pairs => true,
+            Stage::Verify(_) => {
                 self.turn_to_columns(true);
                 false
             }
@@ -260,18 +261,18 @@ impl<'m> Course<'m> {
                 } else if point.form.is_none() {
                     return self.mover().is_exhaustive();
                 } else {
-                    self.look(point);
+                    self.verify(point);
                 }
                 false
             }
             Stage::Own => {
-                let columns = self.turn.columns;
-                let settled = self.turn.end_of_pass(decrease, threshold);
-                if self.turn.columns != columns {
-                    self.turn_to_columns(self.turn.columns);
+                let columns = self.side_schedule.columns;
+                let converged = self.side_schedule.end_of_pass(decrease, threshold);
+                if self.side_schedule.columns != columns {
+                    self.turn_to_columns(self.side_schedule.columns);
                 }
-                if !settled || self.mover().polishes() {
-                    if !settled && decrease <= SLOW * ledger.magnitude {
+                if !converged || self.mover().polishes() {
+                    if !converged && decrease <= SLOW * ledger.magnitude {
                         self.finish(point);
                     }
                     return false;
@@ -281,7 +282,7 @@ impl<'m> Course<'m> {
         }
     }
 
-    /// Begins tangent steps where tiles move and these have something to take.
+    /// Begins tangent steps if tiles move and tangent steps apply to the problem.
     fn finish(&mut self, point: &Point<'_>) {
         let tiled = self.options.working_set == WorkingSet::Tiled;
         if tiled
@@ -293,7 +294,8 @@ impl<'m> Course<'m> {
         }
     }
 
-    /// Whether a settled pass that `moved` something or not has verified convergence itself; otherwise a look begins.
+    /// Returns whether a converged pass, `moved` telling whether anything moved, has itself verified
+    /// convergence; otherwise begins a verification.
     fn verifies(&mut self, moved: bool, pairs: bool, point: &Point<'_>) -> bool {
         if matches!(self.own, Own::Descent(_)) {
             return true;
@@ -303,7 +305,7 @@ impl<'m> Course<'m> {
             proximal |= columns.mover().drop_proximal();
         }
         let exact = !proximal && !moved;
-        let alone = self.turn.columns_alone();
+        let alone = self.side_schedule.columns_alone();
         if alone && (!pairs || exact) {
             return true;
         }
@@ -311,15 +313,15 @@ impl<'m> Course<'m> {
             return true;
         }
         if !alone {
-            self.turn.columns = false;
+            self.side_schedule.columns = false;
         }
-        self.look(point);
+        self.verify(point);
         false
     }
 
-    /// Gives the turn to the columns, or back to the rows.
+    /// Switches to the columns, or back to the rows.
     fn turn_to_columns(&mut self, columns: bool) {
-        self.turn.columns = columns;
+        self.side_schedule.columns = columns;
         if let (true, Some(mover)) = (columns, &mut self.columns) {
             mover.mover().begin();
         } else {
@@ -328,9 +330,9 @@ impl<'m> Course<'m> {
     }
 }
 
-/// Which side moves next, and what each gained.
+/// The side that moves next, and the gain of each side.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct SideSchedule {
     /// Whether columns are moving.
     columns: bool,
     alternate: bool,
@@ -338,29 +340,29 @@ struct Turn {
     waited: u32,
 }
 
-impl Turn {
-    fn new(side: Side, columns: Option<&Columns>, rows: usize) -> Self {
+impl SideSchedule {
+    fn new(side: Side, columns: Option<&ColumnMover>, rows: usize) -> Self {
         let alone = columns.is_none_or(|c| side == Side::Columns || c.suffice(rows));
         Self {
-            columns: columns.is_some_and(|c| alone || matches!(c, Columns::Trace(_))),
+            columns: columns.is_some_and(|c| alone || matches!(c, ColumnMover::Trace(_))),
             alternate: !alone,
             gain: [f64::INFINITY; 2],
             waited: 0,
         }
     }
 
-    /// Whether rows never move.
+    /// Returns whether rows never move.
     fn columns_alone(&self) -> bool {
         self.columns && !self.alternate
     }
 
-    /// Lets no side count as settled.
+    /// Resets the gains, so that no side counts as converged.
     fn begin(&mut self) {
         self.gain = [f64::INFINITY; 2];
         self.waited = 0;
     }
 
-    /// Takes the gain of the sweep that ended; returns whether no side gains any more.
+    /// Records the gain of the sweep that ended; returns whether neither side gains any more.
     fn end_of_pass(&mut self, decrease: f64, threshold: f64) -> bool {
         let here = usize::from(self.columns);
         self.gain[here] = decrease;
@@ -373,7 +375,7 @@ impl Turn {
                 return true;
             }
         } else {
-            // What this side changed may have opened something on the other.
+            // The changes of this side may enable moves of the other.
             let small = self.gain[there] < SMALL_SHARE * decrease;
             if small && self.waited < SELDOM {
                 self.waited += 1;
