@@ -21,6 +21,7 @@ from ._internal.checks import (
     as_fraction,
     as_int,
 )
+from ._internal.interrupt import CtrlC
 from ._internal.progress import live
 from ._internal.run import Deadline, Run
 from .penalties import L0, L1
@@ -293,8 +294,8 @@ class _Follower:
         run = replace(self.run, max_time=self.deadline.left())
         tol = TOLERANCE if run.tol is None else run.tol
         stages = _Stages(tuple(lams), self.solver, tol, n_nonzero)
-        with live(self.verbose, self.run.max_time) as line:
-            watcher = watcher_of(None, line)
+        with live(self.verbose, self.run.max_time) as line, CtrlC(raising=True) as ctrl_c:
+            watcher = watcher_of(None, line, ctrl_c)
             returned, error = _core.solve_continuation(problem, x, False, stages, run, watcher)
             result = as_result(returned, error, run.seed)
         points = list(result.path)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import _core
 from ._internal.checks import FloatArray, as_bool, as_float_array
+from ._internal.interrupt import CtrlC
 from ._internal.progress import Line, live
 from ._internal.run import Run
 from .certificate import check_bounded
@@ -136,9 +137,9 @@ def solve(
         Number of threads; all cores by default.
     callback : callable, optional
         Called with a `Progress` at the start, after sweeps and about every tenth of a second;
-        returning True stops the solve. An exception of the callback (KeyboardInterrupt too) ends
-        the solve and is raised, with the result so far as its attribute ``result`` if it takes
-        attributes.
+        returning True stops the solve. Ctrl-C inside the callback ends it and sets the status. Any
+        other exception of the callback ends the solve and is raised, with the result so far as
+        its attribute ``result`` if it takes attributes.
     project_x0 : bool, default False
         Replace an infeasible array ``x0`` by a nearby feasible point instead of raising an error.
     verbose : bool, default False
@@ -212,8 +213,9 @@ def solve(
             )
         if isinstance(how, VRJOBCD) and run.max_work is not None:
             raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
-        with live(bool(verbose), run.max_time) as line:
-            returned, error, extra = solve_mixed(problem, x0, how, run, watcher_of(callback, line))
+        with live(bool(verbose), run.max_time) as line, CtrlC(raising=True) as ctrl_c:
+            watcher = watcher_of(callback, line, ctrl_c)
+            returned, error, extra = solve_mixed(problem, x0, how, run, watcher)
             return as_result(returned, error, run.seed, extra)
     free = isinstance(problem.smooth, ByFunction)
     limited = run.max_time is not None or run.max_work is not None
@@ -225,8 +227,8 @@ def solve(
     if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
         start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
-    with live(bool(verbose), run.max_time) as line:
-        watcher = watcher_of(callback, line)
+    with live(bool(verbose), run.max_time) as line, CtrlC(raising=True) as ctrl_c:
+        watcher = watcher_of(callback, line, ctrl_c)
         if isinstance(how, VRJOBCD):
             point = _core.start_point(problem, start or "random", project_x0, run)
             returned, error, extra = solve_sum(problem, point, how, run, watcher)
@@ -305,10 +307,16 @@ def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
 
 
 class Watcher:
-    """Callback of the core: shows the point on the live line and calls the user's callback."""
+    """Callback of the core: shows the point on the live line and calls the user's callback.
 
-    def __init__(self, callback: Callable[[Progress], Any] | None, line: Line | None) -> None:
-        self.callback, self.line = callback, line
+    Ctrl-C ends the solve with a status wherever it comes: an exception inside the methods here
+    would reach the user instead, so it only sets the flag of ``ctrl_c``.
+    """
+
+    def __init__(
+        self, callback: Callable[[Progress], Any] | None, line: Line | None, ctrl_c: CtrlC
+    ) -> None:
+        self.callback, self.line, self.ctrl_c = callback, line, ctrl_c
 
     def __call__(
         self,
@@ -319,23 +327,25 @@ class Watcher:
         x: FloatArray,
     ) -> bool:
         """Handles a point; returns True to stop the solve."""
+        self.ctrl_c.raising = False
         if self.line is not None:
-            try:
-                nonzeros = int(np.count_nonzero(x))
-                self.line.update(objective, nonzeros)
-                logger.info(
-                    "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
-                    seconds,
-                    objective,
-                    nonzeros,
-                    n_iterations,
-                )
-            except KeyboardInterrupt:
-                # Ctrl-C ends the solve with a status, not with an exception.
-                return True
-        if self.callback is None:
-            return False
-        return bool(self.callback(Progress(seconds, objective, feasibility, n_iterations, x)))
+            nonzeros = int(np.count_nonzero(x))
+            self.line.update(objective, nonzeros)
+            logger.info(
+                "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
+                seconds,
+                objective,
+                nonzeros,
+                n_iterations,
+            )
+        stop = False
+        if self.callback is not None and not self.ctrl_c.pressed:
+            progress = Progress(seconds, objective, feasibility, n_iterations, x)
+            stop = bool(self.ctrl_c.callback(self.callback, progress))
+        if self.ctrl_c.pressed:
+            return True
+        self.ctrl_c.raising = True
+        return stop
 
     def working(self, heuristics: str) -> None:
         """Called at the start of a round of a search, with the names of its heuristics."""
@@ -348,6 +358,8 @@ class Watcher:
             self.line.stage(f"path {done + 1}" + (f" of {total}" if total else ""), done, total)
 
 
-def watcher_of(callback: Callable[[Progress], Any] | None, line: Line | None) -> Watcher | None:
+def watcher_of(
+    callback: Callable[[Progress], Any] | None, line: Line | None, ctrl_c: CtrlC
+) -> Watcher | None:
     """The `Watcher` of a solve; None without callback and live line."""
-    return None if callback is None and line is None else Watcher(callback, line)
+    return None if callback is None and line is None else Watcher(callback, line, ctrl_c)

@@ -114,6 +114,16 @@ impl Watch {
         self.pressed
     }
 
+    /// The value that a call of Python returned; keeps its exception, or notes its Ctrl-C.
+    fn keep<T>(&mut self, returned: PyResult<T>) -> Option<T> {
+        match returned {
+            Ok(value) => return Some(value),
+            Err(error) if is_own_interrupt(&error) => self.pressed = true,
+            Err(error) => _ = self.error.get_or_insert(error),
+        }
+        None
+    }
+
     /// Raises what a signal has asked to stop with, if one has.
     pub(super) fn raise(self) -> PyResult<()> {
         match (self.pressed, self.error) {
@@ -143,9 +153,7 @@ impl Monitor for Watch {
             return;
         };
         let told = Python::attach(|py| callback.call_method1(py, "stage", (done, total)));
-        if let Err(error) = told {
-            self.error.get_or_insert(error);
-        }
+        self.keep(told);
     }
 
     fn working(&mut self, heuristics: &str) {
@@ -153,9 +161,7 @@ impl Monitor for Watch {
             return;
         };
         let told = Python::attach(|py| callback.call_method1(py, "working", (heuristics,)));
-        if let Err(error) = told {
-            self.error.get_or_insert(error);
-        }
+        self.keep(told);
     }
 
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
@@ -163,42 +169,34 @@ impl Monitor for Watch {
         if self.pressed || self.callback.is_some() && self.poll() == Control::Stop {
             return Control::Stop;
         }
-        Python::attach(|py| {
-            let Some(callback) = &self.callback else {
-                return Control::Continue;
-            };
-            let answer = callback
-                .call1(
-                    py,
-                    (
-                        record.seconds + self.door,
-                        record.objective,
-                        record.feasibility,
-                        record.iterations,
-                        x.to_pyarray(py),
-                    ),
-                )
-                .and_then(|answer| answer.is_truthy(py));
-            match answer {
-                Ok(true) => Control::Stop,
-                Ok(false) => Control::Continue,
-                Err(error) => {
-                    if !pressed(py, &error) {
-                        self.error = Some(error);
-                    }
-                    Control::Stop
-                }
-            }
-        })
+        let Some(callback) = &self.callback else {
+            return Control::Continue;
+        };
+        let answer = Python::attach(|py| {
+            let told = (
+                record.seconds + self.door,
+                record.objective,
+                record.feasibility,
+                record.iterations,
+                x.to_pyarray(py),
+            );
+            callback.call1(py, told)?.is_truthy(py)
+        });
+        match self.keep(answer) {
+            Some(false) => Control::Continue,
+            Some(true) | None => Control::Stop,
+        }
     }
 }
 
-/// Whether a Ctrl-C came up in our own frame around the callback, the only one of the traceback then.
-fn pressed(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<PyKeyboardInterrupt>(py)
-        && error
-            .traceback(py)
-            .is_none_or(|trace| trace.getattr("tb_next").is_ok_and(|next| next.is_none()))
+/// Whether an exception is a Ctrl-C in the outermost frame of the callback, which is the package's own.
+fn is_own_interrupt(error: &PyErr) -> bool {
+    Python::attach(|py| {
+        error.is_instance_of::<PyKeyboardInterrupt>(py)
+            && error
+                .traceback(py)
+                .is_none_or(|trace| trace.getattr("tb_next").is_ok_and(|next| next.is_none()))
+    })
 }
 
 /// The name of the Python enum member's value.

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
-from orthobcd import _core
+from orthobcd import _core, solving
 from orthobcd.sklearn import base
 
 pytestmark = pytest.mark.timeout(60)  # nothing here ends by itself within ten minutes
@@ -73,6 +73,32 @@ def test_a_solve_returns_its_best_point(case):
     assert result.status is ob.Status.INTERRUPTED
     assert result.feasibility < 1e-10
     assert result.objective <= result.history["objective"][0]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("place", ["callback", "progress"])
+@pytest.mark.parametrize("case", SOLVES)
+def test_ctrl_c_within_a_callback_is_a_status(case, place, verbose, monkeypatch):
+    """In the user's callback and in the package's frames around it."""
+    calls = []
+
+    def press(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return None
+
+    real = solving.solve
+
+    def watched(*arguments: Any, **options: Any) -> ob.Result:
+        return real(*arguments, **{**options, "callback": press, "verbose": verbose})
+
+    if place == "progress":
+        monkeypatch.setattr(solving, "Progress", press)
+    monkeypatch.setattr(ob, "solve", watched)
+    result = SOLVES[case]()
+    assert result.status is ob.Status.INTERRUPTED
+    assert result.feasibility < 1e-10
 
 
 FITS: dict[str, Callable[[], Any]] = {

@@ -79,20 +79,27 @@ def side_by_side(
 
 
 class CtrlC:
-    """Context in which Ctrl-C ends calls made by `during` and `callback`; elsewhere it sets a flag.
+    """Context that decides whether Ctrl-C raises a `KeyboardInterrupt` or only sets a flag.
 
     It has no effect outside the main thread and where the program has its own handler of SIGINT; a
     `KeyboardInterrupt` that such a handler raises still ends a call.
+
+    Parameters
+    ----------
+    raising : bool, default False
+        Whether Ctrl-C raises outside of `during` and `callback`, too.
 
     Attributes
     ----------
     pressed : bool
         Whether Ctrl-C was pressed.
+    raising : bool
+        Whether the next Ctrl-C raises; False after the first one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, raising: bool = False) -> None:
         self.pressed = False
-        self._in_call = False
+        self.raising = raising
         self._installed = False
 
     def __enter__(self) -> CtrlC:
@@ -115,31 +122,31 @@ class CtrlC:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
-        if self._in_call:
-            self._in_call = False
+        if self.raising:
+            self.raising = False
             raise KeyboardInterrupt
 
     def callback(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Like `during`, but a `KeyboardInterrupt` that ``call`` itself raises is raised again."""
         try:
-            self._in_call = True
+            self.raising = True
             return call(*args, **kwargs)
         except KeyboardInterrupt:
             if not self.pressed:
                 raise
             return None
         finally:
-            self._in_call = False
+            self.raising = False
 
     def during(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Returns the value of ``call``; None if Ctrl-C ended it."""
         try:
-            self._in_call = True
+            self.raising = True
             value = call(*args, **kwargs)
-            self._in_call = False
+            self.raising = False
             return value
         except KeyboardInterrupt:
             self.pressed = True
             return None
         finally:
-            self._in_call = False
+            self.raising = False
