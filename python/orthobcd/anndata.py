@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._internal.extras import need
 from .sklearn import SparsePCA
+from .sklearn.blocks import is_in_memory, is_sliced, slices_of
+from .sklearn.dask import is_lazy
 
 __all__ = ["sparse_pca"]
+
+HIGHLY_VARIABLE = "highly_variable"
+"""Column of ``adata.var`` that selects variables by default, as in scanpy."""
+
+
+class _Unset:
+    """The default of ``mask_var``, other than None."""
+
+    def __repr__(self) -> str:
+        return "<highly_variable if it is there>"
+
+
+_UNSET: Any = _Unset()
 
 
 def sparse_pca(
@@ -17,8 +34,8 @@ def sparse_pca(
     n_components: int | None = None,
     *,
     layer: str | None = None,
-    mask_var: str | None = None,
-    key: str = "sparse_pca",
+    mask_var: str | ArrayLike | None = _UNSET,
+    key_added: str | None = None,
     copy: bool = False,
     **options: Any,
 ) -> Any:
@@ -27,15 +44,18 @@ def sparse_pca(
     Parameters
     ----------
     adata : anndata.AnnData
-        Observations in rows, variables in columns; dense or sparse.
+        Observations in rows, variables in columns; dense or sparse. Backed data is read by blocks
+        of rows, and lazy data (``anndata.experimental.read_lazy``) by Dask.
     n_components : int, optional
         Number of components; min(10, n_obs, n_vars) by default.
     layer : str, optional
         The layer to use; ``adata.X`` by default.
-    mask_var : str, optional
-        Name of a boolean column of ``adata.var`` that selects variables; all by default.
-    key : str, default "sparse_pca"
-        Name under which the results are written.
+    mask_var : str or array_like of bool of shape (n_vars,), optional
+        Variables to use: the name of a boolean column of ``adata.var``, or an array; None for all.
+        By default the column ``highly_variable`` if there is one, else all, as in scanpy.
+    key_added : str, optional
+        Name of the results in ``obsm``, ``varm`` and ``uns`` alike. By default they are called
+        "X_sparse_pca", "sparse_pca" and "sparse_pca".
     copy : bool, default False
         Write to a copy of ``adata`` and return the copy.
     **options
@@ -44,10 +64,10 @@ def sparse_pca(
     Returns
     -------
     anndata.AnnData or None
-        The copy with ``copy=True``, else None. These are written: ``obsm["X_<key>"]``, the
-        coordinates (n_obs, n_components); ``varm["<key>"]``, the loadings (n_vars, n_components),
-        zero for variables that are not selected; ``uns["<key>"]``, a dict with ``variance``,
-        ``variance_ratio``, ``score_correlation``, ``n_nonzero`` and ``alpha``.
+        The copy with ``copy=True``, else None. These are written: to ``obsm`` the coordinates
+        (n_obs, n_components), a Dask array for lazy data; to ``varm`` the loadings (n_vars,
+        n_components), zero for variables that are not selected; to ``uns`` a dict with
+        ``variance``, ``variance_ratio``, ``score_correlation``, ``n_nonzero`` and ``alpha``.
 
     Raises
     ------
@@ -67,20 +87,17 @@ def sparse_pca(
     if not isinstance(adata, kind):
         raise TypeError(f"adata must be an anndata.AnnData, got {type(adata).__name__}")
     if copy:
-        adata = adata.copy()
-    data = adata.X if layer is None else adata.layers[layer]
-    chosen = np.ones(adata.n_vars, dtype=bool)
-    if mask_var is not None:
-        chosen = np.asarray(adata.var[mask_var])
-        if chosen.dtype != bool:
-            raise TypeError(f"mask_var must name a boolean column, {mask_var!r} is {chosen.dtype}")
+        adata = adata.to_memory() if adata.isbacked else adata.copy()
+    chosen = _chosen(adata, mask_var)
+    data = _columns(adata.X if layer is None else adata.layers[layer], chosen)
     pca = SparsePCA(n_components, **options)
-    scores = pca.fit_transform(data[:, chosen])
+    scores = pca.fit_transform(data)
     loadings = np.zeros((adata.n_vars, scores.shape[1]))
     loadings[chosen] = pca.components_.T
-    adata.obsm[f"X_{key}"] = scores
-    adata.varm[key] = loadings
-    adata.uns[key] = {
+    name = "sparse_pca" if key_added is None else key_added
+    adata.obsm["X_sparse_pca" if key_added is None else key_added] = scores
+    adata.varm[name] = loadings
+    adata.uns[name] = {
         "variance": pca.explained_variance_,
         "variance_ratio": pca.explained_variance_ratio_,
         "score_correlation": pca.score_correlation_,
@@ -88,3 +105,36 @@ def sparse_pca(
         "alpha": pca.alpha_,
     }
     return adata if copy else None
+
+
+def _chosen(adata: Any, mask_var: Any) -> Any:
+    """Which variables are used, an array of bool."""
+    if mask_var is _UNSET:
+        mask_var = HIGHLY_VARIABLE if HIGHLY_VARIABLE in adata.var else None
+    if mask_var is None:
+        return np.ones(adata.n_vars, dtype=bool)
+    named = isinstance(mask_var, str)
+    mask = np.asarray(adata.var[mask_var] if named else mask_var)
+    if mask.dtype != bool:
+        what = f"name a boolean column, {mask_var!r} is" if named else "be an array of bool, it is"
+        raise TypeError(f"mask_var must {what} {mask.dtype}")
+    if mask.shape != (adata.n_vars,):
+        raise ValueError(f"mask_var must have shape ({adata.n_vars},), got {mask.shape}")
+    if not mask.any():
+        raise ValueError("mask_var must select at least one variable")
+    return mask
+
+
+def _columns(data: Any, chosen: Any) -> Any:
+    """The chosen columns: a callable that returns blocks of rows if the data is in a file."""
+    if is_lazy(data) or is_in_memory(data) or not is_sliced(data):
+        return data if chosen.all() else data[:, chosen]
+    if getattr(data, "format", None) == "csc":
+        # Rows of a CSC matrix cannot be read without all its columns.
+        return data[:, chosen]
+
+    def blocks() -> Iterator[Any]:
+        for block in slices_of(data):
+            yield block if chosen.all() else block[:, chosen]
+
+    return blocks

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core import DATA
 from .._core import Moments as Sums
 from .._internal.checks import (
     DataLike,
@@ -20,7 +19,6 @@ from .._internal.checks import (
     as_choice,
     as_float,
     as_float_array,
-    check_size,
     check_sparse,
     is_sparse,
 )
@@ -28,27 +26,27 @@ from .._internal.moments import Moments, Precision, SecondMoments
 from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
 from ..result import Result
 from ..solvers import OBCD, Auto, Continuation
+from . import array_api, dask
 from .blocks import (
     ROWS,
     Blocks,
     as_bytes,
-    blaming,
     blocks_of,
     check_memory,
     checked,
+    is_sliced,
     loaded,
-    starting,
+    watching,
 )
 from .fitting import Fitting, run_options, threads_of
 from .loadings import Loadings, loadings_of
 from .missing import Gaussian, gaussian_of
+from .passes import COMPONENTS, summed
 from .preparation import (
     KINDS,
     PrecisionName,
     as_covariance,
-    as_sample_weight,
     as_weights,
-    begun,
     check_complete,
     check_magnitude,
     coordinates,
@@ -57,18 +55,13 @@ from .preparation import (
     described,
     explained_squares,
     extended,
-    is_exact,
-    largest,
     moments_of,
+    points,
     read,
-    sliceable,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-COMPONENTS = 10
-"""Largest default number of components."""
 
 
 def default_components(m: int, n: int) -> int:
@@ -157,6 +150,8 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         ndarray of shape (n_samples, n_components)
+            A lazy Dask array for a Dask collection. With scikit-learn's array API dispatch, an
+            array of the library, device and type of X.
 
         Raises
         ------
@@ -165,7 +160,17 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ValueError
             If X does not have the features of the fit.
         """
+        check_is_fitted(self)
         axes, mean, scale = self.components_.T, self.mean_, self.scale_
+        if dask.is_lazy(X):
+            lazy: FloatArray = dask.transformed(
+                self, X, coordinates, axes.shape[1], axes, mean, scale
+            )
+            return lazy
+        xp = array_api.namespace_of(X)
+        if xp is not None:
+            there: FloatArray = array_api.coordinates(xp, X, axes, mean, scale)
+            return there
         parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -195,6 +200,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            A lazy Dask array for a Dask array of coordinates.
 
         Raises
         ------
@@ -204,21 +210,15 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             If X does not have one column per component.
         """
         check_is_fitted(self)
+        fitted = self.components_, self.mean_, self.scale_
+        if dask.is_lazy(X):
+            width = self.mean_.shape[0]
+            lazy: FloatArray = dask.mapped(X, dask.Mapped(points, fitted, None), width)
+            return lazy
         blocks = blocks_of(X)
         if blocks is None:
-            return self._points(X)
-        return np.concatenate(list(checked(blocks, lambda _, block: self._points(block))))
-
-    def _points(self, X: ArrayLike) -> FloatArray:
-        """`inverse_transform` of an array."""
-        coordinates = np.asarray(X, dtype=np.float64)
-        if coordinates.ndim != 2 or coordinates.shape[1] != self.components_.shape[0]:
-            raise ValueError(
-                f"X must have shape (n_samples, {self.components_.shape[0]}), "
-                f"got {coordinates.shape}"
-            )
-        data = coordinates @ self.components_ + self.mean_
-        return np.asarray(data if self.scale_ is None else data * self.scale_)
+            return points(X, *fitted)
+        return np.concatenate(list(checked(blocks, lambda _, block: points(block, *fitted))))
 
     def score(self, X: DataLike, y: Any = None) -> float:
         """Share of the variance of X about the fitted mean that the components explain.
@@ -235,8 +235,15 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         float
             At most 1; higher is better.
         """
-        axes, mean, scale = self.components_.T, self.mean_, self.scale_
-        squares = [explained_squares(data, axes, mean, scale) for data in self._pieces(X)]
+        check_is_fitted(self)
+        fitted = self.components_.T, self.mean_, self.scale_
+        xp = array_api.namespace_of(X)
+        if dask.is_lazy(X):
+            squares = dask.totals(self, X, explained_squares, *fitted)
+        elif xp is not None:
+            squares = [array_api.explained_squares(xp, X, *fitted)]
+        else:
+            squares = [explained_squares(data, *fitted) for data in self._pieces(X)]
         explained, total = np.sum(squares, axis=0)
         return float(explained / max(total, np.finfo(np.float64).tiny))
 
@@ -279,8 +286,10 @@ class OrthonormalPCA(Components):
             Data. Dense data of any type with up to 4096 features is not copied to double precision,
             unless n_features is at least 8 n_samples. Data that is not in memory is read once, by
             blocks of rows: an object with a shape, a dtype and row slices (`numpy.memmap`, h5py,
-            zarr, a backed AnnData matrix), a sequence of blocks, or a callable that returns an
-            iterator over blocks. Blocks are dense or sparse, all of one dtype.
+            zarr, a backed AnnData matrix), a pyarrow dataset, a polars LazyFrame, a DuckDB
+            relation, a sequence of blocks, or a callable that returns an iterator over blocks.
+            Blocks are dense or sparse, all of one dtype. A Dask array or data frame, or an xarray
+            array of a Dask array, is read by one graph.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
@@ -308,9 +317,9 @@ class OrthonormalPCA(Components):
                     "a callable that returns a new iterator"
                 )
             # Fits to wide data, and to data with missing values, need all samples at once.
-            whole = hasattr(X, "shape") and (is_wide(X) or self.missing is not None)
-            if blocks is not None and not whole:
-                return self._fit_blocks(fitting, blocks, sample_weight)
+            whole = is_sliced(X) and (is_wide(X) or self.missing is not None)
+            if dask.is_lazy(X) or (blocks is not None and not whole):
+                return self._fit_pass(fitting, X, blocks, sample_weight)
             data = self._data(X if blocks is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
             if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
@@ -329,10 +338,39 @@ class OrthonormalPCA(Components):
             total = float(m if weights is None else weights.sum())
             return self._fitted(fitting, moments, deviation, total, r, precision)
 
-    def _fit_blocks(self, fitting: Fitting, blocks: Blocks, sample_weight: Any) -> Self:
-        """Fits to blocks of rows, which are read once."""
-        fitting.stage("second moments")
-        sums = self._extended(blocks, None, sample_weight)
+    def fit_transform(self, X: DataLike, y: Any = None, **fit_params: Any) -> FloatArray:
+        """Fit to X and return its coordinates.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, as in `fit`. Data that is not in memory is read twice.
+        y : None
+            Ignored.
+        **fit_params
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            A Dask array for a Dask collection.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `fit`; also if blocks of rows differ between the two passes.
+        """
+        blocks = blocks_of(X)
+        if blocks is None or not blocks.again or (is_sliced(X) and is_wide(X)):
+            return self.fit(X, y, **fit_params).transform(X)
+        watched: Any = watching(blocks)
+        return self.fit(watched, y, **fit_params).transform(watched)
+
+    def _fit_pass(
+        self, fitting: Fitting, X: Any, blocks: Blocks | None, sample_weight: Any
+    ) -> Self:
+        """Fits to blocks of rows or a Dask collection, which are read once."""
+        sums = summed(self, fitting, X, blocks, None, sample_weight)
         if not sums.weight >= 2.0 and sample_weight is None:
             raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
         weight, precision = sums.weight, sums.precision
@@ -342,42 +380,6 @@ class OrthonormalPCA(Components):
         center, scale = bool(self.center), bool(self.scale)
         moments, deviation = read(sums, center, scale, threads_of(self), keep=False)
         return self._fitted(fitting, moments, deviation, weight, r, precision)
-
-    def _extended(self, blocks: Blocks, before: Sums | None, sample_weight: Any) -> Sums:
-        """Sums over the samples of ``before`` and of all blocks; ``before`` is not changed."""
-        if self.missing is not None:
-            raise ValueError("missing must be None for data that is read by blocks")
-        limit = as_bytes("max_memory", self.max_memory)
-        threads = threads_of(self)
-        weights = None if sample_weight is None else as_sample_weight(sample_weight)
-        sums, kind, rows, size = before, None, 0, 0.0
-        for k, block in starting(blocks):
-            with blaming(k):
-                data = self._data(block, reset=before is None and k == 0)
-                m, n = data.shape
-                own = np.dtype(getattr(block, "dtype", data.dtype))
-                if kind is not None and own != kind:
-                    raise TypeError(f"it must have dtype {kind} as block 0, got {own}")
-                size = max(size, largest(data))
-                check_size("its entries", size, (0.0, DATA[1]))
-                if weights is not None and rows + m > len(weights):
-                    raise ValueError(f"sample_weight has {len(weights)} entries, X has more rows")
-            if kind is None:
-                kind = own
-                self._checked(blocks.rows or COMPONENTS, n)
-                check_memory("max_memory", limit, n)
-                sums = begun(before, self.precision, blocks.rows or m, n)
-            assert sums is not None
-            if blocks.rows is None and not is_exact(self.precision, sums.n_rows + m, n):
-                sums.make_fast()
-            part = None if weights is None else weights[rows : rows + m]
-            sums.add(sliceable(data), part, threads)
-            rows += m
-        if weights is not None and rows != len(weights):
-            raise ValueError(f"sample_weight has {len(weights)} entries, X has {rows} rows")
-        check_size("X", size, DATA)
-        assert sums is not None
-        return sums
 
     def _fit_incomplete(self, fitting: Fitting, data: FloatArray, r: int) -> Self:
         """Fits to the moments of the EM algorithm, for data with missing values."""
@@ -434,9 +436,9 @@ class OrthonormalPCA(Components):
         with Fitting(self) as fitting:
             before = getattr(self, "_sums", None)
             blocks = blocks_of(X)
-            if blocks is not None:
-                fitting.stage("second moments")
-                return self._updated(fitting, self._extended(blocks, before, sample_weight), update)
+            if blocks is not None or dask.is_lazy(X):
+                sums = summed(self, fitting, X, blocks, before, sample_weight)
+                return self._updated(fitting, sums, update)
             limit = as_bytes("max_memory", self.max_memory)
             data = self._data(X, reset=before is None)
             check_magnitude(data)

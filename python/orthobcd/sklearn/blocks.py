@@ -1,4 +1,4 @@
-"""Data read by blocks of rows: array-like files, sequences of blocks, callables, iterators."""
+"""Data read by blocks of rows: array-like files, tables, sequences, callables, iterators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from .._internal.checks import as_float, is_sparse
+from .tables import batches_of
 
 ROWS = 2048
 """Rows per block read from an array; `orthobcd._core.Moments` sums the same number at once."""
@@ -63,6 +65,10 @@ class BlockError(ValueError):
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"block {number} of X {text}")
+        self._parts = number, text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts
 
 
 @contextmanager
@@ -72,6 +78,40 @@ def blaming(number: int) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         raise BlockError(number, f"is not valid: {error}") from error
+
+
+def watching(blocks: Blocks) -> Blocks:
+    """The blocks; from the second pass on, a block that differs from the first pass is an error."""
+    known: list[tuple[int, int]] = []
+
+    def begin() -> Iterator[Any]:
+        first = not known
+        rows = code = 0
+        for k, block in enumerate(blocks.begin()):
+            rows, code = rows + int(block.shape[0]), checksum(block, code)
+            if first:
+                known.append((rows, code))
+            elif k >= len(known) or known[k][0] != rows:
+                raise BlockError(k, f"ends with row {rows:,}, in the first pass it did not")
+            elif known[k][1] != code:
+                raise BlockError(k, "differs from the first pass")
+            yield block
+        if not first and rows != known[-1][0]:
+            raise BlockError(len(known) - 1, "is missing, in the first pass it was there")
+
+    return Blocks(begin, blocks.rows)
+
+
+def checksum(block: Any, start: int) -> int:
+    """A checksum of the entries of a block, continued from ``start``."""
+    if is_sparse(block):
+        rows = block.tocsr()
+        parts = [rows.indptr, rows.indices, rows.data]
+    else:
+        parts = [np.asarray(block)]
+    for part in parts:
+        start = crc32(np.ascontiguousarray(part).tobytes(), start)
+    return start
 
 
 def starting(blocks: Blocks) -> Iterator[tuple[int, Any]]:
@@ -115,9 +155,14 @@ def joined(parts: list[Any]) -> Any:
 
 
 def blocks_of(X: Any) -> Blocks | None:
-    """X as blocks of rows; None if it is an array, a matrix or a table in memory."""
-    if is_in_memory(X):
+    """X as blocks of rows; None if it is an array, a matrix or a table in memory, or of Dask."""
+    if isinstance(X, Blocks):
+        return X
+    if is_in_memory(X) or hasattr(X, "__dask_graph__"):
         return None
+    batches = batches_of(X, ROWS)
+    if batches is not None:
+        return Blocks(batches, None)
     if is_sliced(X):
         return Blocks(lambda: slices_of(X), int(X.shape[0]))
     if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):

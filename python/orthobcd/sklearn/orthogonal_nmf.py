@@ -19,6 +19,7 @@ from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
+from . import dask
 from .base import default_components
 from .blocks import as_bytes, blocks_of, check_memory, checked, joined
 from .fitting import Fitting, run_options, threads_of
@@ -32,6 +33,35 @@ from .preparation import (
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+def likeness(data: Any, components: FloatArray) -> FloatArray:
+    """Inner products of samples with the normalised profiles ``components``."""
+    norms = np.linalg.norm(components, axis=1)
+    return np.asarray(data @ (components / np.where(norms > 0.0, norms, 1.0)[:, None]).T)
+
+
+def memberships(products: FloatArray, components: FloatArray) -> FloatArray:
+    """Memberships of samples with the given `likeness`."""
+    best = np.argmax(products, axis=1)
+    rows = np.arange(len(products))
+    out = np.zeros_like(products)
+    norms = np.linalg.norm(components, axis=1)
+    out[rows, best] = products[rows, best] / np.where(norms > 0.0, norms, 1.0)[best]
+    return out
+
+
+def _nonnegative(data: Any) -> Any:
+    check_non_negative(data, "OrthogonalNMF")
+    return data.astype(np.float64, copy=False)
+
+
+def _lazy_memberships(data: Any, components: FloatArray) -> FloatArray:
+    return memberships(likeness(_nonnegative(data), components), components)
+
+
+def _lazy_labels(data: Any, components: FloatArray) -> IntArray:
+    return np.asarray(np.argmax(likeness(_nonnegative(data), components), axis=1))
 
 
 # Not a ClusterMixin: scikit-learn's checks pass data with negative entries to clusterers.
@@ -231,6 +261,10 @@ class OrthogonalNMF(
 
     def _blocks(self, X: Any, *, reset: bool) -> Iterator[Any]:
         """Blocks of checked rows of X."""
+        if dask.is_lazy(X):
+            validate_data(self, dask.example_of(X), reset=reset, skip_check_array=True)
+            yield from dask.checked_chunks(X, _nonnegative)
+            return
         blocks = blocks_of(X)
         if blocks is None:
             yield self._data(X, reset=reset)
@@ -238,9 +272,8 @@ class OrthogonalNMF(
         yield from checked(blocks, lambda k, block: self._data(block, reset=reset and k == 0))
 
     def _likeness(self, data: Any) -> FloatArray:
-        """Inner products of the samples with the normalised profiles."""
-        norms = np.linalg.norm(self.components_, axis=1)
-        return np.asarray(data @ (self.components_ / np.where(norms > 0.0, norms, 1.0)[:, None]).T)
+        """`likeness` to the profiles of the fit."""
+        return likeness(data, self.components_)
 
     def _likeness_of(self, X: Any) -> FloatArray:
         """`_likeness` of data that has not been checked."""
@@ -258,6 +291,7 @@ class OrthogonalNMF(
         Returns
         -------
         ndarray of shape (n_samples, n_components)
+            A lazy Dask array for a Dask collection.
 
         Raises
         ------
@@ -266,13 +300,12 @@ class OrthogonalNMF(
         ValueError
             If X does not have the features of the fit, or has a negative entry.
         """
-        likeness = self._likeness_of(X)
-        best = np.argmax(likeness, axis=1)
-        rows = np.arange(len(likeness))
-        out = np.zeros_like(likeness)
-        norms = np.linalg.norm(self.components_, axis=1)
-        out[rows, best] = likeness[rows, best] / np.where(norms > 0.0, norms, 1.0)[best]
-        return out
+        check_is_fitted(self)
+        if dask.is_lazy(X):
+            r = self.components_.shape[0]
+            lazy: FloatArray = dask.transformed(self, X, _lazy_memberships, r, self.components_)
+            return lazy
+        return memberships(self._likeness_of(X), self.components_)
 
     def predict(self, X: DataLike) -> IntArray:
         """The cluster of each sample: that whose profile has the smallest angle to the sample.
@@ -286,6 +319,10 @@ class OrthogonalNMF(
         -------
         ndarray of int of shape (n_samples,)
         """
+        check_is_fitted(self)
+        if dask.is_lazy(X):
+            lazy: IntArray = dask.transformed(self, X, _lazy_labels, None, self.components_)
+            return lazy
         return np.asarray(np.argmax(self._likeness_of(X), axis=1))
 
     @property

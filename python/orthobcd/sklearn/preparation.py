@@ -6,11 +6,19 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from .._core import COEFFICIENTS, DATA
 from .._core import Moments as Sums
-from .._internal.checks import FloatArray, as_choice, as_float_array, check_size, is_sparse
+from .._internal.checks import (
+    FloatArray,
+    as_choice,
+    as_float_array,
+    check_size,
+    check_sparse,
+    is_sparse,
+)
 from .._internal.moments import Moments, Precision, SecondMoments, deviations, squares_about
 from ..objectives import Quadratic
 from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
@@ -143,6 +151,24 @@ def check_complete(data: Any, advice: str) -> None:
     entries = data.data if is_sparse(data) else data
     if entries.dtype.kind == "f" and np.isnan(np.min(entries, initial=0.0)):
         raise ValueError(f"X must have no missing value (NaN); {advice}")
+
+
+def checked_block(block: Any, n: int) -> Any:
+    """A block of rows of n features, checked without an estimator: dense, CSR or CSC."""
+    if hasattr(block, "to_scipy_sparse"):
+        block = block.to_scipy_sparse()
+    if is_sparse(block):
+        check_sparse("X", block)
+    data = check_array(
+        block,
+        accept_sparse=("csr", "csc"),
+        dtype=np.float64 if is_sparse(block) else KINDS,
+        ensure_all_finite="allow-nan",
+    )
+    if data.shape[1] != n:
+        raise ValueError(f"X has {data.shape[1]} features, but is expecting {n} features")
+    check_complete(data, "SparsePCA(missing='em') takes data in memory with some")
+    return data
 
 
 def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
@@ -300,6 +326,18 @@ def coordinates(
     if scale is not None:
         data = data / scale
     return np.asarray((data - mean) @ axes)
+
+
+def points(
+    data: ArrayLike, components: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> FloatArray:
+    """Points of the data space with the coordinates ``data``."""
+    given = np.asarray(data, dtype=np.float64)
+    r = components.shape[0]
+    if given.ndim != 2 or given.shape[1] != r:
+        raise ValueError(f"X must have shape (n_samples, {r}), got {given.shape}")
+    out = given @ components + mean
+    return np.asarray(out if scale is None else out * scale)
 
 
 def explained_squares(

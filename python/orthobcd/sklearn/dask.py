@@ -1,0 +1,421 @@
+"""Dask arrays and data frames, and xarray arrays of these: moments in one graph, lazy transforms.
+
+Chains of tasks add chunks of rows to sums, and a tree of tasks merges the chains. A task of a chain
+also makes its chunk, from all tasks that no other chunk needs; Dask would otherwise load the chunks
+of one chain on all workers, and hold them there. So a thread holds one chunk and one triangle at a
+time. Sums are copied before they are changed: a task that is run again gives the same sums.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from .._core import DATA
+from .._core import Moments as Sums
+from .._internal.checks import check_size
+from .._internal.extras import need
+from .blocks import BlockError, blaming, check_memory
+from .preparation import (
+    PrecisionName,
+    as_sample_weight,
+    checked_block,
+    is_exact,
+    largest,
+    sliceable,
+)
+
+CHAINS = 4
+"""Chains per thread: if a worker dies, the chains that it held begin anew."""
+
+TRIANGLES = 4e9
+"""Bytes of the triangles that the threads of a process may hold if ``max_memory`` is None."""
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is a Dask collection, or an xarray array of one."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+def as_array(X: Any) -> Any:
+    """The Dask array of a collection, checked: two dimensions, all columns in one chunk.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is not an array or a data frame, or has chunks of columns.
+    """
+    array = need("dask", "dask.array")
+    if not isinstance(X, array.Array):
+        # A data frame; an xarray array has its Dask array as `data`.
+        made = getattr(X, "values" if hasattr(X, "npartitions") else "data", None)
+        if not isinstance(made, array.Array):
+            raise TypeError(
+                f"X must be a Dask array or data frame, or an xarray.DataArray of a Dask array; "
+                f"got {type(X).__name__}"
+            )
+        X = made
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+    if np.isnan(X.shape[1]):
+        raise ValueError("X must have a known number of columns; use X.compute_chunk_sizes()")
+    if X.numblocks[1] != 1:
+        raise ValueError(
+            f"X must have one chunk of columns, got {X.numblocks[1]}; use X.rechunk({{1: -1}})"
+        )
+    return X
+
+
+def example_of(X: Any) -> Any:
+    """What scikit-learn checks of a collection: an empty table, or a row of zeros, of its width."""
+    if hasattr(X, "npartitions") and hasattr(X, "columns"):
+        return X._meta
+    return np.zeros((1, as_array(X).shape[1]))
+
+
+@dataclass(frozen=True)
+class Check:
+    """Checks of every chunk.
+
+    Attributes
+    ----------
+    features : int
+        Number of columns.
+    dtype : numpy.dtype or None
+        Type of the entries; None for that of data frames, whose chunks are not looked at.
+    """
+
+    features: int
+    dtype: np.dtype[Any] | None
+
+    def __call__(self, block: Any) -> Any:
+        """The checked chunk, dense or CSR or CSC."""
+        own = getattr(block, "dtype", None)
+        if self.dtype is not None and own is not None and own != self.dtype:
+            raise TypeError(f"it must have dtype {self.dtype}, as X declares, got {own}")
+        return checked_block(block, self.features)
+
+
+def check_of(X: Any, array: Any) -> Check:
+    """The checks of the chunks of X, whose Dask array is ``array``."""
+    frame = hasattr(X, "npartitions") and hasattr(X, "columns")
+    known = not frame and array.dtype is not None and np.dtype(array.dtype).kind != "O"
+    return Check(int(array.shape[1]), np.dtype(array.dtype) if known else None)
+
+
+# One pass ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """Sums of the chunks of a chain so far, and the largest magnitude of their entries."""
+
+    sums: Sums
+    size: float
+
+    def __sizeof__(self) -> int:
+        n = self.sums.n_features
+        return 8 * n * n // (1 if self.sums.precision == "exact" else 2)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Settings of a pass: checks, precision, total number of rows or None, threads per task."""
+
+    check: Check
+    precision: PrecisionName
+    rows: int | None
+    n_threads: int | None
+    may_be_empty: bool
+
+    def begun(self) -> Sums:
+        exact = is_exact(self.precision, self.rows or 1, self.check.features)
+        return Sums(self.check.features, "exact" if exact else "fast")
+
+    def settle(self, sums: Sums) -> None:
+        """Continues in double precision if the sums are of too many rows to be exact."""
+        if not is_exact(self.precision, sums.n_rows, sums.n_features):
+            sums.make_fast()
+
+
+class Source:
+    """The tasks that make a chunk from the values of other tasks.
+
+    A class, so that Dask does not look for tasks in it.
+    """
+
+    def __init__(self, tasks: dict[Any, Any], key: Any, given: list[Any]) -> None:
+        self.tasks, self.key, self.given = tasks, key, given
+
+    def read(self, values: Iterable[Any]) -> Any:
+        """The chunk."""
+        if not self.tasks:
+            return next(iter(values))
+        dask = need("dask", "dask")
+        return dask.get({**self.tasks, **dict(zip(self.given, values, strict=True))}, self.key)
+
+
+def _read(source: Source, number: int, values: Iterable[Any]) -> Any:
+    try:
+        return source.read(values)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise BlockError(number, f"could not be read: {type(error).__name__}: {error}") from error
+
+
+def add(
+    before: Step | None, number: int, source: Source, rule: Rule, weights: Any, *values: Any
+) -> Step:
+    """A task: the sums of ``before`` and of a chunk with its weights."""
+    block = _read(source, number, values)
+    sums = rule.begun() if before is None else before.sums.copy()
+    size = 0.0 if before is None else before.size
+    if rule.may_be_empty and block.shape[0] == 0:
+        return Step(sums, size)
+    with blaming(number):
+        data = rule.check(block)
+        size = max(size, largest(data))
+        check_size("its entries", size, (0.0, DATA[1]))
+        if weights is not None:
+            weights = as_sample_weight(weights)
+            if len(weights) != data.shape[0]:
+                raise ValueError(f"it has {data.shape[0]} rows and {len(weights)} weights")
+        sums.add(sliceable(data), weights, rule.n_threads)
+    rule.settle(sums)
+    return Step(sums, size)
+
+
+def merge(left: Step, right: Step, rule: Rule) -> Step:
+    """A task: the sums of two chains together."""
+    sums = left.sums.copy()
+    sums.merge(right.sums, rule.n_threads)
+    rule.settle(sums)
+    return Step(sums, max(left.size, right.size))
+
+
+def summed(
+    X: Any,
+    precision: PrecisionName,
+    sample_weight: ArrayLike | None,
+    max_memory: float | None,
+    n_threads: int | None,
+    before: int,
+) -> tuple[Sums, float]:
+    """Sums over the rows of a collection, and the largest magnitude of an entry.
+
+    ``before`` is the number of rows to which these are added later.
+    """
+    array = as_array(X)
+    n, rows = int(array.shape[1]), array.chunks[0]
+    check_memory("max_memory", max_memory, n)
+    total = None if np.isnan(array.shape[0]) else int(array.shape[0]) + before
+    chains, n_threads = _shape_of_work(len(rows), n, max_memory, n_threads)
+    rule = Rule(check_of(X, array), precision, total, n_threads, total is None)
+    keys = [key for (key,) in array.__dask_keys__()]
+    graph = dict(array.__dask_graph__())
+    weights, more = _weights(sample_weight, array)
+    graph.update(more)
+    sources, graph = _inlined(graph, keys, weights)
+    name = f"moments-{need('dask', 'dask.base').tokenize(array, sample_weight, rule, chains)}"
+    ends: list[Any] = []
+    for own in np.array_split(np.arange(len(keys)), chains):
+        end = None
+        for k in own.tolist():
+            source = sources[k]
+            graph[name, k] = (add, end, k, source, rule, weights[k], *source.given)
+            end = name, k
+        ends.append(end)
+    level = 0
+    while len(ends) > 1:
+        level += 1
+        pairs = [ends[i : i + 2] for i in range(0, len(ends), 2)]
+        ends = []
+        for i, pair in enumerate(pairs):
+            if len(pair) == 2:
+                graph[f"{name}-merge", level, i] = (merge, *pair, rule)
+            ends.append((f"{name}-merge", level, i) if len(pair) == 2 else pair[0])
+    delayed = need("dask", "dask.delayed").Delayed(ends[0], graph)
+    step = delayed.compute()
+    return step.sums, step.size
+
+
+def _shape_of_work(
+    count: int, n: int, max_memory: float | None, n_threads: int | None
+) -> tuple[int, int | None]:
+    """Number of chains for ``count`` chunks, and threads of each of their tasks."""
+    workers = _threads_of_workers()
+    own = max(workers)
+    # A thread holds the triangle before and after it is changed.
+    room = max(1, int((max_memory or TRIANGLES) / (16.0 * n * n)))
+    if room < own and n_threads == 1:
+        n_threads = own
+    return min(count, CHAINS * sum(min(own, room) for own in workers)), n_threads
+
+
+def _threads_of_workers() -> list[int]:
+    """Threads of each process that Dask computes in."""
+    distributed = sys.modules.get("distributed")
+    config = need("dask", "dask").config
+    scheduler = config.get("scheduler", None)
+    if distributed is not None and scheduler in (None, "dask.distributed", "distributed"):
+        try:
+            return list(distributed.default_client().ncores().values()) or [1]
+        except ValueError:
+            pass
+    if scheduler in ("sync", "synchronous", "single-threaded"):
+        return [1]
+    return [int(config.get("num_workers", None) or need("dask", "dask.system").CPU_COUNT)]
+
+
+def _weights(sample_weight: Any, array: Any) -> tuple[list[Any], dict[Any, Any]]:
+    """The weights of every chunk, arrays or keys of tasks, and these tasks."""
+    rows = array.chunks[0]
+    if sample_weight is None:
+        return [None] * len(rows), {}
+    if is_lazy(sample_weight):
+        lazy = sample_weight if hasattr(sample_weight, "chunks") else sample_weight.values
+        if lazy.ndim != 1 or len(lazy.chunks[0]) != len(rows):
+            raise ValueError(
+                f"sample_weight must have one dimension and the row chunks of X, {len(rows)}; "
+                f"got shape {lazy.shape} and chunks {lazy.numblocks}"
+            )
+        return list(lazy.__dask_keys__()), dict(lazy.__dask_graph__())
+    if any(map(np.isnan, rows)):
+        raise ValueError(
+            "sample_weight must be a Dask array with the chunks of X if these have unknown sizes"
+        )
+    weights = as_sample_weight(sample_weight)
+    if len(weights) != sum(rows):
+        raise ValueError(f"sample_weight has {len(weights)} entries, X has {sum(rows)} rows")
+    return np.split(weights, np.cumsum(rows)[:-1]), {}
+
+
+def _inlined(
+    graph: dict[Any, Any], keys: list[Any], weights: list[Any]
+) -> tuple[list[Source], dict[Any, Any]]:
+    """The source of every chunk, and the tasks that remain in the graph.
+
+    A task becomes part of a source if only that chunk needs it. Arrays in memory, results that the
+    cluster holds and tasks that several chunks need remain.
+    """
+    get_dependencies = need("dask", "dask.core").get_dependencies
+    below: dict[Any, set[Any]] = {}
+
+    def needed(key: Any) -> set[Any]:
+        if key not in below:
+            known = getattr(graph[key], "dependencies", None)
+            below[key] = set(get_dependencies(graph, key) if known is None else known)
+        return below[key]
+
+    owner: dict[Any, int] = {}
+    for k, root in [*enumerate(keys), *((-1, key) for key in weights if isinstance(key, tuple))]:
+        found = [(k, root)]
+        while found:
+            k, key = found.pop()
+            if key not in graph or owner.get(key) in (k, -1):
+                continue
+            owner[key] = k = k if key not in owner and _is_task(graph[key]) else -1
+            found.extend((k, other) for other in needed(key))
+    sources = []
+    for k, root in enumerate(keys):
+        tasks, given, stack, seen = {}, [], [root], set()
+        while stack:
+            key = stack.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            if owner.get(key, -1) == k:
+                tasks[key] = graph[key]
+                stack.extend(needed(key))
+            else:
+                given.append(key)
+        sources.append(Source(tasks, root, given))
+    return sources, {key: graph[key] for key, k in owner.items() if k < 0}
+
+
+def _is_task(node: Any) -> bool:
+    """Whether a value of a graph is computed from others, or loads data."""
+    if isinstance(node, tuple):
+        return bool(node) and callable(node[0])
+    return type(node).__name__ in ("Task", "Alias")
+
+
+# Lazy results ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A function of checked chunks and further arguments; an error names the chunk.
+
+    Attributes
+    ----------
+    function : callable
+        The function.
+    arguments : tuple
+        Its arguments after the chunk.
+    check : Check or None
+        Checks of a chunk; None if the function checks it.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    check: Check | None
+
+    def __call__(self, block: Any, block_id: tuple[int, ...] = (0, 0)) -> Any:
+        """The value for a chunk."""
+        if block.shape[0] == 0:
+            return self.function(np.zeros((1, block.shape[1])), *self.arguments)[:0]
+        with blaming(block_id[0]):
+            data = block if self.check is None else self.check(block)
+            return self.function(data, *self.arguments)
+
+
+def example_checked(estimator: Any, X: Any) -> Check:
+    """The checks of the chunks of X; raises a ValueError if X has other features than the fit."""
+    array = as_array(X)
+    validate_data(estimator, example_of(X), reset=False, skip_check_array=True)
+    return check_of(X, array)
+
+
+def transformed(
+    estimator: Any, X: Any, function: Callable[..., Any], width: int | None, *arguments: Any
+) -> Any:
+    """A Dask array with the row chunks of X: ``function`` of every chunk and ``arguments``.
+
+    It has ``width`` columns, or one dimension of integers if ``width`` is None.
+    """
+    return mapped(X, Mapped(function, arguments, example_checked(estimator, X)), width)
+
+
+def mapped(X: Any, function: Mapped, width: int | None) -> Any:
+    """`transformed` for a function that checks the chunks itself."""
+    array = as_array(X)
+    options = {"drop_axis": 1} if width is None else {}
+    chunks = (array.chunks[0],) if width is None else (array.chunks[0], (width,))
+    meta = np.empty((0,) * len(chunks), dtype=np.int64 if width is None else np.float64)
+    return array.map_blocks(function, chunks=chunks, dtype=meta.dtype, meta=meta, **options)
+
+
+def checked_chunks(X: Any, check: Callable[[Any], Any]) -> Iterator[Any]:
+    """Computes the chunks of X one after the other, and yields ``check`` of each."""
+    array = as_array(X)
+    call = Mapped(check, (), check_of(X, array))
+    for k, chunk in enumerate(array.to_delayed().ravel()):
+        yield call(chunk.compute(), (k, 0))
+
+
+def totals(estimator: Any, X: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """The values of ``function`` for all chunks of X and ``arguments``, computed."""
+    call = Mapped(function, arguments, example_checked(estimator, X))
+    dask = need("dask", "dask")
+    task = dask.delayed(call, pure=True)
+    chunks = as_array(X).to_delayed().ravel()
+    return list(dask.compute(*(task(block, (k, 0)) for k, block in enumerate(chunks))))
