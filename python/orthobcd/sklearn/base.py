@@ -160,10 +160,8 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            If X does not have the features of the fit.
+        NotFittedError, ValueError
+            Before `fit`; if X does not have the features of the fit.
         """
         axes, mean, scale = self.components_.T, self.mean_, self.scale_
         parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
@@ -198,10 +196,8 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            If X does not have one column per component.
+        NotFittedError, ValueError
+            Before `fit`; if X does not have one column per component.
         """
         check_is_fitted(self)
         blocks = blocks_of(X)
@@ -234,6 +230,11 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         float
             At most 1; higher is better.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `transform`.
         """
         axes, mean, scale = self.components_.T, self.mean_, self.scale_
         squares = [explained_squares(data, axes, mean, scale) for data in self._pieces(X)]
