@@ -13,6 +13,7 @@
 #   make bench-quick [DATA=what]      every method and competitor once (OUT=out/bench)
 #   make comparison DATA=dir          benchmarks/results/comparison.md: the quick and the paper suite (about 40 minutes)
 #   make sdist                        build the source distribution, build and import it elsewhere
+#   make release-check                what a release needs and no account: addresses, crate, workflows
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -36,7 +37,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist clean
+.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
 
 all: test lint
 
@@ -141,8 +142,8 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
 lint-python: $(TEST)/.ready
-	$(TEST)/bin/ruff check python tests benchmarks docs
-	$(TEST)/bin/ruff format --check python tests benchmarks docs
+	$(TEST)/bin/ruff check python tests benchmarks docs tools
+	$(TEST)/bin/ruff format --check python tests benchmarks docs tools
 	$(TEST)/bin/mypy --strict
 	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
 
@@ -182,6 +183,13 @@ sdist: $(DEV)/.ready
 	$(PYTHON) -m venv --clear $(CARGO_TARGET_DIR)/sdist/venv
 	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
 	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
+
+# The crate as it would be published, and the workflows by zizmor (actionlint too, where it is installed).
+release-check: $(DEV)/.ready
+	$(CARGO) publish --dry-run --locked --allow-dirty
+	$(DEV)/bin/pip install --quiet zizmor
+	$(DEV)/bin/zizmor --offline --pedantic .github
+	if command -v actionlint; then actionlint; fi
 
 clean:
 	rm -rf $(DEV) $(TEST) $(DOCS) out
