@@ -33,6 +33,8 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["_ext"]
 default_role = "py:obj"
 nitpicky = False
+# Quotes in types and defaults are code.
+smartquotes = False
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4

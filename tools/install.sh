@@ -12,7 +12,8 @@ case $resolution in
 highest) "${install[@]}" --group test "${wheel}[cli]" ./benchmarks ;;
 # The packages of the extra `cli` at their oldest; pytest at any version. Tests of other packages are skipped.
 lowest-direct)
-    "${install[@]}" --resolution lowest-direct "${wheel}[cli]"
+    "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra cli
+    "${install[@]}" --no-deps "$wheel"
     "${install[@]}" "pytest>=8.0" "pytest-timeout>=2.3" "pytest-xdist>=3.5"
     ;;
 *)
