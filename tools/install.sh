@@ -14,6 +14,8 @@ highest) "${install[@]}" --group test "${wheel}[cli]" ./benchmarks ;;
 lowest-direct)
     "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra cli
     "${install[@]}" --no-deps "$wheel"
+    # Newer ones warn where the oldest matplotlib calls them, and warnings are errors in tests.
+    "${install[@]}" "pyparsing<3.1" "python-dateutil<2.9" "pillow<10"
     "${install[@]}" "pytest>=8.0" "pytest-timeout>=2.3" "pytest-xdist>=3.5"
     ;;
 *)
