@@ -13,6 +13,7 @@
 #   make bench-quick [DATA=what]      every method and competitor once (OUT=out/bench)
 #   make comparison DATA=dir          benchmarks/results/comparison.md: the quick and the paper suite (about 40 minutes)
 #   make sdist                        build the source distribution, build and import it elsewhere
+#   make release-check                what a release needs and no account: addresses, crate, workflows
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,6 +21,8 @@ SHELL := bash
 
 PYTHON ?= python3
 CARGO ?= cargo
+# No folder of this checkout is searched for modules; Python 3.10 does not have the option.
+SAFE := $(shell $(PYTHON) -c 'import sys; print("-P" if sys.version_info >= (3, 11) else "")')
 DATA ?=
 OUT ?= out/demo
 
@@ -36,7 +39,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist clean
+.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
 
 all: test lint
 
@@ -60,7 +63,7 @@ $(DEV)/.demo: $(WHEELS)/.built
 	touch $@
 
 demo: $(DEV)/.demo
-	$(DEV)/bin/python -P -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)" --force
+	$(DEV)/bin/python $(SAFE) -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)" --force
 
 # The comparison -------------------------------------------------------------------------------
 
@@ -103,23 +106,23 @@ $(TEST)/.ready: $(WHEELS)/.built $(BENCHMARKS)
 PARALLEL := --numprocesses=auto --dist=worksteal
 
 test-python: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest $(PARALLEL) -m "not timing and not long"
-	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m "not timing and not long"
+	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
 
 # A part of it: make test-long PYTHON_TESTS="tests/python/test_laws.py -k nonzeros".
 test-long: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
 
 # They need the machine for themselves: after all others, never beside them.
 test-timing: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -m timing
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m timing
 
 # As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
 # the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_cardinality.py".
 RUST_TESTS ?=
 PYTHON_TESTS ?=
 OLDER := avx2 scalar
-PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python -P -m pytest -q $(PARALLEL) -m "not timing and not long" $(PYTHON_TESTS)
+PORTABLE_PYTEST = OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -q $(PARALLEL) -m "not timing and not long" $(PYTHON_TESTS)
 PORTABLE_CARGO = $(CARGO) test --release --locked --quiet $(RUST_TESTS)
 
 test-portable: $(TEST)/.ready
@@ -141,10 +144,10 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
 lint-python: $(TEST)/.ready
-	$(TEST)/bin/ruff check python tests benchmarks docs
-	$(TEST)/bin/ruff format --check python tests benchmarks docs
+	$(TEST)/bin/ruff check python tests benchmarks docs tools
+	$(TEST)/bin/ruff format --check python tests benchmarks docs tools
 	$(TEST)/bin/mypy --strict
-	cd $(TEST) && bin/python -P -m mypy.stubtest orthobcd._core
+	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
 
 # The site: pages in docs, and the reference from the docstrings of the installed wheel.
 $(DOCS)/.ready: pyproject.toml
@@ -160,16 +163,16 @@ $(DOCS)/.wheel: $(DOCS)/.ready $(WHEELS)/.built $(BENCHMARKS)
 	touch $@
 
 docs: $(DOCS)/.wheel
-	$(DOCS)/bin/python -P -m sphinx -W --keep-going -q -b html docs out/site
+	$(DOCS)/bin/python $(SAFE) -m sphinx -W --keep-going -q -b html docs out/site
 
 # Links to other sites, too: needs a network.
 docs-links: $(DOCS)/.wheel
-	$(DOCS)/bin/python -P -m sphinx -W --keep-going -q -b linkcheck docs out/links
+	$(DOCS)/bin/python $(SAFE) -m sphinx -W --keep-going -q -b linkcheck docs out/links
 
 # The drawings of the guide; what the tutorials print and draw. Those on real data need ORTHOBCD_DATA.
 figures: $(TEST)/.ready
-	MPLBACKEND=Agg $(TEST)/bin/python -P docs/drawings.py docs/images
-	MPLBACKEND=Agg $(TEST)/bin/python -P docs/_ext/tutorials.py docs/tutorials/*.py
+	MPLBACKEND=Agg $(TEST)/bin/python $(SAFE) docs/drawings.py docs/images
+	MPLBACKEND=Agg $(TEST)/bin/python $(SAFE) docs/_ext/tutorials.py docs/tutorials/*.py
 
 # Others ---------------------------------------------------------------------------------------
 
@@ -182,6 +185,13 @@ sdist: $(DEV)/.ready
 	$(PYTHON) -m venv --clear $(CARGO_TARGET_DIR)/sdist/venv
 	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
 	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
+
+# The crate as it would be published, and the workflows by zizmor (actionlint too, where it is installed).
+release-check: $(DEV)/.ready
+	$(CARGO) publish --dry-run --locked --allow-dirty
+	$(DEV)/bin/pip install --quiet zizmor
+	$(DEV)/bin/zizmor --offline --pedantic .github
+	if command -v actionlint; then actionlint; fi
 
 clean:
 	rm -rf $(DEV) $(TEST) $(DOCS) out

@@ -1,20 +1,22 @@
 """Settings of the documentation; `make docs` builds it into out/site, warnings are errors."""
 
-import os
 import sys
 from pathlib import Path
+
+import tomllib
 
 import orthobcd
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-# The one place of both addresses. Empty ones are left out of the pages.
-REPOSITORY = os.environ.get("ORTHOBCD_REPOSITORY", "")
-SITE = os.environ.get("ORTHOBCD_SITE", "")
+OWNER = tomllib.loads((Path(__file__).parents[1] / "owner.toml").read_text(encoding="utf-8"))
+# A placeholder is left out of the pages.
+REPOSITORY, SITE = (
+    "" if "OWNER" in OWNER[name] else OWNER[name] for name in ("repository", "documentation")
+)
 
 project = "orthobcd"
-author = "the orthobcd developers"
-copyright = "the orthobcd developers"
+author = copyright = OWNER["authors"]
 version = release = orthobcd.__version__
 
 extensions = [
@@ -31,6 +33,8 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["_ext"]
 default_role = "py:obj"
 nitpicky = False
+# Quotes in types and defaults are code.
+smartquotes = False
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4

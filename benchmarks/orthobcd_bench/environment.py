@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import os
 import platform
@@ -17,6 +18,7 @@ PACKAGES = ("orthobcd", "numpy", "scipy", "scikit-learn", "pymanopt")
 def describe() -> dict[str, Any]:
     """Everything about where a run took place, as JSON types."""
     return {
+        "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
         "machine": {

@@ -500,8 +500,8 @@ values are kept; the norm tells whether a copy is the same.
 DOCUMENT_HEAD = """\
 # Comparison
 
-Every method on the same rows, in the same time, on as many cores; made by `orthobcd-bench` (see
-`orthobcd-bench --help`), from runs that anybody can repeat:
+Measured {dates}. Every method has the same rows, the same time and as many cores. `orthobcd-bench`
+makes this page (see `orthobcd-bench --help`), from runs that anybody can repeat:
 
     pip install . ./benchmarks
 """
@@ -521,7 +521,11 @@ def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
     images.mkdir(parents=True, exist_ok=True)
     written = [path]
     commands = [f"    {_command(run.settings)}" for _, run in runs]
-    lines = [*DOCUMENT_HEAD.rstrip().splitlines(), *commands, "", LEGEND, ""]
+    dates = sorted({run.environment["date"] for _, run in runs if "date" in run.environment})
+    head = DOCUMENT_HEAD.format(
+        dates=" to ".join(dict.fromkeys((*dates[:1], *dates[-1:])) or ["?"])
+    )
+    lines = [*head.rstrip().splitlines(), *commands, "", LEGEND, ""]
     lines += [*_data([run for _, run in runs]), ""]
     for folder, run in runs:
         lines += [f"# Suite {run.settings['suite']}", "", *_head(run), *_sections(run), ""]

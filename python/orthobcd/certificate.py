@@ -385,6 +385,13 @@ class BasisFactorization:
     >>> import numpy as np, orthobcd as ob
     >>> len(ob.basis_factorization(np.eye(4)))
     6
+    >>> factors = ob.basis_factorization([[0.0, 1.0], [1.0, 0.0]])
+    >>> factors.matrix()
+    array([[0., 1.],
+           [1., 0.]])
+    >>> factors.apply([[3.0], [5.0]])
+    array([[5.],
+           [3.]])
     """
 
     pairs: NDArray[np.int64]
@@ -399,7 +406,23 @@ class BasisFactorization:
             yield int(i), int(j), matrix
 
     def apply(self, x: ArrayLike) -> FloatArray:
-        """Computes D x factor by factor, for x of shape (n, r)."""
+        """Compute D x factor by factor.
+
+        Parameters
+        ----------
+        x : array_like of shape (n, r)
+            Any matrix of n rows.
+
+        Returns
+        -------
+        ndarray of shape (n, r)
+            A new array.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If x does not have n rows, or is not finite.
+        """
         out = as_float_array("x", x, 2).copy()
         if out.shape[0] != self.n:
             raise ValueError(f"x must have {self.n} rows, got shape {out.shape}")
@@ -408,7 +431,7 @@ class BasisFactorization:
         return out
 
     def matrix(self) -> FloatArray:
-        """Returns the matrix D."""
+        """Return the matrix D, of shape (n, n)."""
         return self.apply(np.eye(self.n))
 
 

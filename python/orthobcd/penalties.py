@@ -411,6 +411,9 @@ class Cardinality(Checked):
     >>> problem = ob.SparsePCAProblem(A, 3, ob.Cardinality([5, 5, 3], exclude=[0]))
     >>> np.count_nonzero(ob.solve(problem, max_work=0.01).x, axis=0).tolist()
     [5, 5, 3]
+    >>> ob.Cardinality([2, 2]).check(n=4, r=2)
+    >>> ob.Cardinality(8).without_limit(n=4, r=2)
+    NoPenalty()
     """
 
     count: int | tuple[int, ...]
@@ -440,7 +443,18 @@ class Cardinality(Checked):
         )
 
     def check(self, n: int, r: int) -> None:
-        """Raises a ValueError if the constraint does not fit n × r matrices."""
+        """Check that the constraint fits n × r matrices.
+
+        Parameters
+        ----------
+        n, r : int
+            Numbers of rows and columns of X.
+
+        Raises
+        ------
+        ValueError
+            If ``count``, ``include`` or ``exclude`` does not fit the shape.
+        """
         if isinstance(self.count, tuple):
             if len(self.count) != r:
                 raise ValueError(
@@ -463,7 +477,17 @@ class Cardinality(Checked):
                 raise ValueError(f"{name} must hold rows below {n}, got {max(flat)}")
 
     def without_limit(self, n: int, r: int) -> Separable | None:
-        """The penalty without the limit if every n × r matrix satisfies it, else None."""
+        """The penalty without the limit if every n × r matrix satisfies it, else None.
+
+        Parameters
+        ----------
+        n, r : int
+            Numbers of rows and columns of X.
+
+        Returns
+        -------
+        Separable or None
+        """
         whole = self.count == n * r or self.count == (n,) * r
         if self.exclude or not whole:
             return None
@@ -519,7 +543,17 @@ class RowSparse(Checked):
         self._set(count=as_optional_int("count", self.count, 1))
 
     def without_limit(self, n: int, r: int) -> Separable | None:
-        """The penalty without the limit if it allows n rows or ``lam`` is 0, else None."""
+        """The penalty without the limit if it allows n rows or ``lam`` is 0, else None.
+
+        Parameters
+        ----------
+        n, r : int
+            Numbers of rows and columns of X.
+
+        Returns
+        -------
+        Separable or None
+        """
         return NoPenalty() if self.count == n or self.lam == 0.0 else None
 
 

@@ -147,12 +147,17 @@ class OnStiefel(Checked):
 
         Parameters
         ----------
-        penalty : Separable
+        penalty : Separable, Cardinality or RowSparse
             h.
 
         Returns
         -------
         StiefelProblem
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the penalty is not one of this problem's kind or shape.
         """
         return StiefelProblem(self.smooth, penalty, self.n_components, self.determinant)
 
@@ -294,6 +299,8 @@ class SparsePCAProblem(PCAProblem):
     >>> import numpy as np, orthobcd as ob
     >>> ob.SparsePCAProblem(np.eye(3), 2, ob.L0(0.1))
     SparsePCAProblem(A=<array 3x3>, n_components=2, penalty=L0(lam=0.1), center=False)
+    >>> ob.SparsePCAProblem(np.eye(3), 2, ob.L0(0.1)).with_penalty(ob.Cardinality(2)).penalty.count
+    2
     """
 
     A: Any

@@ -72,6 +72,8 @@ class RegularizationPath:
     >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, lams=[0.5, 0.1])
     >>> path.lams.tolist(), len(path)
     ([0.5, 0.1], 2)
+    >>> path.nearest(1)
+    1
     """
 
     lams: FloatArray
@@ -85,7 +87,18 @@ class RegularizationPath:
         return len(self.lams)
 
     def nearest(self, n_nonzero: int) -> int:
-        """Index of the point with the nearest number of nonzeros; ties: the lower objective."""
+        """Index of the point with the nearest number of nonzeros; of equal ones the lower F.
+
+        Parameters
+        ----------
+        n_nonzero : int
+            Wanted number of nonzero entries of X.
+
+        Returns
+        -------
+        int
+            Index into ``lams`` and the other arrays.
+        """
         gap = np.abs(self.n_nonzero - n_nonzero)
         return int(np.lexsort((self.objective, gap))[0])
 

@@ -267,6 +267,9 @@ class Result:
     >>> result = ob.solve(problem)
     >>> result.objective, result.status.name
     (-1.0, 'CONVERGED')
+    >>> result.save("result.npz")
+    >>> ob.Result.load("result.npz").objective
+    -1.0
     """
 
     x: NDArray[np.float64]

@@ -70,13 +70,22 @@ def test_there_are_docstrings_with_examples():
 def test_docstrings(module, tmp_path, monkeypatch):
     if module.startswith(("sklearn", "io")):
         pytest.importorskip("sklearn")
-    if module == "plot":
+    draws = module == "plot" or "plot()" in examples_of(module)
+    if draws:
         pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
     found = importlib.import_module(f"orthobcd.{module}")
     lines = re.findall(r"^ *>>> ", inspect.getsource(found), re.MULTILINE)
     result = doctest.testmod(found)
+    if draws:
+        importlib.import_module("matplotlib.pyplot").close("all")
     assert result == (0, len(lines))
+
+
+def examples_of(module: str) -> str:
+    """The lines of examples in a module of the package."""
+    path = PACKAGE / f"{module.replace('.', '/')}.py"
+    return "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) .*", path.read_text(encoding="utf-8"), re.M))
 
 
 def test_the_wheel_is_tested():
@@ -84,7 +93,7 @@ def test_the_wheel_is_tested():
     assert ROOT / "python" not in Path(orthobcd.__file__).resolve().parents
 
 
-SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.M | re.S)
+SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.M | re.S)
 NAMES = re.compile(r"^\*{0,2}(\w+(?:, \w+)*)(?: : .+)?$", re.MULTILINE)
 
 
@@ -118,9 +127,53 @@ def test_every_argument_is_documented(name):
         return
     documented = {
         argument
-        for _, section in SECTION.findall(text)
+        for title, section in SECTION.findall(text)
+        if title in {"Parameters", "Attributes"}
         for group in NAMES.findall(section)
         for argument in group.split(", ")
     }
     if name != "Problem":  # a protocol: nobody calls it
         assert documented >= set(inspect.signature(thing).parameters)
+
+
+def methods(thing: type) -> dict[str, object]:
+    """Public methods of a class that this package defines, inherited ones too."""
+    found = {}
+    for name in dir(thing):
+        value = inspect.getattr_static(thing, name)
+        function = getattr(value, "__func__", value)
+        own = inspect.isfunction(function) and function.__module__.startswith("orthobcd")
+        if own and not name.startswith("_"):
+            found[name] = function
+    return found
+
+
+CLASSES = [name for name in PUBLIC if name[0].isupper()]
+ON_A_PAGE = {"from_jax", "from_torch"}
+"""Shown on the page of objectives: they need packages that the tests need not have."""
+NEVER_RAISE = {"nearest", "without_limit"}
+"""Methods that take any number."""
+SHOWN = "\n".join(map(examples_of, EXAMPLES))
+"""Every line of an example."""
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_method_is_documented_and_shown(name):
+    """Each has its parameters, its errors if it has parameters, and a call in an example."""
+    if name in orthobcd.LAZY:
+        pytest.importorskip("sklearn")
+    thing = getattr(orthobcd, name)
+    for method, function in methods(thing).items():
+        text = inspect.getdoc(function)
+        arguments = [a for a in inspect.signature(function).parameters if a not in {"self", "cls"}]
+        sections = dict(SECTION.findall(text))
+        listed = {
+            argument
+            for group in NAMES.findall(sections.get("Parameters", ""))
+            for argument in group.split(", ")
+        }
+        assert listed >= set(arguments), f"{name}.{method}"
+        assert not arguments or "Raises" in sections or method in NEVER_RAISE, f"{name}.{method}"
+        page = (ROOT / "docs/own-objective.md").read_text(encoding="utf-8")
+        where = page if method in ON_A_PAGE else SHOWN
+        assert f".{method}(" in where, f"{name}.{method}"

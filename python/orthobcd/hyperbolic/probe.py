@@ -83,6 +83,9 @@ class HyperbolicStructuralProbeProblem(Checked):
     >>> result = ob.solve(problem, max_sweeps=20)
     >>> result.objective < problem.value(np.eye(4))
     True
+    >>> value, gradient = problem.value_and_gradient(np.eye(4))
+    >>> gradient.shape
+    (4, 4)
     """
 
     D: FloatArray
@@ -189,6 +192,11 @@ class HyperbolicStructuralProbeProblem(Checked):
         -------
         value : float
         gradient : ndarray of shape (n, n)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has another shape or is not finite.
         """
         n = self.n_rows
         x = as_float_array("X", X, 2)
@@ -198,5 +206,20 @@ class HyperbolicStructuralProbeProblem(Checked):
         return float(value), gradient
 
     def value(self, X: ArrayLike) -> float:
-        """``f(X)``."""
+        """``f(X)``.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, n)
+            Any matrix, feasible or not.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X has another shape or is not finite.
+        """
         return self.value_and_gradient(X)[0]

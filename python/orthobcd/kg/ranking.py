@@ -53,6 +53,11 @@ class Ranking:
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError, TypeError
+            If ``k`` is not a positive integer.
         """
         k = as_int("k", k, 1)
         return float(np.mean(self.ranks <= k)) if self.ranks.size else float("nan")

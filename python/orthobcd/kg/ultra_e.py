@@ -168,6 +168,13 @@ class UltraE(Model):
     >>> model = ob.UltraE(20, 1, dim=8, n_negatives=10, batch_size=4).fit(cycle)
     >>> [entity for entity, score in model.predict_tails(3, 0, k=1)]
     [4]
+    >>> [entity for entity, score in model.predict_heads(0, 4, k=1)]
+    [3]
+    >>> model.rank(cycle, filter=cycle).mrr > 0.5, model.score_triples(cycle).shape
+    (True, (20,))
+    >>> model.save("cycle.npz")
+    >>> ob.UltraE.load("cycle.npz").get_params()["dim"]
+    8
     """
 
     def __init__(

@@ -155,10 +155,8 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            If X does not have the features of the fit.
+        NotFittedError, ValueError
+            Before `fit`; if X does not have the features of the fit.
         """
         check_is_fitted(self)
         axes, mean, scale = self.components_.T, self.mean_, self.scale_
@@ -204,10 +202,8 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            If X does not have one column per component.
+        NotFittedError, ValueError
+            Before `fit`; if X does not have one column per component.
         """
         check_is_fitted(self)
         fitted = self.components_, self.mean_, self.scale_
@@ -234,6 +230,11 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         float
             At most 1; higher is better.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `transform`.
         """
         check_is_fitted(self)
         fitted = self.components_.T, self.mean_, self.scale_

@@ -42,6 +42,13 @@ class Loadings:
     >>> loadings = SparsePCA(2, n_nonzero=3, random_state=0).fit(data).loadings()
     >>> loadings.of(0)[0][0]
     'petal length (cm)'
+    >>> loadings.summary().splitlines()[0].split(", ")[1]
+    '3 nonzero loadings'
+    >>> loadings.to_frame().shape
+    (3, 3)
+    >>> loadings.save("loadings.json")
+    >>> type(loadings).load("loadings.json").features == loadings.features
+    True
     """
 
     components: FloatArray
@@ -51,7 +58,22 @@ class Loadings:
     score_correlation: FloatArray
 
     def of(self, component: int) -> list[tuple[str, float]]:
-        """Names and loadings of a component, the largest magnitude first."""
+        """Names and loadings of a component, the largest magnitude first.
+
+        Parameters
+        ----------
+        component : int
+            Number of the component, from 0.
+
+        Returns
+        -------
+        list of (str, float)
+
+        Raises
+        ------
+        IndexError
+            If there is no such component.
+        """
         row = self.components[component]
         chosen = np.flatnonzero(row)
         chosen = chosen[np.argsort(-np.abs(row[chosen]), kind="stable")]

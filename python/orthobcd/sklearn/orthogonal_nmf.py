@@ -133,7 +133,12 @@ class OrthogonalNMF(
     >>> import numpy as np
     >>> from orthobcd import OrthogonalNMF
     >>> A = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 2.0]])
-    >>> OrthogonalNMF(2, random_state=0).fit(A).labels_.tolist()
+    >>> nmf = OrthogonalNMF(2, random_state=0).fit(A)
+    >>> nmf.labels_.tolist()
+    [0, 0, 1, 1]
+    >>> nmf.predict([[6.0, 3.0, 0.0]]).tolist(), nmf.transform([[6.0, 3.0, 0.0]]).shape
+    ([0], (1, 2))
+    >>> OrthogonalNMF(2, random_state=0).fit_predict(A).tolist()
     [0, 0, 1, 1]
     """
 
@@ -241,6 +246,11 @@ class OrthogonalNMF(
         Returns
         -------
         ndarray of int of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError, TypeError, KeyboardInterrupt
+            As `fit`.
         """
         return self.fit(X).labels_
 
@@ -318,6 +328,13 @@ class OrthogonalNMF(
         Returns
         -------
         ndarray of int of shape (n_samples,)
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            If X does not have the features of the fit, or has a negative entry.
         """
         check_is_fitted(self)
         if dask.is_lazy(X):

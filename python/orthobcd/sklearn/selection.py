@@ -49,8 +49,11 @@ class SupportStability:
     >>> from sklearn.datasets import load_iris
     >>> from orthobcd import SparsePCA, support_stability
     >>> pca = SparsePCA(1, n_nonzero=2, random_state=0)
-    >>> support_stability(pca, load_iris().data, n_subsamples=4, random_state=0).frequencies.shape
+    >>> stability = support_stability(pca, load_iris().data, n_subsamples=4, random_state=0)
+    >>> stability.frequencies.shape
     (1, 4)
+    >>> stability.plot().get_ylabel()
+    'component'
     """
 
     frequencies: FloatArray
@@ -71,6 +74,11 @@ class SupportStability:
         Returns
         -------
         matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed; the extra is ``plot``.
         """
         ax = axes_of(ax)
         chosen = np.flatnonzero(self.frequencies.any(axis=0))
@@ -202,8 +210,11 @@ class ComponentChoice:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from orthobcd import choose_n_components
-    >>> choose_n_components(load_iris().data, random_state=0).n_components
+    >>> choice = choose_n_components(load_iris().data, random_state=0)
+    >>> choice.n_components
     1
+    >>> choice.plot().get_xlabel()
+    'components'
     """
 
     n_components: int
@@ -221,6 +232,11 @@ class ComponentChoice:
         Returns
         -------
         matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed; the extra is ``plot``.
         """
         ax = axes_of(ax)
         numbers = np.arange(1, len(self.values) + 1)

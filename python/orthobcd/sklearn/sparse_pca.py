@@ -173,6 +173,23 @@ class SparsePCA(OrthonormalPCA):
     40
     >>> bool(np.allclose(pca.components_ @ pca.components_.T, np.eye(5), atol=1e-12))
     True
+    >>> scores = pca.transform(X)
+    >>> scores.shape, pca.inverse_transform(scores).shape
+    ((1797, 5), (1797, 64))
+    >>> bool(np.isclose(pca.score(X), pca.explained_variance_ratio_.sum()))
+    True
+    >>> print(pca.loadings().summary().splitlines()[0].split(", ")[0])
+    5 components of 64 features
+
+    From a covariance matrix, and from samples that arrive in parts:
+
+    >>> few = X[:, 18:24]
+    >>> pca = SparsePCA(n_components=2, n_nonzero=4, random_state=0)
+    >>> pca.fit_covariance(np.cov(few, rowvar=False), n_samples=len(few)).n_nonzero_
+    4
+    >>> pca = SparsePCA(n_components=2, n_nonzero=4, random_state=0)
+    >>> pca.partial_fit(few[:900], update=False).partial_fit(few[900:]).n_nonzero_
+    4
     """
 
     def __init__(

@@ -73,8 +73,20 @@ class SparsePCACV(Components):
         the best ("one_se"), or the weight of the best ("best").
     cv : int, cross-validation generator or iterable, default 5
         The folds, as in scikit-learn.
-    center, scale, max_time, tol, random_state, n_jobs, verbose
-        As in `SparsePCA`; ``max_time`` is for the last fit. ``n_jobs`` folds run in parallel.
+    center : bool, default True
+        Subtract the means. Sparse data stays sparse.
+    scale : bool, default False
+        Divide by the standard deviations.
+    max_time : float, optional
+        Time limit of the last fit in seconds; none by default.
+    tol : float, default 1e-10
+        Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
+    random_state : int, RandomState or None, default None
+        Seed of all random choices of the solver.
+    n_jobs : int, optional
+        Folds in parallel; 1 by default, −1 for all cores.
+    verbose : bool, default False
+        Show a live line of progress, see `orthobcd.solve`.
 
     Raises
     ------
@@ -104,6 +116,8 @@ class SparsePCACV(Components):
     >>> pca = SparsePCACV(2, n_alphas=5, random_state=0).fit(load_iris().data)
     >>> pca.scores_.shape, pca.components_.shape
     ((5, 5), (2, 4))
+    >>> pca.plot().get_ylabel()
+    'held-out share of the variance'
     """
 
     def __init__(
@@ -275,6 +289,13 @@ class SparsePCACV(Components):
         Returns
         -------
         matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed; the extra is ``plot``.
+        NotFittedError
+            Before `fit`.
         """
         check_is_fitted(self)
         ax = axes_of(ax)

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# tools/install.sh RESOLUTION WHEEL: the wheel with its extras and what its tests need, into the environment of `python`.
+# RESOLUTION is highest (the newest packages) or lowest-direct (the oldest that pyproject.toml allows).
+set -euo pipefail
+resolution=$1
+wheel=$2
+cd "$(dirname "$0")/.."
+python=$(python -c 'import sys; print(sys.executable)')
+install=(uv pip install --python "$python")
+
+case $resolution in
+highest) "${install[@]}" --group test "${wheel}[cli]" ./benchmarks ;;
+# The packages of the extra `cli` at their oldest; pytest at any version. Tests of other packages are skipped.
+lowest-direct)
+    "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra cli
+    "${install[@]}" --no-deps "$wheel"
+    # Newer ones warn where the oldest matplotlib calls them, and warnings are errors in tests.
+    "${install[@]}" "pyparsing<3.1" "python-dateutil<2.9" "pillow<10"
+    "${install[@]}" "pytest>=8.0" "pytest-timeout>=2.3" "pytest-xdist>=3.5"
+    ;;
+*)
+    echo "tools/install.sh: RESOLUTION must be highest or lowest-direct, got $resolution" >&2
+    exit 2
+    ;;
+esac
+"${install[@]}" --quiet pip
+"$python" -m pip list
