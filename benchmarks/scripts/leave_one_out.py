@@ -1,98 +1,200 @@
 """What the search loses without one of its heuristics.
 
-``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 2] [--every 9] [--jobs 2]``
-solves every ninth row of the validation list by a plan of short runs, longer runs of the best and
-changes of the best point: with all heuristics that the default takes there, and without each of
-them in turn. Work is counted, so that the figures do not depend on the load of the machine. The
-table says for each heuristic on how many rows it found the returned point, on how many the search
-is worse without it (by more than 1e-6, relative), the median and the largest loss there, and the
-largest gain.
+``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 1] [--seeds 2] [--only nonneg]``
+solves problems of every kind (real and random data, all penalties, linear terms, D, det X = 1,
+functions, mixed signatures) by a plan of short restarts, longer restarts of the best and
+improvements: with the heuristics that the default search takes there, and without each of them in
+turn. Work is counted, so that the objectives do not depend on the load of the machine. The table
+says for each heuristic and kind of problem how often it was left out, how often it found the
+incumbent, how often the search ends higher without it and how often lower (by more than 1e-6 of
+|F|), and the mean, the worst and the best change of the objective.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import statistics
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
+from functions import PROBLEMS
+
 import orthobcd as ob
 
 SAME = 1e-6
+"""Relative change of the objective that counts as none."""
+
+REAL = ("20news", "yale32", "snp500", "w1a", "mnist-92", "colon-500", "reuters-t10", "arcene-1000")
+"""Data sets of ``ORTHOBCD_DATA``; "-500": 500 of the columns."""
 
 
-def rows(every: int) -> list[Any]:
-    """The first row of the validation list and each ``every``-th row after it."""
-    from orthobcd_bench.suites import SUITES
+def data(folder: Path) -> Iterator[tuple[str, Any]]:
+    """Real and random data matrices."""
+    from orthobcd_bench.data import load
 
-    return [row for table in SUITES["validation"].tables for row in table.rows][::every]
+    for name in REAL:
+        if name == "colon-500":
+            yield name, np.ascontiguousarray(load("colon", folder)[:, ::4])
+        else:
+            yield name, load(name, folder)
+    rng = np.random.default_rng(7)
+    yield "randn-100-150", rng.standard_normal((100, 150))
+    factors = rng.standard_normal((200, 6)) @ (
+        rng.standard_normal((6, 250)) * (rng.random((6, 250)) < 0.15)
+    )
+    yield "factors-200-250", 3.0 * factors + rng.standard_normal((200, 250))
+    yield "counts-300-120", rng.poisson(rng.gamma(0.3, 3.0, (300, 120))).astype(float)
 
 
-def plan(scratch: list[str], changes: list[str]) -> list[ob.Phase]:
-    """Short runs, longer runs of the best, changes of the best point."""
+def gram(matrix: Any) -> Any:
+    """−AᵀA, dense."""
+    product = matrix.T @ matrix
+    return -(product.toarray() if hasattr(product, "toarray") else np.asarray(product))
+
+
+def problems(folder: Path) -> Iterator[tuple[str, str, Any]]:
+    """Kind, label, problem."""
+    for k, (name, matrix) in enumerate(data(folder)):
+        squares = matrix.multiply(matrix) if hasattr(matrix, "nnz") else matrix * matrix
+        top = float(np.asarray(squares.sum(axis=0)).max())
+        r = (10, 5, 20)[k % 3]
+        lams = {f"{share:g}": share * top for share in (0.001, 0.01, 0.05)}
+        for share, lam in lams.items():
+            yield "l0", f"{name} {share}", ob.SparsePCAProblem(matrix, r, ob.L0(lam))
+        for share in ("0.001", "0.01"):
+            lam = lams[share]
+            yield "l1", f"{name} {share}", ob.SparsePCAProblem(matrix, r, ob.L1(lam))
+        yield "nonneg", name, ob.NonnegativePCAProblem(matrix, r)
+        if k % 2:
+            continue
+        lam, n = lams["0.01"], matrix.shape[1]
+        level = 0.3 / np.sqrt(n / 20)
+        for label, penalty in (
+            ("capped", ob.CappedL1(lam, level)),
+            ("mcp", ob.MCP(lam, level / lam * 2.0)),
+            ("scad", ob.SCAD(lam, 2.5)),
+            ("l0 + l1", ob.L0(lam) + ob.L1(0.2 * lam)),
+        ):
+            yield "pieces", f"{name} {label}", ob.SparsePCAProblem(matrix, r, penalty)
+        C = gram(matrix)
+        rng = np.random.default_rng(k)
+        linear = 0.1 * top * rng.standard_normal((n, r)) / np.sqrt(n)
+        D = np.diag(np.linspace(1.0, 2.0, r))
+        for label, smooth in (
+            ("linear", ob.Quadratic(C, linear=linear)),
+            ("D", ob.Quadratic(C, D=D)),
+        ):
+            for penalty in (ob.L0(lam), ob.L1(lam)):
+                shown = f"{name} {label} {type(penalty).__name__}"
+                yield "linear, D", shown, ob.StiefelProblem(smooth, penalty, r)
+    for name, (make, l1, l0) in PROBLEMS.items():
+        f, n, r = make(np.random.default_rng(0))
+        for penalty in (ob.L1(l1), ob.L0(l0), ob.NonNegative()):
+            smooth = ob.SmoothFunction(f, n, r)
+            shown = f"{name} {type(penalty).__name__}"
+            yield "function", shown, ob.StiefelProblem(smooth, penalty, r)
+    for n in (12, 40):
+        rng = np.random.default_rng(n)
+        B = rng.standard_normal((2 * n, n))
+        square = ob.Quadratic(B.T @ B, D=np.diag(np.linspace(0.5, 2.0, n)))
+        nearest = ob.Quadratic(np.zeros((n, n)), linear=rng.standard_normal((n, n)))
+        for label, smooth in (("trace", square), ("nearest", nearest)):
+            for penalty in (ob.L1(0.3), ob.L0(0.3), ob.NonNegative()):
+                shown = f"{label} {n} {type(penalty).__name__}"
+                yield "det X = 1", shown, ob.StiefelProblem(smooth, penalty, n, determinant=1)
+        signature = np.where(np.arange(n) < n // 2, 1.0, -1.0)
+        for penalty in (ob.L1(1.0), ob.L0(1.0), ob.NonNegative()):
+            shown = f"{n} {type(penalty).__name__}"
+            yield (
+                "mixed",
+                shown,
+                ob.JOrthogonalProblem(ob.Quadratic(B.T @ B), signature, penalty),
+            )
+
+
+def plan(scratch: list[str], improve: list[str]) -> list[ob.Phase]:
+    """Short restarts, longer restarts of the best, improvements of the incumbent."""
     return [
-        ob.Phase(scratch, share=0.25),
-        ob.Phase(best=2, share=0.5),
-        ob.Phase(changes, improve=True, share=1.0),
+        ob.Phase(scratch, share=0.25, polish=2),
+        ob.Phase(best=2, share=0.4, polish=2),
+        ob.Phase(improve, improve=True, share=0.9),
     ]
 
 
-def measure(row: Any, folder: Path, work: float) -> tuple[str, str, dict[str, float]]:
-    """What finds the point of a row, and the objective without each heuristic ("" for none)."""
-    from orthobcd_bench.runner import Bench
+def taken(problem: Any, work: float) -> tuple[list[str], list[str]]:
+    """The heuristics of the default search: restarts, and improvements."""
+    runs = []
+    for seed in range(2):
+        found = ob.solve(problem, max_work=work, seed=seed, n_threads=1)
+        runs += found.search.runs if found.search is not None else []
+    runs = [run for run in runs if run.heuristic not in ("polish", "given")]
+    scratch = list(dict.fromkeys(run.heuristic for run in runs if not run.improve))
+    return scratch, list(dict.fromkeys(run.heuristic for run in runs if run.improve)) or scratch
 
-    problem = Bench(folder).problem(row)
 
-    def solved(scratch: list[str], changes: list[str]) -> Any:
-        solver = ob.Auto(plan=plan(scratch, changes))
-        return ob.solve(problem, solver=solver, max_work=work, seed=0, n_threads=1)
+def measure(problem: Any, work: float, seeds: int) -> Iterator[tuple[str, bool, float]]:
+    """Each heuristic left out: its name, whether it found the incumbent, the relative loss."""
+    scratch, improve = taken(problem, work)
 
-    default = ob.solve(problem, max_work=work, seed=0, n_threads=1)
-    taken = [run for run in default.search.runs if run.heuristic not in ("polish", "given")]
-    scratch = list(dict.fromkeys(run.heuristic for run in taken if not run.improve))
-    changes = list(dict.fromkeys(run.heuristic for run in taken if run.improve)) or scratch
-    whole = solved(scratch, changes)
-    without = {"": float(whole.objective)}
-    for name in dict.fromkeys([*scratch, *changes]):
-        left = [[other for other in names if other != name] for names in (scratch, changes)]
-        if all(left):
-            without[name] = float(solved(*left).objective)
-    return row.id, whole.strategy, without
+    def solved(scratch: list[str], improve: list[str], seed: int) -> Any:
+        solver = ob.Auto(plan=plan(scratch, improve))
+        return ob.solve(problem, solver=solver, max_work=work, seed=seed, n_threads=1)
+
+    names = [name for name in dict.fromkeys([*scratch, *improve])]
+    for seed in range(seeds if len(names) > 1 else 0):
+        whole = solved(scratch, improve, seed)
+        for name in names:
+            left = [[other for other in some if other != name] for some in (scratch, improve)]
+            if not all(left):
+                left = [some or scratch + improve for some in left]
+                left = [[other for other in some if other != name] for some in left]
+            without = solved(left[0], left[1], seed).objective
+            finder = (whole.strategy or "").startswith(name)
+            yield name, finder, (without - whole.objective) / max(abs(whole.objective), 1e-300)
+
+
+def table(losses: dict[tuple[str, str], list[tuple[bool, float]]]) -> Iterator[str]:
+    """The lines of the table."""
+    yield "| heuristic | problems | runs | finds it | higher without | lower without | mean | worst | best |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for (name, kind), found in sorted(losses.items()):
+        values = [value for _, value in found]
+        counts = (
+            len(values),
+            sum(finder for finder, _ in found),
+            sum(value > SAME for value in values),
+            sum(value < -SAME for value in values),
+        )
+        changes = (np.mean(values), max(values), min(values))
+        cells = [str(count) for count in counts] + [f"{change:+.1e}" for change in changes]
+        yield f"| {name} | {kind} | {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--max-work", type=float, default=2.0)
-    parser.add_argument("--every", type=int, default=9)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--max-work", type=float, default=1.0)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--only", nargs="*", help="kinds of problems")
     options = parser.parse_args()
     folder = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
-    losses: dict[str, list[float]] = defaultdict(list)
-    finders: dict[str, int] = defaultdict(int)
-    with ProcessPoolExecutor(options.jobs) as pool:
-        tasks = [pool.submit(measure, row, folder, options.max_work) for row in rows(options.every)]
-        for task in tasks:
-            label, finder, without = task.result()
-            whole = without.pop("")
-            finders[finder] += 1
-            for name, objective in without.items():
-                losses[name].append((objective - whole) / abs(whole))
-            print(label, finder, {name: f"{losses[name][-1]:+.1e}" for name in without}, flush=True)
-    print("\n| heuristic | rows | finds the point | worse without it | median | most | gain |")
-    print("|---|---|---|---|---|---|---|")
-    for name, values in sorted(losses.items(), key=lambda item: -max(item[1])):
-        lost = [value for value in values if value > SAME]
-        middle = statistics.median(lost) if lost else 0.0
-        print(
-            f"| {name} | {len(values)} | {finders[name]} | {len(lost)} | {middle:.1e} "
-            f"| {max(values):.1e} | {max(0.0, -min(values)):.1e} |"
-        )
+    losses: dict[tuple[str, str], list[tuple[bool, float]]] = defaultdict(list)
+    for kind, label, problem in problems(folder):
+        if options.only and kind not in options.only:
+            continue
+        own: dict[str, list[str]] = defaultdict(list)
+        for name, finder, loss in measure(problem, options.max_work, options.seeds):
+            losses[name, kind].append((finder, loss))
+            own[name].append(f"{loss:+.1e}{'*' if finder else ''}")
+        shown = "; ".join(f"{name} {' '.join(values)}" for name, values in own.items())
+        print(f"{kind}: {label}: {shown}", flush=True)
+    print()
+    print("\n".join(table(losses)))
 
 
 if __name__ == "__main__":
