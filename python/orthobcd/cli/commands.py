@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from ..io.components import read_components
 from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
 from .outputs import Outputs
+from .streaming import streamed
 from .terminal import INTERRUPTED, OK, WrongArgument, in_options
 
 
@@ -44,7 +46,7 @@ def nonneg_pca(options: argparse.Namespace) -> int:
     return _fit(options, lambda shared: NonnegativePCA(**shared))
 
 
-SHARED = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose")
+SHARED = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose", "max_memory")
 """Options with the names of the estimators' parameters."""
 
 
@@ -52,8 +54,14 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     from ..sklearn.base import default_components
 
     outputs = Outputs(options, [options.data])
-    data, names = _read(options, missing=getattr(options, "missing", None) is not None)
-    m, n = data.shape
+    stream = streamed(options)
+    if stream is None:
+        data, names = _read(options, missing=getattr(options, "missing", None) is not None)
+        m, n = data.shape
+    else:
+        data, names, (m, n) = stream.as_blocks(), stream.names, stream.shape
+        # Rows, rate and time left are on the live line.
+        options.verbose = options.verbose or sys.stderr.isatty()
     counts = options.n_nonzero
     r = options.n_components
     if r is None:
@@ -102,6 +110,8 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     outputs.report((m, n), report)
     outputs.picture(V, names)
     say(f"{options.data}: {m} samples, {n} features")
+    if stream is not None:
+        say(f"read by blocks in {stream.seconds:.2f} s, {m / stream.seconds:,.0f} rows/s")
     _say_components(V, ratios, names)
     say(
         f"{pca.n_nonzero_} nonzeros of {V.size}, {100 * float(ratios.sum()):.2f} % of the "

@@ -39,6 +39,7 @@ examples:
   orthobcd sparse-pca words.mtx.gz -r 20 --alpha 0.05 --max-time 60 -v --report report.json
   orthobcd sparse-pca digits.npy -r 8 --image-shape 8x8 --plot components.png
   zcat genes.csv.gz | orthobcd sparse-pca - -r 5 --n-features 40 --out components.npz --force
+  orthobcd sparse-pca big.parquet -r 5 --n-nonzero 100 --max-memory 2GB --out components.csv
 
 """
 
@@ -237,6 +238,11 @@ def _add_estimator(one: argparse.ArgumentParser) -> None:
         type=_whole(1, or_minus_one=True),
         default=-1,
         help="threads; -1: all cores (default)",
+    )
+    one.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="most memory for second moments, as 2GB; .npy and .parquet are read by blocks then",
     )
     _add_common(one)
     one.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the components")

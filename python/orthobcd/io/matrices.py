@@ -21,8 +21,9 @@ from .._internal.reading import (
     read_npy,
     reason_of,
 )
-from .errors import FileNote, MissingValues, UnreadableFile, note
+from .errors import FileNote, MissingValues, UnreadableFile
 from .selection import Columns, Selection, WrongColumns
+from .streams import numeric_columns
 from .tables import read_table
 
 KINDS = (
@@ -216,18 +217,7 @@ def _check_size(source: Source, rows: int, columns: int) -> None:
 
 def _read_parquet(source: Source, selection: Selection) -> Named:
     file = need("files", "pyarrow.parquet").ParquetFile(source.stream)
-    names = list(file.schema_arrow.names)
-    for name in [name for name in names if name.startswith("__index_level_")]:
-        # Pandas writes such a column for an index other than 0, 1, 2, …
-        note(f"{source.path}: its column {name} is an index and left out")
-        names.remove(name)
-    kept = selection.kept(names, len(names))
-    names = names if kept is None else [names[k] for k in kept]
-    types = need("files", "pyarrow.types")
-    for name in names:
-        kind = file.schema_arrow.field(name).type
-        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-            raise UnreadableFile(f"{source.path}: column {name!r} is not numeric")
+    names = numeric_columns(source.path, file, selection)
     rows = file.metadata.num_rows
     source.check_need(f"its {rows} x {len(names)} numbers", 8 * rows * len(names))
     table = file.read(columns=names)

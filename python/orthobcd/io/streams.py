@@ -1,0 +1,129 @@
+"""Data matrices in files that are read by blocks of rows: .npy and .parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._internal.extras import need
+from .._internal.reading import STDIN, ending_of, reason_of
+from .errors import UnreadableFile, note
+from .selection import Columns, Selection, WrongColumns
+
+STREAMED = (".npy", ".parquet")
+"""Endings of files that can be read by blocks."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A matrix in a file.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    shape : tuple of two ints
+        Number of samples and features.
+    names : list of str
+        Names of the features; may be empty.
+    columns : list of int or None
+        Columns of the file that are read, in this order; None for all.
+    """
+
+    path: str
+    shape: tuple[int, int]
+    names: list[str]
+    columns: list[int] | None
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yields arrays of about ``rows`` rows."""
+        if ending_of(self.path) == ".npy":
+            data = _array(self.path)
+            for start in range(0, self.shape[0], rows):
+                block = data[start : start + rows]
+                yield np.asarray(block if self.columns is None else block[:, self.columns])
+            return
+        file = need("files", "pyarrow.parquet").ParquetFile(self.path)
+        for batch in file.iter_batches(batch_size=rows, columns=self.names):
+            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            yield np.column_stack(columns)
+
+
+def stream_of(
+    path: str | os.PathLike[str], columns: Columns | None = None, drop: Columns | None = None
+) -> Stream | None:
+    """A file as a stream; None if its format cannot be read by blocks.
+
+    Raises
+    ------
+    UnreadableFile
+        If the file does not exist or is not a numeric matrix of two columns or more, or if a column
+        does not exist.
+    """
+    name = os.fspath(path)
+    if name == STDIN or ending_of(name) not in STREAMED or name.lower().endswith(".gz"):
+        return None
+    selection = Selection(columns, drop)
+    selection.check()
+    try:
+        found = _array_stream if ending_of(name) == ".npy" else _parquet_stream
+        stream = found(name, selection)
+    except UnreadableFile:
+        raise
+    except WrongColumns as error:
+        raise UnreadableFile(f"{name}: {error}") from error
+    except FileNotFoundError as error:
+        raise UnreadableFile(f"{name}: no such file") from error
+    except Exception as error:
+        raise UnreadableFile(f"{name}: not a readable file: {reason_of(error)}") from error
+    if stream.shape[0] < 2 or stream.shape[1] < 2:
+        raise UnreadableFile(f"{name}: need at least 2 samples and 2 features, got {stream.shape}")
+    return stream
+
+
+def _array(path: str) -> Any:
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _array_stream(path: str, selection: Selection) -> Stream:
+    data = _array(path)
+    if data.ndim != 2 or data.dtype.kind not in "fiub":
+        raise UnreadableFile(
+            f"{path}: need a numeric matrix, got shape {data.shape} and type {data.dtype}"
+        )
+    kept = selection.kept([], data.shape[1])
+    width = data.shape[1] if kept is None else len(kept)
+    return Stream(path, (int(data.shape[0]), int(width)), [], kept)
+
+
+def _parquet_stream(path: str, selection: Selection) -> Stream:
+    file = need("files", "pyarrow.parquet").ParquetFile(path)
+    names = numeric_columns(path, file, selection)
+    return Stream(path, (int(file.metadata.num_rows), len(names)), names, None)
+
+
+def numeric_columns(path: str, file: Any, selection: Selection) -> list[str]:
+    """Names of the selected columns of a parquet file.
+
+    Raises
+    ------
+    UnreadableFile
+        If a column is not numeric.
+    """
+    names = list(file.schema_arrow.names)
+    for name in [name for name in names if name.startswith("__index_level_")]:
+        # Pandas writes such a column for an index other than 0, 1, 2, …
+        note(f"{path}: its column {name} is an index and left out")
+        names.remove(name)
+    kept = selection.kept(names, len(names))
+    names = names if kept is None else [names[k] for k in kept]
+    types = need("files", "pyarrow.types")
+    for name in names:
+        kind = file.schema_arrow.field(name).type
+        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+            raise UnreadableFile(f"{path}: column {name!r} is not numeric")
+    return names
