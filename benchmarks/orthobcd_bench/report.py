@@ -91,20 +91,25 @@ ORDER = (
 """Columns of the tables."""
 
 LEGEND = """\
-Cells are the objective minus the row's best, at truly feasible points (orthonormal to 1e-11, zeros
-exact, X ≥ 0 exact), the median over seeds. **Best**, *second*, <u>third</u>; objectives within 1e-6
-of the row's best, or of its spread if that is less, share a place. In brackets, where it differs:
-the objective at the projection (entries up to 1e-6 count as zeros, negative parts are ignored), the
-papers' score, minus the same best. A name like `ladmm@random` says the start where there are
-several; `ladmm+obcd-r` is half of the time each or, with `--polish`, so many seconds of OBCD-R
-after the whole time of LADMM; (+), the papers' mark, where it is lower than `ladmm` by more than a
-tenth of the objective of that. † never left its start; ‡ stopped there, as it is a stationary point
-of the row. Lines "paper" are the published figures: their own best and the gaps above it. Lines
-"surrogate": f + 1000‖min(0, X)‖_F of the last point of what may leave X ≥ 0, minus the same best;
-thin curves in the figures. It can be below the optimum: an entry ε beside an entry a of its row
-costs an entry of about −aε elsewhere, 1000aε, and gains ε times the slope of f, which is up to
-‖A‖². With XᵀJX = J, ‖XᵀJX − J‖_F stands in square brackets. Their w1a has another column order and
-their randn is another draw, so levels compare, digits do not."""
+A cell is the objective minus the lowest of its row, as the median over the seeds, at a feasible point:
+orthonormal to 1e-11, with exact zeros and X ≥ 0 exactly. **Best**, *second* and <u>third</u> are marked;
+objectives within 1e-6 of the lowest, or within 1e-6 of the spread of the row if that is less, share a
+place.
+
+- Round brackets, where they differ: the papers' score, the objective at the projection (entries up to
+  1e-6 count as zeros, negative parts are ignored), minus the same lowest objective.
+- Square brackets: ‖XᵀJX − J‖_F, for problems with XᵀJX = J.
+- `ladmm@random` names the start, where there are several. `ladmm+obcd-r` has half of the time for
+  each; with `--polish`, OBCD-R has these seconds after the whole time of LADMM.
+- (+), the papers' mark: `ladmm+obcd-r` is lower than `ladmm` by more than a tenth of the objective.
+- †: the method never left its start. ‡: the same, and the start is a stationary point.
+- Rows "paper": the published figures, the paper's own best and the gaps above it.
+- Rows "surrogate" (thin curves in the figures): f + 1000‖min(0, X)‖_F at the last point of a method
+  that may leave X ≥ 0, minus the same lowest objective. The surrogate can be below the optimum: a
+  negative entry of size ε costs 1000ε and gains ε times the slope of f, which is up to ‖A‖².
+
+The papers' w1a has another column order, and their randn is another draw. Objectives of the same size
+are therefore comparable, and their digits are not."""
 
 
 @dataclass(frozen=True)
@@ -404,10 +409,10 @@ def _beside(run: Run) -> list[str]:
     lines = [
         "## The default solver beside the competitors",
         "",
-        f"`auto`, the worst of its seeds, is better than the best competitor on {better} of "
-        f"{len(found)} rows, equal (to {TIE:g}) on {len(found) - better - worse} and worse on "
-        f"{worse}. Reached: seconds until it had what that competitor ended with; the median over "
-        f"the rows is {reached:.2g}.",
+        f"The worst seed of `auto` is better than the best competitor on {better} of {len(found)} "
+        f"rows, equal (to {TIE:g}) on {len(found) - better - worse} and worse on {worse}. The "
+        "column reached has the seconds until `auto` was as low as that competitor at its end; "
+        f"their median is {reached:.2g}.",
         "",
         "| penalty | row | `auto` | best competitor | its name | lower by | reached |",
         "|---" * 7 + "|",

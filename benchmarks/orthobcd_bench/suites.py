@@ -231,7 +231,7 @@ SELECTION_SEED = 0
 """Draws which further data set stands in which of Tables 2–8 of the default selection."""
 
 HEVP_NOTE = (
-    "The problem as printed, min −½ tr(XᵀDᵀDX), is unbounded below: whoever takes longer steps "
+    "The problem as printed, min −½ tr(XᵀDᵀDX), is unbounded below: longer steps "
     "goes lower, and a run ends when ‖X‖²_F/n exceeds 1e8. Cells are objectives, without ranks."
 )
 
@@ -381,8 +381,8 @@ def _hyperbolic() -> tuple[Table, ...]:
 PROBE_NOTE = (
     "f is the mean over all pairs of rows of (d(φ(Dx)ᵢ, φ(Dx)ⱼ) − Tᵢⱼ)², T scaled to the mean of d "
     "at X = I, of the first 500 rows whose part of negative sign is not zero. The paper prints "
-    "φ(D)X, for which f is constant, and levels that no scaling gives: its lines are its own. All "
-    "methods begin at one random J-orthogonal matrix. `default` is what `solve` takes: whole "
+    "φ(D)X, for which f is constant; no scaling of T gives the paper's values, so its rows are not "
+    "comparable with ours. All methods begin at one random J-orthogonal matrix. `default` is what `solve` takes: whole "
     "gradients, all pairs, rows and columns; `j-jobcd`, `vr-j-jobcd` are the paper's; `gs-jobcd` "
     "takes a gradient for every pair."
 )

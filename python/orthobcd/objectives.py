@@ -325,8 +325,8 @@ class SmoothFunction(ByFunction):
         that names ``smooth``, if their largest magnitude at the start is neither 0 nor between
         1e-120 and 1e120, or if value and gradient contradict each other. Contradictions are found
         by the steps, and at a start where the gradient has no tangent part by one difference
-        quotient. An exception of the function is raised unchanged. An exception from a call has the
-        result so far as its attribute ``result``, if it takes attributes.
+        quotient. An exception of the function ends the solve and is raised unchanged; its attribute
+        ``result`` is the result so far, if the exception can have attributes.
 
     Notes
     -----

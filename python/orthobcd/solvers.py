@@ -104,8 +104,8 @@ class OBCD(Checked):
     lowered by Riemannian gradient steps and, where these are slow, by Newton's method, as a
     `SmoothFunction` is. With a penalty that is continuous at 0 and draws entries to zero (`L1`,
     `CappedL1`, `MCP`, `SCAD`) proximal steps on the tangent space follow a sweep that lowers F by
-    at most a thousandth of its magnitude. Each of these steps counts as a sweep. In both cases
-    exact pairs verify convergence; where they lower F, the solve continues.
+    at most a thousandth of its magnitude. Each of these steps counts as a sweep. Exact pairs
+    verify the convergence of gradient and proximal steps; if a pair lowers F, the solve continues.
 
     Examples
     --------
@@ -157,9 +157,9 @@ class Continuation(Checked):
     Parameters
     ----------
     lams : array_like of shape (k,), optional
-        Values of λ in the order in which they are solved, decreasing or increasing. For a penalty
-        other than an `L0` or `L1` with one ``lam`` they are multiples of the penalty, whose own λ
-        is 1. The λ of the problem is solved last if ``lams`` does not have it. By default λ falls
+        Values of λ in the order in which they are solved, decreasing or increasing. If the penalty
+        is not an `L0` or `L1` with one ``lam``, the values are factors of the whole penalty, whose
+        own λ is 1. The λ of the problem is solved last if ``lams`` does not have it. By default λ falls
         by `ratio` from `orthobcd.lam_max` to the λ of the problem; with a linear term, a metric D,
         another penalty or a given ``x0`` it falls from a bound on `lam_max`.
     ratio : float, default 0.6
