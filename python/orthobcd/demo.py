@@ -231,6 +231,7 @@ def picture(
     from matplotlib.figure import Figure
 
     from . import plot
+    from .plot.drawing import PALETTE
 
     chosen = _worth_a_look(rows)
     columns = min(chosen[0].x.shape[1], 8)
@@ -245,7 +246,7 @@ def picture(
             else:
                 kept = np.argsort(-np.abs(component))[:30]
                 axis.bar(
-                    np.arange(len(kept)), component[np.sort(kept)], color=plot.PALETTE[0], width=0.9
+                    np.arange(len(kept)), component[np.sort(kept)], color=PALETTE[0], width=0.9
                 )
                 axis.set_ylim(-limit, limit)
             axis.set_xticks([])

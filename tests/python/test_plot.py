@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 import orthobcd as ob  # noqa: E402
 from orthobcd import plot  # noqa: E402
+from orthobcd.plot.curves import FLOOR  # noqa: E402
 
 A = np.random.default_rng(0).standard_normal((40, 12))
 A[:, :4] += 3.0 * np.random.default_rng(1).standard_normal((40, 1))
@@ -64,7 +65,7 @@ def test_feasibility(results):
     rendered(ax)
     drawn = ax.lines[0].get_ydata()
     np.testing.assert_array_equal(
-        drawn, np.maximum(results["identity"].history["feasibility"], plot.FLOOR)
+        drawn, np.maximum(results["identity"].history["feasibility"], FLOOR)
     )
     assert drawn.max() < 1e-12
 

@@ -153,6 +153,8 @@ class SparsePCA(OrthonormalPCA):
         With ``certify`` the relative gap between the objective and its lower bound: over all
         components within ``n_nonzero`` with "l0", else of the penalised objective; None without
         ``certify``.
+    lower_bound_ : float or None
+        With ``certify`` the lower bound of the objective to which ``gap_`` belongs, else None.
     n_iter_ : int
         Sweeps of the last solve.
     precision_ : {"fast", "exact"}
@@ -299,8 +301,9 @@ class SparsePCA(OrthonormalPCA):
         return alpha, result
 
     def _gap(self, fitting: Fitting, problem: Any, result: Result) -> Result:
-        """Sets ``gap_``, with ``certify``; returns the result."""
+        """Sets ``gap_`` and ``lower_bound_``, with ``certify``; returns the result."""
         self.gap_: float | None = None
+        self.lower_bound_: float | None = None
         if not self.certify or result.status is Status.INTERRUPTED:
             return result
         counted = isinstance(self._budget, Cardinality)
@@ -316,7 +319,7 @@ class SparsePCA(OrthonormalPCA):
         except KeyboardInterrupt:
             fitting.interrupted = True
             return result
-        self.gap_ = certificate.gap
+        self.gap_, self.lower_bound_ = certificate.gap, certificate.lower_bound
         fitting.interrupted = certificate.bound is not None and certificate.bound.interrupted
         return result
 

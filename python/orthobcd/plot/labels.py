@@ -1,0 +1,125 @@
+"""Labels at the tips of arrows that do not cover each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._internal.checks import FloatArray
+from .._internal.extras import need
+from .drawing import Axes
+
+SIZE = 8.0
+"""Font size of labels, in points."""
+
+DISTANCES = (2.0, 7.0, 13.0, 20.0, 28.0, 38.0, 50.0, 65.0, 85.0, 110.0)
+"""Distances of a label from its tip that are tried, in points."""
+
+ANGLES = np.concatenate([[0.0], *(np.array([a, -a]) for a in np.arange(0.2, np.pi, 0.2))])
+"""Angles between a label and its arrow that are tried."""
+
+LEADER = 9.0
+"""Distance from which a line joins label and tip, in points."""
+
+CROSSING, TURNING = 12.0, 9.0
+"""Cost of covering an arrow, and of a radian away from the arrow, in points of distance."""
+
+
+def place_labels(ax: Axes, tips: FloatArray, names: Sequence[str]) -> int:
+    """Writes names at the tips of arrows from the origin, longest arrow first.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Axes with final limits.
+    tips : ndarray of shape (k, 2)
+        Tips in data coordinates.
+    names : sequence of str
+        A name per tip.
+
+    Returns
+    -------
+    int
+        Number of names for which there is no room inside the axes; they are not written.
+    """
+    figure = ax.figure
+    figure.draw_without_rendering()
+    unit = 72.0 / figure.dpi
+    at = ax.transData.transform(tips) * unit
+    origin = ax.transData.transform((0.0, 0.0)) * unit
+    frame = ax.get_window_extent()
+    low, high = (np.array(corner) * unit for corner in (frame.min, frame.max))
+    stroke = need("plot", "matplotlib.patheffects").withStroke(linewidth=2.0, foreground="white")
+    segments = origin + np.linspace(0.0, 1.0, 25)[:, np.newaxis, np.newaxis] * (at - origin)
+    order = np.argsort(-np.linalg.norm(at - origin, axis=1), kind="stable")
+    placed = np.zeros((0, 4))
+    left_out = 0
+    for j in map(int, order):
+        text = ax.annotate(
+            names[j],
+            tips[j],
+            (0.0, 0.0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=SIZE,
+            color="0.15",
+            zorder=5,
+            path_effects=[stroke],
+        )
+        # The layout of the figure must not change after labels have their places.
+        text.set_in_layout(False)
+        box = text.get_window_extent()
+        half = np.array([box.width, box.height]) * unit / 2.0 + 0.5
+        shifts, costs = _candidates(at[j] - origin, half)
+        boxes = np.concatenate([at[j] + shifts - half, at[j] + shifts + half], axis=1)
+        free = (boxes[:, :2] >= low).all(axis=1) & (boxes[:, 2:] <= high).all(axis=1)
+        free &= ~_overlaps(boxes, placed).any(axis=1)
+        if not free.any():
+            text.remove()
+            left_out += 1
+            continue
+        inside = (
+            (segments > boxes[:, np.newaxis, np.newaxis, :2])
+            & (segments < boxes[:, np.newaxis, np.newaxis, 2:])
+        ).all(axis=3)
+        costs = costs + CROSSING * inside.any(axis=1).sum(axis=1)
+        best = int(np.argmin(np.where(free, costs, np.inf)))
+        placed = np.vstack([placed, boxes[best]])
+        text.set_position(tuple(shifts[best]))
+        nearest = np.clip(0.0, shifts[best] - half, shifts[best] + half)
+        if np.linalg.norm(nearest) > LEADER:
+            leader = ax.annotate(
+                "",
+                tips[j],
+                tuple(nearest),
+                textcoords="offset points",
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": "0.55",
+                    "linewidth": 0.6,
+                    "shrinkA": 0.0,
+                    "shrinkB": 0.0,
+                },
+                zorder=4,
+            )
+            leader.set_in_layout(False)
+    return left_out
+
+
+def _candidates(direction: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Offsets of the centre of a label of half size ``half`` from its tip, and their costs."""
+    angle = float(np.arctan2(direction[1], direction[0]))
+    distances, angles = np.meshgrid(DISTANCES, ANGLES)
+    turned = np.stack([np.cos(angle + angles), np.sin(angle + angles)], axis=-1).reshape(-1, 2)
+    reach = distances.reshape(-1, 1) + np.abs(turned) @ half[:, np.newaxis]
+    return reach * turned, distances.ravel() + TURNING * np.abs(angles).ravel()
+
+
+def _overlaps(boxes: FloatArray, placed: FloatArray) -> FloatArray:
+    """Whether each of the boxes meets each of those that are placed."""
+    apart = (boxes[:, np.newaxis, :2] >= placed[np.newaxis, :, 2:]) | (
+        boxes[:, np.newaxis, 2:] <= placed[np.newaxis, :, :2]
+    )
+    return np.asarray(~apart.any(axis=2))
