@@ -26,6 +26,7 @@ SMALL = [(5, 2, 1), (5, 3, 2), (2, 4, 1), (30, 10, 3), (10, 30, 3), (40, 40, 10)
 MIDDLE = [(60, 150, 8), (50, 300, 5), (200, 120, 50), (10, 100, 10), (300, 450, 5)]
 LARGE = [(700, 900, 20), (40, 2000, 30), (1500, 1200, 3), (5000, 700, 7), (300, 6000, 4)]
 ROUNDING = 1e-9
+CLOSE = 1e-3
 
 
 def load_laws() -> Any:
@@ -60,7 +61,7 @@ class Row:
         return f"| {name} | {self.fits} | {numbers} | {ends} |"
 
 
-def measure(laws: Any, case: Any, row: Row, run: dict[str, Any]) -> None:
+def measure(laws: Any, case: Any, row: Row, run: dict[str, Any], chosen: Any) -> None:
     A, data = case.centred(), case.data()
     if not A.any():
         return
@@ -84,15 +85,24 @@ def measure(laws: Any, case: Any, row: Row, run: dict[str, Any]) -> None:
             row.seconds = max(row.seconds, used)
             row.excess = max(row.excess, wall - run.get("max_time", np.inf))
             row.simple = min(row.simple, value / simple)
-            below = value < (1.0 - ROUNDING) * simple
+            faults = []
+            if value < (1.0 - ROUNDING) * simple:
+                faults.append(f"{value / simple:.6f} of a simple point")
             for smaller, before in known.items():
                 if 2 * smaller <= count:
                     row.doubled = min(row.doubled, value / before)
-                    below |= value < (1.0 - ROUNDING) * before
+                    if value < (1.0 - ROUNDING) * before:
+                        faults.append(f"{value / before:.6f} of limit {smaller}")
                 if smaller + 1 == count:
                     row.one_more = min(row.one_more, value / before)
-            row.below += below
+                    if value < (1.0 - CLOSE) * before:
+                        faults.append(f"{value / before:.6f} of limit {smaller}")
+            row.below += bool(faults)
             known[count] = value
+            if faults or chosen.show:
+                what = "features" if features else "nonzeros"
+                ends = f"{used:.2f} s of processor time, {wall:.2f} s"
+                print(f"{case} {count} {what}: {', '.join(faults)}; {ends}", file=sys.stderr)
 
 
 def main() -> None:
@@ -100,6 +110,7 @@ def main() -> None:
     parser.add_argument("--max-time", type=float)
     parser.add_argument("--max-work", type=float)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--show", action="store_true", help="a line of stderr for every fit")
     parser.add_argument("--kinds")
     chosen = parser.parse_args()
     laws = load_laws()
@@ -111,7 +122,7 @@ def main() -> None:
     for kind in kinds:
         row = Row()
         for size in LARGE if chosen.large else SMALL + MIDDLE:
-            measure(laws, laws.Case(kind, *size), row, run)
+            measure(laws, laws.Case(kind, *size), row, run, chosen)
         print(row.show(kind), flush=True)
 
 
