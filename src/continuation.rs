@@ -16,9 +16,7 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{
-    Control, Monitor, Options, Quiet, Record, Solution, Status, minimize, start_within,
-};
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status, minimize, start_within};
 use crate::start;
 use crate::support;
 use crate::threads::Threads;
@@ -160,25 +158,50 @@ fn default_stages(lambda: f64, ratio: f64, top: f64) -> Vec<f64> {
     stages
 }
 
-/// Passes on the records of the last stage.
-struct Last<'a> {
-    monitor: &'a mut dyn Monitor,
-    seconds: f64,
-    iterations: u64,
+/// The caller's monitor during a part of a solve.
+pub(crate) struct Relay<'m> {
+    pub(crate) monitor: &'m mut dyn Monitor,
+    /// When the part began, and the pairs visited before.
+    pub(crate) seconds: f64,
+    pub(crate) iterations: u64,
+    /// Records with a larger objective are not passed on.
+    pub(crate) most: f64,
+    /// Whether the monitor has stopped the solve.
+    pub(crate) stopped: bool,
 }
 
-impl Monitor for Last<'_> {
+impl Relay<'_> {
+    fn heard(&mut self, control: Control) -> Control {
+        self.stopped |= control == Control::Stop;
+        control
+    }
+}
+
+impl Monitor for Relay<'_> {
     fn poll(&mut self) -> Control {
-        self.monitor.poll()
+        let control = self.monitor.poll();
+        self.heard(control)
     }
 
     fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
+        if !(record.objective <= self.most) {
+            return self.poll();
+        }
         let record = Record {
             seconds: record.seconds + self.seconds,
             iterations: record.iterations + self.iterations,
             ..*record
         };
-        self.monitor.record(&record, x)
+        let control = self.monitor.record(&record, x);
+        self.heard(control)
+    }
+
+    fn stage(&mut self, done: usize, total: Option<usize>) {
+        self.monitor.stage(done, total);
+    }
+
+    fn working(&mut self, heuristics: &str) {
+        self.monitor.working(heuristics);
     }
 }
 
@@ -447,22 +470,18 @@ impl Walk<'_> {
         let elapsed = self.started.elapsed().as_secs_f64();
         let options = self.stage_options(own, elapsed);
         let x = std::mem::take(&mut self.x);
-        let solution = if own {
-            let mut last = Last {
-                monitor: &mut *monitor,
-                seconds: elapsed,
-                iterations: self.iterations,
-            };
-            minimize(&scaled, x, &options, self.threads, &mut last)?
-        } else {
-            minimize(
-                &scaled,
-                x,
-                &options,
-                self.threads,
-                &mut Quiet(&mut *monitor),
-            )?
+        let mut relay = Relay {
+            monitor,
+            seconds: elapsed,
+            iterations: self.iterations,
+            most: if own {
+                f64::INFINITY
+            } else {
+                f64::NEG_INFINITY
+            },
+            stopped: false,
         };
+        let solution = minimize(&scaled, x, &options, self.threads, &mut relay)?;
         self.x = solution.x.clone();
         self.iterations += solution.iterations;
         self.updates += solution.updates;

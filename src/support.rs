@@ -1,8 +1,142 @@
-//! What one more entry of a column is worth.
+//! Sparsity patterns: sparse columns, choices of rows, and the gain of one more entry.
 //!
-//! A unit column v with λ = vᵀCv, and a row e outside its support with d = eᵀCe and ρ = eᵀCv, span a 2×2 eigenproblem
-//! [[λ, ρ], [ρ, d]]. Its smaller eigenvalue is λ − 2·gain, gain = ½(√(ρ² + g²) − g) = ½ρ²/(√(ρ² + g²) + g),
-//! g = ½(d − λ), of which the one without cancellation is computed; its eigenvector is v + entry·e. Adding an entry to the support of v lowers ½vᵀCv by at least the gain.
+//! A unit column v with λ = vᵀCv, and a row e outside its support with d = eᵀCe and ρ = eᵀCv, span a 2×2
+//! eigenproblem [[λ, ρ], [ρ, d]]. Its smaller eigenvalue is λ − 2·gain, gain = ½(√(ρ² + g²) − g) = ½ρ²/(√(ρ² +
+//! g²) + g), g = ½(d − λ), of which the form without cancellation is computed; its eigenvector is v + entry·e.
+//! Adding an entry to the support of v lowers ½vᵀCv by at least the gain.
+
+use ndarray::{Array2, ArrayView1, ArrayView2};
+
+/// One column: its support (ascending), its entries there, and its part of f.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Part {
+    pub(crate) rows: Vec<usize>,
+    pub(crate) values: Vec<f64>,
+    pub(crate) value: f64,
+}
+
+impl Part {
+    /// The nonzeros of a column.
+    pub(crate) fn of(column: ArrayView1<'_, f64>) -> Self {
+        let nonzeros = column.iter().enumerate().filter(|(_, v)| **v != 0.0);
+        let (rows, values) = nonzeros.map(|(i, &v)| (i, v)).unzip();
+        Self {
+            rows,
+            values,
+            value: 0.0,
+        }
+    }
+
+    pub(crate) fn unit(row: usize) -> Self {
+        Self {
+            rows: vec![row],
+            values: vec![1.0],
+            value: 0.0,
+        }
+    }
+
+    /// Returns the rows of the support with their values.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        self.rows.iter().copied().zip(self.values.iter().copied())
+    }
+
+    /// Returns entry i, if it belongs to the support.
+    pub(crate) fn entry(&self, i: usize) -> Option<f64> {
+        self.rows.binary_search(&i).ok().map(|a| self.values[a])
+    }
+
+    pub(crate) fn insert(&mut self, i: usize, value: f64) {
+        if let Err(a) = self.rows.binary_search(&i) {
+            self.rows.insert(a, i);
+            self.values.insert(a, value);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, i: usize) {
+        if let Ok(a) = self.rows.binary_search(&i) {
+            self.rows.remove(a);
+            self.values.remove(a);
+        }
+    }
+
+    /// Returns the inner product with a dense vector.
+    pub(crate) fn along(&self, y: &[f64]) -> f64 {
+        self.entries().map(|(i, v)| v * y[i]).sum()
+    }
+
+    /// Scales the column to unit norm; returns whether it is not zero.
+    pub(crate) fn normalise(&mut self) -> bool {
+        let norm = self.values.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if norm > 0.0 {
+            self.values.iter_mut().for_each(|v| *v /= norm);
+        }
+        norm > 0.0
+    }
+}
+
+/// Returns the matrix of sparse columns, n×r.
+pub(crate) fn dense(n: usize, parts: &[Part]) -> Array2<f64> {
+    let mut x = Array2::zeros((n, parts.len()));
+    for (t, part) in parts.iter().enumerate() {
+        part.entries().for_each(|(i, v)| x[[i, t]] = v);
+    }
+    x
+}
+
+/// Returns the n×r matrix with these rows, all others being zero.
+pub(crate) fn on_rows(n: usize, rows: &[usize], values: ArrayView2<'_, f64>) -> Array2<f64> {
+    let mut x = Array2::zeros((n, values.ncols()));
+    for (&i, row) in rows.iter().zip(values.outer_iter()) {
+        x.row_mut(i).assign(&row);
+    }
+    x
+}
+
+/// Returns the indices of the nonzero rows.
+pub(crate) fn nonzero_rows(x: ArrayView2<'_, f64>) -> Vec<usize> {
+    let rows = x.outer_iter().enumerate();
+    rows.filter(|(_, row)| row.iter().any(|&v| v != 0.0))
+        .map(|(i, _)| i)
+        .collect()
+}
+
+/// Returns the squared norms of the rows.
+pub(crate) fn row_squares(x: &Array2<f64>) -> Vec<f64> {
+    x.outer_iter().map(|row| row.dot(&row)).collect()
+}
+
+/// Returns the `count` rows of largest norm, largest first.
+pub(crate) fn largest_rows(x: &Array2<f64>, count: usize) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..x.nrows()).collect();
+    keep_largest(&mut rows, &row_squares(x), count);
+    rows
+}
+
+/// Keeps the rows of largest weight, largest first.
+pub(crate) fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
+    let larger = |&a: &usize, &b: &usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
+    if most < rows.len() {
+        rows.select_nth_unstable_by(most, larger);
+        rows.truncate(most);
+    }
+    rows.sort_unstable_by(larger);
+}
+
+/// Keeps the `most` entries of largest value, largest first; ties in the order of their keys.
+pub(crate) fn keep_best<K: Ord>(list: &mut Vec<(f64, K)>, most: usize) {
+    let better = |a: &(f64, K), b: &(f64, K)| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1));
+    if most < list.len() {
+        list.select_nth_unstable_by(most, better);
+        list.truncate(most);
+    }
+    list.sort_unstable_by(better);
+}
+
+/// Returns λ of a unit column after its entry v is dropped and the rest is normalised: `image` is (Cv) there,
+/// and d the diagonal entry.
+pub(crate) fn without(lambda: f64, v: f64, image: f64, d: f64) -> f64 {
+    (lambda - 2.0 * v * image + d * v * v) / (1.0 - v * v).max(f64::EPSILON)
+}
 
 /// By how much the minimum of ½vᵀCv falls where e is added.
 pub(crate) fn gain(lambda: f64, rho: f64, d: f64) -> f64 {

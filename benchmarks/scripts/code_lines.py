@@ -1,8 +1,8 @@
 """Code lines of the crate by module: without tests, comments and blank lines.
 
-``python benchmarks/scripts/code_lines.py [--folder src] [--detail]`` prints a table: lines, functions
-above 80 lines, functions with more than 7 parameters, named constants, and bare float literals
-(those other than 0, 0.5, 1 and 2, outside of constants). ``--detail`` lists what the table counts.
+``python benchmarks/scripts/code_lines.py [--folder src] [--detail]`` prints a table: lines,
+functions above 80 lines, functions with more than 7 parameters, named constants, and bare float
+literals (those other than 0, 0.5, 1 and 2, outside of constants). ``--detail`` lists them.
 """
 
 from __future__ import annotations

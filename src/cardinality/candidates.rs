@@ -170,7 +170,7 @@ impl SupportMover<'_> {
         let weight = self.model.weights[t];
         let left = (1.0 - v * v).max(f64::EPSILON);
         let own = weight * self.model.diagonal[a];
-        let lambda = (column.lambda - 2.0 * v * column.image[a] + own * v * v) / left;
+        let lambda = support::without(column.lambda, v, column.image[a], own);
         let rho = (column.image[j] - weight * shared * v) / left.sqrt();
         let entry = weight * self.model.diagonal[j];
         let gain = add_gain(lambda, rho, entry, self.model.rules.nonnegative);
@@ -183,21 +183,15 @@ impl SupportMover<'_> {
     pub(super) fn columns(&self, state: &State) -> Vec<ColumnEstimates> {
         let (model, point) = (self.model, &state.point);
         let r = point.parts.len();
-        let along = |s: usize, t: usize| -> f64 {
-            let part = &point.parts[s];
-            let entries = part.rows.iter().zip(&part.values);
-            entries.map(|(&i, v)| v * state.gradients[t][i]).sum()
-        };
+        let along = |s: usize, t: usize| point.parts[s].along(&state.gradients[t]);
         (0..r)
             .map(|t| {
                 let meets: Vec<bool> = (0..r).map(|s| s == t || point.meet(s, t)).collect();
                 let mut image = state.gradients[t].clone();
                 for s in (0..r).filter(|&s| s != t && meets[s]) {
                     let multiplier = 0.5 * (along(s, t) + along(t, s));
-                    let part = &point.parts[s];
-                    for (&i, v) in part.rows.iter().zip(&part.values) {
-                        image[i] -= multiplier * v;
-                    }
+                    let entries = point.parts[s].entries();
+                    entries.for_each(|(i, v)| image[i] -= multiplier * v);
                 }
                 let lambda = along(t, t);
                 // Rows of this column, and of columns that must not share rows with it.
@@ -235,19 +229,12 @@ impl SupportMover<'_> {
             })
             .filter(|&(gain, j)| gain > 0.0 && free(j))
             .collect();
-        let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        if adds.len() > ADDITIONS {
-            adds.select_nth_unstable_by(ADDITIONS, order);
-            adds.truncate(ADDITIONS);
-        }
-        adds.sort_by(order);
+        support::keep_best(&mut adds, ADDITIONS);
         let single = part.rows.len() == 1;
-        let mut drops: Vec<(f64, usize)> = (part.rows.iter().zip(&part.values))
-            .filter(|&(&i, _)| !single && !model.rules.holds(i, t))
-            .map(|(&i, v)| {
-                let left = (1.0 - v * v).max(f64::EPSILON);
-                let own = weight * model.diagonal[i];
-                let without = (lambda - 2.0 * v * image[i] + own * v * v) / left;
+        let mut drops: Vec<(f64, usize)> = (part.entries())
+            .filter(|&(i, _)| !single && !model.rules.holds(i, t))
+            .map(|(i, v)| {
+                let without = support::without(lambda, v, image[i], weight * model.diagonal[i]);
                 (0.5 * (without - lambda), i)
             })
             .collect();
@@ -487,12 +474,7 @@ impl SupportMover<'_> {
             .enumerate()
             .map(|(k, one)| (one.estimate, k))
             .collect();
-        let best = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        if order.len() > KEPT {
-            order.select_nth_unstable_by(KEPT, best);
-            order.truncate(KEPT);
-        }
-        order.sort_unstable_by(best);
+        support::keep_best(&mut order, KEPT);
         order.into_iter().map(|(_, k)| moves[k]).collect()
     }
 }

@@ -4,12 +4,13 @@
 
 use ndarray::Array2;
 
-use super::model::{ColumnModel, Part, SparsePoint};
+use super::model::{ColumnModel, SparsePoint};
 use crate::budget::Meter;
 use crate::manifold::{Manifold, polar, project_near_support};
 use crate::objective::gradient_work;
 use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
+use crate::support::{self, Part};
 use crate::threads::Threads;
 
 /// Most and fewest ADMM iterations, and the largest work for them in multiply-adds. With fewer iterations the
@@ -142,20 +143,14 @@ impl Cut<'_> {
         rows.dedup();
         let place = |i: usize| rows.partition_point(|&j| j < i);
         let mut x = Array2::zeros((rows.len(), r));
-        for (t, part) in parts.iter().enumerate() {
-            let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
-            for (&i, &v) in part.rows.iter().zip(&part.values) {
-                x[[place(i), t]] = v / norm;
-            }
+        for (t, mut part) in parts.into_iter().enumerate() {
+            part.normalise();
+            part.entries().for_each(|(i, v)| x[[place(i), t]] = v);
         }
         let signature = Signature::stiefel(rows.len());
         let manifold = Manifold::new(&signature, Array2::eye(r), Some(meter));
         let small = project_near_support(&manifold, &x, &x)?;
-        let mut near = Array2::zeros((self.model.order(), r));
-        for (&i, row) in rows.iter().zip(small.outer_iter()) {
-            near.row_mut(i).assign(&row);
-        }
-        Some(near)
+        Some(support::on_rows(self.model.order(), &rows, small.view()))
     }
 
     /// Returns a feasible point from [annealed ADMM](Self::annealed).
@@ -211,12 +206,7 @@ impl Cut<'_> {
             polar: &polar,
             proximal: &mut |x, _| {
                 parts = self.largest(&x);
-                let mut y = Array2::zeros(x.dim());
-                for (t, part) in parts.iter().enumerate() {
-                    let entries = part.rows.iter().zip(&part.values);
-                    entries.for_each(|(&i, &v)| y[[i, t]] = v);
-                }
-                y
+                support::dense(n, &parts)
             },
             inertia: 0.0,
         };

@@ -1,4 +1,4 @@
-//! ChainSearch under a limit on the number of nonzeros.
+//! Search under a limit on the number of nonzeros.
 
 use std::time::Instant;
 
@@ -10,18 +10,16 @@ use super::opening::{self, Opening};
 use super::powered::on_own_rows;
 use super::rules::{Cardinality, Rules, Sparsity};
 use super::search::{
-    ChainSearch, SearchSpace, SparseIncumbent, StationarySupports, checked_form, checked_start,
-    limit,
+    Limited, SearchSpace, StationarySupports, checked_form, checked_start, searched,
 };
 use super::starts::{Maker, Material};
-use crate::budget::{Clock, Meter};
+use crate::budget::Meter;
 use crate::error::{Error, Result};
 use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
-use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
-use crate::solver::{Monitor, Options, Status};
+use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
 use crate::threads::Threads;
 
@@ -41,9 +39,9 @@ const SHARED: usize = 400;
 /// result is feasible, and no worse than an `x0` that satisfies the limit; another `x0` is truncated to it.
 /// Limits on time and work are used up, unless f reaches a lower bound.
 ///
-/// Without limits the search ends with [`Status::Converged`] if two rounds brought no improvement and half of
+/// Without limits the search ends with [`Status::Converged`](crate::Status::Converged) if two rounds brought no improvement and half of
 /// the independent chains have the best value, or after many perturbations without improvement; and with
-/// [`Status::MaxWork`] after the work of a default search. Without a time limit the result depends on the
+/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. Without a time limit the result depends on the
 /// arguments alone, not on the number of threads; more work never gives a worse result.
 ///
 /// ```
@@ -82,71 +80,27 @@ pub fn minimize_at_cardinality(
     let weights = weights(form, problem.components)?;
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
     let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
-    let clock = Clock::limited(started, options.max_time, options.max_work);
-    let limit = limit(&clock, options, form, problem.components);
-    let mut incumbent = SparseIncumbent::new((problem, 0.0), &clock, options, monitor);
-    let first = selected(form, &selection, &rules, x0.as_ref());
-    incumbent.accept(first.clone(), f64::NEG_INFINITY);
-    // The work limit ends the search, not the computation of its first points.
-    let meter = Meter::new(&clock, f64::INFINITY);
-    let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
-    if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &meter), truncated) {
-        return Ok(incumbent.finish(ended, meter.spent()));
-    }
-    let prepared = pool::run(
-        1,
-        1,
-        &clock,
-        |_| {
-            let (rules, given) = (rules.clone(), x0.clone());
-            prepared(
-                form,
-                rules,
-                (weights.clone(), selection.clone()),
-                given,
-                threads,
-                &meter,
-            )
-        },
-        |_| incumbent.poll(),
-    );
-    let Some((model, mut material, scaled)) = prepared.into_iter().flatten().flatten().next()
-    else {
-        return Ok(incumbent.finish(Status::MaxWork, meter.spent()));
-    };
-    let opening = Opening {
-        model: &model,
-        basis: &material.basis,
-        rotated: &material.rotated,
-        scaled: &scaled,
-        meter: &meter,
-    };
-    let points = pool::run(
-        opening::POINTS,
-        threads.count(),
-        &clock,
-        |k| opening.point(k),
-        |_| incumbent.poll(),
-    );
-    let points: Vec<Array2<f64>> = points.into_iter().flatten().flatten().collect();
-    for point in &points {
-        incumbent.accept(point.clone(), 0.0);
-    }
-    material.points = points;
-    let search = ChainSearch {
-        bound: match opening::admits_all_rows(form, &model.rules, problem.components) {
-            true => incumbent.value(),
-            false => bound(&model, &material),
-        },
-        patience: LEAST_PATIENCE.max(PATIENCE * model.rules.cardinality.total()),
-        space: EntrySets { model, material },
+    let limited = Limited {
+        started,
+        problem,
+        form,
+        lambda: 0.0,
+        first: vec![selected(form, &selection, &rules, x0.as_ref())],
         options,
         threads,
-        clock: &clock,
-        limit,
     };
-    let (status, spent) = search.run(&mut incumbent, meter.spent());
-    Ok(incumbent.finish(status, spent))
+    let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
+    let prepared = |meter: &Meter<'_>| {
+        EntrySets::new(
+            form,
+            rules.clone(),
+            (weights.clone(), selection.clone()),
+            x0.clone(),
+            threads,
+            meter,
+        )
+    };
+    Ok(searched(limited, truncated, prepared, monitor))
 }
 
 /// Returns the diagonal d_1, …, d_r of D.
@@ -197,27 +151,6 @@ fn selected(
         }
         _ => x,
     }
-}
-
-/// Returns the model, the data for starts, and the scaled basis; None if the time ran out.
-fn prepared<'a>(
-    form: &'a dyn QuadraticForm,
-    rules: Rules,
-    (weights, selection): (Vec<f64>, Vec<usize>),
-    given: Option<Array2<f64>>,
-    threads: &Threads,
-    meter: &Meter<'_>,
-) -> Option<(ColumnModel<'a>, Material, Array2<f64>)> {
-    let (n, r) = (form.order(), selection.len());
-    let go_on = || !meter.expired();
-    let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-    meter.spend(start::rough_work(form, r) + varimax_work(n, r));
-    let most = (4 * rules.cardinality.total() + 20).min(n);
-    let model = ColumnModel::new(form, rules, weights, spectrum, meter)?;
-    let basis = basis.slice(s![.., ..r]).to_owned();
-    let scaled = opening::scaled(&model, &basis, meter)?;
-    let material = Material::new(selection, basis, given, most);
-    Some((model, material, scaled))
 }
 
 /// Returns a lower bound of f, if one is available, else −∞. Let `b_k` be the largest sum of the k largest
@@ -277,9 +210,34 @@ fn bound(model: &ColumnModel<'_>, material: &Material) -> f64 {
 struct EntrySets<'a> {
     model: ColumnModel<'a>,
     material: Material,
+    /// The basis as scaled by [`opening::scaled`].
+    scaled: Array2<f64>,
 }
 
-impl EntrySets<'_> {
+impl<'a> EntrySets<'a> {
+    /// Returns None if the time ran out.
+    fn new(
+        form: &'a dyn QuadraticForm,
+        rules: Rules,
+        (weights, selection): (Vec<f64>, Vec<usize>),
+        given: Option<Array2<f64>>,
+        threads: &Threads,
+        meter: &Meter<'_>,
+    ) -> Option<Self> {
+        let (n, r) = (form.order(), selection.len());
+        let go_on = || !meter.expired();
+        let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
+        meter.spend(start::rough_work(form, r) + varimax_work(n, r));
+        let most = (4 * rules.cardinality.total() + 20).min(n);
+        let model = ColumnModel::new(form, rules, weights, spectrum, meter)?;
+        let basis = basis.slice(s![.., ..r]).to_owned();
+        Some(Self {
+            scaled: opening::scaled(&model, &basis, meter)?,
+            material: Material::new(selection, basis, given, most),
+            model,
+        })
+    }
+
     fn mover<'s>(&'s self, meter: &'s Meter<'s>) -> SupportMover<'s> {
         SupportMover {
             model: &self.model,
@@ -290,6 +248,40 @@ impl EntrySets<'_> {
 
 impl SearchSpace for EntrySets<'_> {
     type State = State;
+    type Point = Array2<f64>;
+
+    const POINTS: usize = opening::POINTS;
+
+    fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Array2<f64>> {
+        let opening = Opening {
+            model: &self.model,
+            basis: &self.material.basis,
+            rotated: &self.material.rotated,
+            scaled: &self.scaled,
+            meter,
+        };
+        opening.point(number)
+    }
+
+    fn matrix(&self, point: &Array2<f64>) -> Array2<f64> {
+        point.clone()
+    }
+
+    fn begin_from(&mut self, points: Vec<Array2<f64>>) {
+        self.material.points = points;
+    }
+
+    fn bound(&self, value: f64) -> f64 {
+        let (model, r) = (&self.model, self.material.selection.len());
+        match opening::admits_all_rows(model.form, &model.rules, r) {
+            true => value,
+            false => bound(model, &self.material),
+        }
+    }
+
+    fn patience(&self) -> usize {
+        LEAST_PATIENCE.max(PATIENCE * self.model.rules.cardinality.total())
+    }
 
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
         Maker::new(self.mover(meter), &self.material, seed).start(number)

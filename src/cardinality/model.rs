@@ -6,7 +6,7 @@
 //! [jointly](super::joint). The cost of a change of support is that of the columns around it, whatever n and
 //! r are.
 
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView2};
 
 use super::joint::{ColumnForm, Joint, common};
 use super::rules::Rules;
@@ -15,6 +15,7 @@ use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
 use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::signature::Signature;
+use crate::support::{self, Part};
 use crate::threads::Threads;
 
 /// Entries below this, relative to the largest entry of their column, count as zero: their contribution to f,
@@ -41,54 +42,6 @@ const BYTES: usize = 256 << 20;
 const POWER_STEPS: usize = 2000;
 const POWER_CHANGE: f64 = 1e-12;
 
-/// One column: its support (ascending), its entries there, and its part of f.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Part {
-    pub(super) rows: Vec<usize>,
-    pub(super) values: Vec<f64>,
-    pub(super) value: f64,
-}
-
-impl Part {
-    /// The nonzeros of a column.
-    pub(super) fn of(column: ArrayView1<'_, f64>) -> Self {
-        let nonzeros = column.iter().enumerate().filter(|(_, v)| **v != 0.0);
-        let (rows, values) = nonzeros.map(|(i, &v)| (i, v)).unzip();
-        Self {
-            rows,
-            values,
-            value: 0.0,
-        }
-    }
-
-    pub(super) fn unit(row: usize) -> Self {
-        Self {
-            rows: vec![row],
-            values: vec![1.0],
-            value: 0.0,
-        }
-    }
-
-    /// Returns entry i, if it belongs to the support.
-    pub(super) fn entry(&self, i: usize) -> Option<f64> {
-        self.rows.binary_search(&i).ok().map(|a| self.values[a])
-    }
-
-    pub(super) fn insert(&mut self, i: usize, value: f64) {
-        if let Err(a) = self.rows.binary_search(&i) {
-            self.rows.insert(a, i);
-            self.values.insert(a, value);
-        }
-    }
-
-    pub(super) fn remove(&mut self, i: usize) {
-        if let Ok(a) = self.rows.binary_search(&i) {
-            self.rows.remove(a);
-            self.values.remove(a);
-        }
-    }
-}
-
 /// A feasible X and f there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SparsePoint {
@@ -113,13 +66,7 @@ impl SparsePoint {
     }
 
     pub(super) fn dense(&self, n: usize) -> Array2<f64> {
-        let mut x = Array2::zeros((n, self.parts.len()));
-        for (t, part) in self.parts.iter().enumerate() {
-            for (&i, &v) in part.rows.iter().zip(&part.values) {
-                x[[i, t]] = v;
-            }
-        }
-        x
+        support::dense(n, &self.parts)
     }
 
     /// Returns whether columns s and t share rows.
@@ -245,9 +192,9 @@ impl<'a> ColumnModel<'a> {
             (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
                 let linear = |i: usize| self.slope(i, t);
                 let mut part = Part::of(x);
-                for (&i, &v) in part.rows.iter().zip(&part.values) {
-                    part.value += v * (0.5 * self.weights[t] * y[i] + linear(i));
-                }
+                part.value = (part.entries()).fold(0.0, |sum, (i, v)| {
+                    sum + v * (0.5 * self.weights[t] * y[i] + linear(i))
+                });
                 for &i in &self.rules.included[t] {
                     part.insert(i, 0.0);
                 }
@@ -314,7 +261,7 @@ impl<'a> ColumnModel<'a> {
         let n = self.order();
         meter.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
         let mut image = vec![0.0; n];
-        for (&i, &v) in part.rows.iter().zip(&part.values) {
+        for (i, v) in part.entries() {
             let (column, factor) = (self.columns.column(i), v * self.weights[t]);
             image
                 .iter_mut()
@@ -385,9 +332,9 @@ impl<'a> ColumnModel<'a> {
     /// Drops negligible entries from the support; returns whether there were any.
     pub(super) fn drop_negligible(&self, part: &mut Part, t: usize) -> bool {
         let largest = part.values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-        let gone: Vec<usize> = (part.rows.iter().zip(&part.values))
-            .filter(|&(&i, v)| v.abs() <= NEGLIGIBLE * largest && !self.rules.holds(i, t))
-            .map(|(&i, _)| i)
+        let gone: Vec<usize> = (part.entries())
+            .filter(|&(i, v)| v.abs() <= NEGLIGIBLE * largest && !self.rules.holds(i, t))
+            .map(|(i, _)| i)
             .collect();
         gone.iter().for_each(|&i| part.remove(i));
         !gone.is_empty()

@@ -15,13 +15,14 @@
 use ndarray::{Array2, Axis, s};
 
 use super::cut::{Cut, LEAST_STEPS};
-use super::model::{ColumnModel, Part, SCALAR};
+use super::model::{ColumnModel, SCALAR};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
 use crate::linalg::{orthonormal_factor, symmetric, symmetric_eigen};
 use crate::manifold::polar;
 use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
+use crate::support::{self, Part};
 use crate::threads::Threads;
 
 /// Number of points, and index of the first one with blocks.
@@ -204,7 +205,7 @@ impl Opening<'_> {
     }
 
     fn leverages(&self) -> Vec<f64> {
-        row_squares(self.basis)
+        support::row_squares(self.basis)
     }
 
     /// Returns the rows of largest weight, as many as the cardinality allows, and the columns by descending
@@ -223,7 +224,7 @@ impl Opening<'_> {
         if most < r {
             return None;
         }
-        keep_largest(&mut rows, weights, most);
+        support::keep_largest(&mut rows, weights, most);
         Some((rows, order))
     }
 
@@ -263,7 +264,7 @@ impl Opening<'_> {
         let mut owned = vec![false; n];
         (0..r)
             .map(|t| {
-                let part = largest_of(&self.model.rules, t, &x.column(t).to_vec(), &owned);
+                let part = own_largest(&self.model.rules, t, &x.column(t).to_vec(), &owned);
                 if self.model.rules.nonnegative {
                     part.rows.iter().for_each(|&i| owned[i] = true);
                 }
@@ -312,7 +313,7 @@ impl Opening<'_> {
             if most < width {
                 return None;
             }
-            keep_largest(&mut rows, &weights, most);
+            support::keep_largest(&mut rows, &weights, most);
             let axes = triangular(&axes_on(self.model.form, &rows, width, self.meter)?);
             for (&i, row) in rows.iter().zip(axes.outer_iter()) {
                 taken[i] = true;
@@ -333,7 +334,7 @@ impl Opening<'_> {
         let scaled = self.scaled;
         let mut taken = model.rules.included_rows(n)?;
         let mut left = scaled.clone();
-        let mut x = Array2::zeros((n, r));
+        let mut parts = Vec::with_capacity(r);
         for t in 0..r {
             self.meter.spend((n * r * r) as f64 + eigen_work(r));
             let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
@@ -344,29 +345,31 @@ impl Opening<'_> {
             if !costly && model.solo(&mut solved, t, self.meter).is_some() {
                 part = solved;
             }
-            for (&i, &v) in part.rows.iter().zip(&part.values) {
-                x[[i, t]] = v;
+            for &i in &part.rows {
                 taken[i] = true;
                 left.row_mut(i).fill(0.0);
             }
+            parts.push(part);
         }
+        let x = support::dense(n, &parts);
         model.rules.keep(&x).then_some(x)
     }
 }
 
-/// Selects the largest entries of one column among the free rows, and the included ones.
-fn largest_of(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
-    let sum: f64 = x.iter().map(|v| v * v.abs()).sum();
-    let value = |i: usize| match rules.nonnegative {
-        true => (x[i] * sum.signum()).max(0.0),
-        false => x[i],
-    };
-    let mut rows: Vec<usize> = (0..x.len())
-        .filter(|&i| !taken[i] && value(i) != 0.0)
+/// Selects the `count` largest entries of one column among the free rows, the included ones among them.
+pub(super) fn largest_of(
+    rules: &Rules,
+    t: usize,
+    count: usize,
+    value: impl Fn(usize) -> f64,
+    is_free: impl Fn(usize) -> bool,
+) -> Part {
+    let mut rows: Vec<usize> = (0..rules.rows)
+        .filter(|&i| is_free(i) && value(i) != 0.0)
         .filter(|&i| rules.admits(i, t) && !rules.holds(i, t))
         .collect();
     let included = &rules.included[t];
-    let most = share(rules, t).saturating_sub(included.len());
+    let most = count.saturating_sub(included.len());
     if most < rows.len() {
         let larger =
             |&a: &usize, &b: &usize| value(b).abs().total_cmp(&value(a).abs()).then(a.cmp(&b));
@@ -380,42 +383,27 @@ fn largest_of(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
     part
 }
 
+/// Selects the largest entries of one column among the free rows, with an equal share of the cardinality.
+fn own_largest(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
+    let sum: f64 = x.iter().map(|v| v * v.abs()).sum();
+    let value = |i: usize| match rules.nonnegative {
+        true => (x[i] * sum.signum()).max(0.0),
+        false => x[i],
+    };
+    largest_of(rules, t, share(rules, t), value, |i| !taken[i])
+}
+
 /// Returns a unit vector on the largest entries of one column among the free rows, or on the first free row
 /// if all are zero.
 pub(super) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Option<Part> {
-    let mut part = largest_of(rules, t, x, taken);
-    let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
-    if norm > 0.0 {
-        part.values.iter_mut().for_each(|v| *v /= norm);
-    } else {
+    let mut part = own_largest(rules, t, x, taken);
+    if !part.normalise() {
         let own = (0..x.len()).find(|&i| !taken[i] && rules.admits(i, t));
         let own = part.rows.first().copied().or(own)?;
         part.remove(own);
         part.insert(own, 1.0);
     }
     Some(part)
-}
-
-/// Returns the squared norms of the rows.
-fn row_squares(x: &Array2<f64>) -> Vec<f64> {
-    x.outer_iter().map(|row| row.dot(&row)).collect()
-}
-
-/// Returns the `count` rows of largest norm, largest first.
-pub(super) fn largest_rows(x: &Array2<f64>, count: usize) -> Vec<usize> {
-    let mut rows: Vec<usize> = (0..x.nrows()).collect();
-    keep_largest(&mut rows, &row_squares(x), count);
-    rows
-}
-
-/// Keeps the rows of largest weight, largest first.
-fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
-    let larger = |&a: &usize, &b: &usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
-    if most < rows.len() {
-        rows.select_nth_unstable_by(most, larger);
-        rows.truncate(most);
-    }
-    rows.sort_unstable_by(larger);
 }
 
 /// Returns the columns by descending limit.

@@ -2,12 +2,13 @@
 
 use ndarray::{Array2, Axis};
 
-use super::opening::{largest_rows, own_part};
+use super::opening::own_part;
 use super::rules::Rules;
 use crate::budget::Meter;
 use crate::linalg::orthonormal_factor;
 use crate::objective::gradient_work;
 use crate::problem::Problem;
+use crate::support::{self, largest_rows};
 use crate::threads::Threads;
 
 /// Power steps.
@@ -50,15 +51,14 @@ pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>>
         first[t] = free.max_by(|&a, &b| y[a].abs().total_cmp(&y[b].abs()));
         first[t].iter().for_each(|&i| taken[i] = true);
     }
-    let mut x = Array2::zeros(y.dim());
+    let mut parts = Vec::with_capacity(columns.len());
     for (t, y) in columns.iter().enumerate() {
         first[t].iter().for_each(|&i| taken[i] = false);
         let part = own_part(rules, t, y, &taken)?;
-        for (&i, &v) in part.rows.iter().zip(&part.values) {
-            x[[i, t]] = v;
-            taken[i] = true;
-        }
+        part.rows.iter().for_each(|&i| taken[i] = true);
+        parts.push(part);
     }
+    let x = support::dense(y.nrows(), &parts);
     rules.keep(&x).then_some(x)
 }
 
@@ -66,9 +66,5 @@ pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>>
 pub(super) fn on_rows(count: usize, y: &Array2<f64>) -> Array2<f64> {
     let rows = largest_rows(y, count);
     let basis = orthonormal_factor(y.select(Axis(0), &rows).view());
-    let mut x = Array2::zeros(y.dim());
-    for (&i, row) in rows.iter().zip(basis.outer_iter()) {
-        x.row_mut(i).assign(&row);
-    }
-    x
+    support::on_rows(y.nrows(), &rows, basis.view())
 }

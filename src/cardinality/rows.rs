@@ -16,22 +16,21 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::model::SCALAR;
-use super::opening::{axes, largest_rows};
+use super::opening::axes;
 use super::powered::on_rows;
 use super::search::{
-    ChainSearch, SearchSpace, SparseIncumbent, StationarySupports, checked_form, checked_start,
-    limit,
+    Limited, SearchSpace, StationarySupports, checked_form, checked_start, searched,
 };
-use crate::budget::{Clock, Meter};
+use crate::budget::Meter;
+use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::manifold::polar;
 use crate::objective::{Columns, Quadratic, QuadraticForm, gradient_work};
-use crate::pool;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
-use crate::solver::{Monitor, Options, Status};
+use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
-use crate::support;
+use crate::support::{self, largest_rows};
 use crate::threads::Threads;
 
 /// Most swaps tried one by one before a set counts as stationary, and number of rows of smallest loss and of
@@ -108,104 +107,49 @@ pub fn minimize_row_sparse(
         RowSparsity::Price(lambda) => lambda,
     };
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
-    let clock = Clock::limited(started, options.max_time, options.max_work);
-    let mut incumbent = SparseIncumbent::new((problem, lambda), &clock, options, monitor);
-    let diagonal = form.diagonal();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]));
-    let mut first = Array2::zeros((n, r));
-    order
-        .iter()
-        .take(r)
-        .enumerate()
-        .for_each(|(t, &i)| first[[i, t]] = 1.0);
-    incumbent.accept(first.clone(), f64::NEG_INFINITY);
-    let given = x0.as_ref().map(|x0| (rows_of(x0), x0));
-    if let Some((rows, x0)) = &given
-        && !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count)
-    {
-        incumbent.accept((*x0).clone(), 0.0);
-    }
-    let work = limit(&clock, options, form, r);
-    // The work limit ends the search, not the computation of its first points.
-    let meter = Meter::new(&clock, f64::INFINITY);
-    let about = match sparsity {
-        RowSparsity::Count(count) => count,
-        RowSparsity::Price(_) => 2 * r,
-    };
-    let truncated = |y: &Array2<f64>| Some(on_rows(about.min(n), y));
-    if let Some(ended) = incumbent.accept_powered(first, work, (threads, &meter), truncated) {
-        return Ok(incumbent.finish(ended, meter.spent()));
-    }
-    let whole = matches!(sparsity, RowSparsity::Count(count) if count == n);
-    let prepared = pool::run(
-        1,
-        1,
-        &clock,
-        |_| {
-            let go_on = || !meter.expired();
-            let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-            meter.spend(start::rough_work(form, r));
-            let basis = basis.slice(s![.., ..r]).to_owned();
-            Some((basis, spectrum, Columns::new(form, BYTES, &go_on)?))
-        },
-        |_| incumbent.poll(),
-    );
-    let Some((basis, (low, high), columns)) = prepared.into_iter().flatten().flatten().next()
-    else {
-        return Ok(incumbent.finish(Status::MaxWork, meter.spent()));
-    };
-    let mut space = RowSets {
-        scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
+    let given = x0.as_ref().map(|x0| support::nonzero_rows(x0.view()));
+    let within =
+        |rows: &Vec<usize>| !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count);
+    let limited = Limited {
+        started,
+        problem,
         form,
-        columns,
-        diagonal,
-        basis,
-        given: given.map(|(rows, _)| rows),
-        sparsity,
         lambda,
-        opening: Vec::new(),
-    };
-    let points = pool::run(
-        2,
-        threads.count(),
-        &clock,
-        |k| space.first_point(k, about.min(n), &meter),
-        |_| incumbent.poll(),
-    );
-    space.opening = points.into_iter().flatten().flatten().collect();
-    for point in &space.opening {
-        incumbent.accept(space.dense(point), 0.0);
-    }
-    let exact = whole || is_spectrum_exact(n);
-    let spectral = if whole {
-        incumbent.value()
-    } else {
-        form.value(space.basis.view(), &Threads::serial())
-    };
-    let search = ChainSearch {
-        bound: if exact {
-            spectral + lambda * r as f64
-        } else {
-            f64::NEG_INFINITY
-        },
-        patience: LEAST_PATIENCE.max(PATIENCE * about),
-        space,
+        first: std::iter::once(top_diagonal(form, r))
+            .chain(x0.filter(|_| given.as_ref().is_some_and(within)))
+            .collect(),
         options,
         threads,
-        clock: &clock,
-        limit: work,
     };
-    let (status, spent) = search.run(&mut incumbent, meter.spent());
-    Ok(incumbent.finish(status, spent))
+    let about = sparsity.about(r).min(n);
+    let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
+    let prepared = |meter: &Meter<'_>| {
+        let go_on = || !meter.expired();
+        let (basis, (low, high)) = start::rough_spectral(form, r, threads, &go_on)?;
+        meter.spend(start::rough_work(form, r));
+        Some(RowSets {
+            scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
+            columns: Columns::new(form, BYTES, &go_on)?,
+            form,
+            diagonal: form.diagonal(),
+            basis: basis.slice(s![.., ..r]).to_owned(),
+            given: given.clone(),
+            sparsity,
+            lambda,
+            opening: Vec::new(),
+        })
+    };
+    Ok(searched(limited, truncated, prepared, monitor))
 }
 
-/// Returns the indices of the nonzero rows.
-fn rows_of(x: &Array2<f64>) -> Vec<usize> {
-    let rows = x.outer_iter().enumerate();
-    rows.filter(|(_, row)| row.iter().any(|&v| v != 0.0))
-        .map(|(i, _)| i)
-        .collect()
+impl RowSparsity {
+    /// Returns about how many rows are nonzero, for r columns.
+    fn about(self, r: usize) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::Price(_) => 2 * r,
+        }
+    }
 }
 
 /// A set of rows, the eigenvectors on it, and the value.
@@ -241,15 +185,6 @@ struct RowSets<'a> {
 impl RowSets<'_> {
     fn components(&self) -> usize {
         self.basis.ncols()
-    }
-
-    /// Returns the first points: on the rows of largest leverage, and of largest variance.
-    fn first_point(&self, number: usize, count: usize, meter: &Meter<'_>) -> Option<RowSet> {
-        let weights = match number {
-            0 => self.basis.clone(),
-            _ => self.variances(),
-        };
-        self.solved(largest_rows(&weights, count), meter)
     }
 
     /// Returns the roots of the diagonal of −C, less its smallest entry, n×1.
@@ -437,6 +372,41 @@ impl RowSets<'_> {
 
 impl SearchSpace for RowSets<'_> {
     type State = RowSet;
+    type Point = RowSet;
+
+    const POINTS: usize = 2;
+
+    /// Returns the best points on the rows of largest leverage, and of largest variance.
+    fn point(&self, number: usize, meter: &Meter<'_>) -> Option<RowSet> {
+        let weights = match number {
+            0 => self.basis.clone(),
+            _ => self.variances(),
+        };
+        let (n, r) = self.basis.dim();
+        self.solved(largest_rows(&weights, self.sparsity.about(r).min(n)), meter)
+    }
+
+    fn matrix(&self, point: &RowSet) -> Array2<f64> {
+        self.dense(point)
+    }
+
+    fn begin_from(&mut self, points: Vec<RowSet>) {
+        self.opening = points;
+    }
+
+    fn bound(&self, value: f64) -> f64 {
+        let (n, r) = self.basis.dim();
+        let spectral = match self.sparsity {
+            RowSparsity::Count(count) if count == n => value,
+            _ if is_spectrum_exact(n) => self.form.value(self.basis.view(), &Threads::serial()),
+            _ => f64::NEG_INFINITY,
+        };
+        spectral + self.lambda * r as f64
+    }
+
+    fn patience(&self) -> usize {
+        LEAST_PATIENCE.max(PATIENCE * self.sparsity.about(self.components()))
+    }
 
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<RowSet> {
         let (n, r) = self.basis.dim();
@@ -553,11 +523,7 @@ impl SearchSpace for RowSets<'_> {
     }
 
     fn dense(&self, state: &RowSet) -> Array2<f64> {
-        let mut x = Array2::zeros(self.basis.dim());
-        for (&i, row) in state.rows.iter().zip(state.vectors.outer_iter()) {
-            x.row_mut(i).assign(&row);
-        }
-        x
+        support::on_rows(self.basis.nrows(), &state.rows, state.vectors.view())
     }
 
     fn scale(&self) -> f64 {

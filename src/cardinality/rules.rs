@@ -91,6 +91,8 @@ impl Sparsity {
 /// A [`Sparsity`] checked for n×r matrices.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
+    /// n.
+    pub(super) rows: usize,
     pub(super) cardinality: Cardinality,
     pub(super) nonnegative: bool,
     /// The entries that are zero, if there are any.
@@ -207,6 +209,7 @@ impl Rules {
             ));
         }
         Ok(Self {
+            rows: n,
             cardinality: sparsity.cardinality.clone(),
             nonnegative: sparsity.nonnegative,
             excluded,

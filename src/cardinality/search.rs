@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
@@ -57,6 +58,27 @@ const FEASIBLE: f64 = 1e-11;
 pub(super) trait SearchSpace: Sync {
     /// A point with its cached data.
     type State: Clone + Send;
+
+    /// A point that needs no search.
+    type Point: Send;
+
+    /// Number of points that need no search.
+    const POINTS: usize;
+
+    /// Returns point `number` below [`POINTS`](Self::POINTS); None if there is none.
+    fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Self::Point>;
+
+    /// Returns X of such a point.
+    fn matrix(&self, point: &Self::Point) -> Array2<f64>;
+
+    /// Takes the points from which the first chains start.
+    fn begin_from(&mut self, points: Vec<Self::Point>);
+
+    /// Returns a lower bound of the objective, `value` being that of the best point so far, or −∞.
+    fn bound(&self, value: f64) -> f64;
+
+    /// Returns the perturbations in a row without improvement after which a search without limits ends.
+    fn patience(&self) -> usize;
 
     /// Returns start `number`; the best kinds of starts come first.
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
@@ -175,21 +197,85 @@ impl<S> Chain<S> {
 }
 
 /// A search over the supports of a search space.
-pub(super) struct ChainSearch<'a, W: SearchSpace> {
-    pub(super) space: W,
+struct ChainSearch<'a, W: SearchSpace> {
+    space: W,
+    options: &'a Options,
+    threads: &'a Threads,
+    clock: &'a Clock,
+    /// Work limit.
+    limit: f64,
+    /// A lower bound of the value.
+    bound: f64,
+}
+
+/// A problem under a limit, as both kinds of limits give it to [`searched`].
+pub(super) struct Limited<'a> {
+    pub(super) started: Instant,
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) form: &'a dyn QuadraticForm,
+    /// The penalty λ of a nonzero row.
+    pub(super) lambda: f64,
+    /// Feasible points that need no work; the first one has a nonzero for each column.
+    pub(super) first: Vec<Array2<f64>>,
     pub(super) options: &'a Options,
     pub(super) threads: &'a Threads,
-    pub(super) clock: &'a Clock,
-    /// Work limit.
-    pub(super) limit: f64,
-    /// A lower bound of the value.
-    pub(super) bound: f64,
-    /// Perturbations in a row without improvement after which a search without limits ends.
-    pub(super) patience: usize,
+}
+
+/// Searches the space that `prepared` returns: from the first points, those of a truncated power method,
+/// whose steps end in the point near Y that `truncated` returns, and the points that need no search.
+pub(super) fn searched<W: SearchSpace + Send>(
+    limited: Limited<'_>,
+    truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
+    prepared: impl Fn(&Meter<'_>) -> Option<W> + Sync,
+    monitor: &mut dyn Monitor,
+) -> AutoSolution {
+    let (options, threads) = (limited.options, limited.threads);
+    let clock = Clock::limited(limited.started, options.max_time, options.max_work);
+    let clock = &clock;
+    let limit = limit(clock, options, limited.form, limited.problem.components);
+    let mut incumbent =
+        SparseIncumbent::new((limited.problem, limited.lambda), clock, options, monitor);
+    let mut least = f64::NEG_INFINITY;
+    for point in &limited.first {
+        incumbent.accept(point.clone(), least);
+        least = 0.0;
+    }
+    // The work limit ends the search, not the computation of its first points.
+    let meter = Meter::new(clock, f64::INFINITY);
+    let first = limited.first.into_iter().next().unwrap_or_default();
+    if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &meter), truncated) {
+        return incumbent.finish(ended, meter.spent());
+    }
+    let made = pool::run(1, 1, clock, |_| prepared(&meter), |_| incumbent.poll());
+    let Some(mut space) = made.into_iter().flatten().flatten().next() else {
+        return incumbent.finish(Status::MaxWork, meter.spent());
+    };
+    let points = pool::run(
+        W::POINTS,
+        threads.count(),
+        clock,
+        |k| space.point(k, &meter),
+        |_| incumbent.poll(),
+    );
+    let points: Vec<W::Point> = points.into_iter().flatten().flatten().collect();
+    for point in &points {
+        incumbent.accept(space.matrix(point), 0.0);
+    }
+    space.begin_from(points);
+    let search = ChainSearch {
+        bound: space.bound(incumbent.value()),
+        space,
+        options,
+        threads,
+        clock,
+        limit,
+    };
+    let (status, spent) = search.run(&mut incumbent, meter.spent());
+    incumbent.finish(status, spent)
 }
 
 /// Returns the work limit: the given one, or without limits the default of a search, within [`WORK`].
-pub(super) fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
+fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
     match (clock.counts(), options.max_work) {
         (true, None) => default_work(form, r).clamp(WORK.0, WORK.1),
         (true, Some(limit)) => limit as f64,
@@ -202,7 +288,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     ///
     /// With a work limit, the chains of a round count in their order, each point with the work up to it. A
     /// larger limit thus accepts all points that a smaller one accepts, and never ends higher.
-    pub(super) fn run(&self, incumbent: &mut SparseIncumbent<'_>, mut spent: f64) -> (Status, f64) {
+    fn run(&self, incumbent: &mut SparseIncumbent<'_>, mut spent: f64) -> (Status, f64) {
         let chains: Vec<Mutex<Chain<W::State>>> = (0..CHAINS)
             .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
             .collect();
@@ -212,7 +298,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         loop {
             let proved = incumbent.value() <= self.bound + same;
-            let converged = !limited && (rounds >= CONFIRMED || unsuccessful >= self.patience);
+            let converged =
+                !limited && (rounds >= CONFIRMED || unsuccessful >= self.space.patience());
             let left = self.limit - spent;
             let ended = if proved || converged {
                 Some(Status::Converged)
@@ -376,7 +463,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
 }
 
 /// The incumbent, its history, and the monitor.
-pub(super) struct SparseIncumbent<'a> {
+struct SparseIncumbent<'a> {
     problem: &'a Problem<'a>,
     /// The penalty λ of a nonzero row.
     lambda: f64,
@@ -385,14 +472,14 @@ pub(super) struct SparseIncumbent<'a> {
     monitor: &'a mut dyn Monitor,
     x: Array2<f64>,
     history: Vec<Record>,
-    pub(super) status: Option<Status>,
+    status: Option<Status>,
     runs: Vec<Run>,
     rounds: u64,
     descents: u64,
 }
 
 impl<'a> SparseIncumbent<'a> {
-    pub(super) fn new(
+    fn new(
         (problem, lambda): (&'a Problem<'a>, f64),
         clock: &'a Clock,
         options: &'a Options,
@@ -415,7 +502,7 @@ impl<'a> SparseIncumbent<'a> {
 
     /// Accepts the best point of a [truncated power method](powered) from `first`, whatever the time limit,
     /// unless the limits allow no work. Returns the status if the solve ends there.
-    pub(super) fn accept_powered(
+    fn accept_powered(
         &mut self,
         first: Array2<f64>,
         limit: f64,
@@ -433,13 +520,13 @@ impl<'a> SparseIncumbent<'a> {
         (none || self.status.is_some() || self.clock.expired()).then_some(status)
     }
 
-    pub(super) fn value(&self) -> f64 {
+    fn value(&self) -> f64 {
         self.history
             .last()
             .map_or(f64::INFINITY, |row| row.objective)
     }
 
-    pub(super) fn poll(&mut self) -> Control {
+    fn poll(&mut self) -> Control {
         let control = self.monitor.poll();
         if control == Control::Stop {
             self.status = Some(Status::Interrupted);
@@ -457,7 +544,7 @@ impl<'a> SparseIncumbent<'a> {
     }
 
     /// Accepts a point if it is feasible and lower by more than `least`; returns whether it was accepted.
-    pub(super) fn accept(&mut self, mut x: Array2<f64>, least: f64) -> bool {
+    fn accept(&mut self, mut x: Array2<f64>, least: f64) -> bool {
         let signature = Signature::stiefel(x.nrows());
         let eye = Array2::eye(x.ncols());
         if drift(x.view(), &signature, eye.view()) > REPAIR_THRESHOLD {
@@ -486,7 +573,7 @@ impl<'a> SparseIncumbent<'a> {
     }
 
     /// Returns the incumbent; `ended` is the status unless the monitor or the clock ended the search.
-    pub(super) fn finish(mut self, ended: Status, work: f64) -> AutoSolution {
+    fn finish(mut self, ended: Status, work: f64) -> AutoSolution {
         let late = self.options.max_time.is_some() && self.clock.expired();
         let status = match self.status {
             Some(status) => status,

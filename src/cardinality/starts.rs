@@ -15,10 +15,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::candidates::{State, SupportMover};
 use super::cut::{Cut, LEAST_STEPS, STEPS};
-use super::model::{Part, SCALAR, SparsePoint};
+use super::model::{SCALAR, SparsePoint};
+use super::opening::largest_of;
 use super::rules::Cardinality;
 use crate::manifold::{perturbed, polar, varimax};
-use crate::support;
+use crate::support::{self, Part};
 
 /// Steps of the truncated power method.
 const POWER_STEPS: usize = 15;
@@ -67,17 +68,13 @@ impl Material {
         given: Option<Array2<f64>>,
         most: usize,
     ) -> Self {
-        let weight: Vec<f64> = basis.outer_iter().map(|row| row.dot(&row)).collect();
-        let mut pool: Vec<usize> = (0..weight.len()).collect();
-        pool.sort_by(|&a, &b| weight[b].total_cmp(&weight[a]));
-        pool.truncate(most);
         Self {
             selection,
+            pool: support::largest_rows(&basis, most),
             rotated: varimax(basis.view()),
             points: Vec::new(),
             basis,
             given,
-            pool,
         }
     }
 }
@@ -343,12 +340,7 @@ impl<'a> Maker<'a> {
         model.solo(&mut part, t, meter)?;
         while part.rows.len() < count && !self.mover.is_late() {
             let gradient = model.gradient(&part, t, meter);
-            let lambda: f64 = part
-                .rows
-                .iter()
-                .zip(&part.values)
-                .map(|(&i, v)| v * gradient[i])
-                .sum();
+            let lambda = part.along(&gradient);
             meter.spend(SCALAR * (6 * gradient.len()) as f64);
             let more = (count - part.rows.len()).min(part.rows.len().div_ceil(GROWTH));
             let mut gains: Vec<(f64, usize)> = (0..gradient.len())
@@ -362,9 +354,8 @@ impl<'a> Maker<'a> {
             if gains.is_empty() {
                 break;
             }
-            let last = more.min(gains.len()) - 1;
-            gains.select_nth_unstable_by(last, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            for &(_, j) in &gains[..=last] {
+            support::keep_best(&mut gains, more);
+            for &(_, j) in &gains {
                 part.insert(j, -0.1 * gradient[j] / model.scale);
             }
             model.solo(&mut part, t, meter)?;
@@ -388,20 +379,9 @@ impl<'a> Maker<'a> {
         let mut part = Part::default();
         for _ in 0..POWER_STEPS {
             meter.spend(SCALAR * (10 * y.len()) as f64);
-            for other in point
-                .parts
-                .iter()
-                .enumerate()
-                .filter(|(s, _)| *s != t)
-                .map(|o| o.1)
-            {
-                let along: f64 = other
-                    .rows
-                    .iter()
-                    .zip(&other.values)
-                    .map(|(&i, v)| v * y[i])
-                    .sum();
-                for (&i, v) in other.rows.iter().zip(&other.values) {
+            for (_, other) in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
+                let along = other.along(&y);
+                for (i, v) in other.entries() {
                     y[i] = if model.rules.nonnegative {
                         0.0
                     } else {
@@ -409,43 +389,23 @@ impl<'a> Maker<'a> {
                     };
                 }
             }
-            let size = |i: usize| {
-                if model.rules.nonnegative {
-                    y[i].max(0.0)
-                } else {
-                    y[i].abs()
-                }
+            let value = |i: usize| match model.rules.nonnegative {
+                true => y[i].max(0.0),
+                false => y[i],
             };
-            let mut rows: Vec<usize> = (0..y.len())
-                .filter(|&i| size(i) > 0.0 && model.rules.admits(i, t) && !model.rules.holds(i, t))
-                .collect();
-            let wanted = (count - model.rules.included[t].len().min(count)).min(rows.len());
-            if wanted < rows.len() {
-                rows.select_nth_unstable_by(wanted, |&a, &b| {
-                    size(b).total_cmp(&size(a)).then(a.cmp(&b))
-                });
-                rows.truncate(wanted);
-            }
-            rows.extend(&model.rules.included[t]);
-            rows.sort_unstable();
-            let norm = rows.iter().map(|&i| size(i).powi(2)).sum::<f64>().sqrt();
-            if !(norm > 0.0) || self.mover.is_late() {
+            let mut next = largest_of(&model.rules, t, count, value, |i| y[i] != 0.0);
+            if !next.normalise() || self.mover.is_late() {
                 return None;
             }
-            let unchanged = rows == part.rows;
-            part.values = rows
-                .iter()
-                .map(|&i| size(i).copysign(y[i]) / norm)
-                .collect();
-            part.rows = rows;
+            let unchanged = next.rows == part.rows;
+            part = next;
             if unchanged {
                 break;
             }
             let gradient = model.gradient(&part, t, meter);
             y = gradient.iter().map(|g| -g).collect();
-            for (&i, v) in part.rows.iter().zip(&part.values) {
-                y[i] += model.shift(t) * v;
-            }
+            let entries = part.entries();
+            entries.for_each(|(i, v)| y[i] += model.shift(t) * v);
         }
         Some(part)
     }
@@ -565,13 +525,8 @@ impl<'a> Maker<'a> {
         }
         touched.sort_unstable();
         touched.dedup();
-        for &t in &touched {
-            let part = &mut point.parts[t];
-            let norm = part.values.iter().map(|v| v * v).sum::<f64>().sqrt();
-            if !(norm > 0.0) {
-                return None;
-            }
-            part.values.iter_mut().for_each(|v| *v /= norm);
+        if !touched.iter().all(|&t| point.parts[t].normalise()) {
+            return None;
         }
         model.optimised(point, &touched, None, meter)
     }

@@ -2,14 +2,15 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::Array2;
 
 use super::bound::{Bound, BoundOptions, Restriction, Search, Slice};
 use crate::budget::Clock;
+use crate::continuation::Relay;
 use crate::error::Result;
 use crate::objective::QuadraticForm;
 use crate::pool;
-use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
+use crate::solver::{Monitor, Options, Record, Solution, Status};
 use crate::threads::Threads;
 
 /// Part of the limits that the first slice of either search may take; every later one twice as much as the last.
@@ -135,7 +136,8 @@ impl Proof<'_> {
         let mut relay = Relay {
             monitor: &mut *self.monitor,
             seconds,
-            best: best.as_ref().map(|best| (best.objective, best.iterations)),
+            iterations: best.as_ref().map_or(0, |best| best.iterations),
+            most: best.as_ref().map_or(f64::INFINITY, |best| best.objective),
             stopped: false,
         };
         let from = best.as_ref().map(|best| best.x.clone());
@@ -161,7 +163,8 @@ impl Proof<'_> {
         let mut relay = Relay {
             monitor: &mut *self.monitor,
             seconds: 0.0,
-            best: None,
+            iterations: 0,
+            most: f64::INFINITY,
             stopped: false,
         };
         self.bound.advance_watched(&self.goal, &slice, &mut relay);
@@ -285,51 +288,5 @@ fn joined(best: Solution, found: Solution, seconds: f64) -> Solution {
         work,
         history,
         ..better
-    }
-}
-
-/// The caller's monitor, told of a slice as a part of the whole.
-struct Relay<'m> {
-    monitor: &'m mut dyn Monitor,
-    /// When the slice began.
-    seconds: f64,
-    /// F and pairs visited before.
-    best: Option<(f64, u64)>,
-    stopped: bool,
-}
-
-impl Relay<'_> {
-    fn heard(&mut self, control: Control) -> Control {
-        self.stopped |= control == Control::Stop;
-        control
-    }
-}
-
-impl Monitor for Relay<'_> {
-    fn poll(&mut self) -> Control {
-        let control = self.monitor.poll();
-        self.heard(control)
-    }
-
-    fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
-        let (objective, iterations) = self.best.unwrap_or((f64::INFINITY, 0));
-        if record.objective > objective {
-            return self.poll();
-        }
-        let record = Record {
-            seconds: record.seconds + self.seconds,
-            iterations: record.iterations + iterations,
-            ..*record
-        };
-        let control = self.monitor.record(&record, x);
-        self.heard(control)
-    }
-
-    fn stage(&mut self, done: usize, total: Option<usize>) {
-        self.monitor.stage(done, total);
-    }
-
-    fn working(&mut self, heuristics: &str) {
-        self.monitor.working(heuristics);
     }
 }

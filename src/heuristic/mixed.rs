@@ -16,18 +16,13 @@ use super::{Heuristic, Prior, Task};
 use crate::signature::Signature;
 use crate::start::random_j_orthogonal;
 
+/// Standard deviations of the rapidities of a start and of a perturbation.
+const START: f64 = 0.5;
+const PERTURBATION: f64 = 0.3;
+
 /// R X₀ for a random J-orthogonal R, which keeps X₀ᵀJX₀. For X ≥ 0, and for every second run with ℓ0, a
 /// random permutation of the rows of equal sign instead, which keeps zeros.
-pub(super) struct Random {
-    /// Standard deviation of the rapidities.
-    rapidity: f64,
-}
-
-impl Default for Random {
-    fn default() -> Self {
-        Self { rapidity: 0.5 }
-    }
-}
+pub(super) struct Random;
 
 impl Heuristic for Random {
     fn name(&self) -> &'static str {
@@ -45,7 +40,7 @@ impl Heuristic for Random {
         if kind == Kind::Nonnegative || (kind == Kind::Count && task.run.is_multiple_of(2)) {
             return Some(permuted(x0, signature, task.seed));
         }
-        let factor = random_j_orthogonal(signature, self.rapidity, task.seed);
+        let factor = random_j_orthogonal(signature, START, task.seed);
         Some(factor.map_or_else(|_| x0.clone(), |factor| factor.dot(x0)))
     }
 }
@@ -68,16 +63,7 @@ fn permuted(x0: &Array2<f64>, signature: &Signature, seed: u64) -> Array2<f64> {
 
 /// Perturbation of the incumbent: rotates or boosts one to three random pairs of rows or columns; for X ≥ 0
 /// it swaps them.
-pub(super) struct Perturb {
-    /// Standard deviation of the rapidities.
-    rapidity: f64,
-}
-
-impl Default for Perturb {
-    fn default() -> Self {
-        Self { rapidity: 0.3 }
-    }
-}
+pub(super) struct Perturb;
 
 impl Heuristic for Perturb {
     fn name(&self) -> &'static str {
@@ -110,7 +96,7 @@ impl Heuristic for Perturb {
                 (false, true) => continue,
                 (true, false) => [[normal.cos(), normal.sin()], [-normal.sin(), normal.cos()]],
                 (false, false) => {
-                    let mu = self.rapidity * normal;
+                    let mu = PERTURBATION * normal;
                     [[mu.cosh(), mu.sinh()], [mu.sinh(), mu.cosh()]]
                 }
             };

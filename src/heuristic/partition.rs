@@ -145,8 +145,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
                 if rest <= ALONE {
                     return (f64::NEG_INFINITY, own);
                 }
-                let without = values[own] - 2.0 * entry * pull[[i, own]] + d * entry * entry;
-                let loss = values[own] - without / rest;
+                let loss = values[own] - support::without(values[own], entry, pull[[i, own]], d);
                 let gain_of = |k: usize| {
                     if k == own {
                         return f64::NEG_INFINITY;

@@ -36,24 +36,14 @@ const LAST: f64 = 1e-9;
 const PER_COLUMN: usize = 10;
 const PER_PROPOSAL: usize = 280;
 
-/// Annealed disjoint supports.
-pub(super) struct Supports {
-    /// First and last temperature, in units of the mean value per row.
-    temperature: (f64, f64),
-    /// For an improvement the first temperature is this share of it, down to `coolest` times that for heat 0.
-    warm: f64,
-    coolest: f64,
-}
+/// First and last temperature, in units of the mean value per row. For an improvement the first temperature is
+/// `WARM` of it, down to `COOLEST` times that for heat 0.
+const TEMPERATURE: (f64, f64) = (0.4, 0.025);
+const WARM: f64 = 0.6;
+const COOLEST: f64 = 0.25;
 
-impl Default for Supports {
-    fn default() -> Self {
-        Self {
-            temperature: (0.4, 0.025),
-            warm: 0.6,
-            coolest: 0.25,
-        }
-    }
-}
+/// Annealed disjoint supports.
+pub(super) struct Supports;
 
 impl Heuristic for Supports {
     fn name(&self) -> &'static str {
@@ -71,11 +61,11 @@ impl Heuristic for Supports {
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let (first, last) = self.temperature;
+        let (first, last) = TEMPERATURE;
         let form = task.oracle.form?;
         let (x, first) = match task.from {
             Some(best) => {
-                let heat = first * self.warm * self.coolest.powf(1.0 - task.heat);
+                let heat = first * WARM * COOLEST.powf(1.0 - task.heat);
                 (best.clone(), heat)
             }
             None if task.profile.kind == Kind::Count && task.run == 0 => {

@@ -167,10 +167,7 @@ impl Compact {
 
     /// Extends Y by zeros to all rows, and adds rows that lower F.
     pub(super) fn lift(&self, oracle: &Oracle<'_>, y: &Array2<f64>) -> Array2<f64> {
-        let mut x = Array2::zeros((self.order, y.ncols()));
-        for (&i, row) in self.rows.iter().zip(y.outer_iter()) {
-            x.row_mut(i).assign(&row);
-        }
+        let x = support::on_rows(self.order, &self.rows, y.view());
         if self.complete {
             return x;
         }
