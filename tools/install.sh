@@ -10,13 +10,14 @@ install=(uv pip install --python "$python")
 
 case $resolution in
 highest) "${install[@]}" --group test "${wheel}[cli]" ./benchmarks ;;
-# The packages of the extra `cli` at their oldest; pytest at any version. Tests of other packages are skipped.
+# The packages of the extra `cli` at their oldest; what the tests need beside these at any version.
 lowest-direct)
     "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra cli
     "${install[@]}" --no-deps "$wheel"
     # Newer ones warn where the oldest matplotlib calls them, and warnings are errors in tests.
     "${install[@]}" "pyparsing<3.1" "python-dateutil<2.9" "pillow<10"
-    "${install[@]}" "pytest>=8.0" "pytest-timeout>=2.3" "pytest-xdist>=3.5"
+    "${install[@]}" "pandas>=2.0,<2.1" "pymanopt>=2.2" "pytest>=8.0" "pytest-timeout>=2.3" "pytest-xdist>=3.5"
+    "${install[@]}" --no-deps ./benchmarks
     ;;
 *)
     echo "tools/install.sh: RESOLUTION must be highest or lowest-direct, got $resolution" >&2

@@ -91,16 +91,17 @@ ORDER = (
 """Columns of the tables."""
 
 LEGEND = """\
-A cell is the objective minus the lowest of its row, as the median over the seeds, at a feasible point:
-orthonormal to 1e-11, with exact zeros and X ≥ 0 exactly. **Best**, *second* and <u>third</u> are marked;
-objectives within 1e-6 of the lowest, or within 1e-6 of the spread of the row if that is less, share a
-place.
+A cell is the objective minus the lowest of its row, as the median over the seeds, at a feasible
+point: orthonormal to 1e-11, with exact zeros and X ≥ 0 exactly. **Best**, *second* and <u>third</u>
+are marked; objectives within 1e-6 of the lowest, or within 1e-6 of the spread of the row if that is
+less, share a place.
 
-- Round brackets, where they differ: the papers' score, the objective at the projection (entries up to
-  1e-6 count as zeros, negative parts are ignored), minus the same lowest objective.
+- Round brackets, where they differ: the papers' score, the objective at the projection (entries up
+  to 1e-6 count as zeros, negative parts are ignored), minus the same lowest objective.
 - Square brackets: ‖XᵀJX − J‖_F, for problems with XᵀJX = J.
-- `ladmm@random` names the start, where there are several. `ladmm+obcd-r` has half of the time for
-  each; with `--polish`, OBCD-R has these seconds after the whole time of LADMM.
+- `ladmm@random` names the start, where there are several. `ladmm+obcd-r` runs LADMM and then
+  OBCD-R, each for half of the time; with `--polish S`, OBCD-R runs for S seconds after LADMM's
+  whole time.
 - (+), the papers' mark: `ladmm+obcd-r` is lower than `ladmm` by more than a tenth of the objective.
 - †: the method never left its start. ‡: the same, and the start is a stationary point.
 - Rows "paper": the published figures, the paper's own best and the gaps above it.
@@ -108,8 +109,8 @@ place.
   that may leave X ≥ 0, minus the same lowest objective. The surrogate can be below the optimum: a
   negative entry of size ε costs 1000ε and gains ε times the slope of f, which is up to ‖A‖².
 
-The papers' w1a has another column order, and their randn is another draw. Objectives of the same size
-are therefore comparable, and their digits are not."""
+The papers' w1a has another column order, and their randn is another draw. Objectives of the same
+size are therefore comparable, and their digits are not."""
 
 
 @dataclass(frozen=True)

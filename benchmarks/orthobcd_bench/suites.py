@@ -379,12 +379,12 @@ def _hyperbolic() -> tuple[Table, ...]:
 
 
 PROBE_NOTE = (
-    "f is the mean over all pairs of rows of (d(φ(Dx)ᵢ, φ(Dx)ⱼ) − Tᵢⱼ)², T scaled to the mean of d "
-    "at X = I, of the first 500 rows whose part of negative sign is not zero. The paper prints "
-    "φ(D)X, for which f is constant; no scaling of T gives the paper's values, so its rows are not "
-    "comparable with ours. All methods begin at one random J-orthogonal matrix. `default` is what `solve` takes: whole "
-    "gradients, all pairs, rows and columns; `j-jobcd`, `vr-j-jobcd` are the paper's; `gs-jobcd` "
-    "takes a gradient for every pair."
+    "f is the mean over all pairs of rows of (d(φ(Dx)ᵢ, φ(Dx)ⱼ) − Tᵢⱼ)², T scaled to the mean of "
+    "d at X = I, of the first 500 rows whose part of negative sign is not zero. The paper prints "
+    "φ(D)X, for which f is constant; no scaling of T gives the paper's values, so its rows are "
+    "not comparable with ours. All methods begin at one random J-orthogonal matrix. `default` is "
+    "what `solve` takes: whole gradients, all pairs, rows and columns; `j-jobcd`, `vr-j-jobcd` "
+    "are the paper's; `gs-jobcd` takes a gradient for every pair."
 )
 
 

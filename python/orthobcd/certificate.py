@@ -45,8 +45,8 @@ class Bound:
 
         Σ u_tᵀ C u_t ≤ Σ_top-r eigenvalues of Λ + Σ_t max uᵀ(C − Λ)u
 
-    where the maximum of term t is over the unit vectors that are feasible as column t. The bound is
-    ``-0.5`` times the right side.
+    where the maximum of term t is over the unit vectors that are feasible as column t. The lower
+    bound on F is ``-0.5`` times the right side of this inequality.
 
     Attributes
     ----------
@@ -136,8 +136,8 @@ class Certificate:
         a mixed signature with r < n.
     n_pairs : int
         Number of pairs, n(n−1)/2, each solved or proved stationary; with a mixed signature plus the
-        pairs of columns. 0 with a `Cardinality` or `RowSparse`, where no pair is examined, and if
-        ``max_time`` passed before all pairs were.
+        pairs of columns. With a `Cardinality` or `RowSparse` no pair is examined, and the number is
+        0; also if ``max_time`` passed before all pairs were solved.
     n_pairs_proved : int
         Number of these pairs that have two zero rows; they cannot move and are not solved.
     optimum : float or None
@@ -217,11 +217,11 @@ def certify(
     Parameters
     ----------
     problem : Problem
-        The problem. Its objective must be a `Quadratic` (as that of the pencil problems), a
+        The problem. The objective must be a `Quadratic` (as that of the pencil problems), a
         `GramQuadratic`, a `SmoothFunction` or a `FiniteSum`. With a `Cardinality` or `RowSparse`
         the values on pairs and ``criticality`` are NaN: they are defined for separable penalties.
     x : array_like of shape (n, r)
-        The point. It may be infeasible, as ``feasibility`` shows, unless ``bound`` is True.
+        The point. The point may be infeasible, as ``feasibility`` shows, unless ``bound`` is True.
     bound : bool, default False
         Bound the optimum from below: sets ``lower_bound``, ``gap``, ``bound_method`` and ``bound``
         of the certificate. For a quadratic objective without linear term and column metric on the

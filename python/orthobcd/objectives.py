@@ -311,8 +311,8 @@ class SmoothFunction(ByFunction):
     n_columns : int, optional
         Number of columns r, if the function fixes it.
     lipschitz : float, optional
-        A Lipschitz constant of ∇f on the feasible set, in the Frobenius norm. It bounds the
-        curvature of every step, and the ``block2_gap`` of a certificate needs it.
+        A Lipschitz constant of ∇f on the feasible set, in the Frobenius norm. The constant bounds
+        the curvature of every step; without it a certificate has no ``block2_gap``.
     hessian_product : callable, optional
         Takes X and V, new float64 arrays of shape (n, r); returns the derivative of ∇f at X in the
         direction V, an array of that shape, or None where f has no second derivative.
@@ -337,15 +337,15 @@ class SmoothFunction(ByFunction):
     quadratic. Where ∇f vanishes, a thousandth of the largest ``‖∇f‖`` so far replaces ``‖∇f‖``.
 
     With ``hessian_product``, slow gradient steps (50 steps that do not lower ``‖grad f‖`` tenfold)
-    are followed by Newton's method with a trust region, which converges superlinearly. If that is
-    as slow, or ten of its steps in a row fail, as with wrong products, only gradient steps are
-    taken from then on; `check_hessian` finds a wrong product.
+    are followed by Newton's method with a trust region, which converges superlinearly. If Newton's
+    method is as slow, or ten of its steps in a row fail, as with wrong products, only gradient
+    steps are taken from then on; `check_hessian` finds a wrong product.
 
     A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
-    are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems. Their
-    options ``rapidity_bound`` and ``side`` always apply. ``curvature``, ``proximal`` (relative to
-    L) and ``scored_pairs`` apply with a ``working_set`` other than "tiled", which is the papers'
-    algorithm: the gradient at the current point for every pair. The default start is "random"
+    are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems. The
+    options ``rapidity_bound`` and ``side`` always apply. A ``working_set`` other than "tiled" is
+    the papers' algorithm, with a new gradient for every pair; ``curvature``, ``proximal`` (relative
+    to L) and ``scored_pairs`` apply to that algorithm only. The default start is "random"
     ("partition" for X ≥ 0).
 
     Examples
@@ -538,9 +538,9 @@ class FiniteSum(ByFunction):
 
     Notes
     -----
-    `VRJOBCD` samples the terms. It is the default solver with ``lipschitz``, which bounds its
-    steps, and without a penalty, where without ``lipschitz`` its ``step_rule`` is "accumulated".
-    Otherwise the default is `OBCD` or `JOBCD`, which use all terms at every step.
+    `VRJOBCD` samples the terms. `VRJOBCD` is the default solver with ``lipschitz``, which bounds
+    its steps, and without a penalty, where without ``lipschitz`` its ``step_rule`` is
+    "accumulated". Otherwise the default is `OBCD` or `JOBCD`, which use all terms at every step.
 
     Examples
     --------

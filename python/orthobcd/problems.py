@@ -176,7 +176,7 @@ class StiefelProblem(OnStiefel):
     n_components : int
         Number of columns r, 1 ≤ r ≤ n.
     determinant : {1}, optional
-        With 1 the feasible set is the rotations, ``det X = 1`` (the group SO(n)). It needs
+        With 1 the feasible set is the rotations, ``det X = 1`` (the group SO(n)). Rotations need
         ``n_components = n``, a penalty other than `Cardinality` and `RowSparse`, and an objective
         other than `FiniteSum`. By default both signs are allowed.
 

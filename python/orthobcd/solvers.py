@@ -158,9 +158,9 @@ class Continuation(Checked):
     lams : array_like of shape (k,), optional
         Values of λ in the order in which they are solved, decreasing or increasing. If the penalty
         is not an `L0` or `L1` with one ``lam``, the values are factors of the whole penalty, whose
-        own λ is 1. The λ of the problem is solved last if ``lams`` does not have it. By default λ falls
-        by `ratio` from `orthobcd.lam_max` to the λ of the problem; with a linear term, a metric D,
-        another penalty or a given ``x0`` it falls from a bound on `lam_max`.
+        own λ is 1. The λ of the problem is solved last if ``lams`` does not have it. By default λ
+        falls by `ratio` from `orthobcd.lam_max` to the λ of the problem; with a linear term, a
+        metric D, another penalty or a given ``x0`` it falls from a bound on `lam_max`.
     ratio : float, default 0.6
         Factor between consecutive default values, strictly between 0 and 1.
     solver : OBCD, optional
@@ -331,7 +331,7 @@ class Auto(Checked):
     with it there are no improvements.
 
     With thousands of rows the search begins on the screened rows: those that can matter, or those
-    with the largest weight in the leading components. It completes the points on all rows.
+    with the largest weight in the leading components. The search completes the points on all rows.
 
     ``result.strategy`` names the run that found the returned point. ``result.search`` holds the
     profile of the problem, and work and gain of every run.
@@ -475,9 +475,9 @@ class VRJOBCD(Checked):
         curvature is lowered where F falls as predicted and raised elsewhere; F never rises; needs
         ``full_gradient``. "accumulated": every pair has its own step, from the mean of its squared
         slopes so far, and follows the mean of its slopes (as Adam). With a limit on time, sweeps or
-        epochs the steps fall linearly to 0 at the limit. It needs no bound and allows no penalty; F
-        may rise, and the best point is returned (the default of `HyperbolicStructuralProbeProblem`
-        and of a `FiniteSum` without ``lipschitz``).
+        epochs the steps fall linearly to 0 at the limit. This rule needs no bound and allows no
+        penalty; F may rise, and the best point is returned (the default of
+        `HyperbolicStructuralProbeProblem` and of a `FiniteSum` without ``lipschitz``).
     step : float, default 0.1
         With the rule "accumulated": approximate ‖ΔX‖/‖X‖ of the first iteration; with k matchings
         the first angle or rapidity of a pair is step/√k. Halved when F rises above its first value.

@@ -163,16 +163,17 @@ def solve(
     term, where one decomposition gives the optimum. A `Cardinality` of n·r entries, or of n in
     every column, and a `RowSparse` of n rows or ``lam=0`` are dropped: they do not restrict X.
 
-    A `Cardinality` and a `RowSparse` have their own searches, which need ``Auto()``. These begin
-    with points in closed form: the principal axes on the features of largest leverage or variance,
-    the principal axes truncated to their largest entries, and disjoint supports. For any
-    ``max_work`` the result is at least as good as each of these. Then chains descend by swaps of
-    entries or rows and are perturbed. One chain starts at a given ``x0``, truncated if it exceeds
-    the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds of all chains, which
-    ``max_sweeps`` limits. A gain of at most ``tol`` times the spread of f counts as none. Without
-    limits the status is ``CONVERGED`` when half of the chains (each from its own start) have the
-    best value and two rounds had no gain, when many perturbations in a row had no gain, or when f
-    reached a bound. With the same seed a larger ``max_work`` never gives a larger objective.
+    A `Cardinality` and a `RowSparse` have their own searches, which need ``Auto()``. A search under
+    a limit begins with points in closed form: the principal axes on the features of largest
+    leverage or variance, the principal axes truncated to their largest entries, and disjoint
+    supports. For any ``max_work`` the result is at least as good as each of these. Then chains
+    descend by swaps of entries or rows and are perturbed. One chain starts at a given ``x0``,
+    truncated if it exceeds the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds
+    of all chains, which ``max_sweeps`` limits. A gain of at most ``tol`` times the spread of f
+    counts as none. Without limits the status is ``CONVERGED`` when half of the chains (each from
+    its own start) have the best value and two rounds had no gain, when many perturbations in a row
+    had no gain, or when f reached a bound. With the same seed a larger ``max_work`` never gives a
+    larger objective.
 
     Examples
     --------

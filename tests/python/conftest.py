@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ORTHOBCD_DATA", ROOT.parent / "shared" / "data"))
+
+SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []
+"""Option of Python by which it searches no module in the folder of the tests."""
+
+
+def random_sparse(rows: int, columns: int, density: float, seed: int) -> Any:
+    """A random CSR array with entries between 0 and 1, by any version of SciPy."""
+    from scipy import sparse
+
+    rng = np.random.default_rng(seed)
+    row, column = np.divmod(
+        np.unique(rng.integers(rows * columns, size=round(density * rows * columns))), columns
+    )
+    return sparse.csr_array((rng.uniform(size=len(row)), (row, column)), shape=(rows, columns))
+
 
 # In the background of a script this process ignores Ctrl-C, and its children would, which test it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -247,7 +247,7 @@ def test_mixed_first_order_conditions():
         symmetric[i, j] = symmetric[j, i] = 1.0
         basis.append((jx @ symmetric).ravel())
     basis = np.array(basis).T
-    rest = G.ravel() - basis @ np.linalg.lstsq(basis, G.ravel())[0]
+    rest = G.ravel() - basis @ np.linalg.lstsq(basis, G.ravel(), rcond=None)[0]
     assert certificate.criticality == pytest.approx(np.linalg.norm(rest), rel=1e-9)
     solved = ob.certify(problem, ob.solve(problem, x).x)
     assert solved.criticality <= 1e-6 * np.linalg.norm(G)

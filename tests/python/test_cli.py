@@ -18,6 +18,8 @@ import orthobcd as ob  # noqa: E402
 from orthobcd import cli  # noqa: E402
 from orthobcd import io as files  # noqa: E402
 
+from .conftest import SAFE_PATH, random_sparse  # noqa: E402
+
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
 NAMES = [f"gene {j}" for j in range(8)]
@@ -34,7 +36,7 @@ def table(tmp_path, monkeypatch):
 
 def orthobcd(*arguments: str, cwd=None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "orthobcd", *arguments],
+        [sys.executable, *SAFE_PATH, "-m", "orthobcd", *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -133,7 +135,7 @@ def test_hyperbolic(table, capsys):
 
 def test_a_sparse_file_of_a_hundred_thousand_columns(tmp_path):
     rng = np.random.default_rng(0)
-    data = sparse.random_array((300, 100_000), density=1e-4, rng=rng, format="csr")
+    data = random_sparse(300, 100_000, 1e-4, seed=1)
     topics = sparse.csr_array(rng.standard_normal((300, 2)) * 3.0)
     columns = np.zeros((2, 100_000))
     columns[0, 500:510] = columns[1, 70_000:70_008] = 1.0
@@ -280,7 +282,7 @@ def test_interrupt_writes_what_there_is(tmp_path):
     np.save(tmp_path / "big.npy", rng.standard_normal((200, 400)))
     process = subprocess.Popen(
         [
-            sys.executable, "-P", "-m", "orthobcd", "sparse-pca", "big.npy", "-r", "8",
+            sys.executable, *SAFE_PATH, "-m", "orthobcd", "sparse-pca", "big.npy", "-r", "8",
             "--max-time", "60", "-v", "--out", "c.npz",
         ],
         cwd=tmp_path,

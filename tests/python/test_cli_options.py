@@ -20,6 +20,8 @@ pytest.importorskip("pyarrow")
 import orthobcd as ob  # noqa: E402
 from orthobcd import cli  # noqa: E402
 
+from .conftest import SAFE_PATH  # noqa: E402
+
 pytestmark = pytest.mark.timeout(300)
 
 NAMES = ["height", "width", "depth", "7", "two words", 'with, "marks"', "x3"]
@@ -210,7 +212,7 @@ def test_data_from_a_pipe(command, folder):
     of_the_file = report_of(command, "data.csv", *more[command])
     for content in (Path("data.csv").read_bytes(), gzip.compress(Path("data.npy").read_bytes())):
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "orthobcd", *own],
+            [sys.executable, *SAFE_PATH, "-m", "orthobcd", *own],
             input=content,
             capture_output=True,
             check=False,

@@ -20,6 +20,8 @@ import orthobcd as ob
 from orthobcd import cli
 from orthobcd._internal.writing import LONGEST, replacing
 
+from .conftest import SAFE_PATH
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="devices and limits of POSIX")
 pytestmark = pytest.mark.timeout(300)
 
@@ -255,7 +257,7 @@ def orthobcd(*arguments: str, limit: int | None = None, **options):
 
     environment = {**os.environ, **options.pop("env", {})}
     return subprocess.run(
-        [sys.executable, "-P", "-m", "orthobcd", *arguments],
+        [sys.executable, *SAFE_PATH, "-m", "orthobcd", *arguments],
         stderr=subprocess.PIPE,
         env=environment,
         check=False,

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
 from orthobcd import _core, solving
 from orthobcd.sklearn import base
+
+from .conftest import random_sparse
 
 pytestmark = pytest.mark.timeout(60)  # nothing here ends by itself within ten minutes
 
@@ -25,7 +26,7 @@ LIMIT = 600.0
 RNG = np.random.default_rng(0)
 X = np.abs(RNG.standard_normal((90, 60))) @ np.diag(np.linspace(0.5, 3.0, 60))
 LONG = RNG.standard_normal((400, 1200))
-WIDE = sparse.random_array((200, 6000), density=0.05, rng=1, format="csr")
+WIDE = random_sparse(200, 6000, 0.05, seed=1)
 
 
 def pressed(call: Callable[[], Any], after: float = 0.5) -> Any:

@@ -17,6 +17,8 @@ import orthobcd as ob  # noqa: E402
 from orthobcd import demo  # noqa: E402
 from orthobcd import io as files  # noqa: E402
 
+from .conftest import SAFE_PATH  # noqa: E402
+
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
 
@@ -81,7 +83,7 @@ def test_table_is_aligned(digits):
 
 def run(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "orthobcd.demo", *arguments],
+        [sys.executable, *SAFE_PATH, "-m", "orthobcd.demo", *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,

@@ -24,6 +24,8 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
+from .conftest import SAFE_PATH  # noqa: E402
+
 pytestmark = pytest.mark.timeout(600)  # of fits, scikit-learn's own too, on a busy machine
 
 BOTH = [
@@ -315,7 +317,7 @@ def test_importing_the_package_needs_only_numpy():
         "import sys, orthobcd; "
         "print([m for m in ('scipy', 'sklearn', 'matplotlib', 'pandas') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *SAFE_PATH, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
     assert "SparsePCA" in dir(ob)
     with pytest.raises(AttributeError, match="Nothing"):

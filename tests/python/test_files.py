@@ -22,6 +22,8 @@ from orthobcd import cli
 from orthobcd import io as files
 from orthobcd._internal.writing import HOST, replacing, write_text
 
+from .conftest import SAFE_PATH
+
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
@@ -479,7 +481,7 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     path = tmp_path / "components.csv"
     path.write_text("old")
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, *SAFE_PATH, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "writing\n"

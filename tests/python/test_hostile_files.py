@@ -24,6 +24,8 @@ import orthobcd as ob  # noqa: E402
 from orthobcd._internal import reading  # noqa: E402
 from orthobcd.io import read_matrix  # noqa: E402
 
+from .conftest import SAFE_PATH  # noqa: E402
+
 pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX processes"),
@@ -393,7 +395,7 @@ def folder(tmp_path_factory) -> Path:
 def outcomes(folder) -> dict[str, list]:
     """What readers in a process of limited memory say about each file."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", CHILD, str(folder), str(ROOM)],
+        [sys.executable, *SAFE_PATH, "-c", CHILD, str(folder), str(ROOM)],
         capture_output=True,
         text=True,
         check=False,

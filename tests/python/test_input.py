@@ -147,6 +147,8 @@ def test_bad_value(case):
         call()
 
 
+# NumPy 1.23 warns before it makes an array of objects of a ragged list.
+@pytest.mark.filterwarnings("ignore:Creating an ndarray from ragged")
 @pytest.mark.parametrize("case", BAD_TYPES)
 def test_bad_type(case):
     name, call = BAD_TYPES[case]

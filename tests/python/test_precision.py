@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import Moments
 from orthobcd.sklearn import base, orthogonal_nmf, preparation
 from orthobcd.sklearn.preparation import EXACT_WORK, SLICING, is_exact, moments_of
+
+from .conftest import random_sparse
 
 ESTIMATORS = [
     lambda **k: ob.SparsePCA(2, alpha=0.3, solver=ob.OBCD(), random_state=0, **k),
@@ -155,7 +156,7 @@ def test_precision_at_the_door():
             make(precision="double").fit(X)
         with pytest.raises(TypeError, match="precision"):
             make(precision=64).fit(X)
-    wide = sparse.random_array((30, 5000), density=0.01, rng=0, format="csr")
+    wide = random_sparse(30, 5000, 0.01, seed=0)
     with pytest.raises(ValueError, match=r"precision must be 'auto' or 'fast'.*4096.*5000"):
         ob.SparsePCA(1, precision="exact").fit(wide)
     assert ob.SparsePCA(1, n_nonzero=3, max_time=0.1).fit(wide).precision_ == "fast"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import SAFE_PATH
+
 LEVELS = ["scalar", "avx2", "avx512"]
 SCRIPT = """
 import json
@@ -31,7 +33,7 @@ print(json.dumps([ob._core.instructions, values, ends]))
 
 def run(level: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-c", SCRIPT],
+        [sys.executable, *SAFE_PATH, "-c", SCRIPT],
         env={**os.environ, "ORTHOBCD_SIMD": level},
         capture_output=True,
         text=True,

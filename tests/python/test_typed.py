@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import SAFE_PATH
+
 HERE = Path(__file__).parent / "typed"
 ACCEPTED, REJECTED = HERE / "accepted.py", HERE / "rejected.py"
 
@@ -21,7 +23,7 @@ def mypy(path: Path, folder: Path) -> set[int]:
     config = folder / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\n[mypy-scipy.*]\nignore_missing_imports = True\n")
     options = ["--config-file", config, "--cache-dir", folder / "cache", "--no-error-summary"]
-    command = [sys.executable, "-P", "-m", "mypy", *options, path]
+    command = [sys.executable, *SAFE_PATH, "-m", "mypy", *options, path]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert answer.returncode in (0, 1), answer.stdout + answer.stderr
     return {int(line) for line in re.findall(r"\.py:(\d+): error", answer.stdout)}
@@ -30,7 +32,7 @@ def mypy(path: Path, folder: Path) -> set[int]:
 def pyright(path: Path, folder: Path) -> set[int]:
     """Lines with errors."""
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
-    command = [sys.executable, "-P", "-m", "basedpyright", "--outputjson", "-p", folder]
+    command = [sys.executable, *SAFE_PATH, "-m", "basedpyright", "--outputjson", "-p", folder]
     command += ["--pythonpath", sys.executable, path]
     answer = subprocess.run(
         list(map(str, command)), capture_output=True, text=True, cwd=folder, check=False

@@ -71,9 +71,9 @@ class HyperbolicStructuralProbeProblem(Checked):
 
     Notes
     -----
-    d has an infinite slope where two points coincide or are antipodal. Its gradient has no
-    Lipschitz constant; see the option ``step_rule`` of `VRJOBCD`. A gradient costs about m²n
-    multiply-adds and m²/2 logarithms, in parallel over blocks of 128 rows.
+    d has an infinite slope where two points coincide or are antipodal. The gradient of the
+    objective has no Lipschitz constant; see the option ``step_rule`` of `VRJOBCD`. A gradient costs
+    about m²n multiply-adds and m²/2 logarithms, in parallel over blocks of 128 rows.
 
     Examples
     --------

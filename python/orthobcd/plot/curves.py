@@ -79,7 +79,7 @@ def convergence(
         Horizontal axis: wall-clock time or pairs visited.
     optimum : float, optional
         Value to subtract; the smallest objective of all results by default. A logarithmic axis
-        cannot show points at this value; a line ends before them.
+        cannot show points at this value; a line ends before such points.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; a new figure by default.
 

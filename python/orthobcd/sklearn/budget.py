@@ -88,7 +88,7 @@ def conditions(budget: Any, r: int) -> list[tuple[Any, ...]]:
 
 
 def in_order(budget: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Order of the components: position by limit, those with equal conditions by variance."""
+    """Order of the components: that of the limits; components with equal ones by variance."""
     order = np.arange(len(variances))
     kinds = conditions(budget, len(variances))
     for kind in dict.fromkeys(kinds):

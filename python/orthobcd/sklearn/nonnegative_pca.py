@@ -52,8 +52,8 @@ class NonnegativePCA(OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of all random choices of the solver.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
-        depend on it.
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not depend on
+        ``n_jobs``.
     warm_start : bool, default False
         Start at the components of the previous fit. Without ``solver`` and ``n_nonzero`` `OBCD`
         then replaces the search of `Auto`.

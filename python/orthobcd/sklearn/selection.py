@@ -129,7 +129,7 @@ def support_stability(
     random_state : int, RandomState or None, default None
         Seed of the subsamples.
     n_jobs : int, optional
-        Fits in parallel; 1 by default, −1 for all cores. The result does not depend on it.
+        Fits in parallel; 1 by default, −1 for all cores. The result does not depend on ``n_jobs``.
 
     Returns
     -------
@@ -140,8 +140,9 @@ def support_stability(
     ValueError, TypeError
         If an argument is not valid; the message names it.
     KeyboardInterrupt
-        After Ctrl-C. Its attribute ``result`` is the `SupportStability` of the finished subsamples;
-        if there are none, the ``result`` that the interrupted fit raised, or None.
+        After Ctrl-C. The attribute ``result`` of the exception is the `SupportStability` of the
+        finished subsamples; if there are none, the ``result`` that the interrupted fit raised, or
+        None.
 
     Examples
     --------

@@ -92,16 +92,16 @@ class SparsePCA(OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of all random choices of the solver.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
-        depend on it.
+        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not depend on
+        ``n_jobs``.
     warm_start : bool, default False
         Start at the components of the previous fit. For a penalty weight without ``solver`` `OBCD`
         then replaces the search of `Auto`. Ignored with "l1" and ``n_nonzero``.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
     certify : bool, default False
-        Bound the optimum from below after the fit and set ``gap_``, see `orthobcd.certify`. This
-        can take ``max_time`` once more.
+        Bound the optimum from below after the fit and set ``gap_``, see `orthobcd.certify`. The
+        bound can take ``max_time`` once more.
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments of up to 4096 features are formed. "exact": without rounding before
         the last bit; the order of the samples, blocks and integer weights instead of repeated

@@ -172,8 +172,8 @@ class SparsePCACV(Components):
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C. Its attribute ``result`` is None while the weight is chosen, and then that
-            of `SparsePCA.fit`.
+            After Ctrl-C. The attribute ``result`` of the exception is None while the weight is
+            chosen, and then that of `SparsePCA.fit`.
         """
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
