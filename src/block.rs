@@ -22,7 +22,7 @@ use crate::penalty::{Form, Penalty, each_form};
 
 pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
-pub use matching::{Majoriser, Matchings};
+pub(crate) use matching::{Majoriser, Matchings, RAISE, adapted};
 use proposal::{Proposal, distance};
 pub(crate) use slope::SlopePairs;
 

@@ -76,7 +76,7 @@ pub mod penalty;
 mod pool;
 mod problem;
 mod riemann;
-pub mod rows;
+mod rows;
 pub mod search;
 mod signature;
 mod simd;
@@ -84,7 +84,7 @@ mod solver;
 pub mod start;
 mod support;
 mod threads;
-pub mod tournament;
+mod tournament;
 pub mod ultrahyperbolic;
 pub mod working_set;
 

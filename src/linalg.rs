@@ -259,7 +259,7 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
 }
 
 /// The Cayley transform `(I − K/2)⁻¹(I + K/2)`: orthogonal for skew-symmetric K.
-pub fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
+pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     let half = in_faer(k, |k| k * faer::Scale(0.5));
     let identity = Mat::<f64>::identity(k.nrows(), k.nrows());
     let solved = (&identity - &half)

@@ -11,11 +11,11 @@ const STANDARD: &str = "a matrix in standard layout";
 
 /// A matrix stored row by row without gaps: the whole is a slice, and so is every row.
 #[derive(Debug, Clone)]
-pub struct Rows(Array2<f64>);
+pub(crate) struct Rows(Array2<f64>);
 
 impl Rows {
     /// All zero.
-    pub fn zeros(dim: (usize, usize)) -> Self {
+    pub(crate) fn zeros(dim: (usize, usize)) -> Self {
         Self(Array2::zeros(dim))
     }
 
@@ -40,15 +40,9 @@ impl Rows {
         Self(copy)
     }
 
-    /// Of `columns` columns, from all entries row by row.
-    pub fn from_entries(entries: Vec<f64>, columns: usize) -> Self {
-        let rows = entries.len().checked_div(columns).unwrap_or(0);
-        Self(Array2::from_shape_vec((rows, columns), entries).expect(STANDARD))
-    }
-
     /// All entries, row by row.
     #[inline(always)]
-    pub fn entries_mut(&mut self) -> &mut [f64] {
+    pub(crate) fn entries_mut(&mut self) -> &mut [f64] {
         self.0.as_slice_mut().expect(STANDARD)
     }
 
@@ -60,20 +54,20 @@ impl Rows {
 
     /// Row `i`.
     #[inline(always)]
-    pub fn row_slice(&self, i: usize) -> &[f64] {
+    pub(crate) fn row_slice(&self, i: usize) -> &[f64] {
         let columns = self.0.ncols();
         &self.entries()[i * columns..(i + 1) * columns]
     }
 
     /// Row `i`.
     #[inline(always)]
-    pub fn row_slice_mut(&mut self, i: usize) -> &mut [f64] {
+    pub(crate) fn row_slice_mut(&mut self, i: usize) -> &mut [f64] {
         let columns = self.0.ncols();
         &mut self.entries_mut()[i * columns..(i + 1) * columns]
     }
 
     /// To write entries, in this layout.
-    pub fn view_mut(&mut self) -> ArrayViewMut2<'_, f64> {
+    pub(crate) fn view_mut(&mut self) -> ArrayViewMut2<'_, f64> {
         self.0.view_mut()
     }
 
@@ -88,7 +82,7 @@ impl Rows {
     }
 
     /// The same entries as an array in standard layout.
-    pub fn into_array(self) -> Array2<f64> {
+    pub(crate) fn into_array(self) -> Array2<f64> {
         self.0
     }
 }
@@ -130,18 +124,18 @@ impl IndexMut<[usize; 2]> for Rows {
 }
 
 /// Rows of `columns` entries each, one after the other, as a matrix.
-pub fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
+pub(crate) fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
     let rows = entries.len().checked_div(columns).unwrap_or(0);
     ArrayViewMut2::from_shape((rows, columns), entries).expect(STANDARD)
 }
 
 /// A vector as a slice: itself, or a copy if it is stored with gaps.
-pub fn slice_of(x: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
+pub(crate) fn slice_of(x: ArrayView1<'_, f64>) -> Cow<'_, [f64]> {
     x.to_slice().map_or_else(|| x.to_vec().into(), Into::into)
 }
 
 /// Changes a vector as a slice: in place, or through a copy if it is stored with gaps.
-pub fn change<T>(mut x: ArrayViewMut1<'_, f64>, change: impl FnOnce(&mut [f64]) -> T) -> T {
+pub(crate) fn change<T>(mut x: ArrayViewMut1<'_, f64>, change: impl FnOnce(&mut [f64]) -> T) -> T {
     if let Some(slice) = x.as_slice_mut() {
         return change(slice);
     }

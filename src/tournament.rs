@@ -11,13 +11,13 @@ pub enum Pairs {
 }
 
 /// Rounds in which `players` all meet: one less than the next even number.
-pub fn rounds(players: usize) -> usize {
+pub(crate) fn rounds(players: usize) -> usize {
     (players + players % 2).saturating_sub(1)
 }
 
 /// Who meets in a round, by the circle method: player 0 stays, the others turn. With an odd number of players
 /// the second of one pair is `players`, which is nobody.
-pub fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
     let even = players + players % 2;
     let seat = move |k: usize| {
         if k == 0 {
@@ -33,7 +33,7 @@ pub fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, us
 }
 
 /// The pairs i < j among `order` that meet in a round; in round 0 these are neighbours.
-pub fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
+pub(crate) fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
     let even = order.len() + order.len() % 2;
     // Seats 0, 1, … hold every other player, and those opposite them their neighbours.
     let at = |seat: usize| {

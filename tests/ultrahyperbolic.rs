@@ -126,7 +126,8 @@ fn every_rule_and_side_descends_and_stays_feasible() {
                 &Threads::serial(),
                 &mut Unwatched,
             )
-            .unwrap();
+            .unwrap()
+            .solution;
             let case = format!("{side:?}, {rule:?}, {probability:?}");
             assert_eq!(solved.status, Status::MaxSweeps, "{case}");
             assert!(
@@ -139,11 +140,11 @@ fn every_rule_and_side_descends_and_stays_feasible() {
             let size = solved.x.iter().map(|v| v * v).sum::<f64>();
             assert!(drift(solved.x.view(), &signature) <= 1e-12 * size, "{case}");
             assert!(
-                solved.updates > 0 && solved.updates <= solved.visited,
+                solved.updates > 0 && solved.updates <= solved.iterations,
                 "{case}"
             );
             for pair in solved.history.windows(2) {
-                assert!(pair[1].0.objective <= pair[0].0.objective, "{case}");
+                assert!(pair[1].objective <= pair[0].objective, "{case}");
             }
         }
     }
@@ -166,7 +167,7 @@ fn a_step_that_is_too_long_is_shortened() {
         &mut Unwatched,
     )
     .unwrap();
-    assert!(solved.objective < 0.98 * first);
+    assert!(solved.solution.objective < 0.98 * first);
 }
 
 #[test]

@@ -41,9 +41,8 @@ __all__ = [
     "solve_cardinality",
     "solve_continuation",
     "solve_finite_sum",
-    "solve_j_orthogonal",
+    "solve_pairs",
     "solve_row_sparse",
-    "solve_stiefel",
     "start_point",
     "ultra_e_epoch",
     "ultra_e_gradient",
@@ -77,11 +76,11 @@ class _Stages(Protocol):
     @property
     def n_nonzero(self) -> int | None: ...
 
-def solve_stiefel(
+def solve_pairs(
     problem: Problem,
     x0: str | _Matrix,
     project_x0: bool,
-    solver: OBCD,
+    solver: OBCD | JOBCD,
     run: Run,
     callback: _Callback | None,
 ) -> _Returned: ...
@@ -133,13 +132,6 @@ def lower_bound(
     gap_tol: float,
     run: Run,
 ) -> tuple[dict[str, Any], bool, BaseException | None]: ...
-def solve_j_orthogonal(
-    problem: Problem,
-    x0: _Matrix,
-    solver: JOBCD,
-    run: Run,
-    callback: _Callback | None,
-) -> _Returned: ...
 def solve_finite_sum(
     sum: Any,
     penalty: Any,

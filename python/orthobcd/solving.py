@@ -262,7 +262,7 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
     if isinstance(solver, Auto):
         return _core.solve_auto
     if isinstance(solver, OBCD):
-        return _core.solve_stiefel
+        return _core.solve_pairs
     return _core.solve_continuation
 
 

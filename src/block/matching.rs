@@ -1,9 +1,9 @@
-//! All pairs of a matching at once, on one majoriser of f: disjoint pairs do not see each other there.
+//! Solves all pairs of a matching on one majoriser of f, under which disjoint pairs do not depend on each other.
 //!
-//! `f(A) + ⟨G, X − A⟩ + L/2‖X − A‖²` separates into pairs with the curvature M = L·I, S = Z Zᵀ. Rows may have moved
-//! away from A before, so that several matchings can be solved on one gradient.
+//! `f(A) + ⟨G, X − A⟩ + L/2‖X − A‖²` separates into pairs with the curvature M = L·I, S = Z Zᵀ. X may differ
+//! from A, so that several matchings can be solved with one gradient.
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 use super::{Block, Outcome, PairOptions, Pairs};
 use crate::budget::GoOn;
@@ -17,13 +17,13 @@ const CHUNK_PAIRS: usize = 32;
 
 /// `⟨G, X − A⟩ + L/2‖X − A‖²`, f up to a constant.
 #[derive(Debug, Clone, Copy)]
-pub struct Majoriser<'a> {
+pub(crate) struct Majoriser<'a> {
     /// A.
-    pub anchor: ArrayView2<'a, f64>,
+    pub(crate) anchor: ArrayView2<'a, f64>,
     /// G, the gradient (or an estimate of it) at A.
-    pub gradient: ArrayView2<'a, f64>,
+    pub(crate) gradient: ArrayView2<'a, f64>,
     /// L.
-    pub curvature: f64,
+    pub(crate) curvature: f64,
 }
 
 impl Majoriser<'_> {
@@ -44,9 +44,28 @@ impl Majoriser<'_> {
     }
 }
 
+/// A move is kept if F falls by this share of the model's decrease.
+const FAIR_SHARE: f64 = 0.1;
+/// A move lowers L by the factor [`LOWER`] if F falls by this share of the model's decrease.
+const GOOD_SHARE: f64 = 0.5;
+const LOWER: f64 = 0.8;
+/// Factor by which a move that is not kept raises L.
+pub(crate) const RAISE: f64 = 2.0;
+
+/// Returns the next L after a move that changed F by `change` and the model by `predicted`; None if the move
+/// is not kept, and L is to be raised.
+pub(crate) fn adapted(curvature: f64, change: f64, predicted: f64) -> Option<f64> {
+    let factor = if change <= GOOD_SHARE * predicted {
+        LOWER
+    } else {
+        1.0
+    };
+    (change <= FAIR_SHARE * predicted).then_some(factor * curvature)
+}
+
 /// Work space for matchings of n rows.
 #[derive(Debug, Clone)]
-pub struct Matchings {
+pub(crate) struct Matchings {
     workers: Vec<Worker>,
 }
 
@@ -86,7 +105,11 @@ impl Worker {
 
 impl Matchings {
     /// For matrices of `dim`, with |μ| of a move at most `rapidity_bound`.
-    pub fn new((n, r): (usize, usize), signature: &Signature, rapidity_bound: Option<f64>) -> Self {
+    pub(crate) fn new(
+        (n, r): (usize, usize),
+        signature: &Signature,
+        rapidity_bound: Option<f64>,
+    ) -> Self {
         let mut block = Block::new(r);
         block.set_signature(signature, rapidity_bound);
         let worker = Worker {
@@ -100,18 +123,18 @@ impl Matchings {
         }
     }
 
-    /// The same with pairs of equal sign that are only rotated, if `rotations`.
+    /// Returns the work space; if `rotations`, pairs of equal sign are only rotated.
     #[must_use]
-    pub fn rotate_only(mut self, rotations: bool) -> Self {
+    pub(crate) fn rotate_only(mut self, rotations: bool) -> Self {
         for worker in &mut self.workers {
             worker.block.rotate_only(rotations);
         }
         self
     }
 
-    /// Solves the pairs of a matching; [`Matchings::moved`] has the new rows. The change is that of the model
-    /// and h. Where the model turns out to be unbounded, it ends early.
-    pub fn solve(
+    /// Solves the pairs of a matching, and returns the change of the model and h. [`Matchings::moved`] gives the
+    /// new rows. An unbounded pair ends its piece early.
+    pub(crate) fn solve(
         &mut self,
         x: ArrayView2<'_, f64>,
         pairs: &[[usize; 2]],
@@ -141,22 +164,30 @@ impl Matchings {
         total
     }
 
-    /// A direction along which the model of the last matching is unbounded.
+    /// Returns a direction along which the model of the last matching is unbounded.
     pub(crate) fn recession(&self) -> Option<Recession> {
         self.workers
             .iter()
             .find_map(|worker| worker.block.recession())
     }
 
-    /// The rows that moved in the last matching, as they are now.
-    pub fn moved(&self) -> impl Iterator<Item = (usize, &[f64])> {
+    /// Returns the rows that moved in the last matching, with their new values.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, &[f64])> {
         self.workers
             .iter()
             .flat_map(|worker| worker.moved.iter().map(|(row, new)| (*row, &new[..])))
     }
 
-    /// What one pair of rows of `x` can lower the model and h by at most, infinite where the model is unbounded;
-    /// nothing moves.
+    /// Writes the rows that moved in the last matching to `x`.
+    pub(crate) fn write(&self, x: &mut Array2<f64>) {
+        for (row, new) in self.moved() {
+            let target = x.row_mut(row);
+            target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
+        }
+    }
+
+    /// Returns the largest decrease of the model and h by a single pair of rows of `x`, infinite if the model is
+    /// unbounded. Nothing moves.
     pub(crate) fn largest_decrease(
         &self,
         x: ArrayView2<'_, f64>,
@@ -167,7 +198,7 @@ impl Matchings {
         found.unwrap_or_default()
     }
 
-    /// The same, given up (None) if `go_on` says no on the way.
+    /// Like [`largest_decrease`](Self::largest_decrease); None if `go_on` returns false.
     pub(crate) fn largest_decrease_while(
         &self,
         x: ArrayView2<'_, f64>,

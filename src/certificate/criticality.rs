@@ -21,10 +21,14 @@ use crate::linalg::{conjugate_gradients, square, symmetric};
 use crate::manifold::signed;
 use crate::objective::GoOn;
 use crate::penalty::Penalty;
+use crate::riemann::damped_newton;
 use crate::signature::Signature;
 
 /// Newton steps, at most; five to ten are usual.
 const NEWTON_STEPS: usize = 200;
+
+/// Most halvings of a Newton step.
+const HALVINGS: usize = 40;
 
 /// Norm of the gradient in Λ, relative to ‖∇f‖, at which the minimum is taken as found.
 const STATIONARITY: f64 = 1e-13;
@@ -100,28 +104,26 @@ fn nearest_scaled_residual(
     go_on: GoOn<'_>,
 ) -> f64 {
     let r = x.ncols();
-    let residual = |lambda: &Array2<f64>| {
-        let mut t = &gradient - &x.dot(lambda);
-        Zip::from(&mut t)
+    let evaluate = |lambda: &Array2<f64>| {
+        let mut rest = &gradient - &x.dot(lambda);
+        Zip::from(&mut rest)
             .and(&low)
             .and(&high)
             .for_each(|t, &low, &high| *t += (-*t).clamp(low, high));
-        t
+        let square = square(&rest);
+        (rest, square)
     };
-    // Where h is smooth everywhere and X orthonormal this is the exact answer already.
-    let mut lambda = symmetric(&x.t().dot(&gradient));
-    let mut rest = residual(&lambda);
-    let mut value = square(&rest);
     let scale = square(&gradient.to_owned()).sqrt().max(f64::MIN_POSITIVE);
-    for _ in 0..NEWTON_STEPS {
+    let interrupted = std::cell::Cell::new(false);
+    let direction = |rest: &Array2<f64>, _: f64| {
         // Descent direction of ½‖residual‖² in Λ.
-        let descent = symmetric(&x.t().dot(&rest));
+        let descent = symmetric(&x.t().dot(rest));
         if square(&descent).sqrt() <= STATIONARITY * scale {
-            break;
+            return None;
         }
         let mut weight = Array2::<f64>::zeros(x.dim());
         Zip::from(&mut weight)
-            .and(&rest)
+            .and(rest)
             .and(&low)
             .and(&high)
             .for_each(|w, &t, &low, &high| {
@@ -133,25 +135,15 @@ fn nearest_scaled_residual(
             false => Array2::zeros(d.dim()),
         };
         let step = conjugate_gradients(curvature, &descent, 4 * r * r + 20, 1e-12);
-        if !go_on() {
-            return f64::NAN;
-        }
-        let mut length = 1.0;
-        let mut accepted = false;
-        for _ in 0..40 {
-            let next = &lambda + &(&step * length);
-            let next_rest = residual(&next);
-            let next_value = square(&next_rest);
-            if next_value < value {
-                (lambda, rest, value) = (next, next_rest, next_value);
-                accepted = true;
-                break;
-            }
-            length *= 0.5;
-        }
-        if !accepted {
-            break;
-        }
+        interrupted.set(!go_on());
+        (!interrupted.get()).then_some(step)
+    };
+    // Where h is smooth everywhere and X orthonormal this is the exact answer already.
+    let mut lambda = symmetric(&x.t().dot(&gradient));
+    let limits = (NEWTON_STEPS, HALVINGS);
+    let (_, value) = damped_newton(&mut lambda, limits, evaluate, direction, || false);
+    if interrupted.get() {
+        return f64::NAN;
     }
     value.sqrt()
 }

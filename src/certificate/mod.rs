@@ -9,7 +9,7 @@
 //! * **lower bound**: what no feasible point can go below, see [`lower_bound`]; [`minimize_proved`] searches until a point
 //!   is proved by it.
 //! * **optimum**: for ℓ0 and ℓ1 with a large enough weight the optimal value is known in closed
-//!   form, see [`large_lambda_optimum`].
+//!   form, see [`Certificate::optimum`].
 //!
 //! Cost: one pair solve per visited pair, in parallel; the same result for every number of threads.
 
@@ -34,7 +34,6 @@ pub use criticality::criticality;
 use criticality::criticality_while;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
 use gaps::{column_gap_while, majorised_gap, survey};
-pub use optimum::large_lambda_optimum;
 pub(crate) use optimum::{known_optimum, top_rows};
 pub use proved::minimize_proved;
 
@@ -121,7 +120,7 @@ pub fn certify(
 ///
 /// # Errors
 /// As [`certify`].
-pub fn certify_while(
+pub(crate) fn certify_while(
     problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
     threads: &Threads,

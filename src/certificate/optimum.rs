@@ -1,8 +1,7 @@
 //! The optimal value for large λ, in closed form.
 //!
 //! For f = −½⟨X, P X⟩ and h = λ‖X‖₀ or λ‖X‖₁ a signed selection of the r rows with the largest P_ii has
-//! the value `λr − ½ Σ_top-r P_ii`. It is optimal as soon as λ beats what the off-diagonal part can
-//! give. Let μ = max |P_ij|, i ≠ j, and let x be a column with s nonzeros and t = ‖x‖₁. Then
+//! the value `λr − ½ Σ_top-r P_ii`. It is optimal if λ exceeds the largest gain by the off-diagonal part. Let μ = max |P_ij|, i ≠ j, and let x be a column with s nonzeros and t = ‖x‖₁. Then
 //!
 //! ```text
 //! ½ xᵀPx ≤ ½ Σ x_i² P_ii + ½ μ (t² − 1),   t² ≤ s,
@@ -11,7 +10,7 @@
 //! and summed over orthonormal columns `Σ_k Σ_i X_ik² P_ii ≤ Σ_top-r P_ii`. So for ℓ0 the value is optimal
 //! when `λ ≥ μ/2`. For ℓ1, λt − ½μ(t² − 1) is concave in t and not below λ for 1 ≤ t ≤ T when
 //! `λ ≥ ½ μ (T + 1)`; columns with t > T := 1 + (λ_max(P) − P_(r))/(2λ), P_(r) the r-th largest
-//! diagonal entry, already cost more than `λ − ½P_(r)` by the spectral bound. T is at most √n.
+//! diagonal entry, cost more than `λ − ½P_(r)` by the spectral bound. T is at most √n.
 
 use ndarray::Array2;
 
@@ -20,13 +19,13 @@ use crate::problem::Problem;
 use crate::start::closed_form;
 use crate::threads::Threads;
 
-/// Columns of P computed at a time when its largest off-diagonal entry is sought.
+/// Columns of P per product in the search for its largest off-diagonal entry.
 const PANEL: usize = 128;
 
-/// Up to this n the off-diagonal entries are looked at one by one if they must be.
+/// Largest n at which all off-diagonal entries are searched.
 const SEARCHED_ROWS: usize = 4096;
 
-/// Rows of X of the closed-form optimum for large λ: the r rows with the largest −C_ii.
+/// Returns the rows of the closed-form optimum for large λ: the r rows with the largest −C_ii.
 pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..diagonal.len()).collect();
     order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]).then(a.cmp(&b)));
@@ -34,18 +33,9 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
     order
 }
 
-/// The optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
+/// Returns the optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
 /// enough for the proof above.
-pub fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads) -> Option<f64> {
-    large_lambda_optimum_while(problem, threads, &|| true)
-}
-
-/// The same, None too if `go_on` says no on the way.
-fn large_lambda_optimum_while(
-    problem: &Problem<'_>,
-    threads: &Threads,
-    go_on: GoOn<'_>,
-) -> Option<f64> {
+fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_>) -> Option<f64> {
     let form = problem.smooth.quadratic()?;
     if !form.is_trace_form() {
         return None;
@@ -108,7 +98,7 @@ pub(crate) fn known_optimum(
     go_on: GoOn<'_>,
 ) -> Option<f64> {
     if !problem.penalty.is_none() {
-        return large_lambda_optimum_while(problem, threads, go_on);
+        return large_lambda_optimum(problem, threads, go_on);
     }
     let form = problem.smooth.quadratic()?;
     let (r, rotations) = (problem.components, problem.rotations);

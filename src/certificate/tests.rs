@@ -246,7 +246,7 @@ fn large_lambda_is_proved_only_when_true() {
         for lambda in [0.2, 0.5, 1.0, 2.0, 4.0] {
             let l0 = Penalty::l0(lambda);
             let problem = Problem::new(&smooth, &l0, &signature, r).unwrap();
-            if let Some(optimum) = large_lambda_optimum(&problem, &threads) {
+            if let Some(optimum) = known_optimum(&problem, &threads, &|| true) {
                 for start in 0..30 {
                     let solution = crate::minimize(
                         &problem,
@@ -266,7 +266,7 @@ fn large_lambda_is_proved_only_when_true() {
     let signature = Signature::stiefel(3);
     let l0 = Penalty::l0(0.1);
     let problem = Problem::new(&smooth, &l0, &signature, 2).unwrap();
-    let optimum = large_lambda_optimum(&problem, &threads).unwrap();
+    let optimum = known_optimum(&problem, &threads, &|| true).unwrap();
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
 }
 

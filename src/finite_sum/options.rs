@@ -1,12 +1,9 @@
-//! Options of the variance-reduced method, and what it returns.
-
-use ndarray::Array2;
+//! Options and result of the variance-reduced method.
 
 use super::rule::CurvatureRule;
 use crate::error::{Error, Result};
 use crate::options::setters;
-use crate::pair::Recession;
-use crate::solver::{Limits, Record, Side, Status};
+use crate::solver::{Limits, Side, Solution};
 
 /// Options of [`minimize_finite_sum`](super::minimize_finite_sum).
 ///
@@ -14,18 +11,18 @@ use crate::solver::{Limits, Record, Side, Status};
 /// |---|---|---|
 /// | `batch` | N | components b of a full estimate |
 /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
-/// | `probability` | b′/(b + b′) | of a full estimate; 1 is J-JOBCD |
+/// | `probability` | b′/(b + b′) | probability of a full estimate; 1 is J-JOBCD |
 /// | `proximal` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
 /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
-/// | `rule` | `Bound` | where the curvature comes from |
+/// | `rule` | `Bound` | source of the curvature |
 /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
-/// | `side` | `Rows` | what moves: rows, columns (where XᵀJX = J, without penalty), or both in turn |
+/// | `side` | `Rows` | sides that move: rows, columns (where XᵀJX = J, without penalty), or both in turn |
 /// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
 /// | `max_evaluations` | none | component gradients |
 /// | `max_visits` | none | pairs visited |
 /// | `max_time` | none | seconds |
 /// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
-/// | `look` | none | iterations between evaluations of F, which are not counted; a pass over the data by default |
+/// | `look` | none | iterations between evaluations of F, which are not counted; by default one pass over the data |
 /// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes, and no pair lowers its model by more |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
@@ -42,11 +39,11 @@ pub struct FiniteSumOptions {
     pub proximal: f64,
     /// Curvature of the pair models.
     pub curvature: Option<f64>,
-    /// Where the curvature comes from.
+    /// The source of the curvature.
     pub rule: CurvatureRule,
     /// Matchings per gradient estimate, at most one tournament (every pair once).
     pub matchings: usize,
-    /// What moves.
+    /// The sides that move.
     pub side: Side,
     /// Largest |μ| of one move.
     pub rapidity_bound: Option<f64>,
@@ -56,7 +53,7 @@ pub struct FiniteSumOptions {
     pub max_visits: Option<u64>,
     /// Time limit in seconds.
     pub max_time: Option<f64>,
-    /// Objective to stop at.
+    /// Objective at which the solve stops.
     pub target: Option<f64>,
     /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
     pub look: Option<usize>,
@@ -89,47 +86,26 @@ impl Default for FiniteSumOptions {
     }
 }
 
-/// A pass is N component gradients and n − 1 iterations (matchings, that is n(n−1)/2 pairs, unless an
-/// iteration has more), whichever takes longer. The solve is at rest
-/// when the best value of F has fallen by at most `tol` over so many passes: F is noisy, and one
-/// pass without a gain says little. With [`CurvatureRule::Accumulated`], which has no model of F, that is
-/// what [`Status::Converged`] says. Otherwise all pairs are then solved at the best point with the exact
-/// gradient, the curvature L (where f has one) and no proximal term: if none lowers its model by more than
-/// `tol`·|F|, the solve has converged. Else it goes on from there with exact gradients, which have no noise
-/// to rest in.
+/// Number of passes over which the best F has fallen by at most `tol` when convergence is checked.
+///
+/// A pass is N component gradients and n − 1 iterations, whichever takes longer. F is noisy, so one pass without a
+/// decrease is not enough. With [`CurvatureRule::Accumulated`], which has no model of F, the solve has then converged.
+/// Otherwise all pairs are solved at the best point with the exact gradient, the curvature L (if f has one) and no
+/// proximal term. If no pair lowers its model by more than `tol`·|F|, the solve has converged
+/// ([`Status::Converged`](crate::Status::Converged)); if one does, the solve continues from there with exact gradients.
 pub const PASSES_AT_REST: u32 = 3;
 
-/// What a variance-reduced solve returns: the best point looked at.
+/// The result of a variance-reduced solve.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct FiniteSumSolution {
-    /// X.
-    pub x: Array2<f64>,
-    /// F(X).
-    pub objective: f64,
-    /// f(X).
-    pub smooth_value: f64,
-    /// h(X).
-    pub penalty_value: f64,
-    /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
-    pub feasibility: f64,
-    /// Why it ended.
-    pub status: Status,
-    /// Iterations: matchings.
+    /// The best point that was evaluated, and how the solve ended. Its work is the number of component gradients.
+    pub solution: Solution,
+    /// Number of iterations: gradient estimates, each with its matchings.
     pub iterations: u64,
-    /// Component gradients evaluated.
-    pub evaluations: u64,
-    /// Pairs visited.
-    pub visited: u64,
-    /// Pairs that moved.
-    pub updates: u64,
-    /// Wall-clock seconds.
-    pub seconds: f64,
-    /// (record of the best point so far, component gradients so far).
-    pub history: Vec<(Record, u64)>,
-    /// The pair along which the model is unbounded, with [`Status::Unbounded`].
-    pub recession: Option<Recession>,
+    /// Number of component gradients at each row of the history.
+    pub evaluations: Vec<u64>,
 }
 
 setters!(FiniteSumOptions {
@@ -151,7 +127,7 @@ setters!(FiniteSumOptions {
 });
 
 impl FiniteSumOptions {
-    /// Checks the values that stand alone.
+    /// Checks the options that do not depend on the problem.
     pub(super) fn check(&self) -> Result<()> {
         if !(self.proximal.is_finite() && self.proximal >= 0.0) {
             return Err(Error::invalid("proximal", "must be finite and nonnegative"));
@@ -165,7 +141,7 @@ impl FiniteSumOptions {
         Ok(())
     }
 
-    /// The limits, work counted in component gradients.
+    /// Returns the limits; work is counted in component gradients.
     pub(super) fn limits(&self) -> Limits {
         Limits {
             target: self.target,

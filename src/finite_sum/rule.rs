@@ -1,4 +1,4 @@
-//! Which curvature the pair models of a Jacobi round take.
+//! The curvature of the pair models of a Jacobi round.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -14,12 +14,12 @@ use crate::tournament::{matching, rounds};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CurvatureRule {
-    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
-    /// that of the objective plus what pays for the estimate's error.
+    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default the
+    /// curvature of the objective plus a term for the error of the estimate.
     #[default]
     Bound,
-    /// For exact gradients: start from the gradient's size, halve less than that where F falls as
-    /// the model says, double and go back where it does not. F never rises.
+    /// For exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model predicts, and doubles, with
+    /// the step reverted, if F does not. F never rises.
     Adaptive,
     /// Every pair (i, j) has the linear model of its slope along its rotation or boost alone, K_ij, averaged over
     /// the iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`), and the proximal weight `√(k S_ij) / (2·step)`,
@@ -36,7 +36,7 @@ pub enum CurvatureRule {
     },
 }
 
-/// Weights of the past in the mean slopes and squared slopes of [`CurvatureRule::Accumulated`].
+/// Decays of the mean slopes and of the mean squared slopes of [`CurvatureRule::Accumulated`].
 const MOMENTS: [f64; 2] = [0.9, 0.99];
 
 /// Moves of rows by [`CurvatureRule::Accumulated`].
@@ -60,13 +60,13 @@ impl AccumulatedMoves {
         }
     }
 
-    /// Forgets the mean slopes, not the mean squares.
+    /// Resets the mean slopes, but not the mean squares.
     fn stop(&mut self) {
         self.moments[0].fill(0.0);
         self.weights[0] = 0.0;
     }
 
-    /// Takes in the slopes K = GXᵀ − J(GXᵀ)ᵀJ at `x`.
+    /// Adds the slopes K = GXᵀ − J(GXᵀ)ᵀJ at `x` to the means.
     fn observe(&mut self, x: ArrayView2<'_, f64>, gradient: ArrayView2<'_, f64>) {
         let image = gradient.dot(&x.t());
         let n = image.nrows();
@@ -125,15 +125,15 @@ impl AccumulatedMoves {
     }
 }
 
-/// Size, relative to the largest entry of GXᵀ, up to which a slope is rounding.
+/// A slope counts as rounding up to this share of the largest entry of GXᵀ.
 const FLAT: f64 = 1e-11;
 
-/// Largest |μ| of one move with [`CurvatureRule::Accumulated`], unless another is asked for.
+/// Default of the largest |μ| of one move with [`CurvatureRule::Accumulated`].
 const ACCUMULATED_RAPIDITY: f64 = 1.0;
 
 /// The moves of both sides by [`CurvatureRule::Accumulated`].
 pub(super) struct Accumulated {
-    /// Of the rows, and of the columns.
+    /// The moves of rows, and those of columns.
     sides: [AccumulatedMoves; 2],
     step: f64,
 }
@@ -148,7 +148,7 @@ impl Accumulated {
         }
     }
 
-    /// Half the step from here on, without the momentum that led too far.
+    /// Halves the step and resets the momentum.
     pub(super) fn slow_down(&mut self) {
         self.step *= 0.5;
         self.sides.iter_mut().for_each(AccumulatedMoves::stop);
@@ -199,9 +199,9 @@ impl Accumulated {
     }
 }
 
-/// What the pair models of an iteration take for curvature.
+/// The source of the curvature of the pair models of an iteration.
 pub(super) enum Model {
-    /// The majoriser with this L; with a trial when it adapts.
+    /// The majoriser with L = `bound`; if L adapts, `trial` is the last step.
     Majorised {
         bound: f64,
         adaptive: bool,
@@ -211,7 +211,7 @@ pub(super) enum Model {
     Accumulated(Box<Accumulated>),
 }
 
-/// The iteration before, for the adaptive rule.
+/// The last step of the adaptive rule: the point before it, and the change that the model predicted.
 pub(super) struct Trial {
     pub(super) start: Array2<f64>,
     pub(super) value: f64,
@@ -220,7 +220,7 @@ pub(super) struct Trial {
 }
 
 impl Model {
-    /// For a sum sampled by `page`.
+    /// The model for a sum whose gradient is estimated by `page`.
     pub(super) fn new(
         sum: &dyn FiniteSum,
         page: &Page,

@@ -1,4 +1,4 @@
-//! The variance-reduced Jacobi iteration: look at F now and then, estimate the gradient, move.
+//! The variance-reduced Jacobi iteration: estimates the gradient, moves, and evaluates F from time to time.
 
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -7,14 +7,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::rule::{Model, Trial};
 use super::{FiniteSum, FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page};
-use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
+use crate::block::{Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::error::{Error, Result};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, Domain, FAIR_SHARE, GOOD_SHARE, LOWER, Ledger, Limits, Monitor, Options, PacedMonitor,
-    RAISE, Side, Status,
+    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status,
 };
 use crate::threads::Threads;
 use crate::tournament;
@@ -25,12 +24,12 @@ const REPAIR_EVERY: u64 = 200;
 /// Minimises f + h from a feasible start by variance-reduced Jacobi rounds.
 ///
 /// Every pair minimises `⟨E, G̃_B Zᵀ⟩ + L/2‖E Z‖² + θ/2‖E‖² + h`, which majorises f for the whole matching at
-/// once when G̃ = ∇f. With an estimate F need not fall in every iteration; the best point looked
-/// at is returned.
+/// once when G̃ = ∇f. With an estimate of ∇f, F may rise in an iteration. The best point at
+/// which F was evaluated is returned.
 ///
 /// # Errors
-/// If the problem, the options or the start are not valid, values and gradients are not of a size whose products neither
-/// overflow nor vanish, or they contradict each other at the start.
+/// If the problem, the options or the start are not valid, or values and gradients contradict each other at the
+/// start, or their products overflow or vanish.
 pub fn minimize_finite_sum(
     sum: &dyn FiniteSum,
     penalty: &Penalty,
@@ -48,7 +47,7 @@ pub fn minimize_finite_sum(
     Ok(run.finish(status))
 }
 
-/// The pass under way: where it began and the best F then.
+/// The counts and the best F at the beginning of the current pass.
 #[derive(Default)]
 struct Pass {
     evaluations: u64,
@@ -57,7 +56,7 @@ struct Pass {
     at_rest: u32,
 }
 
-/// A solve under way.
+/// The state of a solve.
 struct Run<'a> {
     sum: &'a dyn FiniteSum,
     problem: &'a Problem<'a>,
@@ -66,17 +65,17 @@ struct Run<'a> {
     limits: Limits,
     domain: Domain<'a>,
     ledger: Ledger,
-    /// Component gradients at every row of the history.
+    /// Number of component gradients at each row of the history.
     evaluations: Vec<u64>,
     x: Array2<f64>,
-    /// The point before, to which the estimate belongs.
+    /// The previous point, to which the estimate of ∇f belongs.
     previous: Option<Array2<f64>>,
     page: Page,
     model: Model,
     matchings: Matchings,
     order: Vec<usize>,
     rng: Xoshiro256PlusPlus,
-    /// The best point looked at, whose F the ledger has; F at the last look.
+    /// The best point at which F was evaluated; the ledger has its F. `latest` is F at the latest such point.
     best: Array2<f64>,
     latest: f64,
     iterations: u64,
@@ -84,7 +83,7 @@ struct Run<'a> {
     pass: Pass,
 }
 
-/// X for moves of its rows, Xᵀ for those of its columns.
+/// Returns a copy of `a` whose rows move: its transpose if columns move.
 fn side_of(a: &Array2<f64>, columns: bool) -> Array2<f64> {
     if columns {
         a.t().as_standard_layout().into_owned()
@@ -186,13 +185,13 @@ impl<'a> Run<'a> {
             }
             self.iterations += 1;
             if self.iterations.is_multiple_of(REPAIR_EVERY) {
-                // The estimate stays an estimate at the point before: a repair is a step of rounding size.
+                // The estimate of ∇f remains valid, as a repair moves X by rounding only.
                 self.x = self.domain.repaired(&self.x);
             }
         }
     }
 
-    /// Checks f at the start, where the gradient may be that of a batch.
+    /// Checks f at the start. The gradient may be that of a batch.
     fn check(&self) -> Result<()> {
         let smooth = self.latest - self.problem.penalty.value(self.x.view());
         let start = (smooth, &self.page.gradient);
@@ -206,7 +205,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates F, judges the last step by it, and takes note of the point, unless that has left every bound.
+    /// Evaluates F, accepts or reverts the last step, and records the point; returns whether X is within bounds.
     fn look(&mut self) -> bool {
         self.next_look = self.page.evaluations + self.sum.components() as u64;
         let mut value = self.problem.penalty.value(self.x.view());
@@ -230,24 +229,23 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// What the model learns from F at X; X and its F, which are those of an earlier point if the step is
-    /// taken back.
+    /// Adapts the model to F = `value` at X, and returns F at the point that is kept: an earlier one if the step is
+    /// reverted.
     fn judge(&mut self, value: f64) -> f64 {
         match &mut self.model {
             Model::Majorised { bound, trial, .. } => {
                 let Some(trial) = trial.take() else {
                     return value;
                 };
-                if value - trial.value <= GOOD_SHARE * trial.predicted {
-                    *bound *= LOWER;
-                } else if !(value - trial.value <= FAIR_SHARE * trial.predicted) {
-                    *bound *= RAISE;
+                let next = adapted(*bound, value - trial.value, trial.predicted);
+                *bound = next.unwrap_or(RAISE * *bound);
+                if next.is_none() {
                     (self.x, self.page.gradient) = (trial.start, trial.gradient);
                     return trial.value;
                 }
                 value
             }
-            // Worse than the start: the step was too long.
+            // F is above its value at the start, so the step was too long.
             Model::Accumulated(moves)
                 if (self.ledger.history.first())
                     .is_some_and(|start| !(value <= start.objective)) =>
@@ -264,8 +262,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// At the end of a pass, N component gradients and n − 1 iterations: whether the solve has come to rest, and no
-    /// pair is left there.
+    /// Returns whether the solve has converged. It is checked at the end of a pass: N component gradients and n − 1
+    /// iterations.
     fn settles(&mut self) -> bool {
         let components = self.sum.components() as u64;
         let (evaluations, iterations) = (self.page.evaluations, self.iterations);
@@ -303,7 +301,7 @@ impl<'a> Run<'a> {
         false
     }
 
-    /// The sides that move in turn: whether it is columns, whose moves are those of the rows of Xᵀ.
+    /// Returns the sides that move in turn; true for columns.
     fn sides(&self) -> &'static [bool] {
         match self.options.side {
             Side::Rows => &[false],
@@ -312,7 +310,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The largest decrease of the model at the best point that one pair of a side that moves can make.
+    /// Returns the largest decrease of the model at the best point by one pair of a side that moves.
     fn largest_decrease(&self, gradient: &Array2<f64>, curvature: f64) -> f64 {
         self.sides()
             .iter()
@@ -330,7 +328,7 @@ impl<'a> Run<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// The gradient at X, or an estimate of it.
+    /// Updates the estimate of the gradient at X.
     fn estimate(&mut self) {
         let previous = self.previous.as_ref().map(|p| p.view());
         self.page
@@ -352,7 +350,7 @@ impl<'a> Run<'a> {
     /// Moves X.
     fn step(&mut self) {
         let options = self.options;
-        // The last iteration may begin beyond the budget.
+        // The last iteration may begin beyond the limit.
         let share = (1.0 - self.limits.spent(&self.ledger)).max(0.0);
         let (moved, outcome) = match &mut self.model {
             Model::Accumulated(moves) => moves.turn(
@@ -373,7 +371,7 @@ impl<'a> Run<'a> {
         self.previous = Some(std::mem::replace(&mut self.x, moved));
     }
 
-    /// X after the matchings of one iteration, a tournament at most.
+    /// Solves the matchings of one iteration, at most a tournament; returns the new X.
     fn solve_matchings(&mut self, bound: f64) -> (Array2<f64>, Outcome) {
         let options = self.options;
         let sides = self.sides();
@@ -406,10 +404,7 @@ impl<'a> Run<'a> {
             if self.ledger.recession.is_some() {
                 break;
             }
-            for (row, new) in self.matchings.moved() {
-                let target = moving.row_mut(row);
-                target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
-            }
+            self.matchings.write(&mut moving);
         }
         if let Model::Majorised {
             adaptive: true,
@@ -428,7 +423,7 @@ impl<'a> Run<'a> {
     }
 
     fn finish(mut self, status: Status) -> FiniteSumSolution {
-        // The last point may be better than the best one looked at.
+        // The last point may be better than every point at which F was evaluated.
         let last = self.x.view();
         if self.domain.is_bounded(&self.x)
             && self.problem.objective(last, self.threads) < self.ledger.objective
@@ -443,23 +438,14 @@ impl<'a> Run<'a> {
         };
         let values = (smooth, price);
         let feasibility = self.domain.distance(x);
+        self.ledger.work = self.page.evaluations as f64;
         let solution = self.ledger.close(status, self.best, values, feasibility);
         self.evaluations.truncate(solution.history.len() - 1);
         self.evaluations.push(self.page.evaluations);
         FiniteSumSolution {
-            x: solution.x,
-            objective: solution.objective,
-            smooth_value: solution.smooth_value,
-            penalty_value: solution.penalty_value,
-            feasibility: solution.feasibility,
-            status,
+            solution,
             iterations: self.iterations,
-            evaluations: self.page.evaluations,
-            visited: solution.iterations,
-            updates: solution.updates,
-            seconds: solution.seconds,
-            history: solution.history.into_iter().zip(self.evaluations).collect(),
-            recession: solution.recession,
+            evaluations: self.evaluations,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::finite_sum::{
     CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
 };
 use crate::penalty::Penalty;
-use crate::{Options, Result, Solution};
+use crate::{Options, Result};
 
 /// A [`LogisticLoss`](Logistic), the rows of a Gram objective with its scale, a structural probe, or
 /// `orthobcd.FiniteSum`.
@@ -165,32 +165,12 @@ pub(super) fn solve_finite_sum<'py>(
         )
     })?;
     let solved = solved.map_err(|error| trouble.take().unwrap_or_else(|| error.into()))?;
-    let evaluations: Vec<i64> = solved.history.iter().map(|(_, e)| *e as i64).collect();
-    let out = solution_dict(
-        py,
-        Solution {
-            x: solved.x,
-            objective: solved.objective,
-            smooth_value: solved.smooth_value,
-            penalty_value: solved.penalty_value,
-            feasibility: solved.feasibility,
-            status: solved.status,
-            iterations: solved.visited,
-            sweeps: solved.visited / (rows * (rows - 1) / 2),
-            updates: solved.updates,
-            seconds: solved.seconds,
-            // Counted in evaluations.
-            work: f64::NAN,
-            history: solved
-                .history
-                .into_iter()
-                .map(|(record, _)| record)
-                .collect(),
-            recession: solved.recession,
-        },
-        run.door(),
-    )?;
-    out.set_item("n_epochs", solved.evaluations / components)?;
-    out.set_item("evaluations", PyArray1::from_vec(py, evaluations))?;
+    let epochs = solved.solution.work as u64 / components;
+    let out = solution_dict(py, solved.solution, run.door())?;
+    // Work is counted in component gradients here.
+    out.set_item("work", py.None())?;
+    out.set_item("n_epochs", epochs)?;
+    let evaluations = solved.evaluations.into_iter().map(|e| e as i64);
+    out.set_item("evaluations", PyArray1::from_iter(py, evaluations))?;
     Ok((out, trouble.take().or_else(|| watch.into_error())))
 }

@@ -286,17 +286,23 @@ impl AnyProblem<'_> {
     }
 }
 
-/// `orthobcd.OBCD`.
+/// `orthobcd.OBCD` or `orthobcd.JOBCD`; an option that only one of them has is at its default in the other.
 #[derive(FromPyObject)]
 pub(super) struct SolverOptions {
     working_set: String,
+    #[pyo3(default = 2)]
     block_size: usize,
     tile_size: usize,
     update: String,
     curvature: String,
     proximal: f64,
     side: String,
+    #[pyo3(default)]
     scored_pairs: Option<usize>,
+    #[pyo3(default)]
+    rapidity_bound: Option<f64>,
+    #[pyo3(default)]
+    adaptive: bool,
 }
 
 /// The time limit, and when Python called: what is done at the door counts.
@@ -372,23 +378,31 @@ impl Run {
 }
 
 impl SolverOptions {
-    pub(super) fn options(&self, run: &Run) -> Result<Options> {
+    /// The options of a solve, with a mixed signature or without. The Jacobi update of a mixed signature moves
+    /// columns only if these are asked for alone.
+    pub(super) fn options(&self, run: &Run, mixed: bool) -> Result<Options> {
+        let update = update(&self.update)?;
         Ok(Options {
             working_set: self.working_set.parse()?,
             block_size: self.block_size,
             tile: self.tile_size,
-            update: update(&self.update)?,
+            update,
             curvature: curvature(&self.curvature)?,
             proximal: self.proximal,
             scored_pairs: self.scored_pairs,
-            side: side(&self.side)?,
+            side: match side(&self.side)? {
+                Side::Both if mixed && update == Update::Jacobi => Side::Rows,
+                side => side,
+            },
+            rapidity_bound: self.rapidity_bound,
+            adaptive: self.adaptive,
             ..run.options()
         })
     }
 }
 
 /// The curvature of that name.
-pub(super) fn curvature(name: &str) -> Result<Curvature> {
+fn curvature(name: &str) -> Result<Curvature> {
     let choices = [("exact", Curvature::Exact), ("scalar", Curvature::Scalar)];
     choice("curvature", name, &choices)
 }
@@ -410,7 +424,7 @@ pub(super) fn choice<T: Copy>(
 }
 
 /// The update named by `name`.
-pub(super) fn update(name: &str) -> Result<Update> {
+fn update(name: &str) -> Result<Update> {
     let choices = [
         ("gauss-seidel", Update::GaussSeidel),
         ("jacobi", Update::Jacobi),

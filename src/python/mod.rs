@@ -49,6 +49,8 @@ struct Instance<'a> {
     penalty: &'a Penalty,
     components: usize,
     rotations: bool,
+    /// Whether Python gave a signature: then XᵀJX of a given start is kept, whatever it is.
+    mixed: bool,
     signature: Signature,
     threads: Threads,
 }
@@ -72,6 +74,7 @@ impl<'a> Instance<'a> {
             penalty: &problem.penalty,
             components: problem.shape.1,
             rotations: problem.rotations(),
+            mixed: problem.signature.is_some(),
             threads,
         })
     }
@@ -126,6 +129,9 @@ impl<'a> Instance<'a> {
         run: &Run,
         watch: &mut Watch,
     ) -> PyResult<Array2<f64>> {
+        if let (true, StartPoint::Given(x0)) = (self.mixed, x0) {
+            return Ok(x0.as_array().to_owned());
+        }
         let nonnegative = self.penalty.nonnegative();
         let whole = (&*self.smooth, self.components, &self.threads);
         let point = x0.point(py, whole, nonnegative, project, run, watch)?;
@@ -307,7 +313,7 @@ mod _core {
     use super::finite_sum::solve_finite_sum;
 
     #[pymodule_export]
-    use super::hyperbolic::{hyperbolic_cs, random_j_orthogonal, solve_j_orthogonal};
+    use super::hyperbolic::{hyperbolic_cs, random_j_orthogonal};
 
     #[pymodule_export]
     use super::ultrahyperbolic::{
@@ -327,10 +333,10 @@ mod _core {
         module.add("DATA", crate::objective::DATA)
     }
 
-    /// Block coordinate descent on the Stiefel manifold.
+    /// Block coordinate descent with XᵀJX fixed.
     #[pyfunction]
     #[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
-    fn solve_stiefel<'py>(
+    fn solve_pairs<'py>(
         py: Python<'py>,
         problem: AnyProblem<'py>,
         x0: StartPoint<'py>,
@@ -342,7 +348,7 @@ mod _core {
         let instance = Instance::new(&problem, &run)?.without_zero_penalty();
         let mut watch = Watch::new(callback, 0.0);
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
-        let options = solver.options(&run)?;
+        let options = solver.options(&run, instance.mixed)?;
         let mut watch = watch.after(run.door());
         let solution = instance.solved(py, |problem, threads| {
             minimize(problem, x0, &options, threads, &mut watch)

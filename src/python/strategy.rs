@@ -74,15 +74,10 @@ pub(super) fn solve_auto<'py>(
     run: Limits,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let mixed = problem.signature.is_some();
     let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let mut watch = Watch::new(callback, 0.0);
     let x0 = x0
-        .map(|x0| match x0 {
-            // Its XᵀJX, whatever it is, is to be kept.
-            StartPoint::Given(x0) if mixed => Ok(x0.as_array().to_owned()),
-            x0 => instance.start(py, &x0, project_x0, &run, &mut watch),
-        })
+        .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;
     let auto = Auto {
         starts: solver.n_starts,
@@ -91,7 +86,11 @@ pub(super) fn solve_auto<'py>(
             phases: phases.into_iter().map(Phase::from).collect(),
         }),
         options: Options {
-            side: if mixed { Side::Both } else { Side::Rows },
+            side: if instance.mixed {
+                Side::Both
+            } else {
+                Side::Rows
+            },
             ..run.options()
         },
     };
@@ -199,7 +198,7 @@ pub(super) fn solve_continuation<'py>(
     let x0 = x0
         .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;
-    let options = solver.solver.options(&run)?;
+    let options = solver.solver.options(&run, false)?;
     let stages = Stages {
         lams: solver.lams.as_deref(),
         ratio: solver.ratio,

@@ -18,6 +18,7 @@
 
 use ndarray::{Array2, Axis, Zip};
 
+use super::newton::damped_newton;
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::manifold::{Manifold, PatternProducts, normals, polar};
 use crate::penalty::Penalty;
@@ -28,6 +29,9 @@ const NEGLIGIBLE: f64 = 1e-14;
 /// Most semismooth Newton steps for Λ, with one sign and with mixed signs.
 const NEWTON_STEPS: usize = 12;
 const MIXED_NEWTON_STEPS: usize = 30;
+
+/// Most halvings of a Newton step.
+const HALVINGS: usize = 8;
 
 /// Residual to which the Newton system is solved with mixed signs.
 const INEXACT: f64 = 1e-2;
@@ -58,8 +62,7 @@ pub(crate) struct Tangent<'a> {
 }
 
 impl Tangent<'_> {
-    /// Returns the step D and updates the multiplier Λ, which also is the start of the next call. This is one
-    /// function as the line search of the Newton method needs all parts of a step.
+    /// Returns the step D and updates the multiplier Λ, which also is the start of the next call.
     pub(crate) fn step(
         &self,
         x: &Array2<f64>,
@@ -75,8 +78,7 @@ impl Tangent<'_> {
         } else {
             (NEWTON_STEPS, r + 10)
         };
-        let mut weight = Array2::ones(x.dim());
-        let evaluate = |lambda: &Array2<f64>, weight: &mut Array2<f64>| {
+        let evaluate = |lambda: &Array2<f64>| {
             // X − t(G − JXΛ)
             let mut target = product(normals.view(), lambda.view());
             Zip::from(&mut target)
@@ -84,27 +86,28 @@ impl Tangent<'_> {
                 .and(x)
                 .for_each(|v, &g, &x| *v = x + t * (*v - g));
             let penalty = self.penalty;
+            let mut weight = Array2::zeros(x.dim());
             Zip::indexed(&mut target)
-                .and(&mut *weight)
+                .and(&mut weight)
                 .and(x)
                 .for_each(|(i, k), v, w, &x| (*v, *w) = penalty.proximal_near((i, k), x, *v, t));
             target -= x;
             let mut error = symmetric(&product(normals.t(), target.view()));
             error.mapv_inplace(|v| -v);
-            (target, error)
-        };
-        let (mut step, mut error) = evaluate(lambda, &mut weight);
-        for _ in 0..newton_steps {
-            if self.manifold.refuses(x, 2) || (self.is_over)() {
-                break;
-            }
             let size = square(&error);
+            ((target, error, weight), size)
+        };
+        type Evaluation = (Array2<f64>, Array2<f64>, Array2<f64>);
+        let direction = |(step, error, weight): &Evaluation, size: f64| {
+            if self.manifold.refuses(x, 2) || (self.is_over)() {
+                return None;
+            }
             let tangent = if mixed { 1e-10 } else { 1e-18 };
-            if size <= tangent * square(&step) || size <= 1e-30 {
-                break;
+            if size <= tangent * square(step) || size <= 1e-30 {
+                return None;
             }
             let damping = if mixed {
-                DAMPING * (size / square(&step)).sqrt().min(1.0)
+                DAMPING * (size / square(step)).sqrt().min(1.0)
             } else {
                 0.0
             };
@@ -119,7 +122,7 @@ impl Tangent<'_> {
             });
             let (normals, weights) = match &few {
                 Some((normals, weights)) => (normals, weights),
-                None => (&*normals, &weight),
+                None => (&*normals, weight),
             };
             let products = PatternProducts::new(normals, weights);
             // For tΛ, which has no unit.
@@ -133,30 +136,13 @@ impl Tangent<'_> {
             };
             let tolerance = match mixed {
                 true => INEXACT,
-                false => self.residual.min((size / square(&step)).sqrt()),
+                false => self.residual.min((size / square(step)).sqrt()),
             };
-            let newton = conjugate_gradients(operator, &error, gradients, tolerance) / t;
-            let mut length = 1.0;
-            let mut improved = false;
-            for _ in 0..8 {
-                if self.manifold.refuses(x, 2) {
-                    break;
-                }
-                let trial = &*lambda + &(&newton * length);
-                let mut trial_weight = weight.clone();
-                let (trial_step, trial_error) = evaluate(&trial, &mut trial_weight);
-                if square(&trial_error) < size {
-                    *lambda = trial;
-                    (step, error, weight) = (trial_step, trial_error, trial_weight);
-                    improved = true;
-                    break;
-                }
-                length *= 0.5;
-            }
-            if !improved {
-                break;
-            }
-        }
+            Some(conjugate_gradients(operator, error, gradients, tolerance) / t)
+        };
+        let limits = (newton_steps, HALVINGS);
+        let is_over = || self.manifold.refuses(x, 2);
+        let ((step, ..), _) = damped_newton(lambda, limits, evaluate, direction, is_over);
         step
     }
 

@@ -13,18 +13,10 @@ use super::mover::{Mover, Step};
 use super::options::Options;
 use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
-use crate::block::{Curvature, Majoriser, Matchings, Outcome, PairOptions};
+use crate::block::{Curvature, Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::rows::slice_of;
 use crate::tournament;
 
-/// Adaptive curvature: a round is accepted if F falls by this share of the model's decrease.
-pub(crate) const FAIR_SHARE: f64 = 0.1;
-/// A round lowers the curvature if F falls by this share of the model's decrease.
-pub(crate) const GOOD_SHARE: f64 = 0.5;
-/// Factor that lowers the curvature.
-pub(crate) const LOWER: f64 = 0.8;
-/// Factor by which a rejected round raises the curvature.
-pub(crate) const RAISE: f64 = 2.0;
 /// Least curvature, as a share of the safe bound.
 const LEAST_SHARE: f64 = 1e-4;
 
@@ -74,15 +66,20 @@ impl Jacobi {
         let smooth_before = point.tracker.value(point.x.view());
         point.tracker.commit_all(delta.view(), point.threads);
         let change = point.tracker.value(after.view()) - smooth_before + penalty_change;
-        // Under the safe bound F falls at least by the model's decrease. Under a smaller one a fair share
-        // suffices, and a good share lowers the bound further.
-        let fair = !self.adaptive || change <= FAIR_SHARE * outcome.change;
+        // Under the safe bound F falls at least by the model's decrease.
+        let next = match self.adaptive {
+            true => adapted(self.bound, change, outcome.change),
+            false => Some(self.bound),
+        };
         let bounded = point.domain.is_bounded(&after);
-        if change < 0.0 && fair && bounded {
+        if change < 0.0
+            && bounded
+            && let Some(next) = next
+        {
             point.replace_tracked(after);
             ledger.lower(change, outcome.updates);
-            if self.adaptive && change <= GOOD_SHARE * outcome.change {
-                self.bound = (LOWER * self.bound).max(LEAST_SHARE * self.safe);
+            if next < self.bound {
+                self.bound = next.max(LEAST_SHARE * self.safe);
             }
             return Step::Done;
         }

@@ -8,14 +8,13 @@
 use ndarray::{Array2, s};
 use rand::seq::SliceRandom;
 
-use super::jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 use super::ledger::Ledger;
 use super::measure::{RESOLVED, Secants, critical, evaluation_work, rounding, tangent_part};
 use super::mover::Step;
 use super::options::Options;
 use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
-use crate::block::{Majoriser, Matchings, Outcome, PairOptions};
+use crate::block::{Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::linalg::square;
 use crate::tournament;
 
@@ -128,10 +127,7 @@ impl Majorised {
             self.raise_at(point);
             return Step::Done;
         }
-        for (row, new) in self.matchings.moved() {
-            let target = trial.moving.row_mut(row);
-            target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
-        }
+        self.matchings.write(&mut trial.moving);
         trial.total.absorb(outcome);
         trial.rounds += 1;
         let cost = trial.rounds as f64 + evaluation_work(point) / work.max(1.0);
@@ -193,15 +189,13 @@ impl Majorised {
                 return Verdict::Contradiction;
             }
         }
-        match evaluated {
-            Some(evaluated) if change < 0.0 && change <= FAIR_SHARE * model.change => {
+        let next = adapted(self.bound, change, model.change);
+        match (evaluated, next) {
+            (Some(evaluated), Some(next)) if change < 0.0 => {
                 self.steepest = self.steepest.max(square(&evaluated.1).sqrt());
                 point.adopt(moving, evaluated);
                 ledger.lower(change, model.updates);
-                self.raises = 0;
-                if change <= GOOD_SHARE * model.change {
-                    self.bound *= LOWER;
-                }
+                (self.raises, self.bound) = (0, next);
                 Verdict::Taken
             }
             _ if -model.change <= rounding(point, ledger) => {

@@ -51,7 +51,6 @@ pub(crate) use column_pairs::PairSweep;
 pub(crate) use columns::{ColumnMethod, column_method, trace_matrix};
 pub(crate) use domain::Domain;
 pub(crate) use feasible::{into_domain, start_within};
-pub(crate) use jacobi::{FAIR_SHARE, GOOD_SHARE, LOWER, RAISE};
 pub use ledger::Ledger;
 pub(crate) use limits::Limits;
 pub use monitor::{Control, Monitor, Unwatched};
@@ -120,8 +119,9 @@ pub fn minimize(
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
     let columns = ColumnMover::new(&point, options)?;
+    let mut slot = None;
     let status = descend(&mut point, &mut ledger, options, monitor, |point| {
-        MoverStages::new(point, options, columns)
+        MoverStages::new(point, options, columns, &mut slot)
     })?;
     Ok(finish(point, ledger, status))
 }

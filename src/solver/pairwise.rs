@@ -87,10 +87,7 @@ impl Pairwise {
             model.raise_at(point);
         } else if outcome.updates > 0 {
             let mut moving = point.x.clone();
-            for (row, new) in model.matchings.moved() {
-                let target = moving.row_mut(row);
-                target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
-            }
+            model.matchings.write(&mut moving);
             let before = ledger.objective();
             match model.attempt(moving, &gradient, outcome, point, ledger) {
                 Verdict::Taken => self.gained += before - ledger.objective(),

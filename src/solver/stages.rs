@@ -53,32 +53,16 @@ enum Stage {
 
 /// The movers of a solve.
 pub(super) struct MoverStages<'m> {
-    own: Own<'m>,
+    /// The mover requested by the options or the caller.
+    own: &'m mut (dyn Mover + 'm),
+    /// Whether `own` moves tiles of a quadratic form, so that tangent steps may follow.
+    tiled: bool,
+    /// Whether `own` verifies its passes itself.
+    verifies: bool,
     columns: Option<ColumnMover>,
     stage: Stage,
     side_schedule: SideSchedule,
     options: &'m Options,
-}
-
-/// The mover requested by the options or the caller.
-enum Own<'m> {
-    Rows(Box<RowMover>),
-    Jacobi(Jacobi),
-    Smooth(Box<Smooth>),
-    Descent(Box<Descent>),
-    Given(&'m mut dyn Mover),
-}
-
-impl Own<'_> {
-    fn mover(&mut self) -> &mut dyn Mover {
-        match self {
-            Self::Rows(rows) => &mut **rows,
-            Self::Jacobi(jacobi) => jacobi,
-            Self::Smooth(smooth) => &mut **smooth,
-            Self::Descent(descent) => &mut **descent,
-            Self::Given(mover) => &mut **mover,
-        }
-    }
 }
 
 /// Returns the smallest known L such that L/2 ‖ΔX‖² majorises f. L is negative if f is concave enough, so
@@ -92,22 +76,24 @@ fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm) -> f64 {
 }
 
 impl<'m> MoverStages<'m> {
-    /// The movers for the options.
+    /// The movers for the options; `slot` keeps the mover that they request.
     pub(super) fn new(
         point: &Point<'_>,
         options: &'m Options,
         mut columns: Option<ColumnMover>,
+        slot: &'m mut Option<Box<dyn Mover>>,
     ) -> Self {
         let Some(form) = point.form else {
-            return Self::alone(
-                Own::Descent(Box::new(Descent::new(point, options))),
-                options,
-            );
+            let own = &mut **slot.insert(Box::new(Descent::new(point, options)));
+            return Self {
+                verifies: true,
+                ..Self::of(own, options)
+            };
         };
         if columns.is_none()
             && let Some(smooth) = Smooth::of_form(point, options)
         {
-            return Self::alone(Own::Smooth(Box::new(smooth)), options);
+            return Self::of(&mut **slot.insert(Box::new(smooth)), options);
         }
         let proximal = if options.proximal > 0.0 {
             options.proximal * form.spread()
@@ -117,23 +103,27 @@ impl<'m> MoverStages<'m> {
         if let Some(pairs) = columns.as_mut().and_then(ColumnMover::pairs) {
             pairs.proximal = proximal;
         }
-        let own = if options.update == Update::Jacobi {
+        let own: Box<dyn Mover> = if options.update == Update::Jacobi {
             let upper = if options.adaptive {
                 form.hessian_bounds().1
             } else {
                 majoriser(point, form)
             };
-            Own::Jacobi(Jacobi::new(point, options, proximal, upper))
+            Box::new(Jacobi::new(point, options, proximal, upper))
         } else {
             let lipschitz = if options.working_set == WorkingSet::WssOr {
                 majoriser(point, form)
             } else {
                 0.0
             };
-            Own::Rows(Box::new(RowMover::new(point, options, proximal, lipschitz)))
+            Box::new(RowMover::new(point, options, proximal, lipschitz))
         };
         Self {
-            own,
+            own: &mut **slot.insert(own),
+            verifies: false,
+            tiled: columns.is_none()
+                && options.update == Update::GaussSeidel
+                && options.working_set == WorkingSet::Tiled,
             side_schedule: SideSchedule::new(options.side, columns.as_ref(), point.x.nrows()),
             columns,
             stage: Stage::Own,
@@ -141,14 +131,12 @@ impl<'m> MoverStages<'m> {
         }
     }
 
-    /// The movers for a solve by the mover of a caller.
-    pub(super) fn of(mover: &'m mut dyn Mover, options: &'m Options) -> Self {
-        Self::alone(Own::Given(mover), options)
-    }
-
-    fn alone(own: Own<'m>, options: &'m Options) -> Self {
+    /// The movers for a solve whose rows move by `own` alone.
+    pub(super) fn of(own: &'m mut (dyn Mover + 'm), options: &'m Options) -> Self {
         Self {
             own,
+            tiled: false,
+            verifies: false,
             side_schedule: SideSchedule::new(Side::Rows, None, 0),
             columns: None,
             stage: Stage::Own,
@@ -167,17 +155,14 @@ impl<'m> MoverStages<'m> {
         {
             return None;
         }
-        match &mut self.own {
-            Own::Rows(rows) => rows.probe(point, ledger),
-            _ => RowMover::all_pairs(point, self.options, true).probe(point, ledger),
-        }
+        RowMover::all_pairs(point, self.options, true).probe(point, ledger)
     }
 
     /// Returns the mover of the next step.
     pub(super) fn mover(&mut self) -> &mut dyn Mover {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.side_schedule.columns => columns.mover(),
-            (_, Stage::Own) => self.own.mover(),
+            (_, Stage::Own) => self.own,
             (_, Stage::Finish(proximal)) => &mut **proximal,
             (_, Stage::Verify(rows)) => &mut **rows,
             (_, Stage::Clear(mover)) => &mut **mover,
@@ -196,7 +181,7 @@ impl<'m> MoverStages<'m> {
         }
         if matches!(self.stage, Stage::Own) {
             self.side_schedule.begin();
-            self.own.mover().begin();
+            self.own.begin();
         }
     }
 
@@ -229,7 +214,7 @@ impl<'m> MoverStages<'m> {
         let threshold = ledger.threshold();
         let converged = self.conclude((decrease, moved), ledger, point);
         if !converged && matches!(self.stage, Stage::Own) && !self.side_schedule.columns {
-            self.own.mover().again(decrease, threshold);
+            self.own.again(decrease, threshold);
         }
         converged
     }
@@ -284,10 +269,7 @@ impl<'m> MoverStages<'m> {
 
     /// Begins tangent steps if tiles move and tangent steps apply to the problem.
     fn finish(&mut self, point: &Point<'_>) {
-        let tiled = self.options.working_set == WorkingSet::Tiled;
-        if tiled
-            && self.columns.is_none()
-            && matches!(self.own, Own::Rows(_))
+        if self.tiled
             && let Some(proximal) = Proximal::new(point)
         {
             self.enter(Stage::Finish(Box::new(proximal)));
@@ -297,10 +279,10 @@ impl<'m> MoverStages<'m> {
     /// Returns whether a converged pass, `moved` telling whether anything moved, has itself verified
     /// convergence; otherwise begins a verification.
     fn verifies(&mut self, moved: bool, pairs: bool, point: &Point<'_>) -> bool {
-        if matches!(self.own, Own::Descent(_)) {
+        if self.verifies {
             return true;
         }
-        let mut proximal = self.own.mover().drop_proximal();
+        let mut proximal = self.own.drop_proximal();
         if let Some(columns) = &mut self.columns {
             proximal |= columns.mover().drop_proximal();
         }
@@ -309,7 +291,7 @@ impl<'m> MoverStages<'m> {
         if alone && (!pairs || exact) {
             return true;
         }
-        if !alone && !pairs && exact && self.own.mover().is_exhaustive() {
+        if !alone && !pairs && exact && self.own.is_exhaustive() {
             return true;
         }
         if !alone {
@@ -325,7 +307,7 @@ impl<'m> MoverStages<'m> {
         if let (true, Some(mover)) = (columns, &mut self.columns) {
             mover.mover().begin();
         } else {
-            self.own.mover().begin();
+            self.own.begin();
         }
     }
 }

@@ -124,52 +124,35 @@ pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<Hy
         })
     };
     if p >= q {
-        let (u1, u2, c, s, v1, v2) =
-            decompose(&block(0..p, 0..p), &block(p..n, 0..p), &block(p..n, p..n));
-        Ok(HyperbolicCs {
-            u1,
-            u2,
-            c,
-            s,
-            v1,
-            v2,
-        })
-    } else {
-        let (u2, u1, c, s, v2, v1) =
-            decompose(&block(p..n, p..n), &block(0..p, p..n), &block(0..p, 0..p));
-        Ok(HyperbolicCs {
-            u1,
-            u2,
-            c,
-            s,
-            v1,
-            v2,
-        })
+        return Ok(decompose(
+            &block(0..p, 0..p),
+            &block(p..n, 0..p),
+            &block(p..n, p..n),
+        ));
     }
+    let swapped = decompose(&block(p..n, p..n), &block(0..p, p..n), &block(0..p, 0..p));
+    Ok(HyperbolicCs {
+        u1: swapped.u2,
+        u2: swapped.u1,
+        v1: swapped.v2,
+        v2: swapped.v1,
+        ..swapped
+    })
 }
 
-type Factors = (
-    Array2<f64>,
-    Array2<f64>,
-    Array1<f64>,
-    Array1<f64>,
-    Array2<f64>,
-    Array2<f64>,
-);
-
 /// Decomposes the blocks X₁₁ (p×p), X₂₁ (q×p), X₂₂ (q×q), p ≥ q.
-fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Factors {
+fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> HyperbolicCs {
     let (q, p) = x21.dim();
     if q == 0 {
         // X is orthogonal: U₁ = X, V₁ = I.
-        return (
-            x11.clone(),
-            Array2::zeros((0, 0)),
-            Array1::zeros(0),
-            Array1::zeros(0),
-            Array2::eye(p),
-            Array2::zeros((0, 0)),
-        );
+        return HyperbolicCs {
+            u1: x11.clone(),
+            u2: Array2::zeros((0, 0)),
+            c: Array1::zeros(0),
+            s: Array1::zeros(0),
+            v1: Array2::eye(p),
+            v2: Array2::zeros((0, 0)),
+        };
     }
     // X₂₁ = U₂ [diag(s) 0] V₁ᵀ gives the sines; X₁₁V₁ = U₁ diag(c, 1) and X₂₂ᵀU₂ = V₂ diag(c) have
     // orthogonal columns of descending length, which their QR factors make exactly orthonormal.
@@ -178,7 +161,14 @@ fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Factors
     let u1 = linalg::orthonormal_factor(x11.dot(&v1).view());
     let v2 = linalg::orthonormal_factor(x22.t().dot(&u2).view());
     let c = sines.mapv(|s| s.hypot(1.0));
-    (u1, u2, c, sines, v1, v2)
+    HyperbolicCs {
+        u1,
+        u2,
+        c,
+        s: sines,
+        v1,
+        v2,
+    }
 }
 
 /// Returns a random J-orthogonal matrix, with uniformly random orthogonal factors and rapidities `scale`·N(0,

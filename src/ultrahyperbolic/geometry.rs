@@ -20,7 +20,7 @@ use crate::rows::{Rows, slice_of};
 use crate::{Error, Result, Signature};
 
 /// |z − 1| up to which a distance and its slope count as zero, and z up to which the slope does.
-pub const DISTANCE_EPSILON: f64 = 1e-8;
+pub(crate) const DISTANCE_EPSILON: f64 = 1e-8;
 
 /// Relative difference of ⟨x, x⟩ from −ρ² up to which x counts as a point.
 const ON_TOLERANCE: f64 = 1e-8;

@@ -14,7 +14,7 @@ mod sampling;
 mod training;
 
 pub use embedding::{Embedding, KnownTriples, Loss, TrainOptions, Triple, UltraE};
-pub use geometry::{DISTANCE_EPSILON, Pseudohyperboloid};
+pub use geometry::Pseudohyperboloid;
 pub use probe::{StructuralProbe, Targets, Transform};
 pub use relations::{Relation, RelationUpdate};
 pub use training::BatchGradient;

@@ -226,10 +226,7 @@ impl Relation {
             let pairs = tournament::matching(order, round);
             let (x, exact) = (self.matrix.view(), PairOptions::default());
             work.solve(x, &pairs, &model, &Penalty::NONE, exact, &Threads::serial());
-            for (row, new) in work.moved() {
-                let target = self.matrix.row_mut(row);
-                target.into_iter().zip(new).for_each(|(x, &new)| *x = new);
-            }
+            work.write(&mut self.matrix);
         }
     }
 

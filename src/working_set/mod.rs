@@ -55,10 +55,10 @@ impl std::str::FromStr for WorkingSet {
 }
 
 /// Most sets of rows in a cycle of the cyclic rule for k > 2; more would take hours.
-pub const MAX_CYCLE: u64 = 10_000_000;
+pub(crate) const MAX_CYCLE: u64 = 10_000_000;
 
 /// Returns C(n, k), the number of sets of `k` of `n` rows; None if it exceeds [`MAX_CYCLE`].
-pub fn blocks(n: usize, k: usize) -> Option<u64> {
+pub(crate) fn blocks(n: usize, k: usize) -> Option<u64> {
     let mut count = 1u64;
     for t in 0..k.min(n - k) as u64 {
         count = count.checked_mul(n as u64 - t)? / (t + 1);
@@ -70,10 +70,10 @@ pub fn blocks(n: usize, k: usize) -> Option<u64> {
 }
 
 /// Default number of pairs that a greedy rule scores before it chooses, at most n (p in the papers).
-pub const SCORED_PAIRS: usize = 200;
+pub(crate) const SCORED_PAIRS: usize = 200;
 
 /// Scores of pairs at the current point, for the greedy rules.
-pub trait Scores {
+pub(crate) trait Scores {
     /// Announces that the products of all pairs will be requested.
     fn expect_all(&mut self) {}
 
@@ -100,17 +100,17 @@ pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, prox
 
 /// The next rows to visit.
 #[derive(Debug, Clone, Default)]
-pub struct Visit {
+pub(crate) struct Visit {
     /// Lead rows.
-    pub lead: Vec<usize>,
+    pub(crate) lead: Vec<usize>,
     /// The other rows.
-    pub rest: Vec<usize>,
+    pub(crate) rest: Vec<usize>,
     /// Which of their pairs to visit.
-    pub pairs: Option<Pairs>,
+    pub(crate) pairs: Option<Pairs>,
     /// Pairs proved stationary, which count as visited with this visit.
-    pub skipped: u64,
+    pub(crate) skipped: u64,
     /// Whether the rows are those of the last visit.
-    pub again: bool,
+    pub(crate) again: bool,
 }
 
 /// Up to this number of nonzero rows form one block in passes without zero rows.
@@ -118,7 +118,7 @@ const SUPPORT_BLOCK: usize = 384;
 
 /// The state of a working-set rule.
 #[derive(Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     rule: WorkingSet,
     n: usize,
     size: usize,
@@ -133,7 +133,7 @@ pub struct Schedule {
 
 /// The order of the tiles of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TileOrder {
+pub(crate) enum TileOrder {
     /// A round-robin tournament of the groups: every row moves once in every round, so no row waits for a
     /// whole sweep.
     RoundRobin,
@@ -143,7 +143,7 @@ pub enum TileOrder {
 
 /// The pairs that a finished pass of the tiled rule has visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pass {
+pub(crate) enum Pass {
     /// All pairs.
     Full,
     /// The pairs of rows that were nonzero at the start of the pass.
@@ -204,7 +204,7 @@ impl Tiles {
 
 impl Schedule {
     /// The rule for n rows, sets of `size` rows, and tiles of `tile` rows.
-    pub fn new(
+    pub(crate) fn new(
         rule: WorkingSet,
         n: usize,
         size: usize,
@@ -225,18 +225,18 @@ impl Schedule {
 
     /// Sets the number of pairs that a greedy rule scores: sampled uniformly, or, from n(n−1)/2 on, all of
     /// them in lexicographic order.
-    pub fn scoring(mut self, pairs: Option<usize>) -> Self {
+    pub(crate) fn scoring(mut self, pairs: Option<usize>) -> Self {
         self.scored = pairs.unwrap_or(self.scored);
         self
     }
 
     /// Returns the pass of the tiled rule that ended with the last visit.
-    pub fn ended(&self) -> Option<Pass> {
+    pub(crate) fn ended(&self) -> Option<Pass> {
         self.tiles.ended
     }
 
     /// Number of rows n.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.n
     }
 
@@ -246,17 +246,17 @@ impl Schedule {
     }
 
     /// Number of rows that were nonzero when the tiled pass began.
-    pub fn support(&self) -> usize {
+    pub(crate) fn support(&self) -> usize {
         self.tiles.support
     }
 
     /// Makes the next tiled pass skip the zero rows.
-    pub fn restrict_to_support(&mut self) {
+    pub(crate) fn restrict_to_support(&mut self) {
         self.tiles.next_support_only = true;
     }
 
     /// Computes the next rows.
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         visit: &mut Visit,
         x: ArrayView2<'_, f64>,

@@ -95,7 +95,7 @@ def solve_mixed(
     if isinstance(solver, VRJOBCD):
         returned, error, extra = solve_sum(problem, start, solver, run, watcher)
     elif isinstance(solver, JOBCD):
-        returned, error = _core.solve_j_orthogonal(problem, start, solver, run, watcher)
+        returned, error = _core.solve_pairs(problem, start, False, solver, run, watcher)
     else:
         if solver.strategies is not None:
             raise ValueError("strategies must be None for a mixed signature")

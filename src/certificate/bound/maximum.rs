@@ -120,26 +120,41 @@ struct Relaxed {
     largest: f64,
 }
 
-impl PartialEq for Node {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+/// An open node of a search.
+pub(super) trait Rank {
+    /// The bound, and the age.
+    fn rank(&self) -> (f64, usize);
+}
+
+impl Rank for Node {
+    fn rank(&self) -> (f64, usize) {
+        (self.bound, self.age)
     }
 }
 
-impl Eq for Node {}
+/// A node in the order of its bound; of equal bounds the node of less age is the larger one.
+pub(super) struct Ranked<T>(pub(super) T);
 
-impl PartialOrd for Node {
+impl<T: Rank> Ord for Ranked<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let ((bound, age), (other, older)) = (self.0.rank(), other.0.rank());
+        bound.total_cmp(&other).then(older.cmp(&age))
+    }
+}
+
+impl<T: Rank> PartialOrd for Ranked<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Node {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_bound = self.bound.total_cmp(&other.bound);
-        by_bound.then(other.age.cmp(&self.age))
+impl<T: Rank> PartialEq for Ranked<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
     }
 }
+
+impl<T: Rank> Eq for Ranked<T> {}
 
 /// The maximum over the allowed supports of at least r rows, which begins with those in `warm`.
 pub(super) fn sparse_maximum(
@@ -161,16 +176,16 @@ pub(super) fn sparse_maximum(
         search.offer(rows);
     }
     let root = search.root(allowed);
-    let mut open = BinaryHeap::from_iter(root);
+    let mut open = BinaryHeap::from_iter(root.map(Ranked));
     let mut above = f64::NEG_INFINITY;
-    while let Some(node) = open.pop() {
+    while let Some(Ranked(node)) = open.pop() {
         let floor = search.floor();
         if node.bound <= floor || search.nodes >= effort.nodes || search.ended() {
             above = node.bound;
             break;
         }
-        open.extend(search.without(&node, floor));
-        open.extend(search.with(&node, floor));
+        open.extend(search.without(&node, floor).map(Ranked));
+        open.extend(search.with(&node, floor).map(Ranked));
     }
     let floor = match allowed.is_single() {
         true => search.found.first().map_or(above, |only| only.value),

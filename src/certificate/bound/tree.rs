@@ -12,42 +12,24 @@ use std::collections::BinaryHeap;
 use ndarray::Array2;
 
 use super::master::{Known, Master};
-use super::maximum::Allowed;
+use super::maximum::{Allowed, Rank, Ranked};
 use super::node::{Class, Left, Node, Reach, Shifted, Solved};
 use crate::linalg::symmetric_eigenvalues;
 
 /// Nodes that are worked on at a time; fixed, so that the result does not depend on the number of threads.
 const TOGETHER: usize = 4;
 
-/// Nodes by bound, the oldest first among equals.
-struct Ranked(Node);
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let by_bound = self.0.bound.total_cmp(&other.0.bound);
-        by_bound.then(other.0.age.cmp(&self.0.age))
+impl Rank for Node {
+    fn rank(&self) -> (f64, usize) {
+        (self.bound, self.age)
     }
 }
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}
 
 /// The search.
 pub(super) struct Tree {
     shifted: Shifted,
     sigma: f64,
-    open: BinaryHeap<Ranked>,
+    open: BinaryHeap<Ranked<Node>>,
     /// The largest bound of what needs no more work, or cannot be worked on.
     done: f64,
     /// Nodes so far.
