@@ -1,5 +1,9 @@
 //! Sums without rounding: entries are cut into slices of few bits whose products sum exactly in double precision (Ozaki, Ogita,
 //! Oishi and Rump 2012), and sums are kept in two doubles.
+//!
+//! With the integers `L_i` and `R_i` of slice i of the left and the right factor, level ℓ of the product is
+//! `Σ_{i+j=ℓ} L_iᵀR_j`. Two of its terms cost one product instead of two (Karatsuba):
+//! `L_iᵀR_j + L_jᵀR_i = (L_i + L_j)ᵀ(R_i + R_j) − L_iᵀR_i − L_jᵀR_j`. So s slices cost at most s(s+1)/2 products of one triangle.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +21,22 @@ const BITS: i32 = 21;
 
 /// Slices of a number: 84 bits below the largest of its column.
 const SLICES: usize = 4;
+
+/// Levels of a product of two numbers; what is left out is below the last bit of a pair of doubles.
+const LEVELS: usize = 5;
+
+/// Rows that are multiplied at once. The first slice has integers up to 2²¹ and the others up to 2²⁰, so that a sum of two
+/// slices has products up to 9/4·2⁴² and sums of 512 of these have less than 53 bits.
+const ROWS: usize = 512;
+
+/// Columns of a piece of a strip whose levels are formed at once.
+const PANEL: usize = 512;
+
+/// Adding and subtracting this rounds a number below 2⁵¹ to an integer.
+const TO_INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
+
+/// Least exponent of the largest entry of a column; of smaller entries the first bits are zero.
+const LEAST_EXPONENT: i32 = -900;
 
 /// Cuts a double into two of 26 bits (Dekker).
 const SPLITTER: f64 = (1u64 << 27) as f64 + 1.0;
@@ -73,16 +93,21 @@ pub(super) struct Exact {
     low: Vec<Strip>,
 }
 
-/// Some bits of all entries of a block: the columns that are not zero, row by row.
+/// Integers of [`BITS`] bits of all entries of a block: the columns that are not zero, row by row.
 struct Slice {
     columns: Vec<usize>,
     entries: Vec<f64>,
     rows: usize,
+    /// Whether all columns are there.
+    full: bool,
 }
 
 impl Slice {
     /// Positions of the columns `range` among those that are not zero.
     fn within(&self, range: Range<usize>) -> Range<usize> {
+        if self.full {
+            return range;
+        }
         let place = |column| self.columns.partition_point(|&c| c < column);
         place(range.start)..place(range.end)
     }
@@ -90,6 +115,35 @@ impl Slice {
     fn view(&self) -> MatRef<'_, f64> {
         MatRef::from_row_major_slice(&self.entries, self.rows, self.columns.len())
     }
+
+    fn plus(&self, other: &Self) -> Self {
+        let pairs = self.entries.iter().zip(&other.entries);
+        Self {
+            columns: self.columns.clone(),
+            entries: pairs.map(|(a, b)| a + b).collect(),
+            ..*self
+        }
+    }
+}
+
+/// One factor of a product: slice k of an entry x of column c is an integer times `2^(e_c − (k + 1)·BITS)`.
+struct Sliced {
+    slices: Vec<Slice>,
+    /// `2^e_c` for every column.
+    scales: Vec<f64>,
+}
+
+impl Sliced {
+    fn is_full(&self, i: usize) -> bool {
+        self.slices.get(i).is_some_and(|slice| slice.full)
+    }
+}
+
+/// Products that give levels: two slices of both factors, and their sums if one product is enough.
+struct Cross {
+    i: usize,
+    j: usize,
+    sums: Option<(Slice, Option<Slice>)>,
 }
 
 impl Exact {
@@ -112,52 +166,51 @@ impl Exact {
 
     pub(super) fn add(&mut self, block: Block, threads: &Threads) {
         let order = self.n + 1;
-        let with_one = |row: &[f64]| [row, &[1.0]].concat();
-        let rows: Vec<f64> = block
-            .entries
-            .chunks_exact(self.n)
-            .flat_map(with_one)
-            .collect();
-        drop(block.entries);
-        let right = block.weights.map(|weights| {
-            let each = rows.chunks_exact(order).zip(&weights);
-            let (high, low) = each
-                .flat_map(|(row, &w)| row.iter().map(move |&x| two_product(x, w)))
-                .map(|pair| (pair.high, pair.low))
-                .unzip();
-            slices(high, Some(low), order)
-        });
-        let left = slices(rows, None, order);
         if self.is_empty() {
             (self.high, self.low) = (triangle::zeros(order), triangle::zeros(order));
         }
-        self.add_products(&left, right.as_ref().unwrap_or(&left), threads);
+        for (k, part) in block.entries.chunks(ROWS * self.n).enumerate() {
+            let mut rows = Vec::with_capacity(part.len() / self.n * order);
+            for row in part.chunks_exact(self.n) {
+                rows.extend_from_slice(row);
+                rows.push(1.0);
+            }
+            let right = block.weights.as_ref().map(|weights| {
+                let each = rows.chunks_exact(order).zip(&weights[k * ROWS..]);
+                let (high, low) = each
+                    .flat_map(|(row, &w)| row.iter().map(move |&x| two_product(x, w)))
+                    .map(|pair| (pair.high, pair.low))
+                    .unzip();
+                sliced(high, Some(low), order)
+            });
+            self.add_products(&sliced(rows, None, order), right.as_ref(), threads);
+        }
     }
 
-    fn add_products(&mut self, left: &[Slice], right: &[Slice], threads: &Threads) {
-        // What is left out is below the last bit of a pair of doubles. Only first slices have all their bits beside the
-        // sign, so that the two products of different slices sum exactly too.
+    /// Adds `LᵀR`, or `LᵀL` if `right` is None.
+    fn add_products(&mut self, left: &Sliced, right: Option<&Sliced>, threads: &Threads) {
         let order = self.n + 1;
-        let pairs = (0..SLICES).flat_map(|i| (i..SLICES).map(move |j| (i, j)));
-        let pairs: Vec<_> = pairs.filter(|(i, j)| i + j <= SLICES).collect();
-        let work = left[0].rows * order * order / 2;
+        let crosses = crosses(left, right);
+        let right = right.unwrap_or(left);
+        let work = left.slices[0].rows * order * order / 2;
         let mut both: Vec<_> = self.high.iter_mut().zip(&mut self.low).collect();
         threads.for_chunks(&mut both, 1, work, |_, strips| {
+            let mut levels = Levels::default();
             for (high, low) in strips {
-                let rows = high.rows.clone();
+                let (own, width) = (high.rows.clone(), high.width(order));
                 let (high, low) = (
                     Arc::make_mut(&mut high.entries),
                     Arc::make_mut(&mut low.entries),
                 );
-                let mut sum = vec![0.0; high.len()];
-                for &(i, j) in &pairs {
-                    sum.fill(0.0);
-                    let mut any = add_slices(&mut sum, left.get(i), right.get(j), &rows, order);
-                    if i != j {
-                        any |= add_slices(&mut sum, left.get(j), right.get(i), &rows, order);
-                    }
-                    if any {
-                        accumulate(high, low, &sum);
+                for start in (own.start..order).step_by(PANEL) {
+                    let columns = start..order.min(start + PANEL);
+                    levels.form(left, right, &crosses, &own, &columns);
+                    for (k, row) in own.clone().enumerate() {
+                        let at = k * width + (start - own.start);
+                        let range = at..at + columns.len();
+                        let (high, low) = (&mut high[range.clone()], &mut low[range]);
+                        let scales = &right.scales[columns.clone()];
+                        levels.accumulate(high, low, k, left.scales[row], scales);
                     }
                 }
             }
@@ -313,43 +366,133 @@ impl Exact {
     }
 }
 
-/// Adds `AᵀB` for two slices, the rows `rows` of it from the first diagonal entry on; whether there was anything to add.
+/// The products of different slices that have a level below [`LEVELS`].
+fn crosses(left: &Sliced, right: Option<&Sliced>) -> Vec<Cross> {
+    let other = right.unwrap_or(left);
+    let count = left.slices.len().max(other.slices.len());
+    let pairs = (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j)));
+    let cross = |(i, j): (usize, usize)| {
+        let full = [i, j].iter().all(|&k| left.is_full(k) && other.is_full(k));
+        let sum = |of: &Sliced| of.slices[i].plus(&of.slices[j]);
+        let sums = full.then(|| (sum(left), right.map(sum)));
+        Cross { i, j, sums }
+    };
+    pairs.filter(|(i, j)| i + j < LEVELS).map(cross).collect()
+}
+
+/// The levels of a product for some rows and columns, row by row.
+#[derive(Default)]
+struct Levels {
+    width: usize,
+    levels: Vec<Vec<f64>>,
+    squares: Vec<Vec<f64>>,
+}
+
+impl Levels {
+    fn form(
+        &mut self,
+        left: &Sliced,
+        right: &Sliced,
+        crosses: &[Cross],
+        own: &Range<usize>,
+        columns: &Range<usize>,
+    ) {
+        let count = left.slices.len().max(right.slices.len());
+        let size = own.len() * columns.len();
+        self.width = columns.len();
+        let zero = |of: &mut Vec<Vec<f64>>, count: usize| {
+            of.resize_with(count, Vec::new);
+            for sums in of {
+                sums.clear();
+                sums.resize(size, 0.0);
+            }
+        };
+        zero(&mut self.levels, (2 * count - 1).min(LEVELS));
+        zero(&mut self.squares, count);
+        for (i, square) in self.squares.iter_mut().enumerate() {
+            let used = 2 * i < LEVELS || crosses.iter().any(|c| c.j == i && c.sums.is_some());
+            let own_slices = (left.slices.get(i), right.slices.get(i));
+            if let ((Some(left), Some(right)), true) = (own_slices, used) {
+                add_slices(square, left, right, own, columns);
+                if 2 * i < LEVELS {
+                    add(&mut self.levels[2 * i], square, 1.0);
+                }
+            }
+        }
+        for Cross { i, j, sums } in crosses {
+            let level = &mut self.levels[i + j];
+            if let Some((sum, other)) = sums {
+                add_slices(level, sum, other.as_ref().unwrap_or(sum), own, columns);
+                add(level, &self.squares[*i], -1.0);
+                add(level, &self.squares[*j], -1.0);
+                continue;
+            }
+            for (i, j) in [(*i, *j), (*j, *i)] {
+                if let (Some(left), Some(right)) = (left.slices.get(i), right.slices.get(j)) {
+                    add_slices(level, left, right, own, columns);
+                }
+            }
+        }
+    }
+
+    /// Adds row `k` of all levels to sums, for factors with the scale `scale` and `scales`.
+    fn accumulate(&self, high: &mut [f64], low: &mut [f64], k: usize, scale: f64, scales: &[f64]) {
+        let range = k * self.width..(k + 1) * self.width;
+        for (level, sums) in self.levels.iter().enumerate() {
+            let unit = power(-BITS * (level as i32 + 2)) * scale;
+            let pairs = high.iter_mut().zip(low.iter_mut());
+            for (((high, low), sum), scale) in pairs.zip(&sums[range.clone()]).zip(scales) {
+                let total = Pair {
+                    high: *high,
+                    low: *low,
+                }
+                .plus(sum * unit * scale);
+                (*high, *low) = (total.high, total.low);
+            }
+        }
+    }
+}
+
+/// Adds a multiple of integers to others.
+fn add(sums: &mut [f64], more: &[f64], factor: f64) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += factor * more;
+    }
+}
+
+/// Adds `AᵀB` for two slices, its rows `rows` and its columns `columns`.
 fn add_slices(
     sum: &mut [f64],
-    left: Option<&Slice>,
-    right: Option<&Slice>,
+    left: &Slice,
+    right: &Slice,
     rows: &Range<usize>,
-    order: usize,
-) -> bool {
-    let (Some(left), Some(right)) = (left, right) else {
-        return false;
-    };
-    let width = order - rows.start;
-    let (of_left, of_right) = (left.within(rows.clone()), right.within(rows.start..order));
+    columns: &Range<usize>,
+) {
+    let (of_left, of_right) = (left.within(rows.clone()), right.within(columns.clone()));
     if of_left.is_empty() || of_right.is_empty() {
-        return false;
+        return;
     }
     let (a, b) = (
         (left.view(), of_left.clone()),
         (right.view(), of_right.clone()),
     );
+    let width = columns.len();
     if of_left.len() == rows.len() && of_right.len() == width {
         triangle::add_product(sum, a, b);
-        return true;
+        return;
     }
     let mut product = vec![0.0; of_left.len() * of_right.len()];
     triangle::add_product(&mut product, a, b);
-    let columns = &right.columns[of_right];
+    let chosen = &right.columns[of_right];
     for (row, own) in left.columns[of_left]
         .iter()
-        .zip(product.chunks(columns.len()))
+        .zip(product.chunks(chosen.len()))
     {
         let row = &mut sum[(row - rows.start) * width..][..width];
-        for (&column, value) in columns.iter().zip(own) {
-            row[column - rows.start] += value;
+        for (&column, value) in chosen.iter().zip(own) {
+            row[column - columns.start] += value;
         }
     }
-    true
 }
 
 fn accumulate(high: &mut [f64], low: &mut [f64], more: &[f64]) {
@@ -393,8 +536,8 @@ fn centred_row(
         .collect()
 }
 
-/// Parts of an array (`high + low`, row by row), of [`BITS`] bits per column each, that sum to it.
-fn slices(mut high: Vec<f64>, mut low: Option<Vec<f64>>, columns: usize) -> Vec<Slice> {
+/// The slices of an array (`high + low`, row by row).
+fn sliced(mut high: Vec<f64>, mut low: Option<Vec<f64>>, columns: usize) -> Sliced {
     let rows = high.len() / columns;
     let mut largest = vec![0.0f64; columns];
     for row in high.chunks_exact(columns) {
@@ -402,41 +545,49 @@ fn slices(mut high: Vec<f64>, mut low: Option<Vec<f64>>, columns: usize) -> Vec<
             *largest = largest.max(x.abs());
         }
     }
-    let exponents: Vec<i32> = largest.iter().map(|&x| exponent(x)).collect();
+    let exponents: Vec<i32> = largest
+        .iter()
+        .map(|&x| exponent(x).max(LEAST_EXPONENT))
+        .collect();
+    // Entries are divided by 2^e, and the part that is left is multiplied by 2^BITS before each slice.
+    let mut factors: Vec<f64> = exponents.iter().map(|e| power(BITS - e)).collect();
     let mut parts = Vec::new();
-    for k in 1..=SLICES {
-        // Bits below the smallest normal number are dropped.
-        let units: Vec<f64> = exponents
-            .iter()
-            .map(|e| power(e - BITS * k as i32))
-            .collect();
+    for _ in 0..SLICES {
         let mut part = vec![0.0; high.len()];
-        let (mut any, mut left) = (vec![0u64; columns], 0);
+        let (mut any, mut left) = (vec![0u64; columns], vec![0u64; columns]);
         for (i, (row, part)) in high
             .chunks_exact_mut(columns)
             .zip(part.chunks_exact_mut(columns))
             .enumerate()
         {
-            let entries = row.iter_mut().zip(part.iter_mut()).zip(&units);
-            for (((x, part), unit), any) in entries.zip(&mut any) {
-                *part = (*x / unit).round_ties_even() * unit;
-                *x -= *part;
+            let entries = row.iter_mut().zip(part.iter_mut()).zip(&factors);
+            for ((((x, part), factor), any), left) in entries.zip(&mut any).zip(&mut left) {
+                let scaled = *x * factor;
+                *part = (scaled + TO_INTEGER) - TO_INTEGER;
+                *x = scaled - *part;
                 *any |= part.to_bits() << 1;
+                *left |= x.to_bits() << 1;
             }
             if let Some(low) = &mut low {
-                for (x, low) in row.iter_mut().zip(&mut low[i * columns..]) {
-                    let rest = two_sum(*x, *low);
+                let low = &mut low[i * columns..][..columns];
+                let entries = row.iter_mut().zip(low).zip(&factors);
+                for (((x, low), factor), left) in entries.zip(&mut left) {
+                    let rest = two_sum(*x, *low * factor);
                     (*x, *low) = (rest.high, rest.low);
+                    *left |= x.to_bits() << 1;
                 }
             }
-            left |= row.iter().fold(0, |left, x| left | (x.to_bits() << 1));
         }
         parts.push(slice_of(part, rows, &any));
-        if left == 0 {
+        if left.iter().all(|&bits| bits == 0) {
             break;
         }
+        factors.fill(power(BITS));
     }
-    parts
+    Sliced {
+        slices: parts,
+        scales: exponents.into_iter().map(power).collect(),
+    }
 }
 
 /// The columns of `entries` for which `any` is not 0.
@@ -448,6 +599,7 @@ fn slice_of(entries: Vec<f64>, rows: usize, any: &[u64]) -> Slice {
             columns: (0..width).collect(),
             entries,
             rows,
+            full: true,
         };
     }
     let chosen = |row: &[f64]| columns.iter().map(|&j| row[j]).collect::<Vec<f64>>();
@@ -455,6 +607,7 @@ fn slice_of(entries: Vec<f64>, rows: usize, any: &[u64]) -> Slice {
         entries: entries.chunks_exact(width).flat_map(chosen).collect(),
         columns,
         rows,
+        full: false,
     }
 }
 

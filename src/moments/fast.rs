@@ -83,7 +83,7 @@ impl Fast {
         }
         let work = count * n * n / 2;
         triangle::change(&mut self.strips, work, threads, |own, sums| {
-            triangle::add_product(sums, (rows, own.clone()), (rows, own.start..n));
+            triangle::add_square(sums, rows, own);
         });
     }
 

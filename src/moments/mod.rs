@@ -380,9 +380,10 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
         return Arc::unwrap_or_clone(block);
     }
     let weighted = blocks.iter().any(|block| block.weights.is_some());
-    let rows = blocks.iter().map(|block| block.rows).sum();
-    let size = blocks.iter().map(|block| block.entries.len()).sum();
-    let mut entries = Vec::with_capacity(size);
+    let rows: usize = blocks.iter().map(|block| block.rows).sum();
+    let size: usize = blocks.iter().map(|block| block.entries.len()).sum();
+    // Fast sums append a row.
+    let mut entries = Vec::with_capacity(size + size / rows.max(1));
     let mut weights = Vec::with_capacity(if weighted { rows } else { 0 });
     for block in blocks {
         entries.extend_from_slice(&block.entries);

@@ -4,16 +4,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use faer::linalg::matmul::matmul;
+use faer::reborrow::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::Array2;
 
 use crate::Threads;
 
-/// Rows of a strip, at most: what a thread works on at once.
-pub(super) const HEIGHT: usize = 128;
+/// Rows of a strip, at most: what a thread works on at once. A product packs all columns once for each strip.
+pub(super) const HEIGHT: usize = 256;
+
+/// Rows of the pieces of a strip below which all of the diagonal block is multiplied.
+const DIAGONAL: usize = 64;
 
 /// Strips at least, so that little is summed below the diagonal; and their least height.
-const STRIPS: usize = 8;
+const STRIPS: usize = 4;
 const LEAST_HEIGHT: usize = 32;
 
 /// Rows of a strip and their entries from the first diagonal entry on, row by row.
@@ -119,6 +123,42 @@ pub(super) fn add_product(
         1.0,
         Par::Seq,
     );
+}
+
+/// Adds the part of `AᵀA` in the strip `own` that is not below the diagonal, for a matrix stored row by row; some of what is
+/// below too.
+pub(super) fn add_square(sum: &mut [f64], a: MatRef<'_, f64>, own: &Range<usize>) {
+    let width = a.ncols() - own.start;
+    let height = own.len();
+    let out = MatMut::from_row_major_slice_mut(sum, height, width);
+    let (diagonal, beyond) = out.split_at_col_mut(height);
+    let a = a.subcols(own.start, width);
+    let (first, others) = a.split_at_col(height);
+    matmul(beyond, Accum::Add, first.transpose(), others, 1.0, Par::Seq);
+    add_upper(diagonal, first, height);
+}
+
+/// Adds the first rows of `AᵀA`, as many as `out` has, by halves of the diagonal block.
+fn add_upper(mut out: MatMut<'_, f64>, a: MatRef<'_, f64>, height: usize) {
+    let top = if height > DIAGONAL {
+        height / 2
+    } else {
+        height
+    };
+    let left = a.subcols(0, top).transpose();
+    matmul(
+        out.rb_mut().subrows_mut(0, top),
+        Accum::Add,
+        left,
+        a,
+        1.0,
+        Par::Seq,
+    );
+    if top < height {
+        let (rows, columns) = (height - top, a.ncols() - top);
+        let rest = out.submatrix_mut(top, top, rows, columns);
+        add_upper(rest, a.subcols(top, columns), rows);
+    }
 }
 
 /// Writes `−S/(d dᵀ)` for a symmetric S whose rows `rows` are given from the diagonal block on, `width` apart.
