@@ -192,6 +192,8 @@ class SparsePCA(OrthonormalPCA):
     >>> pca = SparsePCA(n_components=2, n_nonzero=4, random_state=0)
     >>> pca.partial_fit(few[:900], update=False).partial_fit(few[900:]).n_nonzero_
     4
+    >>> pca.fit_transform(few).shape
+    (1797, 2)
     """
 
     def __init__(
