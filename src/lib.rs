@@ -76,6 +76,7 @@ pub mod penalty;
 mod pool;
 mod problem;
 mod riemann;
+mod rotation;
 mod rows;
 pub mod search;
 mod signature;
@@ -103,6 +104,7 @@ pub use objective::{
     Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
 };
 pub use problem::Problem;
+pub use rotation::{Criterion, Rotation, rotate_loadings};
 pub use search::{Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto};
 pub use signature::Signature;
 pub use simd::instructions;

@@ -268,6 +268,13 @@ pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     from_faer(solved.as_ref())
 }
 
+/// A⁻¹B for a square A, by an LU decomposition; not finite if A is singular.
+pub(crate) fn solved(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<f64> {
+    let right = Mat::from_fn(b.nrows(), b.ncols(), |i, k| b[[i, k]]);
+    let x = in_faer(a, |a| a.partial_piv_lu().solve(&right));
+    from_faer(x.as_ref())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ changes two rows at a time and solves each pair to global optimality: every iter
 the objective never rises.
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ._core import __version__
@@ -50,6 +51,7 @@ from .penalties import (
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
+from .rotation import rotate_loadings
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
 from .solving import Progress, solve
 
@@ -127,6 +129,7 @@ __all__ = [
     "load_triples",
     "random_j_orthogonal",
     "regularization_path",
+    "rotate_loadings",
     "solve",
     "well_posedness",
 ]
@@ -146,15 +149,35 @@ LAZY = {
 """Names that need an optional dependency, with the module that defines them; imported at first
 use."""
 
+SUBMODULES = ("anndata", "hyperbolic", "io", "kg", "sklearn")
+"""Public modules that are not in ``__all__``."""
+
+if find_spec("sklearn") is not None:
+    __all__ += [
+        "ComponentChoice",
+        "Loadings",
+        "NonnegativePCA",
+        "OrthogonalNMF",
+        "SparsePCA",
+        "SparsePCACV",
+        "SupportStability",
+        "choose_n_components",
+        "support_stability",
+    ]
+if find_spec("matplotlib") is not None:
+    __all__ += ["plot"]
+
 
 def __getattr__(name: str) -> Any:
-    if name not in LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in SUBMODULES:
+        return import_module(f".{name}", __name__)
+    if name not in LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f".{LAZY[name]}", __name__)
     return module if name == LAZY[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY})
+    return sorted({*__all__, *LAZY, *SUBMODULES})

@@ -37,6 +37,7 @@ __all__ = [
     "largest_lam",
     "lower_bound",
     "random_j_orthogonal",
+    "rotate_loadings",
     "solve_auto",
     "solve_cardinality",
     "solve_continuation",
@@ -142,6 +143,9 @@ def solve_finite_sum(
     callback: _Callback | None,
 ) -> _Returned: ...
 def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) -> _Matrix: ...
+def rotate_loadings(
+    v: _Matrix, criterion: str, n_starts: int, seed: int, n_threads: int | None
+) -> tuple[_Matrix, _Matrix, NDArray[np.float64]]: ...
 def hyperbolic_cs(
     x: _Matrix, signature: NDArray[np.int8]
 ) -> tuple[_Matrix, _Matrix, _Matrix, _Matrix, _Matrix, _Matrix]: ...

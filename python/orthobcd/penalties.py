@@ -13,6 +13,7 @@ from ._core import COEFFICIENTS, implies_nonnegative
 from ._internal.checks import (
     Checked,
     FloatArray,
+    Integers,
     as_bool,
     as_float,
     as_float_array,
@@ -423,7 +424,7 @@ class Cardinality(Checked):
 
     def __init__(
         self,
-        count: int | Sequence[int],
+        count: int | Sequence[int] | Integers,
         *,
         nonnegative: bool = False,
         include: Rows | None = None,

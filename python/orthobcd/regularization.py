@@ -43,7 +43,11 @@ TOLERANCE = 1e-10
 """Default tolerance of every stage, that of `orthobcd.solve`."""
 
 REFINEMENTS = 12
-"""Largest number of bisections between the points of a path on both sides of ``n_nonzero``."""
+"""Largest number of bisections of λ between a point sparser and one denser than ``n_nonzero``, from
+either side."""
+
+RAISE = 0.8
+"""Ratio of λ to its next larger value in a search from a denser point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +90,14 @@ class RegularizationPath:
     def __len__(self) -> int:
         return len(self.lams)
 
+    def __repr__(self) -> str:
+        if not len(self):
+            return "RegularizationPath(0 points)"
+        return (
+            f"RegularizationPath({len(self)} points, λ from {self.lams[0]:.4g} to "
+            f"{self.lams[-1]:.4g}, {self.n_nonzero[0]} to {self.n_nonzero[-1]} nonzeros)"
+        )
+
     def nearest(self, n_nonzero: int) -> int:
         """Index of the point with the nearest number of nonzeros; of equal ones the lower F.
 
@@ -101,6 +113,14 @@ class RegularizationPath:
         """
         gap = np.abs(self.n_nonzero - n_nonzero)
         return int(np.lexsort((self.objective, gap))[0])
+
+    def within(self, n_nonzero: int) -> int:
+        """Index of the point with the most nonzeros that are at most ``n_nonzero``.
+
+        Ties: the largest explained variance. If every point has more, the sparsest one.
+        """
+        counts = np.where(self.n_nonzero <= n_nonzero, self.n_nonzero, -self.n_nonzero)
+        return int(np.lexsort((-self.explained_variance_ratio, -counts))[0])
 
 
 def penalty_of(name: str, lam: float) -> L0 | L1:
@@ -195,7 +215,7 @@ def regularization_path(
     n_nonzero : int, optional
         Number of nonzeros, from ``n_components`` to ``n · n_components``. The path continues
         (beyond ``n_lams``) to a point with at least ``n_nonzero`` nonzeros, then bisects λ towards
-        exactly ``n_nonzero``.
+        exactly ``n_nonzero``, with starts at the sparser and at the denser point.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).
     solver : OBCD, optional
@@ -281,7 +301,7 @@ def path_of(
     # A given sequence is followed to its end, for any number of nonzeros.
     points = follower.follow(values, None, None if lams is not None else n_nonzero)
     if n_nonzero is not None:
-        points = _bisect(points, n_nonzero, follower)
+        points = _refined(points, n_nonzero, follower)
     return _collect(points, top)
 
 
@@ -329,21 +349,48 @@ class _Stages:
     ratio: float = RATIO
 
 
-def _bisect(points: list[PathPoint], wanted: int, follower: _Follower) -> list[PathPoint]:
-    """Adds points by bisection of λ until one has exactly ``wanted`` nonzeros."""
+def _refined(points: list[PathPoint], wanted: int, follower: _Follower) -> list[PathPoint]:
+    """Adds points between those of a path until one has exactly ``wanted`` nonzeros.
+
+    The number of nonzeros can jump along a path, at different λ for solves that start at a sparser
+    and at a denser point. λ is therefore bisected first from the sparser side, then from the denser
+    one, with λ raised as far as the denser start asks for.
+    """
     sparser = [point for point in points if point.n_nonzero <= wanted]
     denser = [point for point in points if point.n_nonzero >= wanted]
     if not sparser or not denser:
         return points
     low, high = sparser[-1], denser[0]
+
+    def met() -> bool:
+        over = follower.interrupted or follower.deadline.left() == 0.0
+        return over or any(point.n_nonzero == wanted for point in points)
+
+    def at(lam: float, start: PathPoint) -> PathPoint:
+        (point,) = follower.follow([lam], start.x)
+        points.append(point)
+        return point
+
     for _ in range(REFINEMENTS):
-        met = wanted in (low.n_nonzero, high.n_nonzero)
-        if met or follower.interrupted or follower.deadline.left() == 0.0 or high.lam >= low.lam:
+        if met() or high.lam >= low.lam:
             break
-        (middle,) = follower.follow([float(np.sqrt(low.lam * high.lam))], low.x)
-        points.append(middle)
+        middle = at(float(np.sqrt(low.lam * high.lam)), low)
+        low, high = (middle, high) if middle.n_nonzero <= wanted else (low, middle)
+    upper = low.lam
+    for _ in range(REFINEMENTS):
+        if met() or upper == 0.0:
+            break
+        upper /= RAISE
+        point = at(upper, high)
+        if point.n_nonzero <= wanted:
+            break
+        high = point
+    for _ in range(REFINEMENTS):
+        if met() or not high.lam < upper * (1.0 - 1e-12):
+            break
+        middle = at(float(np.sqrt(upper * high.lam)), high)
         if middle.n_nonzero <= wanted:
-            low = middle
+            upper = middle.lam
         else:
             high = middle
     return sorted(points, key=lambda point: -point.lam)

@@ -66,7 +66,7 @@ MESSAGES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathPoint:
     """One stage of a continuation.
 
@@ -102,6 +102,13 @@ class PathPoint:
     feasibility: float
     x: NDArray[np.float64]
     status: Status
+
+    def __repr__(self) -> str:
+        return (
+            f"PathPoint(lam={self.lam:.6g}, objective={self.objective:.8g}, "
+            f"nonzeros={self.n_nonzero}, explained={self.explained_variance:.1%}, "
+            f"status={self.status.name})"
+        )
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,7 @@ class SearchRun:
     gain: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Search:
     """Report of a search of `Auto`: the profile of the problem and all runs.
 
@@ -196,6 +203,10 @@ class Search:
 
     profile: dict[str, Any]
     runs: tuple[SearchRun, ...]
+
+    def __repr__(self) -> str:
+        heuristics = {run.heuristic for run in self.runs}
+        return f"Search({len(self.runs)} runs of {len(heuristics)} heuristics)"
 
     @classmethod
     def _of(cls, parts: dict[str, Any] | None) -> Search | None:

@@ -17,5 +17,7 @@ pub(crate) use pattern::PatternProducts;
 pub(crate) use repair::newton;
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
-pub(crate) use stiefel::{perturbed, polar, tangent, varimax_while, varimax_work};
+pub(crate) use stiefel::{
+    perturbed, polar, tangent, varimax_rotation, varimax_while, varimax_work,
+};
 pub(crate) use support::{project_near_support, project_on_support};

@@ -73,6 +73,12 @@ pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
 
 /// [`varimax`], as far as it has come when `go_on` says no; of many entries as far as a few passes over them bring it.
 pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
+    let loadings = loadings.as_standard_layout();
+    loadings.dot(&varimax_rotation(loadings.view(), go_on))
+}
+
+/// The rotation of [`varimax_while`].
+pub(crate) fn varimax_rotation(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
     const TOLERANCE: f64 = 1e-5;
     let (n, r) = loadings.dim();
     let loadings = loadings.as_standard_layout();
@@ -93,7 +99,7 @@ pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> A
         }
         previous = criterion;
     }
-    loadings.dot(&rotation)
+    rotation
 }
 
 /// Multiply-adds of a step.

@@ -9,6 +9,7 @@ mod hyperbolic;
 mod input;
 mod memory;
 mod moments;
+mod rotation;
 mod smooth;
 mod strategy;
 mod ultrahyperbolic;
@@ -302,6 +303,9 @@ mod _core {
 
     #[pymodule_export]
     use super::moments::PyMoments;
+
+    #[pymodule_export]
+    use super::rotation::rotate_loadings;
 
     #[pymodule_export]
     use super::watch::Stop;

@@ -165,7 +165,10 @@ def holes():
 
 
 BAD = {
-    "missing": (lambda p: holes().to_csv(p, index=False), r"'width' has 2 missing .* sample 4"),
+    "missing": (
+        lambda p: holes().to_csv(p, index=False),
+        r"'width' has 2 missing .* sample 3, counted from 0",
+    ),
     "missing by name": (
         lambda p: holes().to_csv(p, index=False, na_rep="NA"),
         r"'width' has 2 missing",

@@ -24,6 +24,7 @@ ROOMS = (
     "certificate",
     "solving",
     "regularization",
+    "rotation",
     "kg",
     "io",
     "sklearn",

@@ -13,6 +13,7 @@ from .._core import COEFFICIENTS, DATA
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.integer[Any]]
 Signs: TypeAlias = NDArray[np.int8]
 
 

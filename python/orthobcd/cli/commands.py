@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._internal.names import feature_names, shortened
 from .._internal.reading import STDIN, opened, read_npy, reason_of
 from .._internal.terminal import say
 from ..io import FileNote, UnreadableFile, read_matrix
@@ -19,7 +20,7 @@ from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
 from .outputs import Outputs
 from .streaming import streamed
-from .terminal import INTERRUPTED, OK, WrongArgument, in_options
+from .terminal import INTERRUPTED, OK, WrongArgument, in_options, plain
 
 
 def sparse_pca(options: argparse.Namespace) -> int:
@@ -56,7 +57,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     outputs = Outputs(options, [options.data])
     stream = streamed(options)
     if stream is None:
-        data, names = _read(options, missing=getattr(options, "missing", None) is not None)
+        data, names = read_data(options, missing=getattr(options, "missing", None) is not None)
         m, n = data.shape
     else:
         data, names, (m, n) = stream.as_blocks(), stream.names, stream.shape
@@ -106,7 +107,8 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
         "notes": sorted({str(warning.message) for warning in caught}),
         "seconds": seconds,
     }
-    outputs.components(V, names)
+    carried = {"mean": pca.mean_, "scale": pca.scale_, "settings": plain(pca.get_params())}
+    outputs.components(V, names, **carried)
     outputs.report((m, n), report)
     outputs.picture(V, names)
     say(f"{options.data}: {m} samples, {n} features")
@@ -156,13 +158,13 @@ def _features(
 
 
 def _say_components(V: Any, ratios: Any, names: Sequence[str]) -> None:
-    labels = names or [f"x{j}" for j in range(V.shape[1])]
+    labels = feature_names(names or None, V.shape[1])
     for k, (row, ratio) in enumerate(zip(V, ratios, strict=True)):
         top = np.argsort(-np.abs(row), kind="stable")[:4]
-        parts = [f"{row[j]:+.3f} {labels[int(j)]}" for j in top if row[j] != 0.0]
+        parts = [f"{row[j]:+.3f} {shortened(labels[int(j)])}" for j in top if row[j] != 0.0]
         count = int(np.count_nonzero(row))
         rest = f" … {count} in all" if count > len(parts) else ""
-        say(f"  {k + 1:3d}  {100 * ratio:6.2f} %  {'  '.join(parts)}{rest}")
+        say(f"  component {k:<3d} {100 * ratio:6.2f} %  {'  '.join(parts)}{rest}")
 
 
 def hyperbolic(options: argparse.Namespace) -> int:
@@ -171,7 +173,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
 
     inputs = [options.data] if options.signature is None else [options.data, options.signature]
     outputs = Outputs(options, inputs)
-    data, names = _read(options)
+    data, names = read_data(options)
     m, n = data.shape
     if options.signature is not None:
         try:
@@ -219,7 +221,7 @@ def certify(options: argparse.Namespace) -> int:
     if options.data == options.components == STDIN:
         raise WrongArgument("COMPONENTS must not be - if DATA is")
     outputs = Outputs(options, [options.data, options.components])
-    data, names = _read(options)
+    data, names = read_data(options)
     x = read_components(options.components).T
     m, n = data.shape
     if x.shape[0] != n:
@@ -250,7 +252,7 @@ def certify(options: argparse.Namespace) -> int:
         **{name: getattr(certificate, name) for name in found},
     }
     outputs.report((m, n), report)
-    _say_certificate(certificate)
+    _say_certificate(certificate, feature_names(names or None, n))
     return outputs.close(OK)
 
 
@@ -276,12 +278,13 @@ def _problem(options: argparse.Namespace, data: Any, r: int, center: bool) -> An
     return SparsePCAProblem(data, r, penalty, center=center)
 
 
-def _say_certificate(certificate: Any) -> None:
+def _say_certificate(certificate: Any, labels: Sequence[str]) -> None:
     say(f"objective            {certificate.objective:.12g}")
     say(f"feasibility          {certificate.feasibility:.2e}")
     if certificate.n_pairs:
         pair = certificate.block2_pair
-        of = "" if pair is None else f" (features {pair[0]} and {pair[1]})"
+        one, other = (shortened(labels[k]) for k in pair or (0, 0))
+        of = "" if pair is None else f" (features {one} and {other})"
         pairs = f"of {certificate.n_pairs} pairs"
         say(f"largest pair gain    {certificate.block2_gap:.3e}{of}, {pairs}")
         say(f"dist(0, subgradient) {certificate.criticality:.3e}")
@@ -292,13 +295,16 @@ def _say_certificate(certificate: Any) -> None:
         say(f"gap                  {certificate.gap:.3e}")
 
 
-def _read(options: argparse.Namespace, missing: bool = False) -> tuple[Any, list[str]]:
+def read_data(
+    options: argparse.Namespace, missing: bool = False, min_rows: int = 2
+) -> tuple[Any, list[str]]:
     """Reads the data with `read_matrix`; prints its notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
         try:
             data, names = read_matrix(
                 options.data,
+                min_rows=min_rows,
                 columns=options.columns,
                 drop=options.drop,
                 decimal=options.decimal,

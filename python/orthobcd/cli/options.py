@@ -11,6 +11,7 @@ from typing import Any
 from .. import __version__
 from ..io.matrices import KINDS
 from .commands import certify, hyperbolic, nonneg_pca, sparse_pca
+from .transform import transform
 
 EPILOG = """\
 exit codes:
@@ -26,6 +27,7 @@ examples:
   orthobcd nonneg-pca images.npy -r 10 --image-shape 28x28 --plot parts.png
   orthobcd hyperbolic data.npz --positive 8 --report report.json
   orthobcd certify genes.csv components.csv --lam 12.5
+  orthobcd transform new.csv components.npz --out scores.csv
   orthobcd demo
 
 "orthobcd COMMAND --help" shows the options of a command.
@@ -63,6 +65,14 @@ examples:
   orthobcd certify genes.csv components.csv --lam 12.5      (alpha in report.json)
   orthobcd certify genes.csv components.csv --n-nonzero 100 --bound --max-time 60
   orthobcd certify genes.csv parts.npz --penalty nonnegative
+
+"""
+
+
+TRANSFORM_EXAMPLES = """\
+examples:
+  orthobcd sparse-pca genes.csv -r 5 --n-nonzero 100 --scale --out components.npz
+  orthobcd transform new.csv components.npz --out scores.csv
 
 """
 
@@ -111,7 +121,18 @@ def parser() -> argparse.ArgumentParser:
         "certify", certify, "feasibility, stationarity and bound of components", CERTIFY_EXAMPLES
     )
     _add_certify(proof)
-    for one in (sparse, nonnegative, pencil, proof):
+    applied = command(
+        "transform", transform, "coordinates of data in saved components", TRANSFORM_EXAMPLES
+    )
+    applied.add_argument(
+        "components",
+        metavar="COMPONENTS",
+        help=".npz as --out writes it: with mean, scale and names; features are found by name",
+    )
+    applied.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="write coordinates, .csv or .npy"
+    )
+    for one in (sparse, nonnegative, pencil, proof, applied):
         _add_files(one)
     for name, summary in (
         ("bench", "says where the comparison with other methods is"),
@@ -319,7 +340,9 @@ def _add_common(one: argparse.ArgumentParser) -> None:
         "--max-time", type=_nonnegative, metavar="SECONDS", help="time limit (default: none)"
     )
     one.add_argument("-v", "--verbose", action="store_true", help="show a live line of progress")
-    one.add_argument("--out", metavar="FILE", type=Path, help="write components, .csv or .npz")
+    one.add_argument(
+        "--out", metavar="FILE", type=Path, help="write components: .csv, or .npz for transform"
+    )
 
 
 def _add_files(one: argparse.ArgumentParser) -> None:

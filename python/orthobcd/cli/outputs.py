@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import __version__
 from .._internal.extras import need
+from .._internal.names import component_names
 from .._internal.reading import reason_of
 from .._internal.terminal import complain, say
 from .._internal.writing import check_writable, is_same_file, replacing
@@ -33,6 +34,8 @@ class Outputs:
         Options of the command.
     inputs : sequence of str or Path
         Input files of the command.
+    out : tuple of str, default (".csv", ".npz")
+        Allowed endings of --out.
 
     Raises
     ------
@@ -43,12 +46,17 @@ class Outputs:
         If --plot is given and matplotlib is not installed.
     """
 
-    def __init__(self, options: argparse.Namespace, inputs: Sequence[str | Path]) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        inputs: Sequence[str | Path],
+        out: tuple[str, ...] = ENDINGS["out"],
+    ) -> None:
         self._options = options
         self._said: list[str] = []
         self._failures: list[str] = []
         taken: dict[str, str] = {}
-        for name, allowed in ENDINGS.items():
+        for name, allowed in {**ENDINGS, "out": out}.items():
             path = self._path(name)
             if path is None:
                 continue
@@ -76,9 +84,22 @@ class Outputs:
         path: Path | None = getattr(self._options, name, None)
         return path
 
-    def components(self, components: Any, names: Sequence[str]) -> None:
-        """Writes the file of --out."""
-        self._write("out", lambda part: put_components(part, components, names))
+    def components(self, components: Any, names: Sequence[str], **carried: Any) -> None:
+        """Writes the file of --out; ``carried`` are mean, scale and settings of a .npz file."""
+        self._write("out", lambda part: put_components(part, components, names, **carried))
+
+    def scores(self, scores: Any) -> None:
+        """Writes coordinates to the file of --out: .npy, or .csv with the components as header."""
+
+        def put(part: Path) -> None:
+            if part.suffix.lower() == ".npy":
+                np.save(part, scores)
+                return
+            with part.open("w", encoding="utf-8", newline="") as stream:
+                stream.write(",".join(component_names(scores.shape[1])) + "\n")
+                stream.writelines(",".join(map(repr, row)) + "\n" for row in scores.tolist())
+
+        self._write("out", put)
 
     def report(self, shape: tuple[int, int], contents: dict[str, Any]) -> None:
         """Writes the file of --report: settings and results of the command."""

@@ -35,3 +35,7 @@ __all__ = [
     "random_j_orthogonal",
     "well_posedness",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

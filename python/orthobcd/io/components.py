@@ -3,37 +3,123 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._internal.checks import FloatArray
+from .._internal.checks import DataLike, FloatArray, as_float_array, check_sparse, is_sparse
+from .._internal.names import feature_names
 from .._internal.reading import Archive, blaming, opened, reason_of
 from .._internal.writing import replacing
 from .errors import UnreadableFile
 from .matrices import read_matrix
 
 
-def write_components(path: str | Path, components: FloatArray, names: Sequence[str]) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedComponents:
+    """Components with all that `transform` needs, and the settings of the fit.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The components, as rows.
+    features : tuple of str
+        Names of the features.
+    mean : ndarray of shape (n_features,)
+        Means of the features, in units of ``scale``; subtracted before the components are applied.
+    scale : ndarray of shape (n_features,) or None
+        Numbers by which features are divided first; None for no division.
+    settings : dict of str to object
+        Parameters of the estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthobcd.io import SavedComponents
+    >>> saved = SavedComponents(np.eye(2), ("a", "b"), np.ones(2))
+    >>> saved.transform([[3.0, 1.0]]).tolist()
+    [[2.0, 0.0]]
+    """
+
+    components: FloatArray
+    features: tuple[str, ...]
+    mean: FloatArray
+    scale: FloatArray | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        r, n = self.components.shape
+        return f"SavedComponents({r} components of {n} features)"
+
+    def transform(self, X: DataLike) -> FloatArray:
+        """Coordinates of X in the components: ``(X / scale − mean) componentsᵀ``.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, with the features in the order of ``features``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is not valid data of these features.
+        """
+        given: Any = X
+        if is_sparse(given):
+            check_sparse("X", given)
+        data = given if is_sparse(given) else as_float_array("X", given, 2)
+        n = self.components.shape[1]
+        if data.shape[1] != n:
+            raise ValueError(f"X must have the {n} features of the components, got {data.shape[1]}")
+        axes = self.components.T
+        if is_sparse(data):
+            scaled = axes if self.scale is None else axes / self.scale[:, np.newaxis]
+            return np.asarray(data @ scaled - self.mean @ axes)
+        return np.asarray(
+            ((data if self.scale is None else data / self.scale) - self.mean) @ axes,
+            dtype=np.float64,
+        )
+
+
+def write_components(
+    path: str | Path,
+    components: FloatArray,
+    names: Sequence[str],
+    *,
+    mean: FloatArray | None = None,
+    scale: FloatArray | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> None:
     """Write components to a .csv table or a .npz archive; an old file is replaced atomically.
 
     Parameters
     ----------
     path : str or Path
         The file. ".csv": a row per component, a column per feature, feature names as header.
-        ".npz": arrays ``components`` and ``feature_names``.
+        ".npz": arrays ``components`` and ``feature_names``, and ``mean``, ``scale`` and
+        ``settings`` (JSON) as far as they are given; `load_components` reads them.
     components : ndarray of shape (n_components, n_features)
         The components, written to full precision.
     names : sequence of str
         Names of the features; ``x0``, ``x1``, … if empty, as in scikit-learn.
+    mean, scale : ndarray of shape (n_features,), optional
+        ``mean_`` and ``scale_`` of the fit.
+    settings : mapping of str to object, optional
+        Parameters of the fit; those that JSON cannot hold are written as text.
 
     Raises
     ------
     ValueError
-        If the path has another ending.
+        If the path has another ending, or mean or scale have another length.
     OSError
         If the file cannot be written.
 
@@ -51,19 +137,96 @@ def write_components(path: str | Path, components: FloatArray, names: Sequence[s
     if ending not in (".csv", ".npz"):
         raise ValueError(f"path must end in .csv or .npz, got {path}")
     with replacing(path) as part:
-        put_components(part, components, names)
+        put_components(part, components, names, mean=mean, scale=scale, settings=settings)
 
 
-def put_components(part: Path, components: FloatArray, names: Sequence[str]) -> None:
+def put_components(
+    part: Path,
+    components: FloatArray,
+    names: Sequence[str],
+    *,
+    mean: FloatArray | None = None,
+    scale: FloatArray | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> None:
     """Writes components to ``part`` directly, in the format of its ending."""
-    labels = list(names) or [f"x{j}" for j in range(components.shape[1])]
+    n = np.shape(components)[1]
+    labels = feature_names(list(names) or None, n)
+    carried: dict[str, Any] = {}
+    for name, values in (("mean", mean), ("scale", scale)):
+        if values is not None:
+            carried[name] = as_float_array(name, values, 1)
+            if len(carried[name]) != n:
+                raise ValueError(f"{name} must have {n} entries, got {len(carried[name])}")
+    if settings is not None:
+        carried["settings"] = np.array(json.dumps(dict(settings), default=_jsonable))
     if part.suffix.lower() == ".npz":
-        np.savez_compressed(part, components=components, feature_names=np.array(labels))
+        np.savez_compressed(part, components=components, feature_names=np.array(labels), **carried)
         return
     with part.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(labels)
         writer.writerows([repr(float(value)) for value in row] for row in components)
+
+
+def _jsonable(value: Any) -> Any:
+    """A value of JSON for one that JSON does not know."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def load_components(path: str | os.PathLike[str]) -> SavedComponents:
+    """Read components with mean, scale, names and settings from a .npz file.
+
+    Parameters
+    ----------
+    path : path
+        A file that `write_components` or ``orthobcd sparse-pca --out FILE.npz`` wrote.
+
+    Returns
+    -------
+    SavedComponents
+
+    Raises
+    ------
+    UnreadableFile
+        If the file is not readable, holds no components, or was written without a mean.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from orthobcd.io import load_components, write_components
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "components.npz"
+    >>> write_components(path, np.eye(2), ["height", "width"], mean=np.ones(2))
+    >>> load_components(path).features
+    ('height', 'width')
+    """
+    name = os.fspath(path)
+    if not os.path.isfile(name):
+        raise UnreadableFile(f"{name}: no such file")
+
+    def unreadable(error: Exception) -> UnreadableFile:
+        return UnreadableFile(f"{name}: no file of components: {reason_of(error)}")
+
+    with blaming(unreadable), opened(name) as source:
+        archive = Archive(source)
+        if "components" not in archive or "mean" not in archive:
+            raise ValueError(
+                "it has no array components and mean; fit again with --out FILE.npz, which keeps "
+                "the mean (a .csv file does not)"
+            )
+        components = as_float_array("components", archive["components"], 2)
+        n = components.shape[1]
+        mean = as_float_array("mean", archive["mean"], 1)
+        scale = as_float_array("scale", archive["scale"], 1) if "scale" in archive else None
+        for what, values in (("mean", mean), ("scale", scale)):
+            if values is not None and len(values) != n:
+                raise ValueError(f"{what} must have {n} entries, got {len(values)}")
+        given = archive["feature_names"].tolist() if "feature_names" in archive else None
+        settings = json.loads(str(archive["settings"])) if "settings" in archive else {}
+        if not isinstance(settings, dict):
+            raise ValueError("settings must be a JSON object")
+        return SavedComponents(components, tuple(feature_names(given, n)), mean, scale, settings)
 
 
 def read_components(path: str | os.PathLike[str]) -> Any:

@@ -76,10 +76,10 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
     gaps = np.isnan(values)
     if not selection.missing and gaps.any():
         k = int(gaps.any(axis=0).argmax())
-        label = names[k] if names else str(k + 1)
+        label = names[k] if names else str(k)
         raise MissingValues(
             f"{path}: column {label!r} has {int(gaps[:, k].sum())} missing values, the first in "
-            f"sample {int(gaps[:, k].argmax()) + 1}"
+            f"sample {int(gaps[:, k].argmax())}, counted from 0"
         )
     return values, names
 
@@ -216,7 +216,7 @@ def _reason(error: str, names: Sequence[str]) -> str:
 
 
 def _not_numeric(k: int, cell: str, names: Sequence[str]) -> str:
-    return f"column {names[k] if names else str(k + 1)!r} is not numeric: {cell!r}"
+    return f"column {names[k] if names else str(k)!r} is not numeric: {cell!r}"
 
 
 def _changed(before: int, after: int) -> str:

@@ -50,6 +50,13 @@ class TripleFiles:
     entities: tuple[str, ...]
     relations: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        counts = " + ".join(str(len(split)) for split in self.splits)
+        return (
+            f"TripleFiles({counts} triples, {len(self.entities)} entities, "
+            f"{len(self.relations)} relations)"
+        )
+
 
 def load_triples(
     *paths: str | os.PathLike[str],

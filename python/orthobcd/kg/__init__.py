@@ -5,3 +5,7 @@ from .triples import dense_core
 from .ultra_e import UltraE
 
 __all__ = ["Ranking", "UltraE", "dense_core"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -27,3 +27,7 @@ __all__ = [
     "choose_n_components",
     "support_stability",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -577,12 +577,11 @@ class OrthonormalPCA(Components):
     def _beside(self, whole: OrthonormalPCA, work: float) -> Self:
         """Prepares a fit to a subsample; returns this estimator.
 
-        If it searches under a limit on nonzeros or features, the search starts at the components of
-        ``whole``, with the work limit ``work``. Otherwise nothing changes.
+        If it searches, the search starts at the components of ``whole``, with the work limit
+        ``work``. Otherwise nothing changes.
         """
-        searches = self.solver is None or isinstance(self.solver, Auto)
-        if searches and getattr(whole, "_budget", None) is not None:
-            self.warm_start, self._work = True, work
+        if self.solver is None or isinstance(self.solver, Auto):
+            self.warm_start, self._work, self.solver = True, work, self.solver or Auto()
             self.components_ = whole.components_
         return self
 

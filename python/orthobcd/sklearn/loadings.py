@@ -12,6 +12,7 @@ import numpy as np
 
 from .._internal.archive import not_ours, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
+from .._internal.names import feature_names, shortened
 from .._internal.reading import blaming
 from .._internal.writing import replacing
 
@@ -57,6 +58,16 @@ class Loadings:
     explained_variance_ratio: FloatArray
     score_correlation: FloatArray
 
+    def __repr__(self) -> str:
+        return f"Loadings({self._headline()})"
+
+    def _headline(self) -> str:
+        total = float(self.explained_variance_ratio.sum())
+        return (
+            f"{len(self.components)} components of {len(self.features)} features, "
+            f"{np.count_nonzero(self.components)} nonzero loadings, {total:.1%} of the variance"
+        )
+
     def of(self, component: int) -> list[tuple[str, float]]:
         """Names and loadings of a component, the largest magnitude first.
 
@@ -87,18 +98,14 @@ class Loadings:
         return pd.DataFrame(rows, columns=["component", "feature", "loading"])
 
     def summary(self) -> str:
-        """The table as text."""
-        total = float(self.explained_variance_ratio.sum())
-        lines = [
-            f"{len(self.components)} components of {len(self.features)} features, "
-            f"{np.count_nonzero(self.components)} nonzero loadings, "
-            f"{total:.1%} of the variance"
-        ]
-        width = max(map(len, self.features))
+        """The table as text, with long names shortened."""
+        lines = [self._headline()]
+        width = max(len(shortened(name)) for name in self.features)
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
             lines.append(f"component {k}: {share:.1%}, {len(pairs)} loadings")
-            lines += [f"  {name:<{width}} {value:+.3f}" for name, value in pairs[:SHOWN]]
+            shown = [(shortened(name), value) for name, value in pairs[:SHOWN]]
+            lines += [f"  {name:<{width}} {value:+.3f}" for name, value in shown]
             if len(pairs) > SHOWN:
                 lines.append(f"  and {len(pairs) - SHOWN} smaller ones")
         return "\n".join(lines)
@@ -111,7 +118,8 @@ class Loadings:
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
             heads.append(f"<th>component {k}<br>{share:.1%}, {len(pairs)} loadings</th>")
-            lines = [f"{html.escape(name)} {value:+.3f}" for name, value in pairs[:SHOWN]]
+            shown = [(html.escape(shortened(name)), value) for name, value in pairs[:SHOWN]]
+            lines = [f"{name} {value:+.3f}" for name, value in shown]
             if len(pairs) > SHOWN:
                 lines.append(f"and {len(pairs) - SHOWN} smaller ones")
             cells.append(f'<td style="vertical-align:top">{"<br>".join(lines)}</td>')
@@ -179,12 +187,10 @@ def _is_json(path: str | os.PathLike[str]) -> bool:
 def loadings_of(estimator: Any) -> Loadings:
     """The loadings of a fitted estimator."""
     n = estimator.components_.shape[1]
-    names: Any = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{i}" for i in range(n)]
+    names = feature_names(getattr(estimator, "feature_names_in_", None), n)
     return Loadings(
         components=estimator.components_,
-        features=tuple(map(str, names)),
+        features=tuple(names),
         explained_variance=estimator.explained_variance_,
         explained_variance_ratio=estimator.explained_variance_ratio_,
         score_correlation=estimator.score_correlation_,

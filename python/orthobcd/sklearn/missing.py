@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .._internal.checks import FloatArray
+from .._internal.checks import FloatArray, IntArray
 
 STEPS = 200
 """Largest number of iterations of the EM algorithm."""
@@ -17,6 +17,9 @@ TOLERANCE = 1e-6
 
 LEAST_NOISE = 1e-8
 """Smallest noise variance, relative to the mean variance of a feature; keeps matrices regular."""
+
+ENTRIES = 1 << 21
+"""Largest number of entries of the arrays for the rows that are completed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,38 +38,53 @@ class Gaussian:
         """Data with every missing entry replaced by its mean given the known ones of its row."""
         gaps = np.isnan(data)
         out = np.array(data, dtype=np.float64)
-        for i in np.flatnonzero(gaps.any(axis=1)):
-            self._complete(out, gaps, i)
+        for rows in self._parts(gaps):
+            self._complete(out, gaps, rows)
         return out
 
-    def _complete(self, out: FloatArray, gaps: FloatArray, i: Any) -> FloatArray:
-        """Completes row i of ``out``; returns the covariance of z given the known entries."""
-        known = ~gaps[i]
-        w = self.loadings[known]
-        inverse = np.linalg.inv(w.T @ w + self.noise * np.eye(w.shape[1]))
-        z = inverse @ (w.T @ (out[i, known] / self.scale[known] - self.mean[known]))
-        missing = gaps[i]
-        out[i, missing] = (self.mean[missing] + self.loadings[missing] @ z) * self.scale[missing]
+    def _parts(self, gaps: FloatArray) -> Iterator[IntArray]:
+        """Indices of the rows with gaps, in parts whose arrays have about `ENTRIES` entries."""
+        rows = np.flatnonzero(gaps.any(axis=1))
+        n, r = self.loadings.shape
+        size = max(1, ENTRIES // (max(n, r) * max(1, r)))
+        return (rows[start : start + size] for start in range(0, len(rows), size))
+
+    def _complete(self, out: FloatArray, gaps: FloatArray, rows: IntArray) -> FloatArray:
+        """Completes rows of ``out``; returns the covariances of their z given the known entries."""
+        missing, w = gaps[rows], self.loadings
+        r = w.shape[1]
+        known = np.where(missing, 0.0, 1.0)
+        outer = (w[:, :, np.newaxis] * w[:, np.newaxis, :]).reshape(len(w), r * r)
+        inverse = np.linalg.inv((known @ outer).reshape(-1, r, r) + self.noise * np.eye(r))
+        about = np.where(missing, 0.0, out[rows] / self.scale - self.mean)
+        z = np.matmul(inverse, (about @ w)[:, :, np.newaxis])[:, :, 0]
+        out[rows] = np.where(missing, (self.mean + z @ w.T) * self.scale, out[rows])
         return np.asarray(self.noise * inverse)
 
     def expected(self, data: FloatArray, gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of the completed data, in units of ``scale`` (the E step)."""
         out = data.copy()
-        n = data.shape[1]
-        unsure = np.zeros((n, n))
-        for i in np.flatnonzero(gaps.any(axis=1)):
-            spread = self._complete(out, gaps, i)
-            missing = np.flatnonzero(gaps[i])
-            w = self.loadings[missing]
-            unsure[np.ix_(missing, missing)] += w @ spread @ w.T
-            unsure[missing, missing] += self.noise
+        n, r = self.loadings.shape
+        unsure = np.diag(self.noise * gaps.sum(axis=0))
+        for rows in self._parts(gaps):
+            spread = self._complete(out, gaps, rows)
+            # The covariance of a row's missing entries is F Fᵀ plus the noise.
+            factors = np.matmul(self.loadings, np.linalg.cholesky(spread))
+            factors *= gaps[rows][:, :, np.newaxis]
+            flat = factors.transpose(1, 0, 2).reshape(n, len(rows) * r)
+            unsure += flat @ flat.T
         out /= self.scale
         mean = out.mean(axis=0)
         about = out - mean
         return mean, (about.T @ about + unsure) / len(data)
 
 
-def gaussian_of(data: FloatArray, r: int) -> tuple[Gaussian, FloatArray, FloatArray]:
+def gaussian_of(
+    data: FloatArray,
+    r: int,
+    begin: tuple[FloatArray, FloatArray] | None = None,
+    tolerance: float = TOLERANCE,
+) -> tuple[Gaussian, FloatArray, FloatArray]:
     """Maximum likelihood model with r factors, and mean and covariance of the data under it.
 
     Parameters
@@ -75,6 +93,11 @@ def gaussian_of(data: FloatArray, r: int) -> tuple[Gaussian, FloatArray, FloatAr
         NaN where missing.
     r : int
         Number of factors.
+    begin : mean and covariance, optional
+        Where the iteration begins, as returned for another number of factors; by default at the
+        moments with the mean in place of missing values.
+    tolerance : float
+        Relative change of the covariance at which the iteration ends.
 
     Returns
     -------
@@ -97,13 +120,15 @@ def gaussian_of(data: FloatArray, r: int) -> tuple[Gaussian, FloatArray, FloatAr
     mean = np.nanmean(data, axis=0) / scale
     filled = np.where(gaps, 0.0, data / scale - mean)
     covariance = filled.T @ filled / len(data)
+    if begin is not None:
+        mean, covariance = begin[0] / scale, begin[1] / np.outer(scale, scale)
     model = _likeliest(mean, covariance, r, scale)
     for _ in range(STEPS):
         mean, after = model.expected(data, gaps)
         change = float(np.linalg.norm(after - covariance))
         covariance = after
         model = _likeliest(mean, covariance, r, scale)
-        if change <= TOLERANCE * float(np.linalg.norm(covariance)):
+        if change <= tolerance * float(np.linalg.norm(covariance)):
             break
     return model, mean * scale, covariance * np.outer(scale, scale)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._internal.checks import FloatArray
+from .._internal.checks import FloatArray, Integers
 from .._internal.moments import Moments, SecondMoments
 from ..penalties import Cardinality, NonNegative
 from ..result import Result
@@ -90,7 +90,7 @@ class NonnegativePCA(OrthonormalPCA):
         self,
         n_components: int | None = None,
         *,
-        n_nonzero: int | Sequence[int] | None = None,
+        n_nonzero: int | Sequence[int] | Integers | None = None,
         include: Features | None = None,
         exclude: Features | None = None,
         center: bool = True,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -21,7 +23,9 @@ from .._internal.checks import (
     as_int,
     is_sparse,
 )
+from .._internal.extras import need
 from .._internal.interrupt import Kept, side_by_side
+from .._internal.names import component_names, shortened
 from .base import OrthonormalPCA
 from .budget import conditions
 from .loadings import loadings_of
@@ -29,7 +33,7 @@ from .missing import gaussian_of
 from .pictures import BLUE, GREY, RED, axes_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SupportStability:
     """Frequencies of the features in the components of fits to subsamples.
 
@@ -61,6 +65,10 @@ class SupportStability:
     n_subsamples: int
     features: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        r, n = self.frequencies.shape
+        return f"SupportStability({r} components of {n} features, {self.n_subsamples} subsamples)"
+
     def plot(self, ax: Any = None) -> Any:
         """Plot the frequencies as an image: a row per component, a column per selected feature.
 
@@ -87,11 +95,10 @@ class SupportStability:
         )
         ax.figure.colorbar(image, ax=ax, label="share of the subsamples")
         if len(chosen) <= 30:
-            names = [self.features[i] for i in chosen]
+            names = [shortened(self.features[i]) for i in chosen]
             ax.set_xticks(range(len(chosen)), names, rotation=90)
-        ax.set_yticks(range(len(self.frequencies)))
+        ax.set_yticks(range(len(self.frequencies)), component_names(len(self.frequencies)))
         ax.set_xlabel("feature" if len(chosen) <= 30 else "features chosen at least once")
-        ax.set_ylabel("component")
         return ax
 
 
@@ -111,10 +118,10 @@ def support_stability(
     the largest sum of magnitudes of inner products. A component with its own limit (``n_nonzero``,
     ``include``, ``exclude``) is matched to one with the same limit.
 
-    With ``n_nonzero`` or ``n_features`` the search on a subsample has a small work limit, and the
-    components of all samples are among its starts. This shorter search ends more often with
-    features of the whole fit than a search without the limit would. Other fits are repeated
-    unchanged.
+    A search on a subsample has a small work limit, and the components of all samples are among its
+    starts. This shorter search ends more often with features of the whole fit than a search without
+    the limit would. Fits without a search (with a ``solver`` other than `Auto`, or with "l1" and
+    ``n_nonzero``) are repeated unchanged.
 
     Parameters
     ----------
@@ -192,7 +199,7 @@ def support_stability(
     return stability
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComponentChoice:
     """A chosen number of components, with the criterion values and thresholds.
 
@@ -222,6 +229,15 @@ class ComponentChoice:
     values: FloatArray
     thresholds: FloatArray
 
+    @property
+    def at_most(self) -> bool:
+        """Whether the choice is the largest number considered, so that more may be supported."""
+        return self.n_components == len(self.values)
+
+    def __repr__(self) -> str:
+        at_most = ", the largest considered" if self.at_most else ""
+        return f"ComponentChoice({self.n_components} of 1 to {len(self.values)}{at_most})"
+
     def plot(self, ax: Any = None) -> Any:
         """Plot the values and their thresholds.
 
@@ -244,7 +260,8 @@ class ComponentChoice:
         ax.plot(numbers, self.values, marker="o", color=BLUE, label="data")
         ax.plot(numbers, self.thresholds, color=GREY, linestyle="--", label="threshold")
         ax.axvline(self.n_components, color=RED, linestyle=":", label="chosen")
-        ax.set_xlabel("components")
+        ax.xaxis.set_major_locator(need("plot", "matplotlib.ticker").MaxNLocator(integer=True))
+        ax.set_xlabel("number of components")
         ax.legend(frameon=False)
         return ax
 
@@ -284,7 +301,13 @@ def choose_n_components(
     Returns
     -------
     ComponentChoice
-        The choice; ``n_components`` is at least 1.
+        The choice; ``n_components`` is at least 1. If it is ``most``, ``at_most`` is True, and a
+        larger ``most`` may give more.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If "held_out" chooses ``most`` although more components could be considered.
 
     Raises
     ------
@@ -322,6 +345,13 @@ def choose_n_components(
     best = int(np.argmin(values))
     limit = values[best] + errors[:, best].std(ddof=1) / np.sqrt(len(errors))
     number = int(np.flatnonzero(values <= limit)[0]) + 1
+    if number == most < min(m, n) - 1:
+        warnings.warn(
+            f"most={most} stopped the choice: the error of held-out entries still falls there; "
+            "give a larger most",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return ComponentChoice(number, values, np.full(most, limit))
 
 
@@ -343,11 +373,17 @@ def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
     out[rng.randint(len(out), size=data.shape[1]), np.arange(data.shape[1])] = False
     gapped = np.where(out, np.nan, data)
     errors = []
+    begin: tuple[FloatArray, FloatArray] | None = None
     for r in range(1, most + 1):
-        model, _, _ = gaussian_of(gapped, r)
+        model, mean, covariance = gaussian_of(gapped, r, begin, CHANGE)
+        begin = mean, covariance
         errors.append(float(np.mean((model.completed(gapped) - data)[out] ** 2)))
     return np.array(errors)
 
+
+CHANGE = 1e-3
+"""Relative change of the second moments at which "held_out" ends the EM algorithm. Longer runs
+change the errors by less than their spread over the random sets, and often raise them."""
 
 HELD_OUT = 0.1
 """Share of the entries that "held_out" leaves out."""

@@ -83,17 +83,17 @@ class SparseFit:
         problem = self.problem.with_penalty(budget)
         if start is None and not self.searches and isinstance(budget, Cardinality):
             total = budget.count if isinstance(budget.count, int) else sum(budget.count)
-            near = self.nearest(total)[1]
+            near = self.within(total)[1]
             start = near.x
             if near.status is Status.INTERRUPTED:
                 here = solve(problem, start, **{**self.options, "max_time": 0.0})
                 return dataclasses.replace(here, status=near.status)
         return solve(problem, start, **{**self.options, "max_time": self.deadline.left()})
 
-    def nearest(self, count: int) -> tuple[float, Result]:
-        """Penalty weight and result of the point of the path with the nearest nonzero count."""
+    def within(self, count: int) -> tuple[float, Result]:
+        """Penalty weight and result of the point with the most nonzeros up to ``count``."""
         path = self.path(self.options["tol"], n_nonzero=count)
-        nearest = path.results[path.nearest(count)]
+        nearest = path.results[path.within(count)]
         if any(point.status is Status.INTERRUPTED for point in path.results):
             nearest = dataclasses.replace(nearest, status=Status.INTERRUPTED)
         return nearest.lam, self.as_result(nearest.lam, nearest)

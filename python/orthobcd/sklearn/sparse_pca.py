@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sklearn.exceptions import ConvergenceWarning
 
-from .._internal.checks import FloatArray, as_bool, as_choice, as_int, as_optional_float
+from .._internal.checks import FloatArray, Integers, as_bool, as_choice, as_int, as_optional_float
 from .._internal.moments import Moments, SecondMoments
 from ..certificate import certify
 from ..penalties import Cardinality, RowSparse
@@ -52,8 +52,8 @@ class SparsePCA(OrthonormalPCA):
         there are fewer only where one more has no gain. A sequence is in the order of the
         components: entry t limits component t. Components with the same limit, ``include`` and
         ``exclude`` are ordered by explained variance among themselves. With "l1" the result is the
-        point of the regularisation path with the nearest number of nonzeros, with a warning if the
-        number differs.
+        point of the regularisation path with the most nonzeros up to this number; the path is
+        refined until a point meets the number, with a warning if none does.
     include : sequence of int or str, or a sequence of sequences, optional
         With ``n_nonzero`` and "l0": features, by index or name, in the support of every component,
         or a sequence of features for each component. An included feature counts towards
@@ -203,7 +203,7 @@ class SparsePCA(OrthonormalPCA):
         penalty: PenaltyName = "l0",
         alpha: float | None = None,
         alpha_scale: AlphaScale = "relative",
-        n_nonzero: int | Sequence[int] | None = None,
+        n_nonzero: int | Sequence[int] | Integers | None = None,
         include: Features | None = None,
         exclude: Features | None = None,
         n_features: int | None = None,
@@ -291,12 +291,12 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError(f"n_features must be at most {n}, got {count}")
         return RowSparse(count=count)
 
-    def _nearest(self, fit: SparseFit, count: int) -> tuple[float, Result]:
-        """λ and result of the point of the path with the nearest number of nonzeros."""
-        alpha, result = fit.nearest(count)
+    def _within(self, fit: SparseFit, count: int) -> tuple[float, Result]:
+        """λ and result of the point of the path with the most nonzeros up to ``count``."""
+        alpha, result = fit.within(count)
         if result.n_nonzero != count and result.status is not Status.INTERRUPTED:
             warnings.warn(
-                f"n_nonzero={count} was not met; {result.n_nonzero} is the nearest",
+                f"n_nonzero={count} is not met by a point of the path; {result.n_nonzero} is",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -335,7 +335,7 @@ class SparsePCA(OrthonormalPCA):
         if self._budget is not None:
             fitting.result = fit.at_count(self._budget)
         elif self.n_nonzero is not None:
-            self.alpha_, fitting.result = self._nearest(fit, int(self.n_nonzero))
+            self.alpha_, fitting.result = self._within(fit, int(self.n_nonzero))
         else:
             unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
             self.alpha_ = (ALPHA if self.alpha is None else float(self.alpha)) * unit

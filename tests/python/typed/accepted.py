@@ -70,6 +70,9 @@ d = distance(double_projection(A, J), double_projection(A[:3], J), J, pairwise=T
 
 # estimators and graphs
 fitted: ob.SparsePCA = ob.SparsePCA(n_components=2, n_nonzero=6, random_state=0).fit(A)
+ob.SparsePCA(n_components=2, n_nonzero=np.array([3, 2])).fit(A)
+ob.NonnegativePCA(n_components=2, n_nonzero=np.array([3, 2], dtype=np.int32)).fit(A)
+ob.Cardinality(np.array([3, 2]))
 scores = ob.NonnegativePCA(2, max_time=0.2).fit(A).transform(A)
 triples = np.stack([np.arange(6), np.zeros(6, dtype=int), (np.arange(6) + 1) % 6], axis=1)
 model: ob.UltraE = ob.UltraE(6, 1, 4, entity_names="abcdef", max_epochs=1).fit(triples)

@@ -1,0 +1,516 @@
+//! Sparse rotation of loadings: the orthogonal R (r × r) that minimises h(VR) for given V (n × r), h the ℓ1 norm or
+//! the number of nonzeros. Span and total variance of VR are those of V, whatever the norms of its columns.
+//!
+//! From each start, and from perturbations of the lowest point so far, three methods follow each other:
+//!
+//! * gradient descent on O(r) for the smooth function `Σ √(x² + ε²)` (for nonzeros `Σ x²/(x² + ε²)`) with
+//!   decreasing ε (Jennrich 2006 uses such functions for rotation);
+//! * moves between vertices, where r(r − 1)/2 entries vanish, as in the simplex method;
+//! * exact sweeps over pairs of columns, each rotated to the global minimum of h.
+//!
+//! Pairs alone can end where no pair lowers h but a rotation of more columns does, because h has kinks. A gradient
+//! costs two products of n × r with r × r, a move from vertex to vertex a few linear equations of order
+//! r(r − 1)/2, a sweep r²/2 pairs of O(n log n) each.
+
+use ndarray::{Array2, ArrayView2};
+
+use crate::block::{Block, ColumnSweep};
+use crate::budget::GoOn;
+use crate::error::{Error, Result};
+use crate::linalg::{self, product, square};
+use crate::manifold::{polar, tangent, varimax_rotation};
+use crate::pair::Scratch;
+use crate::penalty::Penalty;
+use crate::riemann::gradient::GradientDescent;
+use crate::start;
+use crate::threads::Threads;
+
+/// ε of the smooth functions, relative to the root mean square of the entries of V: first, and least, of a descent
+/// from a start and of one from a perturbed local minimum.
+const WIDTHS: (f64, f64) = (1.0, 3e-4);
+const NARROW: (f64, f64) = (0.1, 3e-4);
+
+/// The least ε where no vertex is looked for.
+const FINE: f64 = 1e-6;
+
+/// Ratio of consecutive ε, and the most gradient steps for each.
+const RATIO: f64 = 0.2;
+const STEPS: usize = 40;
+
+/// A descent for one ε ends where the tangent part of the gradient is this share of ‖V‖‖φ'‖.
+const FLAT: f64 = 1e-4;
+
+/// A sweep that lowers h by less than this share is the last, and the most sweeps of a descent.
+const LEAST: f64 = 1e-9;
+const SWEEPS: usize = 30;
+
+/// Perturbations of each start's local minimum: number for up to `FEW` columns and for more, where a move between
+/// vertices costs as much as a descent; and root mean square angles, which alternate.
+const TRIALS: (usize, usize) = (6, 1);
+const FEW: usize = 12;
+const ANGLES: [f64; 3] = [0.3, 0.1, 0.6];
+
+/// Entries of pairs of columns that are solved between two checks of the clock.
+const ENTRIES: usize = 1 << 19;
+
+/// An entry of VR below this share of the norm of its row is rounding and counts as zero.
+const ROUNDING: f64 = 1e-13;
+
+/// Newton steps to a vertex, the largest order r(r − 1)/2 of their equations, and most moves from vertex to vertex.
+const NEWTON: usize = 8;
+const VERTEX: usize = 400;
+const MOVES: usize = 500;
+
+/// A multiplier may exceed 1 by this much at a local minimum.
+const SLACK: f64 = 1e-9;
+
+/// What a rotation makes small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Criterion {
+    /// The sum of magnitudes.
+    L1,
+    /// The number of nonzeros.
+    L0,
+}
+
+impl Criterion {
+    fn penalty(self) -> Penalty {
+        match self {
+            Self::L1 => Penalty::l1(1.0),
+            Self::L0 => Penalty::l0(1.0),
+        }
+    }
+
+    /// The smooth function of width ε at x, and its derivative.
+    fn smooth(self, x: f64, width: f64) -> (f64, f64) {
+        match self {
+            Self::L1 => {
+                let size = (x * x + width * width).sqrt();
+                (size, x / size)
+            }
+            Self::L0 => {
+                let (square, floor) = (x * x, width * width);
+                let sum = square + floor;
+                (square / sum, 2.0 * x * (floor / sum) / sum)
+            }
+        }
+    }
+}
+
+/// Loadings after a rotation.
+#[derive(Debug, Clone)]
+pub struct Rotation {
+    /// VR, with exact zeros.
+    pub loadings: Array2<f64>,
+    /// R.
+    pub rotation: Array2<f64>,
+    /// h(VR).
+    pub value: f64,
+    /// h at the end of each start that was finished, in their order.
+    pub ends: Vec<f64>,
+}
+
+/// Returns the best rotation of V (n × r) from `starts` starts: V as given, the varimax rotation, and random
+/// rotations. If `go_on` says no, the best point so far is returned; it is never above V.
+///
+/// # Errors
+/// If V is empty, has fewer rows than columns or an entry that is not finite, or there is no start.
+///
+/// ```
+/// use ndarray::array;
+/// use orthobcd::{Criterion, Threads, rotate_loadings};
+///
+/// // Two sparse columns, rotated by 45°.
+/// let v = array![[1.0, 1.0], [1.0, 1.0], [2.0, -2.0]];
+/// let found = rotate_loadings(v.view(), Criterion::L0, 3, 0, &Threads::serial(), &|| true)?;
+/// assert_eq!(found.value, 3.0);
+/// assert!((v.dot(&found.rotation) - found.loadings).iter().all(|e| e.abs() < 1e-14));
+/// # Ok::<(), orthobcd::Error>(())
+/// ```
+pub fn rotate_loadings(
+    v: ArrayView2<'_, f64>,
+    criterion: Criterion,
+    starts: usize,
+    seed: u64,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Result<Rotation> {
+    let (n, r) = v.dim();
+    if r == 0 || n < r {
+        let text =
+            format!("must have at least one column and at least as many rows, got {n} × {r}");
+        return Err(Error::invalid("loadings", text));
+    }
+    if v.iter().any(|value| !value.is_finite()) {
+        return Err(Error::invalid("loadings", "must be finite"));
+    }
+    if starts == 0 {
+        return Err(Error::invalid("starts", "must be at least 1"));
+    }
+    let size = v.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
+    if size == 0.0 {
+        return Ok(Rotation {
+            loadings: v.to_owned(),
+            rotation: Array2::eye(r),
+            value: 0.0,
+            ends: vec![0.0; starts],
+        });
+    }
+    // A power of two changes no digit.
+    let unit = size.log2().floor().exp2();
+    let scaled = v.mapv(|value| value / unit);
+    let given = Turned::new(&scaled, Array2::eye(r), criterion);
+    let search = Search {
+        v: &scaled,
+        criterion,
+        size: square(&scaled).sqrt(),
+        go_on,
+    };
+    let ends = threads.map(starts, |k| {
+        go_on().then(|| {
+            let own = seed
+                .wrapping_add(k as u64)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let start = match k {
+                0 => Array2::eye(r),
+                1 => varimax_rotation(scaled.view(), go_on),
+                _ => start::random(r, r, own),
+            };
+            search.from(start, own.wrapping_add(1))
+        })
+    });
+    let ends: Vec<Turned> = ends.into_iter().flatten().collect();
+    let values = ends.iter().map(|end| end.value).collect::<Vec<f64>>();
+    let best = ends.into_iter().fold(given, lower);
+    let scale = match criterion {
+        Criterion::L1 => unit,
+        Criterion::L0 => 1.0,
+    };
+    Ok(Rotation {
+        loadings: best.x * unit,
+        rotation: best.rotation,
+        value: best.value * scale,
+        ends: values.into_iter().map(|value| value * scale).collect(),
+    })
+}
+
+/// X = VR.
+#[derive(Clone)]
+struct Turned {
+    x: Array2<f64>,
+    rotation: Array2<f64>,
+    value: f64,
+}
+
+impl Turned {
+    /// VR for an orthogonal R, with zeros for entries of the size of rounding.
+    fn new(v: &Array2<f64>, rotation: Array2<f64>, criterion: Criterion) -> Self {
+        let mut x = product(v.view(), rotation.view());
+        for mut row in x.rows_mut() {
+            let floor = ROUNDING * row.dot(&row).sqrt();
+            row.mapv_inplace(|value| if value.abs() <= floor { 0.0 } else { value });
+        }
+        let value = criterion.penalty().value(x.view());
+        Self { x, rotation, value }
+    }
+}
+
+/// The one with the lower value; the first of equals.
+fn lower(first: Turned, second: Turned) -> Turned {
+    if second.value < first.value {
+        second
+    } else {
+        first
+    }
+}
+
+/// The pairs p < q of r columns.
+fn pairs_of(r: usize) -> Vec<(usize, usize)> {
+    (0..r)
+        .flat_map(|p| (p + 1..r).map(move |q| (p, q)))
+        .collect()
+}
+
+/// The rates of the entries `at` for each pair of columns: turning columns p and q by ω changes column q by ω x_p and
+/// column p by −ω x_q.
+fn slopes(x: &Array2<f64>, at: &[(usize, usize)], pairs: &[(usize, usize)]) -> Array2<f64> {
+    Array2::from_shape_fn((at.len(), pairs.len()), |(equation, pair)| {
+        let ((i, j), (p, q)) = (at[equation], pairs[pair]);
+        if j == q {
+            x[[i, p]]
+        } else if j == p {
+            -x[[i, q]]
+        } else {
+            0.0
+        }
+    })
+}
+
+fn skew_of(angles: &Array2<f64>, pairs: &[(usize, usize)], r: usize) -> Array2<f64> {
+    let mut skew = Array2::zeros((r, r));
+    for (&(p, q), &angle) in pairs.iter().zip(angles) {
+        (skew[[p, q]], skew[[q, p]]) = (angle, -angle);
+    }
+    skew
+}
+
+fn sign(x: f64) -> f64 {
+    if x == 0.0 { 0.0 } else { x.signum() }
+}
+
+struct Search<'a> {
+    v: &'a Array2<f64>,
+    criterion: Criterion,
+    /// ‖V‖_F.
+    size: f64,
+    go_on: GoOn<'a>,
+}
+
+impl Search<'_> {
+    /// The lowest local minimum from the rotation `start` and from perturbations of the lowest so far.
+    fn from(&self, start: Array2<f64>, seed: u64) -> Turned {
+        let mut best = self.settled(&start, WIDTHS);
+        let trials = if start.nrows() <= FEW {
+            TRIALS.0
+        } else {
+            TRIALS.1
+        };
+        for trial in 0..trials {
+            if !(self.go_on)() {
+                break;
+            }
+            let r = start.nrows();
+            let noise = start::random(r, r, seed.wrapping_add(trial as u64));
+            // The difference has eigenvalues of root mean square √2.
+            let angle = ANGLES[trial % ANGLES.len()] / 2.0_f64.sqrt();
+            let turn = linalg::cayley(((&noise - &noise.t()) * angle).view());
+            let next = self.settled(&product(best.rotation.view(), turn.view()), NARROW);
+            if next.value < best.value {
+                best = next;
+            }
+        }
+        best
+    }
+
+    /// The local minimum that descents, vertices and pairs of columns reach from a rotation.
+    fn settled(&self, start: &Array2<f64>, widths: (f64, f64)) -> Turned {
+        let order = start.nrows() * (start.nrows() - 1) / 2;
+        let widths = (widths.0, if order > VERTEX { FINE } else { widths.1 });
+        let mut best = self.over_vertices(self.descended(start, Criterion::L1, widths));
+        if self.criterion == Criterion::L0 {
+            let other = self.descended(start, Criterion::L0, widths);
+            best = lower(self.swept(best), self.swept(other));
+        }
+        let swept = self.swept(best);
+        match self.criterion {
+            Criterion::L1 => self.over_vertices(swept),
+            Criterion::L0 => swept,
+        }
+    }
+
+    /// The end of moves from vertex to vertex of lower ℓ1 norm, from the one where the r(r − 1)/2 smallest entries
+    /// of `point` vanish; or `point` if that is lower.
+    ///
+    /// So many zeros determine a rotation. A vertex is a local minimum if multipliers λ in [−1, 1] of its zeros make
+    /// the gradient vanish. Otherwise a zero with |λ| > 1 is given up, and the entry that stops the descent along
+    /// the edge becomes zero instead, as in the simplex method.
+    fn over_vertices(&self, point: Turned) -> Turned {
+        let (n, r) = point.x.dim();
+        let count = r * (r - 1) / 2;
+        if count == 0 || count > VERTEX {
+            return point;
+        }
+        let mut zeros: Vec<(usize, usize)> = (0..n * r).map(|k| (k / r, k % r)).collect();
+        let size = |&at: &(usize, usize)| point.x[at].abs();
+        if count < zeros.len() {
+            zeros.select_nth_unstable_by(count - 1, |a, b| size(a).total_cmp(&size(b)));
+            zeros.truncate(count);
+        }
+        let Some(mut here) = self.vertex(point.rotation.clone(), &zeros) else {
+            return point;
+        };
+        for _ in 0..MOVES {
+            if !(self.go_on)() {
+                break;
+            }
+            let Some((next, exchanged)) = self.neighbour(&here, &zeros) else {
+                break;
+            };
+            (here, zeros) = (next, exchanged);
+        }
+        let end = Turned::new(self.v, here.rotation, self.criterion);
+        lower(point, end)
+    }
+
+    /// A vertex of lower ℓ1 norm beside `here`, and its zeros; None at a local minimum.
+    fn neighbour(
+        &self,
+        here: &Turned,
+        zeros: &[(usize, usize)],
+    ) -> Option<(Turned, Vec<(usize, usize)>)> {
+        let r = here.rotation.nrows();
+        let pairs = pairs_of(r);
+        let slopes = slopes(&here.x, zeros, &pairs);
+        let along = product(here.x.t(), here.x.mapv(sign).view());
+        let gradient = Array2::from_shape_fn((pairs.len(), 1), |(k, _)| {
+            let (p, q) = pairs[k];
+            along[[q, p]] - along[[p, q]]
+        });
+        let multipliers = linalg::solved(slopes.t(), gradient.view());
+        let (given_up, &multiplier) =
+            (multipliers.iter().enumerate()).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+        if !(multiplier.abs() > 1.0 + SLACK) {
+            return None;
+        }
+        let mut edge = Array2::zeros((pairs.len(), 1));
+        edge[[given_up, 0]] = multiplier.signum();
+        let angles = linalg::solved(slopes.view(), edge.view());
+        let skew = skew_of(&angles, &pairs, r);
+        let change = product(here.x.view(), skew.view());
+        // Where an entry changes its sign the slope rises by twice its rate.
+        let mut kinks: Vec<(f64, f64, (usize, usize))> = (here.x.indexed_iter())
+            .filter_map(|(at, &x)| {
+                let length = -x / change[at];
+                (x != 0.0 && length > 0.0 && length.is_finite())
+                    .then(|| (length, 2.0 * change[at].abs(), at))
+            })
+            .collect();
+        kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut slope = 1.0 - multiplier.abs();
+        let last = kinks.iter().position(|kink| {
+            slope += kink.1;
+            slope >= 0.0
+        })?;
+        // Edges bend: if the kink at the minimum of the tangent fails, the first one may not.
+        [last, 0].into_iter().find_map(|k| {
+            let (length, _, met) = kinks[k];
+            let mut exchanged = zeros.to_vec();
+            exchanged[given_up] = met;
+            let turn = linalg::cayley((&skew * length).view());
+            let rotation = product(here.rotation.view(), turn.view());
+            let next = self.vertex(rotation, &exchanged)?;
+            (next.value < here.value * (1.0 - f64::EPSILON)).then_some((next, exchanged))
+        })
+    }
+
+    /// The rotation next to the given one where these entries vanish, by Newton's method, and its ℓ1 norm.
+    fn vertex(&self, mut rotation: Array2<f64>, zeros: &[(usize, usize)]) -> Option<Turned> {
+        let r = rotation.nrows();
+        let pairs = pairs_of(r);
+        for _ in 0..NEWTON {
+            let mut x = product(self.v.view(), rotation.view());
+            let wanted = Array2::from_shape_fn((zeros.len(), 1), |(k, _)| -x[zeros[k]]);
+            let angles = linalg::solved(slopes(&x, zeros, &pairs).view(), wanted.view());
+            let size = square(&angles).sqrt();
+            if !(size <= 1.0) {
+                return None;
+            }
+            if size <= f64::EPSILON * (r * r) as f64 {
+                zeros.iter().for_each(|&at| x[at] = 0.0);
+                let value = x.iter().map(|v| v.abs()).sum();
+                return Some(Turned { x, rotation, value });
+            }
+            let turn = linalg::cayley(skew_of(&angles, &pairs, r).view());
+            rotation = polar(&product(rotation.view(), turn.view()));
+        }
+        None
+    }
+
+    /// Gradient descents for decreasing ε.
+    fn descended(&self, start: &Array2<f64>, criterion: Criterion, widths: (f64, f64)) -> Turned {
+        let typical = self.size / (self.v.len() as f64).sqrt();
+        let (mut width, least) = (widths.0 * typical, widths.1 * typical);
+        let mut rotation = start.clone();
+        while width >= least && width > 0.0 && (self.go_on)() {
+            rotation = self.descent(rotation, criterion, width);
+            width *= RATIO;
+        }
+        Turned::new(self.v, rotation, self.criterion)
+    }
+
+    /// The end of a descent for one ε.
+    fn descent(&self, start: Array2<f64>, criterion: Criterion, width: f64) -> Array2<f64> {
+        let evaluate = |rotation: &Array2<f64>| {
+            let mut x = product(self.v.view(), rotation.view());
+            let (mut value, mut slopes) = (0.0, 0.0);
+            x.mapv_inplace(|entry| {
+                let (own, slope) = criterion.smooth(entry, width);
+                value += own;
+                slopes += slope * slope;
+                slope
+            });
+            let gradient = product(self.v.t(), x.view());
+            (value, tangent(rotation, &gradient), slopes.sqrt())
+        };
+        let (value, direction, mut slopes) = evaluate(&start);
+        let length = width / self.size.max(width);
+        let mut descent = GradientDescent::new(start, value, direction, length);
+        for _ in 0..STEPS {
+            if descent.norm2.sqrt() <= FLAT * self.size * slopes || !(self.go_on)() {
+                break;
+            }
+            let rotation = polar(&descent.trial());
+            let (value, direction, steep) = evaluate(&rotation);
+            if descent.accepts(value) {
+                descent.accept(rotation, value, direction);
+                slopes = steep;
+            } else {
+                descent.length *= 0.3;
+            }
+        }
+        descent.x
+    }
+
+    /// The end of exact sweeps over pairs of columns.
+    fn swept(&self, point: Turned) -> Turned {
+        let (n, r) = point.x.dim();
+        let all: Vec<usize> = (0..r).collect();
+        let pairs = pairs_of(r);
+        let penalty = self.criterion.penalty();
+        let mut block = Block::new(n);
+        block.load(point.x.t(), &all, &[]);
+        // A pair takes the gradient rows along: here the columns of R.
+        for k in 0..r {
+            let row = &mut block.gradient_row_mut(k)[..r];
+            row.iter_mut()
+                .zip(point.rotation.column(k))
+                .for_each(|(t, &v)| *t = v);
+        }
+        let mut scratch = Scratch::new(n);
+        let mut value = point.value;
+        'sweeps: for _ in 0..SWEEPS {
+            let mut change = 0.0;
+            for part in pairs.chunks((ENTRIES / n).max(1)) {
+                if !(self.go_on)() {
+                    break 'sweeps;
+                }
+                let sweep = ColumnSweep {
+                    scratch: &mut scratch,
+                    block: &mut block,
+                    linear: &[],
+                    penalty: &penalty,
+                    scale: 0.0,
+                    proximal: 0.0,
+                    pairs: part,
+                };
+                change += sweep.run().change;
+            }
+            value += change;
+            if !(-change > LEAST * value) {
+                break;
+            }
+        }
+        let moved = Array2::from_shape_fn((r, r), |(i, k)| block.gradient_row(k)[i]);
+        let mut end = Turned::new(self.v, polar(&moved), self.criterion);
+        // Zeros of the pair solver are exact.
+        for (k, mut column) in end.x.columns_mut().into_iter().enumerate() {
+            for (entry, &own) in column.iter_mut().zip(block.row(k)) {
+                if own == 0.0 {
+                    *entry = 0.0;
+                }
+            }
+        }
+        end.value = penalty.value(end.x.view());
+        if end.value <= point.value { end } else { point }
+    }
+}

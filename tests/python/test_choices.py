@@ -1,0 +1,119 @@
+"""Exact numbers of nonzeros with ℓ1, short fits to subsamples, held-out choices by arrays."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.exceptions import ConvergenceWarning
+
+import orthobcd as ob
+from orthobcd.sklearn import missing
+from orthobcd.sklearn.missing import gaussian_of
+
+
+@pytest.mark.parametrize("r", [2, 3, 5])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+@pytest.mark.parametrize("scale", [False, True])
+def test_l1_never_has_more_nonzeros_than_asked_for(r, load, scale):
+    X = load().data
+    for count in (r, 6, 12, 20):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pca = ob.SparsePCA(r, penalty="l1", n_nonzero=count, scale=scale, random_state=0).fit(X)
+        assert r <= pca.n_nonzero_ <= count
+        told = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+        assert told == (pca.n_nonzero_ != count)
+        # The result is a point of the path, and no point of it is nearer from below.
+        reached = pca.path_.n_nonzero
+        assert pca.n_nonzero_ == reached[reached <= count].max()
+
+
+@pytest.mark.parametrize("count", [6, 12])
+def test_l1_meets_the_number_on_breast_cancer(count):
+    X = load_breast_cancer().data
+    assert ob.SparsePCA(3, penalty="l1", n_nonzero=count, random_state=0).fit(X).n_nonzero_ == count
+
+
+def test_within_is_the_most_nonzeros_up_to_a_number():
+    counts = np.array([2, 5, 5, 9])
+    shares = np.array([0.1, 0.3, 0.4, 0.9])
+    path = ob.RegularizationPath(np.arange(4.0)[::-1], counts, shares, -shares, (), 1.0)
+    assert [path.within(k) for k in (1, 2, 4, 5, 8, 9, 20)] == [0, 0, 0, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.1}, {"alpha": 0.1, "penalty": "l1"}])
+def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypatch):
+    seen = []
+    fit = ob.SparsePCA.fit
+
+    def recorded(self, X, *rest, **more):
+        out = fit(self, X, *rest, **more)
+        seen.append(self.result_.work)
+        return out
+
+    monkeypatch.setattr(ob.SparsePCA, "fit", recorded)
+    X = load_wine().data
+    stability = ob.support_stability(
+        ob.SparsePCA(3, scale=True, random_state=0, **options), X, n_subsamples=3, random_state=0
+    )
+    parts = seen[1:]
+    assert len(parts) == 3
+    assert max(parts) <= 0.3
+    assert stability.frequencies.shape == (3, 13)
+    assert 0.0 <= stability.frequencies.min() <= stability.frequencies.max() <= 1.0
+
+
+def slow_completion(model, data):
+    """Row by row: each missing entry by its mean given the known ones."""
+    out, spreads = data.copy(), np.zeros((data.shape[1],) * 2)
+    for i, row in enumerate(data):
+        known, gap = ~np.isnan(row), np.isnan(row)
+        if not gap.any():
+            continue
+        w = model.loadings[known]
+        inverse = np.linalg.inv(w.T @ w + model.noise * np.eye(w.shape[1]))
+        z = inverse @ (w.T @ (row[known] / model.scale[known] - model.mean[known]))
+        out[i, gap] = (model.mean[gap] + model.loadings[gap] @ z) * model.scale[gap]
+        part = model.loadings[gap] @ (model.noise * inverse) @ model.loadings[gap].T
+        spreads[np.ix_(gap, gap)] += part + model.noise * np.eye(gap.sum())
+    return out, spreads
+
+
+@pytest.mark.parametrize("entries", [1, 500, 1 << 21])
+@pytest.mark.parametrize("share", [0.02, 0.4])
+@pytest.mark.parametrize("r", [1, 3])
+def test_missing_values_in_parts_are_those_row_by_row(entries, share, r, monkeypatch):
+    monkeypatch.setattr(missing, "ENTRIES", entries)
+    rng = np.random.default_rng(r)
+    data = rng.standard_normal((50, r)) @ rng.standard_normal((r, 8)) + rng.standard_normal((50, 8))
+    data *= np.arange(1.0, 9.0)
+    data[rng.uniform(size=data.shape) < share] = np.nan
+    data[:, 0] = np.nan_to_num(data[:, 0])
+    data[3, 1:] = np.nan
+    model, _, _ = gaussian_of(data, r)
+    out, spreads = slow_completion(model, data)
+    np.testing.assert_allclose(model.completed(data), out, rtol=1e-9, atol=1e-9)
+    mean, covariance = model.expected(data, np.isnan(data))
+    scaled = out / model.scale
+    np.testing.assert_allclose(mean, scaled.mean(axis=0), rtol=1e-9, atol=1e-12)
+    about = scaled - scaled.mean(axis=0)
+    np.testing.assert_allclose(covariance, (about.T @ about + spreads) / 50, rtol=1e-8, atol=1e-10)
+
+
+def test_a_choice_that_stops_at_most_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6)) @ rng.standard_normal((6, 12))
+    X += 0.05 * rng.standard_normal(X.shape)
+    with pytest.warns(ConvergenceWarning, match="most=2 stopped the choice"):
+        choice = ob.choose_n_components(X, "held_out", most=2, n_repeats=8, random_state=0)
+    assert choice.at_most
+    assert "the largest considered" in repr(choice)
+    choice = ob.choose_n_components(X, "held_out", most=9, n_repeats=8, random_state=0)
+    assert not choice.at_most
+    assert choice.values[5] < 0.1 * choice.values[0]

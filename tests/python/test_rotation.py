@@ -1,0 +1,124 @@
+"""Sparse rotation of loadings: what it keeps, hidden zeros, and spelling of the same loadings."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+
+def h(x: np.ndarray, criterion: str) -> float:
+    return float(np.abs(x).sum() if criterion == "l1" else np.count_nonzero(x))
+
+
+def orthogonal(rng: np.random.Generator, r: int) -> np.ndarray:
+    return np.linalg.qr(rng.standard_normal((r, r)))[0]
+
+
+@pytest.mark.parametrize("criterion", ["l1", "l0"])
+@pytest.mark.parametrize(("n", "r"), [(1, 1), (2, 2), (7, 3), (30, 5), (9, 9), (40, 1)])
+@pytest.mark.parametrize("kind", ["unit", "scaled", "deficient", "zero", "huge"])
+def test_span_and_variance_are_kept(criterion, n, r, kind):
+    rng = np.random.default_rng(n * 10 + r)
+    V = np.linalg.qr(rng.standard_normal((n, r)))[0]
+    if kind == "scaled":
+        V = V * rng.uniform(0.1, 10.0, r)
+    elif kind == "deficient":
+        V = np.outer(V[:, 0], np.ones(r))
+    elif kind == "zero":
+        V = 0.0 * V
+    elif kind == "huge":
+        V = V * 2.0**100
+    loadings, R = ob.rotate_loadings(V, criterion, n_starts=3)
+    size = float(np.abs(V).max()) or 1.0
+    np.testing.assert_allclose(R.T @ R, np.eye(r), atol=1e-13)
+    np.testing.assert_allclose(loadings / size, V @ R / size, atol=1e-12)
+    np.testing.assert_allclose(loadings @ loadings.T / size**2, V @ V.T / size**2, atol=1e-12)
+    assert h(loadings, criterion) <= h(V, criterion) * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("criterion", ["l1", "l0"])
+@pytest.mark.parametrize("r", [2, 4, 8])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_hidden_zeros_are_found(criterion, r, scaled):
+    """Columns with a quarter of nonzeros come back from any rotation, up to order and sign."""
+    rng = np.random.default_rng(r)
+    S = np.zeros((30 * r, r))
+    mask = rng.uniform(size=S.shape) < 0.25
+    S[mask] = rng.standard_normal(mask.sum())
+    S *= rng.uniform(0.2, 3.0, r) if scaled else 1.0
+    loadings, _ = ob.rotate_loadings(S @ orthogonal(rng, r), criterion)
+    assert np.count_nonzero(loadings) <= np.count_nonzero(S)
+    likeness = np.abs(loadings.T @ S) / np.linalg.norm(loadings, axis=0)[:, None]
+    likeness /= np.linalg.norm(S, axis=0)
+    assert likeness.max(axis=1).min() > 1.0 - 1e-9
+
+
+def test_two_columns_reach_the_global_minimum():
+    """With two columns the ℓ1 norm has its minima where an entry vanishes: all are tried."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        V = rng.standard_normal((12, 2)) * [1.0, 3.0]
+        angles = np.arctan2(-V[:, 0], V[:, 1])
+        values = []
+        for angle, shift in itertools.product(angles, (0.0, np.pi / 2)):
+            c, s = np.cos(angle + shift), np.sin(angle + shift)
+            values.append(np.abs(V @ np.array([[c, -s], [s, c]])).sum())
+        loadings, _ = ob.rotate_loadings(V)
+        assert np.abs(loadings).sum() <= min(values) * (1 + 1e-13)
+
+
+@pytest.mark.parametrize("criterion", ["l1", "l0"])
+def test_no_pair_of_columns_lowers_the_end(criterion):
+    rng = np.random.default_rng(5)
+    V = rng.laplace(size=(25, 4)) * [1.0, 2.0, 0.5, 3.0]
+    loadings, _ = ob.rotate_loadings(V, criterion)
+    for i, j in itertools.combinations(range(4), 2):
+        for angle in np.linspace(0.0, np.pi, 721):
+            c, s = np.cos(angle), np.sin(angle)
+            turned = loadings.copy()
+            turned[:, [i, j]] = loadings[:, [i, j]] @ np.array([[c, -s], [s, c]])
+            assert h(turned, criterion) >= h(loadings, criterion) * (1 - 1e-12)
+
+
+def test_the_result_does_not_depend_on_threads_layout_or_powers_of_two():
+    V = np.random.default_rng(7).standard_normal((40, 4))
+    first = ob.rotate_loadings(V, n_threads=1)
+    for other in (
+        ob.rotate_loadings(V, n_threads=3),
+        ob.rotate_loadings(np.asfortranarray(V)),
+        ob.rotate_loadings(V.tolist()),
+    ):
+        np.testing.assert_array_equal(first[0], other[0])
+        np.testing.assert_array_equal(first[1], other[1])
+    loadings, R = ob.rotate_loadings(2.0**40 * V)
+    np.testing.assert_array_equal(R, first[1])
+    np.testing.assert_array_equal(loadings, 2.0**40 * first[0])
+
+
+def test_more_starts_are_never_worse():
+    V = np.random.default_rng(8).standard_normal((40, 6))
+    values = [np.abs(ob.rotate_loadings(V, n_starts=k)[0]).sum() for k in (1, 2, 4, 8)]
+    assert all(b <= a for a, b in itertools.pairwise(values))
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "arguments"),
+    [
+        (ValueError, "V must have", {"V": np.ones((2, 3))}),
+        (ValueError, "V must not be empty", {"V": np.ones((2, 0))}),
+        (ValueError, "V", {"V": [[np.nan]]}),
+        (ValueError, "V", {"V": [1.0]}),
+        (ValueError, "criterion", {"criterion": "l2"}),
+        (TypeError, "criterion", {"criterion": 1}),
+        (ValueError, "n_starts", {"n_starts": 0}),
+        (ValueError, "seed", {"seed": -1}),
+        (ValueError, "n_threads", {"n_threads": 0}),
+    ],
+)
+def test_refused(error, match, arguments):
+    with pytest.raises(error, match=match):
+        ob.rotate_loadings(**{"V": np.eye(3), **arguments})
