@@ -52,7 +52,7 @@ SHARED = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose", "m
 
 
 def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> int:
-    from ..sklearn.base import default_components
+    from ..sklearn.components import default_components
 
     outputs = Outputs(options, [options.data])
     stream = streamed(options)

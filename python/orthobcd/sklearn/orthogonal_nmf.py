@@ -19,9 +19,9 @@ from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from . import dask
-from .base import default_components
 from .blocks import as_bytes, blocks_of, check_memory, checked, joined
+from .components import default_components
+from .dask import checked_chunks, example_of, is_lazy, transformed
 from .fitting import Fitting, run_options, threads_of
 from .preparation import (
     PrecisionName,
@@ -271,9 +271,9 @@ class OrthogonalNMF(
 
     def _blocks(self, X: Any, *, reset: bool) -> Iterator[Any]:
         """Blocks of checked rows of X."""
-        if dask.is_lazy(X):
-            validate_data(self, dask.example_of(X), reset=reset, skip_check_array=True)
-            yield from dask.checked_chunks(X, _nonnegative)
+        if is_lazy(X):
+            validate_data(self, example_of(X), reset=reset, skip_check_array=True)
+            yield from checked_chunks(X, _nonnegative)
             return
         blocks = blocks_of(X)
         if blocks is None:
@@ -311,9 +311,9 @@ class OrthogonalNMF(
             If X does not have the features of the fit, or has a negative entry.
         """
         check_is_fitted(self)
-        if dask.is_lazy(X):
+        if is_lazy(X):
             r = self.components_.shape[0]
-            lazy: FloatArray = dask.transformed(self, X, _lazy_memberships, r, self.components_)
+            lazy: FloatArray = transformed(self, X, _lazy_memberships, r, self.components_)
             return lazy
         return memberships(self._likeness_of(X), self.components_)
 
@@ -337,8 +337,8 @@ class OrthogonalNMF(
             If X does not have the features of the fit, or has a negative entry.
         """
         check_is_fitted(self)
-        if dask.is_lazy(X):
-            lazy: IntArray = dask.transformed(self, X, _lazy_labels, None, self.components_)
+        if is_lazy(X):
+            lazy: IntArray = transformed(self, X, _lazy_labels, None, self.components_)
             return lazy
         return np.asarray(np.argmax(self._likeness_of(X), axis=1))
 

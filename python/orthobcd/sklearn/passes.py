@@ -11,8 +11,9 @@ from sklearn.utils.validation import validate_data
 from .._core import DATA
 from .._core import Moments as Sums
 from .._internal.checks import check_size
-from . import dask
 from .blocks import Blocks, as_bytes, blaming, check_memory, starting
+from .dask import as_array, example_of
+from .dask import summed as summed_collection
 from .fitting import Fitting, threads_of
 from .preparation import as_sample_weight, begun, is_exact, largest, sliceable
 
@@ -45,12 +46,14 @@ def summed(
 
 def _of_collection(estimator: Any, X: Any, before: Sums | None, weights: Any) -> Sums:
     """`summed` for a Dask collection."""
-    n = int(dask.as_array(X).shape[1])
+    n = int(as_array(X).shape[1])
     estimator._checked(COMPONENTS if before is None else max(1, before.n_rows), n)
-    validate_data(estimator, dask.example_of(X), reset=before is None, skip_check_array=True)
+    validate_data(estimator, example_of(X), reset=before is None, skip_check_array=True)
     rows = 0 if before is None else before.n_rows
     limit = as_bytes("max_memory", estimator.max_memory)
-    found, size = dask.summed(X, estimator.precision, weights, limit, threads_of(estimator), rows)
+    found, size = summed_collection(
+        X, estimator.precision, weights, limit, threads_of(estimator), rows
+    )
     check_size("X", size, DATA)
     if before is None:
         return found

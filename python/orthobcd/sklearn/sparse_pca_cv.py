@@ -26,7 +26,7 @@ from .._internal.interrupt import Kept, side_by_side
 from ..regularization import PenaltyName, largest_lam, penalty_of
 from ..result import Status
 from ..solving import solve
-from .base import Components
+from .components import Components
 from .fitting import threads_of
 from .pictures import BLUE, RED, axes_of
 from .preparation import check_magnitude, explained_share, prepared, problem_of
