@@ -346,7 +346,13 @@ fn prepare(
         };
     }
     let go_on = || !clock.expired();
-    let mut stopped = false;
+    let mut relay = Relay {
+        monitor,
+        seconds: 0.0,
+        iterations: 0,
+        most: f64::INFINITY,
+        stopped: false,
+    };
     let made = pool::run(
         1,
         1,
@@ -372,16 +378,12 @@ fn prepare(
             };
             Some((spectral, top))
         },
-        |_| {
-            let control = monitor.poll();
-            stopped |= control == Control::Stop;
-            control
-        },
+        |_| relay.poll(),
     );
     let (spectral, top) = match made.into_iter().flatten().flatten().next() {
         Some(made) => made,
         None => {
-            *ended = Some(match stopped {
+            *ended = Some(match relay.stopped {
                 true => Status::Interrupted,
                 false => Status::MaxTime,
             });

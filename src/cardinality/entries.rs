@@ -9,9 +9,7 @@ use super::model::ColumnModel;
 use super::opening::{self, Opening};
 use super::powered::on_own_rows;
 use super::rules::{Cardinality, Rules, Sparsity};
-use super::search::{
-    Limited, SearchSpace, StationarySupports, checked_form, checked_start, searched,
-};
+use super::search::{Limited, SearchSpace, checked_form, checked_start, searched};
 use super::starts::{Maker, Material};
 use crate::budget::Meter;
 use crate::error::{Error, Result};
@@ -291,14 +289,21 @@ impl SearchSpace for EntrySets<'_> {
         Maker::new(self.mover(meter), &self.material, seed).perturbed(state)
     }
 
-    fn descend(
-        &self,
-        state: &mut State,
-        stationary: &mut StationarySupports,
-        spent: f64,
-        meter: &Meter<'_>,
-    ) -> bool {
-        self.mover(meter).descend(state, stationary, spent)
+    fn support(&self, state: &State) -> Vec<usize> {
+        state.point.places(self.model.order())
+    }
+
+    fn width(&self, state: &State) -> Option<usize> {
+        let count: usize = state.point.counts().iter().sum();
+        (!self.model.is_costly(&state.point)).then(|| (count / 8).max(1))
+    }
+
+    fn fill(&self, state: &mut State, spent: f64, meter: &Meter<'_>) {
+        self.mover(meter).fill(state, spent);
+    }
+
+    fn step(&self, state: &mut State, goal: f64, width: &mut usize, meter: &Meter<'_>) -> bool {
+        self.mover(meter).step(state, goal, width)
     }
 
     fn name(&self, number: usize) -> &'static str {

@@ -6,16 +6,7 @@
 use super::candidates::{CandidateMove, ColumnEstimates, Move, State, SupportMover, TRANSFERS};
 use super::model::SparsePoint;
 use super::rules::{Cardinality, Rules};
-use super::search::StationarySupports;
-
-/// Most moves tried one by one before a point counts as stationary.
-const TRIALS: usize = 24;
-
-/// Part of the missing entries that is added at once.
-const AT_ONCE: usize = 6;
-
-/// Least decrease that counts, relative to the scale of f.
-const LEAST: f64 = 1e-12;
+use super::search::{AT_ONCE, LEAST, TRIALS};
 
 impl SupportMover<'_> {
     /// Returns the point after a move; None if no feasible point is near, or if f is not expected to fall
@@ -50,7 +41,7 @@ impl SupportMover<'_> {
     }
 
     /// Adds entries while the cardinality allows them and they lower f, until the meter shows `spent`.
-    fn fill(&self, state: &mut State, spent: f64) {
+    pub(super) fn fill(&self, state: &mut State, spent: f64) {
         let rules = &self.model.rules;
         while !self.is_late() && self.meter.spent() < spent {
             let counts = state.point.counts();
@@ -148,59 +139,32 @@ impl SupportMover<'_> {
         }
     }
 
-    /// Moves while f falls, until the meter shows `spent`; returns whether the point is stationary.
-    pub(super) fn descend(
-        &self,
-        state: &mut State,
-        stationary: &mut StationarySupports,
-        spent: f64,
-    ) -> bool {
-        if self.model.is_costly(&state.point) {
-            return true;
-        }
-        let count: usize = state.point.counts().iter().sum();
-        let mut width = (count / 8).max(1);
-        loop {
-            self.fill(state, spent);
-            if self.is_late() || self.meter.spent() >= spent {
-                return false;
+    /// Makes the best moves, at most `width` of them together, that lower f below `goal`; returns whether there
+    /// are any.
+    pub(super) fn step(&self, state: &mut State, goal: f64, width: &mut usize) -> bool {
+        let counts = state.point.counts();
+        let mut columns = self.columns(state);
+        let moves = self.moves(&mut columns, state);
+        let lower = |next: Option<SparsePoint>| next.filter(|next| next.value() < goal);
+        let mut found = None;
+        while *width > 1 && found.is_none() && !self.is_late() {
+            let batch = compatible(&moves, *width, &self.model.rules, &counts);
+            if batch.drops.len() > 1 {
+                found = lower(self.trial(&columns, &state.point, &batch, Some(goal)));
             }
-            let (places, value) = (state.point.places(self.model.order()), state.point.value());
-            if stationary.contains(&places, value + LEAST * self.model.scale) {
-                return true;
-            }
-            let counts = state.point.counts();
-            let mut columns = self.columns(state);
-            let moves = self.moves(&mut columns, state);
-            let goal = value - LEAST * self.model.scale;
-            let lower = |next: Option<SparsePoint>| next.filter(|next| next.value() < goal);
-            let mut found = None;
-            while width > 1 && found.is_none() && !self.is_late() {
-                let batch = compatible(&moves, width, &self.model.rules, &counts);
-                if batch.drops.len() > 1 {
-                    found = lower(self.trial(&columns, &state.point, &batch, Some(goal)));
-                }
-                if found.is_none() {
-                    width /= 2;
-                }
-            }
-            for change in moves.iter().take(TRIALS) {
-                if found.is_some() || self.is_late() {
-                    break;
-                }
-                let mut single = Move::default();
-                change.append_to(&mut single);
-                found = lower(self.trial(&columns, &state.point, &single, Some(goal)));
-            }
-            match found {
-                Some(next) => self.replace(state, next),
-                None if self.is_late() => return false,
-                None => {
-                    stationary.insert(places, value);
-                    return true;
-                }
+            if found.is_none() {
+                *width /= 2;
             }
         }
+        for change in moves.iter().take(TRIALS) {
+            if found.is_some() || self.is_late() {
+                break;
+            }
+            let mut single = Move::default();
+            change.append_to(&mut single);
+            found = lower(self.trial(&columns, &state.point, &single, Some(goal)));
+        }
+        found.map(|next| self.replace(state, next)).is_some()
     }
 }
 

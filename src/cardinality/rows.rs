@@ -18,9 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::model::SCALAR;
 use super::opening::axes;
 use super::powered::on_rows;
-use super::search::{
-    Limited, SearchSpace, StationarySupports, checked_form, checked_start, searched,
-};
+use super::search::{AT_ONCE, Limited, SearchSpace, TRIALS, checked_form, checked_start, searched};
 use crate::budget::Meter;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
@@ -33,16 +31,8 @@ use crate::start::{self, is_spectrum_exact};
 use crate::support::{self, largest_rows};
 use crate::threads::Threads;
 
-/// Most swaps tried one by one before a set counts as stationary, and number of rows of smallest loss and of
-/// largest gain that they combine.
-const TRIALS: usize = 24;
+/// Number of rows of smallest loss and of largest gain that swaps combine.
 const CANDIDATES: usize = 12;
-
-/// A set grows or shrinks by this part of the missing or surplus rows at once.
-const AT_ONCE: usize = 6;
-
-/// Least decrease that counts, relative to the scale of f.
-const LEAST: f64 = 1e-12;
 
 /// Perturbations without improvement after which a search without limits ends: per row, and at least.
 const PATIENCE: usize = 40;
@@ -471,43 +461,19 @@ impl SearchSpace for RowSets<'_> {
         self.fitted(solved, meter)
     }
 
-    fn descend(
-        &self,
-        state: &mut RowSet,
-        stationary: &mut StationarySupports,
-        spent: f64,
-        meter: &Meter<'_>,
-    ) -> bool {
-        let late = || meter.expired();
-        loop {
-            if late() || meter.spent() >= spent {
-                return false;
-            }
-            if stationary.contains(&state.rows, state.value + LEAST * self.scale) {
-                return true;
-            }
-            let table = self.table(state, meter);
-            let goal = state.value - LEAST * self.scale;
-            let mut found = None;
-            for (_, drop, add) in self.candidates(&table).into_iter().take(TRIALS) {
-                if late() {
-                    break;
-                }
-                let next = self.changed(state, drop.as_slice(), add.as_slice(), meter);
-                found = next.filter(|next| next.value < goal);
-                if found.is_some() {
-                    break;
-                }
-            }
-            match found {
-                Some(next) => *state = next,
-                None if late() => return false,
-                None => {
-                    stationary.insert(state.rows.clone(), state.value);
-                    return true;
-                }
-            }
-        }
+    fn support(&self, state: &RowSet) -> Vec<usize> {
+        state.rows.clone()
+    }
+
+    fn step(&self, state: &mut RowSet, goal: f64, _: &mut usize, meter: &Meter<'_>) -> bool {
+        let candidates = self.candidates(&self.table(state, meter)).into_iter();
+        let mut in_time = candidates.take(TRIALS).take_while(|_| !meter.expired());
+        let lower = |(_, drop, add): (f64, Option<usize>, Option<usize>)| {
+            let next = self.changed(state, drop.as_slice(), add.as_slice(), meter);
+            next.filter(|next| next.value < goal)
+        };
+        let found = in_time.find_map(lower);
+        found.map(|next| *state = next).is_some()
     }
 
     fn name(&self, number: usize) -> &'static str {

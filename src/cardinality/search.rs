@@ -86,6 +86,27 @@ pub(super) trait SearchSpace: Sync {
     /// Returns a perturbed point; None if the perturbation failed.
     fn perturbed(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
 
+    /// Returns the indices of the support.
+    fn support(&self, state: &Self::State) -> Vec<usize>;
+
+    /// Returns how many moves are tried at once at first; None if moves cost too much.
+    fn width(&self, _: &Self::State) -> Option<usize> {
+        Some(1)
+    }
+
+    /// Makes the support as large as the limit allows, until the meter shows `spent`.
+    fn fill(&self, _: &mut Self::State, _: f64, _: &Meter<'_>) {}
+
+    /// Makes a move, or at most `width` of them together, with a value below `goal`; returns whether one was
+    /// found. `width` is reduced where moves fail together.
+    fn step(
+        &self,
+        state: &mut Self::State,
+        goal: f64,
+        width: &mut usize,
+        meter: &Meter<'_>,
+    ) -> bool;
+
     /// Moves while the value falls, until the meter shows `spent`; returns whether the point is stationary,
     /// newly or as recorded in `stationary`.
     fn descend(
@@ -94,7 +115,30 @@ pub(super) trait SearchSpace: Sync {
         stationary: &mut StationarySupports,
         spent: f64,
         meter: &Meter<'_>,
-    ) -> bool;
+    ) -> bool {
+        let Some(mut width) = self.width(state) else {
+            return true;
+        };
+        let least = LEAST * self.scale();
+        loop {
+            self.fill(state, spent, meter);
+            if meter.expired() || meter.spent() >= spent {
+                return false;
+            }
+            let (support, value) = (self.support(state), self.value(state));
+            if stationary.contains(&support, value + least) {
+                return true;
+            }
+            if self.step(state, value - least, &mut width, meter) {
+                continue;
+            }
+            if meter.expired() {
+                return false;
+            }
+            stationary.insert(support, value);
+            return true;
+        }
+    }
 
     /// Returns the name of start `number`.
     fn name(&self, number: usize) -> &'static str;
@@ -109,6 +153,15 @@ pub(super) trait SearchSpace: Sync {
     fn scale(&self) -> f64;
 }
 
+/// Most moves tried one by one before a point counts as stationary.
+pub(super) const TRIALS: usize = 24;
+
+/// Part of the missing or surplus entries or rows that is added or dropped at once.
+pub(super) const AT_ONCE: usize = 6;
+
+/// Least decrease that counts, relative to the scale of f.
+pub(super) const LEAST: f64 = 1e-12;
+
 /// Supports, as index lists of their nonzeros, at which descents became stationary, with the value. A descent
 /// that reaches one again has nothing left to try.
 #[derive(Default)]
@@ -116,11 +169,11 @@ pub(super) struct StationarySupports(HashMap<Vec<usize>, f64>);
 
 impl StationarySupports {
     /// Returns whether a point with this support and at most this value is stationary.
-    pub(super) fn contains(&self, places: &[usize], value: f64) -> bool {
+    fn contains(&self, places: &[usize], value: f64) -> bool {
         self.0.get(places).is_some_and(|&known| known <= value)
     }
 
-    pub(super) fn insert(&mut self, places: Vec<usize>, value: f64) {
+    fn insert(&mut self, places: Vec<usize>, value: f64) {
         self.0.insert(places, value);
     }
 }

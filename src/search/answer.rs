@@ -119,19 +119,9 @@ pub(super) fn work_left(incumbent: &Incumbent<'_>) -> f64 {
 /// Reports an orthonormal point that cost `work` multiply-adds; `exact`: the point is optimal.
 fn take(incumbent: &mut Incumbent<'_>, x: Array2<f64>, (work, exact): (f64, bool)) {
     let smooth = incumbent.problem.smooth.value(x.view(), &Threads::serial());
-    let candidate = Candidate {
-        objective: smooth,
-        smooth,
-        penalty: 0.0,
-        feasibility: drift(x.view(), incumbent.problem.signature, incumbent.k.view()),
-        x,
-        name: NAME.to_owned(),
-        iterations: 0,
-        updates: 0,
-        stationary: exact,
-        failed: None,
-        error: None,
-    };
+    let feasibility = drift(x.view(), incumbent.problem.signature, incumbent.k.view());
+    let mut candidate = Candidate::valued(x, (smooth, 0.0, feasibility), NAME.to_owned());
+    candidate.stationary = exact;
     report(incumbent, &candidate, (NAME, work));
 }
 

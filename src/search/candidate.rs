@@ -51,8 +51,18 @@ impl Candidate {
         let smooth = oracle.smooth_value(&x)?;
         let penalty = problem.penalty.value(x.view());
         let objective = smooth + penalty;
-        objective.is_finite().then(|| Self {
-            objective,
+        let values = (smooth, penalty, feasibility);
+        objective.is_finite().then(|| Self::valued(x, values, name))
+    }
+
+    /// A point with f, h and its infeasibility.
+    pub(super) fn valued(
+        x: Array2<f64>,
+        (smooth, penalty, feasibility): (f64, f64, f64),
+        name: String,
+    ) -> Self {
+        Self {
+            objective: smooth + penalty,
             smooth,
             penalty,
             feasibility,
@@ -63,7 +73,7 @@ impl Candidate {
             stationary: false,
             failed: None,
             error: None,
-        })
+        }
     }
 
     /// Adds the counts of a descent, and takes its point if F is no higher.

@@ -238,16 +238,17 @@ impl<'s, 'a> Search<'s, 'a> {
             self.made[arm.heuristic] += 1;
         }
         Job {
-            name: self.rounds.heuristics[arm.heuristic].name().to_owned(),
-            polishes: false,
-            plain: false,
             heuristic: Some(arm.heuristic),
             restricted: arm.restricted,
             improve,
-            polished,
             run,
             heat: self.rng.random(),
             seed: decorrelated(self.auto.options.seed, self.index),
+            ..Job::taken(
+                self.rounds.heuristics[arm.heuristic].name(),
+                polished,
+                false,
+            )
         }
     }
 
