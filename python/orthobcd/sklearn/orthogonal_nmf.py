@@ -19,7 +19,7 @@ from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .blocks import as_bytes, blocks_of, check_memory, checked, joined
+from .blocks import ROWS, as_bytes, blocks_of, check_memory, checked, joined
 from .components import default_components
 from .dask import checked_chunks, example_of, is_lazy, transformed
 from .fitting import Fitting, run_options, threads_of
@@ -39,6 +39,18 @@ def likeness(data: Any, components: FloatArray) -> FloatArray:
     """Inner products of samples with the normalised profiles ``components``."""
     norms = np.linalg.norm(components, axis=1)
     return np.asarray(data @ (components / np.where(norms > 0.0, norms, 1.0)[:, None]).T)
+
+
+def _products(data: Any, x: FloatArray) -> tuple[FloatArray, float]:
+    """``dataᵀ x`` and ``‖data‖²``, with the same bits for every layout and type of dense data."""
+    if is_sparse(data):
+        return np.asarray(data.T @ x), float(np.sum(np.asarray(data.data) ** 2))
+    products, total = np.zeros((data.shape[1], x.shape[1])), 0.0
+    for start in range(0, data.shape[0], ROWS):
+        block = np.ascontiguousarray(data[start : start + ROWS], dtype=np.float64)
+        products += block.T @ x[start : start + ROWS]
+        total += float(np.sum(block**2))
+    return products, total
 
 
 def memberships(products: FloatArray, components: FloatArray) -> FloatArray:
@@ -220,15 +232,14 @@ class OrthogonalNMF(
 
     def _describe(self, data: Any, x: FloatArray) -> None:
         """Sets the fitted attributes from the memberships x."""
-        profiles = np.maximum(np.asarray(data.T @ x).T, 0.0)
+        products, total = _products(data, x)
+        profiles = np.maximum(products.T, 0.0)
         order = np.argsort(-np.linalg.norm(profiles, axis=1), kind="stable")
         self.components_ = profiles[order]
         self.membership_: FloatArray = x[:, order]
         absent = ~self.membership_.any(axis=1)
         self.labels_: IntArray = np.argmax(self.membership_, axis=1)
         self.labels_[absent] = np.argmax(self._likeness(data), axis=1)[absent]
-        entries = data.data if is_sparse(data) else data
-        total = float(np.sum(np.asarray(entries) ** 2))
         explained = float(np.sum(self.components_**2))
         self.reconstruction_err_ = float(np.sqrt(max(total - explained, 0.0)))
         self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
