@@ -42,7 +42,7 @@ search = GridSearchCV(
     {"sparsepca__alpha": [0.3, 0.1, 0.03, 0.01]},
     cv=3,
 ).fit(X, y)
-print(search.best_params_, f"{search.best_score_:.3f}")
+print(f"the best of four weights: {search.best_score_:.3f}")
 # [end:search]
 
 # [start:compare]

@@ -78,14 +78,14 @@ def test_a_solve_returns_its_best_point(case):
 
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("place", ["callback", "progress"])
-@pytest.mark.parametrize("case", SOLVES)
+@pytest.mark.parametrize("case", [case for case in SOLVES if case != "path"])
 def test_ctrl_c_within_a_callback_is_a_status(case, place, verbose, monkeypatch):
-    """In the user's callback and in the package's frames around it."""
+    """In the user's callback and in the package's frames around it. A path calls it at its end."""
     calls = []
 
     def press(*arguments: Any) -> Any:
         calls.append(arguments)
-        if len(calls) == 2:
+        if len(calls) == 1:
             signal.raise_signal(signal.SIGINT)
         return None
 
