@@ -76,8 +76,8 @@ class RegularizationPath:
     >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, lams=[0.5, 0.1])
     >>> path.lams.tolist(), len(path)
     ([0.5, 0.1], 2)
-    >>> path.nearest(1)
-    1
+    >>> path.nearest(1), path.within(1)
+    (1, 0)
     """
 
     lams: FloatArray
@@ -118,6 +118,16 @@ class RegularizationPath:
         """Index of the point with the most nonzeros that are at most ``n_nonzero``.
 
         Ties: the largest explained variance. If every point has more, the sparsest one.
+
+        Parameters
+        ----------
+        n_nonzero : int
+            Largest number of nonzero entries of X.
+
+        Returns
+        -------
+        int
+            Index into ``lams`` and the other arrays.
         """
         counts = np.where(self.n_nonzero <= n_nonzero, self.n_nonzero, -self.n_nonzero)
         return int(np.lexsort((-self.explained_variance_ratio, -counts))[0])

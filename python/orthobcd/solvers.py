@@ -30,6 +30,7 @@ StepRule = Literal["bound", "adaptive", "accumulated"]
 Strategy = Literal[
     "splitting",
     "smoothed",
+    "reheated",
     "supports",
     "forward",
     "path",
@@ -307,7 +308,8 @@ class Auto(Checked):
         allow.
     strategies : sequence of str, optional
         Heuristics of the restarts, in this order, instead of those chosen for the problem:
-        "splitting" (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty),
+        "splitting" (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated"
+        (the same over a short range of the smoothing, which is raised repeatedly; for ℓ1),
         "supports" (annealed disjoint supports), "forward" (forward selection on disjoint supports),
         "path" (decreasing λ from the closed-form optimum), "sparse" (the same from random rows),
         "partition" (for X ≥ 0 alternates between the columns and the assignment of rows to them,

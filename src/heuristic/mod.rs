@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `splitting` | annealed ADMM from the varimax-rotated spectral solution; small λ |
 //! | `smoothed` | gradient descent on a smoothed penalty; dense ℓ1, small λ |
+//! | `reheated` | repeated gradient descent over a short range of the smoothing; dense ℓ1 |
 //! | `supports` | simulated annealing on disjoint supports; large λ for ℓ0, X ≥ 0 |
 //! | `forward` | forward selection of components with disjoint supports; large λ for ℓ0 |
 //! | `path`, `sparse` | decreasing λ from the closed-form optimum, or from random rows; heavy-tailed data |
@@ -138,6 +139,7 @@ pub fn registry() -> Vec<Box<dyn Heuristic>> {
     vec![
         Box::new(splitting::Splitting),
         Box::new(smoothed::Smoothed),
+        Box::new(smoothed::Reheated),
         Box::new(supports::Supports),
         Box::new(forward::Forward),
         Box::new(path::Path { random: false }),

@@ -151,7 +151,7 @@ def methods(thing: type) -> dict[str, object]:
 CLASSES = [name for name in PUBLIC if name[0].isupper()]
 ON_A_PAGE = {"from_jax", "from_torch"}
 """Shown on the page of objectives: they need packages that the tests need not have."""
-NEVER_RAISE = {"nearest", "without_limit"}
+NEVER_RAISE = {"nearest", "within", "without_limit"}
 """Methods that take any number."""
 SHOWN = "\n".join(map(examples_of, EXAMPLES))
 """Every line of an example."""

@@ -137,7 +137,7 @@ def test_obcd_converges_to_critical_points_within_little_work(n, r, form):
         assert result.converged, (x0, shift, result.status)
         assert (np.diff(result.history["objective"]) <= 0.0).all()
         certificate = ob.certify(problem, result.x)
-        rounding = 1e-13 * shift * r
+        rounding = 1e-13 * (shift + np.abs(C).max()) * r
         assert certificate.block2_gap <= 1e-10 * certificate.magnitude + rounding
         metric = np.eye(r) if D is None else D
         steep = np.linalg.norm(C @ result.x @ metric + (0.0 if L is None else L))

@@ -548,7 +548,7 @@ def default_sigint():
 
 
 @pytest.mark.parametrize("where", ["between", "callback", "validation"])
-def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, tmp_path):
+def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, caplog, tmp_path):
     """Wherever Ctrl-C comes, the second epoch is whole and the last one."""
     whole = model(max_epochs=2, valid_every=1).fit(TRAIN, VALID)
     path = tmp_path / "state.npz"
@@ -563,7 +563,7 @@ def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, tmp_path):
         handler.emit = press
         log = logging.getLogger("orthobcd")
         monkeypatch.setattr(log, "handlers", [handler])
-        monkeypatch.setattr(log, "level", logging.INFO)
+        caplog.set_level(logging.INFO, "orthobcd")
     elif where == "validation":
         rank = ob.UltraE._rank
         monkeypatch.setattr(ob.UltraE, "_rank", lambda self, *a: (press(), rank(self, *a))[1])

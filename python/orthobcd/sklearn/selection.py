@@ -56,8 +56,8 @@ class SupportStability:
     >>> stability = support_stability(pca, load_iris().data, n_subsamples=4, random_state=0)
     >>> stability.frequencies.shape
     (1, 4)
-    >>> stability.plot().get_ylabel()
-    'component'
+    >>> len(stability.plot().get_yticklabels())
+    1
     """
 
     frequencies: FloatArray
@@ -222,7 +222,7 @@ class ComponentChoice:
     >>> choice.n_components
     1
     >>> choice.plot().get_xlabel()
-    'components'
+    'number of components'
     """
 
     n_components: int
