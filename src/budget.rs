@@ -59,6 +59,11 @@ impl Clock {
         self.limit
     }
 
+    /// The units that `work` multiply-adds take.
+    pub(crate) fn units(&self, work: f64) -> f64 {
+        work / self.rate()
+    }
+
     /// Seconds left, if there is a limit.
     pub(crate) fn left(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.seconds()).max(0.0))
@@ -129,6 +134,11 @@ impl<'a> Meter<'a> {
     /// Units that are left.
     pub(crate) fn left(&self) -> f64 {
         (self.until - self.now()).max(0.0)
+    }
+
+    /// The units of the clock that `work` multiply-adds take, or those that are left if these are fewer.
+    pub(crate) fn units(&self, work: f64) -> f64 {
+        self.left().min(self.clock.units(work))
     }
 
     /// What is left in multiply-adds, at the rate of a common core where the clock decides.

@@ -90,9 +90,7 @@ pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;
-pub use cardinality::{
-    Cardinality, NEGLIGIBLE, RowSparsity, Sparsity, minimize_at_cardinality, minimize_row_sparse,
-};
+pub use cardinality::{RowSparsity, minimize_at_cardinality, minimize_row_sparse};
 pub use certificate::{Certificate, certify, certify_values};
 pub use error::{Error, Result};
 pub use manifold::{
@@ -113,6 +111,7 @@ pub use solver::{
     Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT,
     minimize, minimize_by,
 };
+pub use support::{Cardinality, NEGLIGIBLE, Sparsity};
 pub use threads::Threads;
 pub use working_set::WorkingSet;
 

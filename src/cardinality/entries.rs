@@ -4,27 +4,31 @@ use std::time::Instant;
 
 use ndarray::{Array2, s};
 
-use super::candidates::{State, SupportMover};
-use super::model::ColumnModel;
-use super::opening::{self, Opening};
 use super::powered::on_own_rows;
-use super::rules::{Cardinality, Rules, Sparsity};
-use super::search::{Limited, SearchSpace, checked_form, checked_start, searched};
+use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
 use super::starts::{Maker, Material};
 use crate::budget::Meter;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
+use crate::support::opening::{self, Opening};
+use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, State, SupportMover, weights};
 use crate::threads::Threads;
 
 /// Perturbations without improvement after which a search without limits ends: per allowed nonzero, and at
 /// least.
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
+
+/// Number of points without search, the best ones, from which chains start.
+const OPENINGS: usize = 5;
+
+/// Largest order at which a C that is not stored is formed.
+const FORMED: usize = 1024;
 
 /// Most columns of a stored C for which the lower bound on f is computed, and largest total cardinality that
 /// the bound distributes over the columns.
@@ -99,20 +103,6 @@ pub fn minimize_at_cardinality(
         )
     };
     Ok(searched(limited, truncated, prepared, monitor))
-}
-
-/// Returns the diagonal d_1, …, d_r of D.
-fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
-    let Some(metric) = form.metric() else {
-        return Ok(vec![1.0; r]);
-    };
-    if metric.indexed_iter().any(|((i, j), &v)| i != j && v != 0.0) {
-        return Err(Error::invalid(
-            "D",
-            "must be diagonal where nonzeros are counted",
-        ));
-    }
-    Ok(metric.diag().to_vec())
 }
 
 /// Returns the gain of each row as the only nonzero of each column, scaled to 0..1, r×n.
@@ -224,10 +214,10 @@ impl<'a> EntrySets<'a> {
     ) -> Option<Self> {
         let (n, r) = (form.order(), selection.len());
         let go_on = || !meter.expired();
-        let (basis, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-        meter.spend(start::rough_work(form, r) + varimax_work(n, r));
+        let (basis, spectrum, spent) = start::spectral_within(form, r, AXES_WORK, threads, &go_on)?;
+        meter.spend(spent + varimax_work(n, r));
         let most = (4 * rules.cardinality.total() + 20).min(n);
-        let model = ColumnModel::new(form, rules, weights, spectrum, meter)?;
+        let model = ColumnModel::new(form, rules, weights, (spectrum, FORMED), meter)?;
         let basis = basis.slice(s![.., ..r]).to_owned();
         Some(Self {
             scaled: opening::scaled(&model, &basis, meter)?,
@@ -266,7 +256,12 @@ impl SearchSpace for EntrySets<'_> {
     }
 
     fn begin_from(&mut self, points: Vec<Array2<f64>>) {
-        self.material.points = points;
+        let value = |x: &Array2<f64>| self.model.form.value(x.view(), &Threads::serial());
+        let mut valued: Vec<_> = points.into_iter().map(|x| (value(&x), x)).collect();
+        valued.sort_by(|a, b| a.0.total_cmp(&b.0));
+        valued.dedup_by(|a, b| a.0 == b.0);
+        valued.truncate(OPENINGS);
+        self.material.points = valued.into_iter().map(|point| point.1).collect();
     }
 
     fn bound(&self, value: f64) -> f64 {

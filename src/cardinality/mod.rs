@@ -2,23 +2,15 @@
 //!
 //! The ℓ0 *penalty* reaches only the numbers of nonzeros on the lower convex hull of f against ‖X‖₀. The
 //! *constraint* also has solutions between them, and applications often ask for a number per component. A
-//! point is given by its supports and the best values on them ([`model`], [`joint`]). A search ([`search`])
-//! changes supports by [`moves`], from many [`starts`].
+//! point is given by its [support](crate::support) and the best values on it. A search ([`search`]) changes
+//! supports by moves, from many [`starts`].
 
-mod candidates;
-mod cut;
 mod entries;
-mod joint;
-mod model;
-mod moves;
-mod opening;
+mod path;
 mod powered;
 mod rows;
-mod rules;
 mod search;
 mod starts;
 
 pub use entries::minimize_at_cardinality;
-pub use model::NEGLIGIBLE;
 pub use rows::{RowSparsity, minimize_row_sparse};
-pub use rules::{Cardinality, Sparsity};

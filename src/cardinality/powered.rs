@@ -2,13 +2,11 @@
 
 use ndarray::{Array2, Axis};
 
-use super::opening::own_part;
-use super::rules::Rules;
 use crate::budget::Meter;
 use crate::linalg::orthonormal_factor;
 use crate::objective::gradient_work;
 use crate::problem::Problem;
-use crate::support::{self, largest_rows};
+use crate::support::{self, Rules, largest_rows, opening::own_part};
 use crate::threads::Threads;
 
 /// Power steps.

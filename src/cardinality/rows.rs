@@ -15,10 +15,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::model::SCALAR;
-use super::opening::axes;
 use super::powered::on_rows;
-use super::search::{AT_ONCE, Limited, SearchSpace, TRIALS, checked_form, checked_start, searched};
+use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
 use crate::budget::Meter;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
@@ -28,7 +26,7 @@ use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
-use crate::support::{self, largest_rows};
+use crate::support::{self, AT_ONCE, SCALAR, TRIALS, largest_rows, opening::axes};
 use crate::threads::Threads;
 
 /// Number of rows of smallest loss and of largest gain that swaps combine.
@@ -115,8 +113,9 @@ pub fn minimize_row_sparse(
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
     let prepared = |meter: &Meter<'_>| {
         let go_on = || !meter.expired();
-        let (basis, (low, high)) = start::rough_spectral(form, r, threads, &go_on)?;
-        meter.spend(start::rough_work(form, r));
+        let (basis, (low, high), spent) =
+            start::spectral_within(form, r, AXES_WORK, threads, &go_on)?;
+        meter.spend(spent);
         Some(RowSets {
             scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
             columns: Columns::new(form, BYTES, &go_on)?,

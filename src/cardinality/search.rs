@@ -26,6 +26,7 @@ use crate::search::{AutoSolution, Run};
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
 use crate::start;
+use crate::support::LEAST;
 use crate::threads::Threads;
 
 /// Number of chains.
@@ -44,6 +45,9 @@ const GROWTH: f64 = 2.0;
 
 /// Least and largest work without limits, in multiply-adds.
 const WORK: (f64, f64) = (1.5e10, 5e10);
+
+/// Work within which the principal axes are computed to rounding, in multiply-adds; beyond, they are approximate.
+pub(super) const AXES_WORK: f64 = 2e9;
 
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
@@ -152,15 +156,6 @@ pub(super) trait SearchSpace: Sync {
     /// Returns the scale of differences of values.
     fn scale(&self) -> f64;
 }
-
-/// Most moves tried one by one before a point counts as stationary.
-pub(super) const TRIALS: usize = 24;
-
-/// Part of the missing or surplus entries or rows that is added or dropped at once.
-pub(super) const AT_ONCE: usize = 6;
-
-/// Least decrease that counts, relative to the scale of f.
-pub(super) const LEAST: f64 = 1e-12;
 
 /// Supports, as index lists of their nonzeros, at which descents became stationary, with the value. A descent
 /// that reaches one again has nothing left to try.

@@ -13,13 +13,10 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::candidates::{State, SupportMover};
-use super::cut::{Cut, LEAST_STEPS, STEPS};
-use super::model::{SCALAR, SparsePoint};
-use super::opening::largest_of;
-use super::rules::Cardinality;
 use crate::manifold::{perturbed, polar, varimax};
-use crate::support::{self, Part};
+use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
+use crate::support::opening::largest_of;
+use crate::support::{self, Cardinality, Part, SCALAR, SparsePoint, State, SupportMover};
 
 /// Steps of the truncated power method.
 const POWER_STEPS: usize = 15;
@@ -34,6 +31,14 @@ const SEEDS: usize = 3;
 /// other than ADMM swaps entries.
 const NEAR: f64 = 0.7;
 const SWAPS: f64 = 0.5;
+
+/// Share of perturbations by a path from the best point, and the factors by which its first multiplier is raised:
+/// the least, and the range of a random further one.
+const PATHS: f64 = 0.15;
+const RAISE: (f64, f64) = (1.5, 3.0);
+
+/// Share of the limit below which a point is continued by a path.
+const USED: f64 = 0.9;
 
 /// Share of perturbations by ADMM from the best point, the same for a dense problem, and size of the random
 /// rotation before ADMM.
@@ -89,6 +94,7 @@ impl Material {
             0 => "selection",
             1 => "splitting",
             _ if index < 2 + self.points.len() => "opening",
+            _ if index == 2 + self.points.len() => "path",
             _ if index % 5 == 4 => "splitting",
             _ if index % 5 == 3 => "scattered",
             _ if index % 5 == 1 => "turned",
@@ -170,6 +176,7 @@ impl<'a> Maker<'a> {
                 let point = model.point_of(&material.points[index - 2], self.mover.meter);
                 point.map(|point| self.cut().optimised(point))
             }
+            _ if index == strong => self.path().or_else(|| self.grown()),
             _ if index % 5 == 4 => {
                 let (seed, raise) = (self.random.random(), self.random.random());
                 let turned = || perturbed(rotated, ROTATION, seed);
@@ -187,6 +194,14 @@ impl<'a> Maker<'a> {
             _ => self.grown(),
         };
         Some(self.mover.state(point.or_else(|| self.selection())?))
+    }
+
+    /// Returns the end of a path from the point with one row for each column.
+    fn path(&self) -> Option<SparsePoint> {
+        let state = self.mover.state(self.selection()?);
+        let (gain, _) = self.mover.multipliers(&state);
+        let x = state.point.dense(self.mover.model.order());
+        self.near(self.mover.path(x, gain)?)
     }
 
     /// Returns a given start, truncated to the cardinality.
@@ -418,7 +433,18 @@ impl<'a> Maker<'a> {
             true => DENSE_ADMM_SHARE,
             false => ADMM_SHARE,
         };
-        let perturbed = if costly || self.random.random_bool(share) {
+        let is_used = self.mover.is_used(state, USED);
+        let perturbed = if !is_used || self.random.random_bool(PATHS) {
+            // With entries to add, the path goes on where it is.
+            let raise = match is_used {
+                true => RAISE.0 * RAISE.1.powf(self.random.random()),
+                false => 1.0,
+            };
+            let (_, loss) = self.mover.multipliers(state);
+            let dense = state.point.dense(self.mover.model.order());
+            let x = self.mover.path(dense, raise * loss);
+            x.and_then(|x| self.near(x))
+        } else if costly || self.random.random_bool(share) {
             let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
             let dense = || state.point.dense(self.mover.model.order());
             self.cut()
@@ -433,6 +459,15 @@ impl<'a> Maker<'a> {
             self.replaced(&state.point, &order)
         };
         self.within(perturbed?)
+    }
+
+    /// Returns a point near X within the cardinality: X itself, or X less its smallest entries.
+    fn near(&self, x: Array2<f64>) -> Option<SparsePoint> {
+        let (model, meter) = (self.mover.model, self.mover.meter);
+        if model.rules.keep(&x) {
+            return Some(self.cut().optimised(model.point_of(&x, meter)?));
+        }
+        self.cut().feasible(self.cut().largest(&x))
     }
 
     /// Grows some columns anew, or exchanges two columns with different limits.

@@ -300,19 +300,7 @@ impl<'a> Oracle<'a> {
 
     /// Limits `options` of pair sweeps to the remaining work and time of the task.
     pub(crate) fn limited(&self, options: &Options) -> Options {
-        let (clock, left) = (self.meter.clock, self.meter.left());
-        let seconds = clock
-            .limit()
-            .map(|limit| (limit - clock.seconds()).max(0.0));
-        let (max_time, max_work) = match clock.counts() {
-            true => (seconds, Some(left as u64)),
-            false => (Some(left), None),
-        };
-        Options {
-            max_time,
-            max_work,
-            ..options.clone()
-        }
+        options.clone().within(self.meter)
     }
 
     /// Diagonal of C − cI; zeros if f has no C.

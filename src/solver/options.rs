@@ -1,6 +1,7 @@
 //! Options of a solve.
 
 use crate::block::Curvature;
+use crate::budget::Meter;
 use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::options::setters;
@@ -162,6 +163,19 @@ setters!(Options {
 });
 
 impl Options {
+    /// Limits the work and the time to those that a task has left.
+    pub(crate) fn within(self, meter: &Meter<'_>) -> Self {
+        let (max_time, max_work) = match meter.clock.counts() {
+            true => (meter.clock.left(), Some(meter.left() as u64)),
+            false => (Some(meter.left()), None),
+        };
+        Self {
+            max_time,
+            max_work,
+            ..self
+        }
+    }
+
     /// Returns whether the cyclic rule uses sets of more than two rows.
     fn cycles(&self) -> bool {
         let cyclic = self.update == Update::GaussSeidel && self.working_set == WorkingSet::Cyclic;

@@ -18,7 +18,9 @@ use crate::signature::Signature;
 pub(crate) use closed_form::{closed_form, matched};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub use spectral::spectral;
-pub(crate) use spectral::{is_spectrum_exact, rough_spectral, rough_work, spectral_while};
+pub(crate) use spectral::{
+    is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within,
+};
 
 /// The first r columns of the identity; columns beyond the n-th are zero.
 pub fn identity(n: usize, r: usize) -> Array2<f64> {

@@ -75,7 +75,29 @@ pub(crate) fn rough_spectral(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, (f64, f64))> {
-    krylov(form, r, rough(form, r), threads, go_on)
+    let (x, spectrum, _) = krylov(form, r, rough(form, r), threads, go_on)?;
+    Some((x, spectrum))
+}
+
+/// The same with more products if `work` multiply-adds allow them: eigenvectors to rounding where these suffice.
+/// Also returns about the work.
+pub(crate) fn spectral_within(
+    form: &dyn QuadraticForm,
+    r: usize,
+    work: f64,
+    threads: &Threads,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, (f64, f64), f64)> {
+    let (width, least) = rough(form, r);
+    let each = block_work(form, width);
+    let products = ((work / each) as usize).clamp(least, MANY_PRODUCTS);
+    let (x, spectrum, done) = krylov(form, r, (width, products), threads, go_on)?;
+    let spent = if done == 0 {
+        rough_work(form, r)
+    } else {
+        done as f64 * each
+    };
+    Some((x, spectrum, spent))
 }
 
 /// Columns of a block, and products with one, of [`rough_spectral`].
@@ -121,15 +143,15 @@ pub(crate) fn is_spectrum_exact(n: usize) -> bool {
     n <= DENSE
 }
 
-/// X and about the extreme eigenvalues of C, by at most `most` products with a block of `width` columns; what there is if
-/// `go_on` says no, None if that is nothing.
+/// X, about the extreme eigenvalues of C, and the number of products with a block of `width` columns, at most about
+/// `most`; 0 where C is decomposed. What there is if `go_on` says no, None if that is nothing.
 fn krylov(
     form: &dyn QuadraticForm,
     r: usize,
     (width, most): (usize, usize),
     threads: &Threads,
     go_on: GoOn<'_>,
-) -> Option<(Array2<f64>, (f64, f64))> {
+) -> Option<(Array2<f64>, (f64, f64), usize)> {
     let n = form.order();
     let r = r.min(n);
     let width = width.min(n);
@@ -138,7 +160,7 @@ fn krylov(
         let (values, vectors) = linalg::symmetric_eigen(c.view());
         let (low, high) = (values[0], values[n - 1]);
         let x = vectors.slice(s![.., ..r]).to_owned();
-        return Some((settled(form, x, low, high), (low, high)));
+        return Some((settled(form, x, low, high), (low, high), 0));
     }
     let blocks = blocks_between_restarts(n, width);
     let mut block = random(n, width, 0x6b72_796c);
@@ -149,7 +171,7 @@ fn krylov(
     loop {
         let so_far = |best: Option<Array2<f64>>| {
             let x = polar(&best?.slice(s![.., ..r]).to_owned());
-            Some((settled(form, x, low, high), (low, high)))
+            Some((settled(form, x, low, high), (low, high), products))
         };
         // There is a point after two products.
         let size = if best.is_some() { blocks } else { 2 };
@@ -160,7 +182,7 @@ fn krylov(
         let small = compression(&space.basis, &space.images, go_on)?;
         let (values, vectors) = linalg::symmetric_eigen(small.view());
         if values.iter().any(|v| !v.is_finite()) {
-            return Some((identity(n, r), (f64::NAN, f64::NAN)));
+            return Some((identity(n, r), (f64::NAN, f64::NAN), products));
         }
         low = low.min(values[0]);
         high = high.max(values[values.len() - 1]);
@@ -179,7 +201,7 @@ fn krylov(
         let found = (previous - sum).abs() <= TOLERANCE * (r as f64 * high - sum);
         if space.is_invariant || found || products >= most {
             let x = polar(&x.slice(s![.., ..r]).to_owned());
-            return Some((settled(form, x, low, high), (low, high)));
+            return Some((settled(form, x, low, high), (low, high), products));
         }
         previous = sum;
         block = polar(&x);

@@ -38,11 +38,11 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use crate::budget::Clock;
-use crate::cardinality::Cardinality;
 use crate::error::{Error, Result};
 use crate::objective::QuadraticForm;
 use crate::penalty::{Penalty, Weights};
 use crate::solver::Monitor;
+use crate::support::Cardinality;
 use crate::threads::Threads;
 use relaxation::Entries;
 #[cfg(feature = "python")]

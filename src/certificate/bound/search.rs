@@ -11,11 +11,11 @@ use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
 use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
 use crate::budget::{Clock, RATE};
-use crate::cardinality::Cardinality;
 use crate::error::{Error, Result};
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::solver::Monitor;
+use crate::support::Cardinality;
 use crate::threads::Threads;
 
 /// Up to this n the matrix C is formed.

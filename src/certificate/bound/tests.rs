@@ -7,11 +7,11 @@ use super::maximum::{Allowed, Effort, sparse_maximum};
 use super::relaxation::{Admm, EIGEN, Entries, ky_fan, ky_fan_above, largest_above};
 use super::tree::shares;
 use super::{BoundOptions, Method, Restriction, lower_bound};
-use crate::cardinality::Cardinality;
 use crate::linalg::symmetric_eigen;
 use crate::objective::Quadratic;
 use crate::solver::Unwatched;
 use crate::start;
+use crate::support::Cardinality;
 use crate::threads::Threads;
 
 fn indefinite(n: usize, seed: u64) -> Array2<f64> {

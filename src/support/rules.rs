@@ -15,7 +15,7 @@ pub enum Cardinality {
 
 impl Cardinality {
     /// Returns the total number of nonzeros allowed.
-    pub(super) fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         match self {
             Self::Total(total) => *total,
             Self::Columns(counts) => counts.iter().sum(),
@@ -90,15 +90,15 @@ impl Sparsity {
 
 /// A [`Sparsity`] checked for n×r matrices.
 #[derive(Debug, Clone)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     /// n.
-    pub(super) rows: usize,
-    pub(super) cardinality: Cardinality,
-    pub(super) nonnegative: bool,
+    pub(crate) rows: usize,
+    pub(crate) cardinality: Cardinality,
+    pub(crate) nonnegative: bool,
     /// The entries that are zero, if there are any.
-    pub(super) excluded: Option<Array2<bool>>,
+    pub(crate) excluded: Option<Array2<bool>>,
     /// The rows included in each column, ascending.
-    pub(super) included: Vec<Vec<usize>>,
+    pub(crate) included: Vec<Vec<usize>>,
 }
 
 /// Costs of an entry that is not included, and of a forbidden one, in an assignment with gains of at most 1.
@@ -108,7 +108,7 @@ const FORBIDDEN: f64 = 1e9;
 impl Rules {
     /// Checks the rules; returns them and a different row for each column, with the largest total `gain`
     /// (r×n, each in 0..=1).
-    pub(super) fn checked(sparsity: &Sparsity, gain: &Array2<f64>) -> Result<(Self, Vec<usize>)> {
+    pub(crate) fn checked(sparsity: &Sparsity, gain: &Array2<f64>) -> Result<(Self, Vec<usize>)> {
         let (r, n) = gain.dim();
         let rules = Self::new(sparsity, n, r)?;
         let own = |t: usize, i: usize| rules.included[t].binary_search(&i).is_ok();
@@ -147,7 +147,8 @@ impl Rules {
         Ok((rules, rows))
     }
 
-    fn new(sparsity: &Sparsity, n: usize, r: usize) -> Result<Self> {
+    /// Checks the rules without looking for a feasible pattern.
+    pub(crate) fn new(sparsity: &Sparsity, n: usize, r: usize) -> Result<Self> {
         let invalid = |message: String| Err(Error::invalid("cardinality", message));
         match &sparsity.cardinality {
             Cardinality::Total(total) if !(r..=n * r).contains(total) => {
@@ -219,18 +220,23 @@ impl Rules {
 
     /// Returns whether X ≥ 0 or entries of the support are prescribed; the principal axes are then not
     /// feasible.
-    pub(super) fn binds(&self) -> bool {
+    pub(crate) fn binds(&self) -> bool {
         self.nonnegative || self.included.iter().any(|rows| !rows.is_empty())
     }
 
-    /// Returns whether a matrix satisfies the cardinality, the sign and the zeros.
-    pub(super) fn keep(&self, x: &Array2<f64>) -> bool {
-        let counts: Vec<usize> = (x.columns().into_iter().zip(&self.included).enumerate())
+    /// Returns the number of entries of every column that count: nonzeros and included ones.
+    pub(crate) fn used(&self, x: &Array2<f64>) -> Vec<usize> {
+        (x.columns().into_iter().zip(&self.included).enumerate())
             .map(|(t, (column, included))| {
                 let other = |&(i, &v): &(usize, &f64)| v != 0.0 && !self.holds(i, t);
                 included.len() + column.iter().enumerate().filter(other).count()
             })
-            .collect();
+            .collect()
+    }
+
+    /// Returns whether a matrix satisfies the cardinality, the sign and the zeros.
+    pub(crate) fn keep(&self, x: &Array2<f64>) -> bool {
+        let counts = self.used(x);
         let within = match &self.cardinality {
             Cardinality::Total(total) => counts.iter().sum::<usize>() <= *total,
             Cardinality::Columns(most) => {
@@ -244,7 +250,7 @@ impl Rules {
     }
 
     /// Returns whether entry (i, t) may be nonzero.
-    pub(super) fn allows(&self, i: usize, t: usize) -> bool {
+    pub(crate) fn allows(&self, i: usize, t: usize) -> bool {
         self.excluded.as_ref().is_none_or(|zero| !zero[[i, t]])
     }
 
@@ -256,17 +262,17 @@ impl Rules {
     }
 
     /// Returns whether row i may be added to column t.
-    pub(super) fn admits(&self, i: usize, t: usize) -> bool {
+    pub(crate) fn admits(&self, i: usize, t: usize) -> bool {
         self.allows(i, t) && !self.belongs(i, t)
     }
 
     /// Returns whether entry (i, t) is fixed to the support.
-    pub(super) fn holds(&self, i: usize, t: usize) -> bool {
+    pub(crate) fn holds(&self, i: usize, t: usize) -> bool {
         self.included[t].binary_search(&i).is_ok()
     }
 
     /// Returns which of n rows are included in a column; None if a row is included in two columns.
-    pub(super) fn included_rows(&self, n: usize) -> Option<Vec<bool>> {
+    pub(crate) fn included_rows(&self, n: usize) -> Option<Vec<bool>> {
         let mut taken = vec![false; n];
         let rows = self.included.iter().flatten();
         rows.fold(true, |own, &i| {
@@ -276,7 +282,7 @@ impl Rules {
     }
 
     /// Returns the limit of column t, if each column has its own.
-    pub(super) fn column_limit(&self, t: usize) -> Option<usize> {
+    pub(crate) fn column_limit(&self, t: usize) -> Option<usize> {
         match &self.cardinality {
             Cardinality::Total(_) => None,
             Cardinality::Columns(counts) => Some(counts[t]),
@@ -284,7 +290,7 @@ impl Rules {
     }
 
     /// Returns the number of entries that column t may still add if the columns have `counts` entries.
-    pub(super) fn remaining(&self, counts: &[usize], t: usize) -> usize {
+    pub(crate) fn remaining(&self, counts: &[usize], t: usize) -> usize {
         match &self.cardinality {
             Cardinality::Total(total) => total.saturating_sub(counts.iter().sum()),
             Cardinality::Columns(most) => most[t].saturating_sub(counts[t]),

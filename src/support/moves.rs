@@ -6,7 +6,15 @@
 use super::candidates::{CandidateMove, ColumnEstimates, Move, State, SupportMover, TRANSFERS};
 use super::model::SparsePoint;
 use super::rules::{Cardinality, Rules};
-use super::search::{AT_ONCE, LEAST, TRIALS};
+
+/// Most moves tried one by one before a point counts as stationary.
+pub(crate) const TRIALS: usize = 24;
+
+/// Part of the missing or surplus entries or rows that is added or dropped at once.
+pub(crate) const AT_ONCE: usize = 6;
+
+/// Least decrease that counts, relative to the scale of f.
+pub(crate) const LEAST: f64 = 1e-12;
 
 impl SupportMover<'_> {
     /// Returns the point after a move; None if no feasible point is near, or if f is not expected to fall
@@ -41,7 +49,7 @@ impl SupportMover<'_> {
     }
 
     /// Adds entries while the cardinality allows them and they lower f, until the meter shows `spent`.
-    pub(super) fn fill(&self, state: &mut State, spent: f64) {
+    pub(crate) fn fill(&self, state: &mut State, spent: f64) {
         let rules = &self.model.rules;
         while !self.is_late() && self.meter.spent() < spent {
             let counts = state.point.counts();
@@ -96,7 +104,7 @@ impl SupportMover<'_> {
 
     /// Drops the entries of smallest loss until the cardinality is satisfied; None if that leaves no feasible
     /// point.
-    pub(super) fn shrunk(&self, point: SparsePoint) -> Option<State> {
+    pub(crate) fn shrunk(&self, point: SparsePoint) -> Option<State> {
         let rules = &self.model.rules;
         let mut state = self.state(point);
         loop {
@@ -141,7 +149,7 @@ impl SupportMover<'_> {
 
     /// Makes the best moves, at most `width` of them together, that lower f below `goal`; returns whether there
     /// are any.
-    pub(super) fn step(&self, state: &mut State, goal: f64, width: &mut usize) -> bool {
+    pub(crate) fn step(&self, state: &mut State, goal: f64, width: &mut usize) -> bool {
         let counts = state.point.counts();
         let mut columns = self.columns(state);
         let moves = self.moves(&mut columns, state);

@@ -16,17 +16,21 @@ use ndarray::{Array2, Axis, s};
 
 use super::cut::{Cut, LEAST_STEPS};
 use super::model::{ColumnModel, SCALAR};
+use super::pattern::{self, Part};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
 use crate::linalg::{orthonormal_factor, symmetric, symmetric_eigen};
 use crate::manifold::polar;
 use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
-use crate::support::{self, Part};
 use crate::threads::Threads;
 
-/// Number of points, and index of the first one with blocks.
-pub(super) const POINTS: usize = 11;
+/// Number of points, and the indices of some: disjoint supports, the largest entries of the rotated axes, the
+/// largest entries of each axis, and the first one with blocks.
+pub(crate) const POINTS: usize = 11;
+pub(crate) const DISJOINT: usize = 1;
+pub(crate) const LARGEST: usize = 4;
+pub(crate) const SHARED: usize = 6;
 const BLOCKS: usize = 8;
 
 /// Most rows on which C is formed.
@@ -48,7 +52,7 @@ const KRYLOV: f64 = 60.0;
 
 /// Returns the r smallest eigenvalues of C and their eigenvectors, n×r, to rounding; None if the task
 /// expired.
-pub(super) fn axes(
+pub(crate) fn axes(
     form: &dyn QuadraticForm,
     r: usize,
     meter: &Meter<'_>,
@@ -90,7 +94,7 @@ fn axes_on(
 }
 
 /// Returns whether the cardinality allows the principal axes themselves, which are then optimal.
-pub(super) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize) -> bool {
+pub(crate) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize) -> bool {
     let plain = rules.excluded.is_none() && !rules.binds() && form.is_trace_form();
     let order = columns_by_count(rules, r);
     plain && rows_within(rules, &order, true) >= form.order()
@@ -98,7 +102,7 @@ pub(super) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize)
 
 /// Returns V Λ^½ for a basis V. C is about V Λ Vᵀ on the span of V, so on rows S the leading axes are V_S Λ^½
 /// u for the leading eigenvectors u of Λ^½ V_Sᵀ V_S Λ^½. None if the task expired.
-pub(super) fn scaled(
+pub(crate) fn scaled(
     model: &ColumnModel<'_>,
     basis: &Array2<f64>,
     meter: &Meter<'_>,
@@ -115,20 +119,20 @@ pub(super) fn scaled(
 }
 
 /// The data from which the points are made.
-pub(super) struct Opening<'a> {
-    pub(super) model: &'a ColumnModel<'a>,
+pub(crate) struct Opening<'a> {
+    pub(crate) model: &'a ColumnModel<'a>,
     /// Approximate principal axes, n×r, and their varimax rotation.
-    pub(super) basis: &'a Array2<f64>,
-    pub(super) rotated: &'a Array2<f64>,
+    pub(crate) basis: &'a Array2<f64>,
+    pub(crate) rotated: &'a Array2<f64>,
     /// The basis as scaled by [`scaled`].
-    pub(super) scaled: &'a Array2<f64>,
-    pub(super) meter: &'a Meter<'a>,
+    pub(crate) scaled: &'a Array2<f64>,
+    pub(crate) meter: &'a Meter<'a>,
 }
 
 impl Opening<'_> {
     /// Returns point `number` below [`POINTS`], without negligible entries; None if there is none, or the
     /// task expired.
-    pub(super) fn point(&self, number: usize) -> Option<Array2<f64>> {
+    pub(crate) fn point(&self, number: usize) -> Option<Array2<f64>> {
         let mut x = self.raw(number)?;
         while let Some(parts) = self.without_negligible(&x) {
             x = self.near(parts)?;
@@ -160,12 +164,12 @@ impl Opening<'_> {
                 let (rows, order) = self.rows(&self.leverages())?;
                 self.placed(&rows, &order, polar(&self.basis.select(Axis(0), &rows)))
             }
-            1 => self.disjoint(),
+            DISJOINT => self.disjoint(),
             2 => rows(&self.leverages()),
             3 => rows(&self.model.diagonal.iter().map(|c| -c).collect::<Vec<_>>()),
-            4 => self.near(self.cut().largest(self.rotated)),
+            LARGEST => self.near(self.cut().largest(self.rotated)),
             5 => self.near(self.cut().largest(self.basis)),
-            6 => self.near(self.shared(self.basis)),
+            SHARED => self.near(self.shared(self.basis)),
             BLOCKS.. => {
                 let (n, r) = self.basis.dim();
                 let least = self.model.rules.cardinality.total().div_ceil(n);
@@ -205,7 +209,7 @@ impl Opening<'_> {
     }
 
     fn leverages(&self) -> Vec<f64> {
-        support::row_squares(self.basis)
+        pattern::row_squares(self.basis)
     }
 
     /// Returns the rows of largest weight, as many as the cardinality allows, and the columns by descending
@@ -224,7 +228,7 @@ impl Opening<'_> {
         if most < r {
             return None;
         }
-        support::keep_largest(&mut rows, weights, most);
+        pattern::keep_largest(&mut rows, weights, most);
         Some((rows, order))
     }
 
@@ -313,7 +317,7 @@ impl Opening<'_> {
             if most < width {
                 return None;
             }
-            support::keep_largest(&mut rows, &weights, most);
+            pattern::keep_largest(&mut rows, &weights, most);
             let axes = triangular(&axes_on(self.model.form, &rows, width, self.meter)?);
             for (&i, row) in rows.iter().zip(axes.outer_iter()) {
                 taken[i] = true;
@@ -351,13 +355,13 @@ impl Opening<'_> {
             }
             parts.push(part);
         }
-        let x = support::dense(n, &parts);
+        let x = pattern::dense(n, &parts);
         model.rules.keep(&x).then_some(x)
     }
 }
 
 /// Selects the `count` largest entries of one column among the free rows, the included ones among them.
-pub(super) fn largest_of(
+pub(crate) fn largest_of(
     rules: &Rules,
     t: usize,
     count: usize,
@@ -395,7 +399,7 @@ fn own_largest(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
 
 /// Returns a unit vector on the largest entries of one column among the free rows, or on the first free row
 /// if all are zero.
-pub(super) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Option<Part> {
+pub(crate) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Option<Part> {
     let mut part = own_largest(rules, t, x, taken);
     if !part.normalise() {
         let own = (0..x.len()).find(|&i| !taken[i] && rules.admits(i, t));

@@ -13,10 +13,10 @@
 use std::collections::HashMap;
 
 use super::model::{ColumnModel, SCALAR, SparsePoint};
+use super::pattern;
 use super::rules::Cardinality;
 use crate::budget::Meter;
 use crate::objective::Column as CovarianceColumn;
-use crate::support;
 
 /// Most rows added per column, and most entries of a column that a transferred row can replace.
 const ADDITIONS: usize = 16;
@@ -26,7 +26,7 @@ const CHEAPEST: usize = 3;
 const PAIRED: usize = 8;
 
 /// Most drops and adds per column in transfers.
-pub(super) const TRANSFERS: usize = 6;
+pub(crate) const TRANSFERS: usize = 6;
 
 /// Most moves kept, those with the largest estimate.
 const KEPT: usize = 400;
@@ -37,15 +37,15 @@ const FIRST: f64 = 0.3;
 
 /// Entries (row, column) dropped from the support and added to it, with an initial value if known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Move {
-    pub(super) drops: Vec<(usize, usize)>,
-    pub(super) adds: Vec<(usize, usize, Option<f64>)>,
+pub(crate) struct Move {
+    pub(crate) drops: Vec<(usize, usize)>,
+    pub(crate) adds: Vec<(usize, usize, Option<f64>)>,
 }
 
 /// A move of one or two entries, with the estimated decrease of f.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CandidateMove {
-    pub(super) estimate: f64,
+pub(crate) struct CandidateMove {
+    pub(crate) estimate: f64,
     drops: [Option<(usize, usize)>; 2],
     adds: [Option<(usize, usize)>; 2],
     firsts: [Option<f64>; 2],
@@ -62,7 +62,7 @@ impl CandidateMove {
     }
 
     /// Appends the candidate to a move, unless they have rows in common; returns whether it was appended.
-    pub(super) fn append_to(&self, to: &mut Move) -> bool {
+    pub(crate) fn append_to(&self, to: &mut Move) -> bool {
         let drops = || self.drops.iter().flatten();
         let adds = || self.adds.iter().flatten();
         let dropped = |row: usize| to.drops.iter().any(|entry| entry.0 == row);
@@ -83,20 +83,20 @@ type Row<'a> = (usize, CovarianceColumn<'a>);
 
 /// A point with the gradients of its columns.
 #[derive(Debug, Clone)]
-pub(super) struct State {
-    pub(super) point: SparsePoint,
+pub(crate) struct State {
+    pub(crate) point: SparsePoint,
     gradients: Vec<Vec<f64>>,
 }
 
 /// The estimates for the moves of a column.
-pub(super) struct ColumnEstimates {
+pub(crate) struct ColumnEstimates {
     lambda: f64,
     /// The Riemannian gradient plus λv; for a column that shares no rows this is Bv.
     image: Vec<f64>,
     /// Loss and row, the smallest loss first.
-    pub(super) drops: Vec<(f64, usize)>,
+    pub(crate) drops: Vec<(f64, usize)>,
     /// Gain and row, the largest gain first.
-    pub(super) adds: Vec<(f64, usize)>,
+    pub(crate) adds: Vec<(f64, usize)>,
     /// For each row that may be dropped: the estimated decrease with the best replacement, and that row.
     swaps: HashMap<usize, (f64, usize)>,
 }
@@ -106,17 +106,17 @@ fn add_gain(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
     if nonnegative && rho >= 0.0 {
         return 0.0;
     }
-    support::gain(lambda, rho, entry)
+    pattern::gain(lambda, rho, entry)
 }
 
 /// Moves of the points of a model; the work is charged to a meter.
-pub(super) struct SupportMover<'a> {
-    pub(super) model: &'a ColumnModel<'a>,
-    pub(super) meter: &'a Meter<'a>,
+pub(crate) struct SupportMover<'a> {
+    pub(crate) model: &'a ColumnModel<'a>,
+    pub(crate) meter: &'a Meter<'a>,
 }
 
 impl SupportMover<'_> {
-    pub(super) fn state(&self, point: SparsePoint) -> State {
+    pub(crate) fn state(&self, point: SparsePoint) -> State {
         State {
             gradients: self.model.gradients(&point, self.meter),
             point,
@@ -124,12 +124,12 @@ impl SupportMover<'_> {
     }
 
     /// Returns whether the work or the time is used up.
-    pub(super) fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.meter.expired()
     }
 
     /// Returns the rows with the largest gradient entries of column t: twice its nonzeros and ten more.
-    pub(super) fn near(&self, state: &State, t: usize) -> Vec<usize> {
+    pub(crate) fn near(&self, state: &State, t: usize) -> Vec<usize> {
         let gradient = &state.gradients[t];
         let most = (2 * state.point.parts[t].rows.len() + 10).min(gradient.len());
         let mut rows: Vec<usize> = (0..gradient.len()).collect();
@@ -145,7 +145,7 @@ impl SupportMover<'_> {
         rows
     }
 
-    pub(super) fn replace(&self, state: &mut State, point: SparsePoint) {
+    pub(crate) fn replace(&self, state: &mut State, point: SparsePoint) {
         for (t, part) in point.parts.iter().enumerate() {
             let old = &state.point.parts[t];
             if part.rows != old.rows || part.values != old.values {
@@ -170,7 +170,7 @@ impl SupportMover<'_> {
         let weight = self.model.weights[t];
         let left = (1.0 - v * v).max(f64::EPSILON);
         let own = weight * self.model.diagonal[a];
-        let lambda = support::without(column.lambda, v, column.image[a], own);
+        let lambda = pattern::without(column.lambda, v, column.image[a], own);
         let rho = (column.image[j] - weight * shared * v) / left.sqrt();
         let entry = weight * self.model.diagonal[j];
         let gain = add_gain(lambda, rho, entry, self.model.rules.nonnegative);
@@ -180,7 +180,7 @@ impl SupportMover<'_> {
         gain - 0.5 * (lambda - column.lambda)
     }
 
-    pub(super) fn columns(&self, state: &State) -> Vec<ColumnEstimates> {
+    pub(crate) fn columns(&self, state: &State) -> Vec<ColumnEstimates> {
         let (model, point) = (self.model, &state.point);
         let r = point.parts.len();
         let along = |s: usize, t: usize| point.parts[s].along(&state.gradients[t]);
@@ -229,12 +229,12 @@ impl SupportMover<'_> {
             })
             .filter(|&(gain, j)| gain > 0.0 && free(j))
             .collect();
-        support::keep_best(&mut adds, ADDITIONS);
+        pattern::keep_best(&mut adds, ADDITIONS);
         let single = part.rows.len() == 1;
         let mut drops: Vec<(f64, usize)> = (part.entries())
             .filter(|&(i, _)| !single && !model.rules.holds(i, t))
             .map(|(i, v)| {
-                let without = support::without(lambda, v, image[i], weight * model.diagonal[i]);
+                let without = pattern::without(lambda, v, image[i], weight * model.diagonal[i]);
                 (0.5 * (without - lambda), i)
             })
             .collect();
@@ -249,7 +249,7 @@ impl SupportMover<'_> {
     }
 
     /// Returns the initial value of an added entry.
-    pub(super) fn first(&self, columns: &[ColumnEstimates], (j, t): (usize, usize)) -> f64 {
+    pub(crate) fn first(&self, columns: &[ColumnEstimates], (j, t): (usize, usize)) -> f64 {
         let (column, entry) = (&columns[t], self.model.weights[t] * self.model.diagonal[j]);
         let (rho, gap) = (column.image[j], 0.5 * (entry - column.lambda));
         let angle = 0.5 * rho.abs().atan2(gap);
@@ -457,7 +457,7 @@ impl SupportMover<'_> {
     }
 
     /// Returns all moves, the largest estimate first.
-    pub(super) fn moves(
+    pub(crate) fn moves(
         &self,
         columns: &mut [ColumnEstimates],
         state: &State,
@@ -474,7 +474,7 @@ impl SupportMover<'_> {
             .enumerate()
             .map(|(k, one)| (one.estimate, k))
             .collect();
-        support::keep_best(&mut order, KEPT);
+        pattern::keep_best(&mut order, KEPT);
         order.into_iter().map(|(_, k)| moves[k]).collect()
     }
 }

@@ -49,15 +49,15 @@ const DOT: f64 = 3.0;
 const DAMPING: f64 = 1e-13;
 
 /// One column: its quadratic form by rows, and its linear term.
-pub(super) struct ColumnForm {
-    pub(super) rows: Vec<usize>,
-    pub(super) matrix: Vec<f64>,
-    pub(super) linear: Vec<f64>,
+pub(crate) struct ColumnForm {
+    pub(crate) rows: Vec<usize>,
+    pub(crate) matrix: Vec<f64>,
+    pub(crate) linear: Vec<f64>,
 }
 
 impl ColumnForm {
     /// Returns ½vᵀBv + lᵀv.
-    pub(super) fn value(&self, v: &[f64]) -> f64 {
+    pub(crate) fn value(&self, v: &[f64]) -> f64 {
         let k = v.len();
         let quadratic: f64 = (0..k)
             .map(|a| v[a] * dot(&self.matrix[a * k..(a + 1) * k], v))
@@ -66,7 +66,7 @@ impl ColumnForm {
     }
 
     /// Computes Bv.
-    pub(super) fn product(&self, v: &[f64], target: &mut [f64]) {
+    pub(crate) fn product(&self, v: &[f64], target: &mut [f64]) {
         let k = v.len();
         for (a, t) in target.iter_mut().enumerate() {
             *t = dot(&self.matrix[a * k..(a + 1) * k], v);
@@ -79,7 +79,7 @@ impl ColumnForm {
 /// A constraint is ⟨x_s, x_t⟩ = δ_st for columns that share rows. Constraint a is given by the index pairs
 /// `places[from[a]..from[a + 1]]` of the shared entries in the vector of all entries, and by its columns
 /// `ends[a]`. The norm constraints (s = t) come first.
-pub(super) struct Joint<'a> {
+pub(crate) struct Joint<'a> {
     blocks: &'a [ColumnForm],
     meter: &'a Meter<'a>,
     offsets: Vec<usize>,
@@ -100,7 +100,7 @@ struct Normal {
 }
 
 impl<'a> Joint<'a> {
-    pub(super) fn new(blocks: &'a [ColumnForm], scale: f64, meter: &'a Meter<'a>) -> Self {
+    pub(crate) fn new(blocks: &'a [ColumnForm], scale: f64, meter: &'a Meter<'a>) -> Self {
         let mut offsets = vec![0];
         for block in blocks {
             offsets.push(offsets[offsets.len() - 1] + block.rows.len());
@@ -280,7 +280,7 @@ impl<'a> Joint<'a> {
     /// Returns a stationary point of f from `x` (near the manifold), and f there. None if the manifold is not
     /// reached, or, with a `goal`, if f is not expected to fall below it. If the task expires, the last point
     /// is returned.
-    pub(super) fn minimised(&self, x: Vec<f64>, goal: Option<f64>) -> Option<(Vec<f64>, f64)> {
+    pub(crate) fn minimised(&self, x: Vec<f64>, goal: Option<f64>) -> Option<(Vec<f64>, f64)> {
         let mut x = self.retracted(x)?;
         let mut value = self.value(&x);
         let mut radius = RADIUS.0;
@@ -360,7 +360,7 @@ fn as_column(v: &[f64]) -> Option<Array2<f64>> {
 }
 
 /// Returns the positions of common entries of two ascending lists.
-pub(super) fn common<'r>(
+pub(crate) fn common<'r>(
     a: &'r [usize],
     b: &'r [usize],
 ) -> impl Iterator<Item = (usize, usize)> + 'r {

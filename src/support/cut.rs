@@ -5,18 +5,18 @@
 use ndarray::Array2;
 
 use super::model::{ColumnModel, SparsePoint};
+use super::pattern::{self, Part};
 use crate::budget::Meter;
 use crate::manifold::{Manifold, polar, project_near_support};
 use crate::objective::gradient_work;
 use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
-use crate::support::{self, Part};
 use crate::threads::Threads;
 
 /// Most and fewest ADMM iterations, and the largest work for them in multiply-adds. With fewer iterations the
 /// result is worse than any other start.
-pub(super) const STEPS: f64 = 300.0;
-pub(super) const LEAST_STEPS: f64 = 100.0;
+pub(crate) const STEPS: f64 = 300.0;
+pub(crate) const LEAST_STEPS: f64 = 100.0;
 const WORK: f64 = 4e8;
 
 /// The largest work for a [dense](ColumnModel::is_dense) problem.
@@ -33,14 +33,14 @@ const LARGEST: f64 = 200.0;
 const SORTED: usize = 4;
 
 /// Truncations for a model; the work is charged to a meter.
-pub(super) struct Cut<'a> {
-    pub(super) model: &'a ColumnModel<'a>,
-    pub(super) meter: &'a Meter<'a>,
+pub(crate) struct Cut<'a> {
+    pub(crate) model: &'a ColumnModel<'a>,
+    pub(crate) meter: &'a Meter<'a>,
 }
 
 impl Cut<'_> {
     /// Selects the largest entries of a matrix within the cardinality and the rules.
-    pub(super) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
+    pub(crate) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
         self.meter.spend(LARGEST * (n * r) as f64);
         let sign: Vec<f64> = (x.columns().into_iter())
@@ -114,13 +114,13 @@ impl Cut<'_> {
 
     /// Returns a feasible point near some entries, optimal on its supports. The supports lose entries if the
     /// projection requires it.
-    pub(super) fn feasible(&self, parts: Vec<Part>) -> Option<SparsePoint> {
+    pub(crate) fn feasible(&self, parts: Vec<Part>) -> Option<SparsePoint> {
         let point = (self.model).point_of(&self.near(parts, self.meter)?, self.meter)?;
         Some(self.optimised(point))
     }
 
     /// Returns the optimum on the supports of a feasible point, or the point itself if that takes too long.
-    pub(super) fn optimised(&self, point: SparsePoint) -> SparsePoint {
+    pub(crate) fn optimised(&self, point: SparsePoint) -> SparsePoint {
         let all: Vec<usize> = (0..point.parts.len()).collect();
         let optimised = self.model.optimised(point.clone(), &all, None, self.meter);
         optimised
@@ -129,7 +129,7 @@ impl Cut<'_> {
     }
 
     /// Returns orthonormal columns near some entries; `meter` bounds the work of the projections.
-    pub(super) fn near(&self, parts: Vec<Part>, meter: &Meter<'_>) -> Option<Array2<f64>> {
+    pub(crate) fn near(&self, parts: Vec<Part>, meter: &Meter<'_>) -> Option<Array2<f64>> {
         let r = parts.len();
         let empty = |part: &Part| part.values.iter().all(|&v| v == 0.0);
         if parts.iter().any(empty) {
@@ -150,11 +150,11 @@ impl Cut<'_> {
         let signature = Signature::stiefel(rows.len());
         let manifold = Manifold::new(&signature, Array2::eye(r), Some(meter));
         let small = project_near_support(&manifold, &x, &x)?;
-        Some(support::on_rows(self.model.order(), &rows, small.view()))
+        Some(pattern::on_rows(self.model.order(), &rows, small.view()))
     }
 
     /// Returns a feasible point from [annealed ADMM](Self::annealed).
-    pub(super) fn by_admm(
+    pub(crate) fn by_admm(
         &self,
         from: impl FnOnce() -> Array2<f64>,
         raise: f64,
@@ -171,7 +171,7 @@ impl Cut<'_> {
     /// Returns the entries of Y at the end of annealed ADMM from the orthonormal n×r matrix `from()`.
     /// `raise`, from 0 to 1, raises the first β; `most` and `work` bound iterations and work. None if an
     /// iteration costs too much or the time is up.
-    pub(super) fn annealed(
+    pub(crate) fn annealed(
         &self,
         from: impl FnOnce() -> Array2<f64>,
         raise: f64,
@@ -206,7 +206,7 @@ impl Cut<'_> {
             polar: &polar,
             proximal: &mut |x, _| {
                 parts = self.largest(&x);
-                support::dense(n, &parts)
+                pattern::dense(n, &parts)
             },
             inertia: 0.0,
         };
@@ -223,9 +223,9 @@ impl Cut<'_> {
 mod tests {
     use super::*;
     use crate::budget::Clock;
-    use crate::cardinality::rules::{Cardinality, Rules, Sparsity};
     use crate::objective::Quadratic;
     use crate::start;
+    use crate::support::rules::{Cardinality, Rules, Sparsity};
     use std::time::Instant;
 
     #[test]
@@ -236,7 +236,8 @@ mod tests {
         let meter = Meter::new(&clock, f64::INFINITY);
         let sparsity = Sparsity::new(Cardinality::Columns(counts.to_vec()));
         let (rules, _) = Rules::checked(&sparsity, &Array2::ones((3, n))).unwrap();
-        let model = ColumnModel::new(&smooth, rules, vec![1.0; 3], (1.0, 1.0), &meter).unwrap();
+        let model =
+            ColumnModel::new(&smooth, rules, vec![1.0; 3], ((1.0, 1.0), 0), &meter).unwrap();
         let cut = Cut {
             model: &model,
             meter: &meter,

@@ -9,13 +9,14 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::joint::{ColumnForm, Joint, common};
+use super::pattern::{self, Part};
 use super::rules::Rules;
 use crate::budget::Meter;
+use crate::error::{Error, Result};
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
 use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::signature::Signature;
-use crate::support::{self, Part};
 use crate::threads::Threads;
 
 /// Entries below this, relative to the largest entry of their column, count as zero: their contribution to f,
@@ -28,14 +29,17 @@ pub const NEGLIGIBLE: f64 = 1e-8;
 const DECOMPOSED: usize = 40;
 
 /// Cost of an operation outside of matrix products, in multiply-adds of these.
-pub(super) const SCALAR: f64 = 16.0;
+pub(crate) const SCALAR: f64 = 16.0;
+
+/// Work of a solution on given supports beside its products and decompositions, in multiply-adds: with few rows it is
+/// most of it.
+const SOLUTION: f64 = 5e4;
 
 /// Multiply-adds of a Newton step on given supports above which points are not optimised: such a step takes a
 /// tenth of a second.
 const COSTLY: f64 = 1e9;
 
-/// Largest order at which a C that is not stored is formed, and bytes for cached columns of a larger one.
-const FORMED: usize = 1024;
+/// Bytes for cached columns of a C that is not stored.
 const BYTES: usize = 256 << 20;
 
 /// Most steps of the projected power method, and change at which it ends.
@@ -44,40 +48,40 @@ const POWER_CHANGE: f64 = 1e-12;
 
 /// A feasible X and f there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SparsePoint {
-    pub(super) parts: Vec<Part>,
+pub(crate) struct SparsePoint {
+    pub(crate) parts: Vec<Part>,
 }
 
 impl SparsePoint {
-    pub(super) fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.parts.iter().map(|part| part.value).sum()
     }
 
-    pub(super) fn counts(&self) -> Vec<usize> {
+    pub(crate) fn counts(&self) -> Vec<usize> {
         self.parts.iter().map(|part| part.rows.len()).collect()
     }
 
     /// Returns the indices t·n + i of the entries of the supports, column by column.
-    pub(super) fn places(&self, n: usize) -> Vec<usize> {
+    pub(crate) fn places(&self, n: usize) -> Vec<usize> {
         let parts = self.parts.iter().enumerate();
         parts
             .flat_map(|(t, part)| part.rows.iter().map(move |&i| t * n + i))
             .collect()
     }
 
-    pub(super) fn dense(&self, n: usize) -> Array2<f64> {
-        support::dense(n, &self.parts)
+    pub(crate) fn dense(&self, n: usize) -> Array2<f64> {
+        pattern::dense(n, &self.parts)
     }
 
     /// Returns whether columns s and t share rows.
-    pub(super) fn meet(&self, s: usize, t: usize) -> bool {
+    pub(crate) fn meet(&self, s: usize, t: usize) -> bool {
         common(&self.parts[s].rows, &self.parts[t].rows)
             .next()
             .is_some()
     }
 
     /// Returns the columns connected to column t by shared rows, t included, ascending.
-    pub(super) fn group(&self, t: usize) -> Vec<usize> {
+    pub(crate) fn group(&self, t: usize) -> Vec<usize> {
         let mut group = vec![t];
         let mut next = 0;
         while next < group.len() {
@@ -93,32 +97,47 @@ impl SparsePoint {
     }
 }
 
+/// Returns the diagonal d_1, …, d_r of D.
+pub(crate) fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
+    let Some(metric) = form.metric() else {
+        return Ok(vec![1.0; r]);
+    };
+    if metric.indexed_iter().any(|((i, j), &v)| i != j && v != 0.0) {
+        return Err(Error::invalid(
+            "D",
+            "must be diagonal where nonzeros are counted",
+        ));
+    }
+    Ok(metric.diag().to_vec())
+}
+
 /// f by columns, and the rules for X.
-pub(super) struct ColumnModel<'a> {
-    pub(super) form: &'a dyn QuadraticForm,
-    pub(super) rules: Rules,
+pub(crate) struct ColumnModel<'a> {
+    pub(crate) form: &'a dyn QuadraticForm,
+    pub(crate) rules: Rules,
     columns: Columns<'a>,
-    pub(super) diagonal: Vec<f64>,
+    pub(crate) diagonal: Vec<f64>,
     /// d_1, …, d_r.
-    pub(super) weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
     linear: Option<Array2<f64>>,
     /// Half the spread of C times the largest |d_t|, plus ‖L‖: the scale of gradients.
-    pub(super) scale: f64,
+    pub(crate) scale: f64,
     /// Approximate extreme eigenvalues of C.
     spectrum: (f64, f64),
 }
 
 impl<'a> ColumnModel<'a> {
-    /// `spectrum`: approximate extreme eigenvalues of C. None if the time ran out.
-    pub(super) fn new(
+    /// `spectrum`: approximate extreme eigenvalues of C; `formed`: the largest order at which a C that is not
+    /// stored is formed. None if the time ran out.
+    pub(crate) fn new(
         form: &'a dyn QuadraticForm,
         rules: Rules,
         weights: Vec<f64>,
-        (low, high): (f64, f64),
+        ((low, high), formed): ((f64, f64), usize),
         meter: &Meter<'_>,
     ) -> Option<Self> {
         let n = form.order();
-        let bytes = match n <= FORMED {
+        let bytes = match n <= formed {
             true => BYTES,
             false => BYTES.min(8 * n * (n - 1)),
         };
@@ -142,31 +161,31 @@ impl<'a> ColumnModel<'a> {
 
     /// Returns whether supports must overlap, as there are more nonzeros than rows. Columns then cannot be
     /// grown one by one.
-    pub(super) fn is_dense(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         self.rules.cardinality.total() > self.order()
     }
 
     /// Returns whether all of C is stored.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.columns.is_whole()
     }
 
-    pub(super) fn order(&self) -> usize {
+    pub(crate) fn order(&self) -> usize {
         self.diagonal.len()
     }
 
     /// Returns the shift that makes d_tC negative semidefinite.
-    pub(super) fn shift(&self, t: usize) -> f64 {
+    pub(crate) fn shift(&self, t: usize) -> f64 {
         let (low, high) = self.spectrum;
         (self.weights[t] * low).max(self.weights[t] * high)
     }
 
-    pub(super) fn column(&self, i: usize) -> Column<'_> {
+    pub(crate) fn column(&self, i: usize) -> Column<'_> {
         self.columns.column(i)
     }
 
     /// Appends C_ij for the given j to `target`.
-    pub(super) fn gathered(
+    pub(crate) fn gathered(
         &self,
         i: usize,
         rows: impl Iterator<Item = usize>,
@@ -181,12 +200,12 @@ impl<'a> ColumnModel<'a> {
         self.columns.any_use(self.rules.cardinality.total())
     }
 
-    pub(super) fn slope(&self, i: usize, t: usize) -> f64 {
+    pub(crate) fn slope(&self, i: usize, t: usize) -> f64 {
         self.linear.as_ref().map_or(0.0, |l| l[[i, t]])
     }
 
     /// Returns the point with the entries of X and those that the rules include; None if the task expired.
-    pub(super) fn point_of(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<SparsePoint> {
+    pub(crate) fn point_of(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<SparsePoint> {
         let image = self.image(x, meter)?;
         let parts =
             (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
@@ -206,14 +225,14 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns C X; None if the task expired.
-    pub(super) fn image(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Array2<f64>> {
+    pub(crate) fn image(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Array2<f64>> {
         meter.spend(gradient_work(self.form, x.ncols()));
         let go_on = || !meter.expired();
         self.form.apply_while(x.view(), &Threads::serial(), &go_on)
     }
 
     /// Returns the gradients of all columns, all rows: by one product with C if the supports are large.
-    pub(super) fn gradients(&self, point: &SparsePoint, meter: &Meter<'_>) -> Vec<Vec<f64>> {
+    pub(crate) fn gradients(&self, point: &SparsePoint, meter: &Meter<'_>) -> Vec<Vec<f64>> {
         let n = self.order();
         let count: usize = point.counts().iter().sum();
         let single = count as f64 * (2.0 * pass_work(n) + self.column_work());
@@ -244,7 +263,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns whether any group of a point is costly.
-    pub(super) fn is_costly(&self, point: &SparsePoint) -> bool {
+    pub(crate) fn is_costly(&self, point: &SparsePoint) -> bool {
         let mut known = vec![false; point.parts.len()];
         (0..point.parts.len()).any(|t| {
             if known[t] {
@@ -257,7 +276,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns the gradient of column t, all rows.
-    pub(super) fn gradient(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Vec<f64> {
+    pub(crate) fn gradient(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Vec<f64> {
         let n = self.order();
         meter.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
         let mut image = vec![0.0; n];
@@ -296,13 +315,14 @@ impl<'a> ColumnModel<'a> {
     /// Minimises f on the supports of the columns connected to those `touched`, from their present values,
     /// and drops negligible entries. None if no feasible point is near, the time is up, the step is too
     /// costly, or, with a `goal` for the total f, if f is not expected to fall below it.
-    pub(super) fn optimised(
+    pub(crate) fn optimised(
         &self,
         mut point: SparsePoint,
         touched: &[usize],
         goal: Option<f64>,
         meter: &Meter<'_>,
     ) -> Option<SparsePoint> {
+        meter.spend(SOLUTION);
         let mut waiting = self.separated(&mut point, touched);
         while let Some(t) = waiting.pop() {
             if meter.expired() {
@@ -330,7 +350,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Drops negligible entries from the support; returns whether there were any.
-    pub(super) fn drop_negligible(&self, part: &mut Part, t: usize) -> bool {
+    pub(crate) fn drop_negligible(&self, part: &mut Part, t: usize) -> bool {
         let largest = part.values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
         let gone: Vec<usize> = (part.entries())
             .filter(|&(i, v)| v.abs() <= NEGLIGIBLE * largest && !self.rules.holds(i, t))
@@ -497,7 +517,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Solves for column t alone; sets its values and its part of f.
-    pub(super) fn solo(&self, part: &mut Part, t: usize, meter: &Meter<'_>) -> Option<()> {
+    pub(crate) fn solo(&self, part: &mut Part, t: usize, meter: &Meter<'_>) -> Option<()> {
         let mut point = SparsePoint {
             parts: vec![Part::default(); self.weights.len()],
         };

@@ -1,0 +1,173 @@
+//! A path of exact pair descents with a penalty on nonzeros in place of the limit.
+//!
+//! With h(X) = Σ_t λ_t ‖x_t‖₀ the pair solver changes supports and values together, and every iterate is
+//! feasible, however columns overlap. The multipliers λ_t fall until the number of nonzeros exceeds the limit;
+//! bisection then finds the smallest ones that keep it.
+
+use ndarray::Array2;
+
+use crate::budget::Meter;
+use crate::heuristic::ClockMonitor;
+use crate::penalty::Penalty;
+use crate::problem::Problem;
+use crate::signature::Signature;
+use crate::solver::{Options, minimize};
+use crate::support::{Cardinality, State, SupportMover};
+use crate::threads::Threads;
+
+/// Factor between multipliers, most stages, and the share of a limit at which a path ends.
+const RATIO: f64 = 0.6;
+const STAGES: usize = 60;
+const ENOUGH: f64 = 0.99;
+
+/// Ratio of the multipliers that exceed and keep a limit at which bisection ends.
+const NARROW: f64 = 0.97;
+
+/// Relative decrease of a sweep at which a stage ends, and most sweeps of a stage.
+const TOLERANCE: f64 = 1e-5;
+const SWEEPS: u64 = 20;
+
+/// Largest work of a path, in multiply-adds. A path that ends there is continued from its best point.
+const WORK: f64 = 1e9;
+
+/// Share of the entries of a point whose loss is below its multiplier.
+const QUANTILE: f64 = 0.05;
+
+/// The multiplier of one limit: of a column, or of all.
+#[derive(Clone, Copy)]
+struct Multiplier {
+    value: f64,
+    /// The largest value that exceeded the limit, and the smallest that kept it.
+    exceeds: f64,
+    keeps: f64,
+}
+
+impl Multiplier {
+    /// Notes the share of the limit that is used; returns whether that is enough.
+    fn note(&mut self, share: f64) -> bool {
+        match share <= 1.0 {
+            true => self.keeps = self.keeps.min(self.value),
+            false => self.exceeds = self.exceeds.max(self.value),
+        }
+        let (exceeds, keeps) = (self.exceeds, self.keeps);
+        self.value = match (exceeds > 0.0, keeps.is_finite()) {
+            (true, true) => (exceeds * keeps).sqrt(),
+            (true, false) => exceeds / RATIO,
+            (false, _) => keeps * RATIO,
+        };
+        share <= 1.0 && (share >= ENOUGH || exceeds >= NARROW * keeps)
+    }
+}
+
+impl SupportMover<'_> {
+    /// Returns the largest decrease of f by one more nonzero, and the loss below which few entries are.
+    pub(super) fn multipliers(&self, state: &State) -> (f64, f64) {
+        let columns = self.columns(state);
+        let gains = columns.iter().filter_map(|column| column.adds.first());
+        let gain = gains.fold(0.0, |most: f64, add| most.max(add.0));
+        let drops = columns.iter().flat_map(|column| &column.drops);
+        let mut losses: Vec<f64> = drops.map(|drop| drop.0).collect();
+        let at = (QUANTILE * losses.len() as f64) as usize;
+        let loss = match losses.is_empty() {
+            true => 0.0,
+            false => *losses.select_nth_unstable_by(at, f64::total_cmp).1,
+        };
+        (gain, loss.max(gain))
+    }
+
+    /// Returns the best X within the cardinality of a path from a point, whose first multiplier is `first`;
+    /// None if there is none.
+    pub(super) fn path(&self, mut x: Array2<f64>, first: f64) -> Option<Array2<f64>> {
+        let (model, r) = (self.model, self.model.weights.len());
+        let signature = Signature::stiefel(model.order());
+        let meter = Meter::strict(self.meter.clock, self.meter.units(WORK));
+        let limits = match model.rules.cardinality {
+            Cardinality::Columns(_) => r,
+            Cardinality::Total(_) => 1,
+        };
+        let multiplier = Multiplier {
+            value: first,
+            exceeds: 0.0,
+            keeps: f64::INFINITY,
+        };
+        let mut multipliers = vec![multiplier; limits];
+        let mut best: Option<(f64, Array2<f64>)> = None;
+        for _ in 0..STAGES {
+            let values: Vec<f64> = (0..r).map(|t| multipliers[t % limits].value).collect();
+            if meter.expired() || !values.iter().all(|v| *v > 0.0 && v.is_finite()) {
+                break;
+            }
+            let penalty = self.penalty(&values)?;
+            let problem = Problem::new(model.form, &penalty, &signature, r).ok()?;
+            let options = Options {
+                tol: TOLERANCE,
+                verify: false,
+                max_sweeps: Some(SWEEPS),
+                ..Options::default().within(&meter)
+            };
+            let monitor = &mut ClockMonitor(meter.clock);
+            let serial = &Threads::serial();
+            let solution = minimize(&problem, x.clone(), &options, serial, monitor).ok()?;
+            meter.spend(solution.work);
+            let shares = self.shares(&solution.x);
+            let within = shares.iter().all(|&share| share <= 1.0);
+            let (value, last) = (solution.smooth_value, solution.x);
+            if within {
+                x.clone_from(&last);
+                if best.as_ref().is_none_or(|best| value < best.0) {
+                    best = Some((value, last));
+                }
+            }
+            let notes = multipliers.iter_mut().zip(&shares);
+            let enough = notes.map(|(multiplier, &share)| multiplier.note(share));
+            if enough.fold(true, |all, one| all & one) {
+                break;
+            }
+        }
+        self.meter.spend(meter.spent());
+        best.map(|best| best.1)
+    }
+
+    /// Returns whether a point uses at least a share of the cardinality.
+    pub(super) fn is_used(&self, state: &State, share: f64) -> bool {
+        let used = state.point.counts().iter().sum::<usize>() as f64;
+        used >= share * self.model.rules.cardinality.total() as f64
+    }
+
+    /// Returns h for multipliers: excluded entries cost more than f can gain, included ones nothing.
+    fn penalty(&self, multipliers: &[f64]) -> Option<Penalty> {
+        let (model, rules) = (self.model, &self.model.rules);
+        let r = multipliers.len();
+        let same = multipliers.iter().all(|&v| v == multipliers[0]);
+        let free = rules.included.iter().all(Vec::is_empty);
+        let count = match same && free && rules.excluded.is_none() {
+            true => Penalty::l0(multipliers[0]),
+            false => {
+                let forbidden = 4.0 * r as f64 * model.scale;
+                let weight = |(i, t)| match rules.allows(i, t) {
+                    true if rules.holds(i, t) => 0.0,
+                    true => multipliers[t],
+                    false => forbidden,
+                };
+                Penalty::l0(Array2::from_shape_fn((model.order(), r), weight))
+            }
+        };
+        match rules.nonnegative {
+            true => Penalty::NONNEGATIVE.plus(&count).ok(),
+            false => Some(count),
+        }
+    }
+
+    /// Returns the shares of the limits that X uses: of every column, or of the total.
+    fn shares(&self, x: &Array2<f64>) -> Vec<f64> {
+        let used = self.model.rules.used(x);
+        match &self.model.rules.cardinality {
+            Cardinality::Columns(counts) => (used.iter().zip(counts))
+                .map(|(&used, &count)| used as f64 / count as f64)
+                .collect(),
+            Cardinality::Total(total) => {
+                vec![used.iter().sum::<usize>() as f64 / *total as f64]
+            }
+        }
+    }
+}

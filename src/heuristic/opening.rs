@@ -1,0 +1,63 @@
+//! Points with few nonzeros that need no iterations: [openings](crate::support::opening) for several limits.
+
+use ndarray::Array2;
+
+use super::profile::Profile;
+use super::{Heuristic, Prior, Task};
+use crate::budget::Meter;
+use crate::support::opening::{self, DISJOINT, LARGEST, SHARED};
+use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, weights};
+
+/// The openings that are tried.
+const KINDS: [usize; 3] = [DISJOINT, LARGEST, SHARED];
+
+/// Factor between numbers of nonzeros, and the work after which no further number is tried.
+const FACTOR: usize = 2;
+const WORK: f64 = 2e8;
+
+/// The best opening over a ladder of numbers of nonzeros.
+pub(super) struct Opening;
+
+impl Heuristic for Opening {
+    fn name(&self) -> &'static str {
+        "opening"
+    }
+
+    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
+        let fits = profile.quadratic && profile.is_sparse() && !profile.mixed && !improve;
+        fits.then(|| Prior::new(0.0, 0.0))
+    }
+
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
+        let (oracle, basis) = (task.oracle, &task.known.basis);
+        let (n, r) = basis.spectral.dim();
+        let meter = Meter::strict(oracle.meter.clock, oracle.meter.clock.units(WORK));
+        let rules = |count| Rules::new(&Sparsity::new(Cardinality::Total(count)), n, r).ok();
+        let form = oracle.form?;
+        let weights = weights(form, r).ok()?;
+        let spectrum = (basis.spectrum, 0);
+        let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, &meter)?;
+        let scaled = opening::scaled(&model, &basis.spectral, &meter)?;
+        let mut best: Option<(f64, Array2<f64>)> = None;
+        let mut count = r;
+        while count <= n * r && !meter.expired() {
+            model.rules = rules(count)?;
+            let opening = opening::Opening {
+                model: &model,
+                basis: &basis.spectral,
+                rotated: &basis.rotated,
+                scaled: &scaled,
+                meter: &meter,
+            };
+            for x in KINDS.iter().filter_map(|&kind| opening.point(kind)) {
+                let value = oracle.objective(&x);
+                if best.as_ref().is_none_or(|best| value < best.0) {
+                    best = Some((value, x));
+                }
+            }
+            count *= FACTOR;
+        }
+        oracle.meter.spend(meter.spent());
+        best.map(|best| best.1)
+    }
+}

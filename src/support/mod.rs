@@ -1,0 +1,25 @@
+//! Sparsity patterns: rules for them, the best values on them, points that need no search, and moves.
+//!
+//! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. With its support given, f is minimised
+//! column by column ([`model`]), or jointly where columns share rows ([`joint`]). [`opening`] makes feasible
+//! points from principal axes, [`cut`] truncates a dense X, [`candidates`] ranks moves of single entries, and
+//! [`moves`] makes them.
+
+mod candidates;
+pub(crate) mod cut;
+mod joint;
+mod model;
+mod moves;
+pub(crate) mod opening;
+mod pattern;
+mod rules;
+
+pub(crate) use candidates::{State, SupportMover};
+pub use model::NEGLIGIBLE;
+pub(crate) use model::{ColumnModel, SCALAR, SparsePoint, weights};
+pub(crate) use moves::{AT_ONCE, LEAST, TRIALS};
+pub(crate) use pattern::{
+    Part, dense, entry, gain, keep_best, largest_rows, nonzero_rows, on_rows, without,
+};
+pub(crate) use rules::Rules;
+pub use rules::{Cardinality, Sparsity};
