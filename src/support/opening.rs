@@ -42,7 +42,10 @@ const PRODUCTS: f64 = 500.0;
 /// Largest work of ADMM, in multiply-adds.
 const ADMM_WORK: f64 = 2e9;
 
-/// Share of the remaining time for a projection or for ADMM.
+/// Largest work of the leading axes of disjoint supports, in multiply-adds.
+const LEADING: f64 = 1e9;
+
+/// Share of the remaining time for a projection, for ADMM, or for the axes of disjoint supports.
 const PATIENCE: f64 = 0.2;
 
 /// Largest order at which all eigenvectors are computed, and cost of computing fewer of a larger matrix, in
@@ -331,28 +334,46 @@ impl Opening<'_> {
         rules.keep(&x).then_some(x)
     }
 
+    /// Returns the leading axis on the rows that are not taken, with zeros in the others. If it costs too much, C
+    /// is replaced by its product with the principal axes.
+    fn leading(&self, taken: &[bool]) -> Option<Vec<f64>> {
+        let (n, r) = self.basis.dim();
+        let free: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();
+        let mut axis = vec![0.0; n];
+        let each = match n <= DENSE {
+            true => eigen_work(n),
+            false => KRYLOV * gradient_work(self.model.form, 1),
+        };
+        let left = PATIENCE * self.meter.left_work();
+        let affordable = r as f64 * each <= left.min(self.bounded(LEADING).left_work());
+        if self.model.form.is_trace_form() && affordable {
+            let own = axes_on(self.model.form, &free, 1, self.meter)?;
+            free.iter().zip(own.iter()).for_each(|(&i, &v)| axis[i] = v);
+            return Some(axis);
+        }
+        self.meter.spend((n * r * r) as f64 + eigen_work(r));
+        let left = self.scaled.select(Axis(0), &free);
+        let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
+        let own = left.dot(&vectors.column(r - 1));
+        free.iter().zip(own.iter()).for_each(|(&i, &v)| axis[i] = v);
+        Some(axis)
+    }
+
     /// Returns columns on disjoint supports, each a leading axis on its rows.
     fn disjoint(&self) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let model = self.model;
-        let scaled = self.scaled;
         let mut taken = model.rules.included_rows(n)?;
-        let mut left = scaled.clone();
         let mut parts = Vec::with_capacity(r);
         for t in 0..r {
-            self.meter.spend((n * r * r) as f64 + eigen_work(r));
-            let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
-            let axis = scaled.dot(&vectors.column(r - 1)).to_vec();
+            let axis = self.leading(&taken)?;
             let mut part = own_part(&model.rules, t, &axis, &taken)?;
             let mut solved = part.clone();
             let costly = part.rows.len() > DENSE;
             if !costly && model.solo(&mut solved, t, self.meter).is_some() {
                 part = solved;
             }
-            for &i in &part.rows {
-                taken[i] = true;
-                left.row_mut(i).fill(0.0);
-            }
+            part.rows.iter().for_each(|&i| taken[i] = true);
             parts.push(part);
         }
         let x = pattern::dense(n, &parts);
