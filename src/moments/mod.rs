@@ -5,14 +5,15 @@
 //!
 //! * [`Precision::Fast`] (`fast.rs`): products in double precision of samples less a shift, joined by the update of Chan,
 //!   Golub and LeVeque (1983);
-//! * [`Precision::Exact`] (`exact.rs`): products of slices of 21 bits, which sum without rounding (Ozaki, Ogita, Oishi and
+//! * [`Precision::Exact`] (`exact.rs`): products of slices of 22 bits, which sum without rounding (Ozaki, Ogita, Oishi and
 //!   Rump 2012), kept in two doubles each.
 //!
 //! Rows wait until there are [`BLOCK_ROWS`] of them before a triangle is touched: a single row costs O(n). A block of m rows
-//! costs m·n²/2 multiply-adds, or that for each pair of slices. Clones share their arrays until one of them changes.
+//! costs m·n²/2 multiply-adds, or 1, 3 or 5 times as many for exact sums. Clones share their arrays until one of them changes.
 
 mod exact;
 mod fast;
+mod product;
 mod triangle;
 
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::{Error, Result, Threads};
 use exact::Exact;
 use fast::Fast;
 
-/// Rows that are summed at once: sums over as many products of two slices of 21 bits have at most 53 bits.
+/// Rows that wait at most: the triangle is read and written once for so many.
 pub const BLOCK_ROWS: usize = 1 << 11;
 
 /// Variance of a feature relative to its mean square, at most, that is the rounding of a constant one.
@@ -90,9 +91,10 @@ pub struct State {
     pub precision: Precision,
     /// Number of samples, whatever their weights.
     pub rows: u64,
-    /// Sum of the weights of all summed samples; of exact sums it is in the triangle, and this is 0.
+    /// Sum of the weights of all summed samples; for exact sums it is in `vectors`, and this is 0.
     pub weight: f64,
-    /// Vectors of length n: the shift and what the means exceed it by; empty for exact sums.
+    /// The shift and what the means exceed it by; for exact sums the sums of the features followed by that of the weights, and
+    /// their low parts.
     pub vectors: Vec<Vec<f64>>,
     /// The upper triangle row by row, and for exact sums that of the low parts; empty before anything is summed.
     pub triangles: Vec<Vec<f64>>,
@@ -122,7 +124,7 @@ impl Moments {
         let (n, rows) = (n as f64, BLOCK_ROWS as f64);
         match precision {
             Precision::Fast => 0.5 * n * n + (triangle::HEIGHT as f64 + 2.0 * rows) * n,
-            Precision::Exact => n * n + (4.0 * triangle::HEIGHT as f64 + 6.0 * rows) * n,
+            Precision::Exact => n * n + (2.0 * triangle::HEIGHT as f64 + 5.0 * rows) * n,
         }
     }
 
@@ -218,8 +220,8 @@ impl Moments {
         }
         let block = joined(std::mem::take(&mut self.pending));
         match &mut self.sums {
-            Sums::Fast(sums) => sums.add(block, threads),
-            Sums::Exact(sums) => sums.add(block, threads),
+            Sums::Fast(sums) => sums.add(&block, threads),
+            Sums::Exact(sums) => sums.add(&block, threads),
         }
     }
 
@@ -297,7 +299,10 @@ impl Moments {
     pub fn state(&self) -> State {
         let (weight, vectors, triangles) = match &self.sums {
             Sums::Fast(sums) => sums.parts(),
-            Sums::Exact(sums) => (0.0, Vec::new(), sums.parts()),
+            Sums::Exact(sums) => {
+                let (totals, triangles) = sums.parts();
+                (0.0, totals, triangles)
+            }
         };
         let mut weights = Vec::new();
         let mut pending = Vec::new();
@@ -349,7 +354,7 @@ impl Moments {
             Precision::Fast => {
                 Fast::from_parts(n, state.weight, &state.vectors, &state.triangles).map(Sums::Fast)
             }
-            Precision::Exact => Exact::from_parts(n, &state.triangles)
+            Precision::Exact => Exact::from_parts(n, &state.vectors, &state.triangles)
                 .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
                 .map(Sums::Exact),
         };
@@ -381,9 +386,7 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
     }
     let weighted = blocks.iter().any(|block| block.weights.is_some());
     let rows: usize = blocks.iter().map(|block| block.rows).sum();
-    let size: usize = blocks.iter().map(|block| block.entries.len()).sum();
-    // Fast sums append a row.
-    let mut entries = Vec::with_capacity(size + size / rows.max(1));
+    let mut entries = Vec::with_capacity(blocks.iter().map(|block| block.entries.len()).sum());
     let mut weights = Vec::with_capacity(if weighted { rows } else { 0 });
     for block in blocks {
         entries.extend_from_slice(&block.entries);

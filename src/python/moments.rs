@@ -102,8 +102,7 @@ fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
     const PIECE: usize = 64;
     let (m, n) = a.dim();
     if n == 1 || a.strides()[1] == 1 {
-        // Fast sums append a row.
-        let mut out = Vec::with_capacity((m + 1) * n);
+        let mut out = Vec::with_capacity(m * n);
         for row in a.outer_iter() {
             out.extend(row.iter().map(|x| x.double()));
         }
