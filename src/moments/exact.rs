@@ -293,7 +293,7 @@ impl Exact {
                 packed.extend(centred_row(high, low, i, &means, &self.totals));
             }
         }
-        let strips = triangle::unpacked(n, &packed).expect("a row for each feature");
+        let strips = triangle::unpacked(n, &self.covered(), &packed).expect("a row for each row");
         Fast::of(self.weight(), self.mean(), strips)
     }
 
@@ -362,6 +362,27 @@ impl Exact {
         }
     }
 
+    /// Rows of the triangle that are here.
+    pub(super) fn covered(&self) -> Range<usize> {
+        triangle::covered(&self.high)
+    }
+
+    /// The same samples with the rows of the triangle in `rows` only.
+    pub(super) fn within(&self, rows: &Range<usize>) -> Self {
+        let [high, low] = [&self.high, &self.low].map(|strips| triangle::within(strips, rows));
+        Self {
+            totals: self.totals.clone(),
+            high,
+            low,
+        }
+    }
+
+    /// Appends the rows of the triangle of `other`, of the same samples.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.high.extend_from_slice(&other.high);
+        self.low.extend_from_slice(&other.low);
+    }
+
     /// Totals and triangles, as in [`State`](super::State).
     pub(super) fn parts(&self) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
         let (high, low) = self.totals.iter().map(|t| (t.high, t.low)).unzip();
@@ -377,6 +398,7 @@ impl Exact {
     pub(super) fn from_parts(
         n: usize,
         totals: &[Vec<f64>],
+        rows: &Range<usize>,
         triangles: &[Vec<f64>],
     ) -> Option<Self> {
         let [high_totals, low_totals] = totals else {
@@ -384,7 +406,10 @@ impl Exact {
         };
         let [high, low] = match triangles {
             [] => [Vec::new(), Vec::new()],
-            [high, low] => [triangle::unpacked(n, high)?, triangle::unpacked(n, low)?],
+            [high, low] => [
+                triangle::unpacked(n, rows, high)?,
+                triangle::unpacked(n, rows, low)?,
+            ],
             _ => return None,
         };
         let fit = [high_totals, low_totals].iter().all(|t| t.len() == n + 1);

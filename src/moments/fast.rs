@@ -1,6 +1,7 @@
 //! Sums in double precision of samples less a shift, the means of the first block.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ndarray::Array2;
 
@@ -121,16 +122,16 @@ impl Fast {
             .map(|i| (other.shift[i] - self.shift[i]) + (other.offset[i] - self.offset[i]))
             .collect();
         let pull = self.weight * (other.weight / whole);
-        let others = &other.strips;
-        let height = self.strips[0].rows.len();
-        triangle::change(&mut self.strips, n * n, threads, |own, sums| {
-            let more = &others[own.start / height];
-            let width = more.width(n);
-            let rows = sums.chunks_mut(width).zip(more.entries.chunks(width));
-            for ((sums, more), i) in rows.zip(own.clone()) {
-                let factor = pull * step[i];
-                for ((sum, more), step) in sums.iter_mut().zip(more).zip(&step[own.start..]) {
-                    *sum += more + factor * step;
+        let mut pairs: Vec<_> = self.strips.iter_mut().zip(&other.strips).collect();
+        threads.for_chunks(&mut pairs, 1, n * n, |_, pairs| {
+            for (own, more) in pairs {
+                let (rows, width) = (own.rows.clone(), own.width(n));
+                let sums = Arc::make_mut(&mut own.entries).chunks_mut(width);
+                for ((sums, more), i) in sums.zip(more.entries.chunks(width)).zip(rows.clone()) {
+                    let factor = pull * step[i];
+                    for ((sum, more), step) in sums.iter_mut().zip(more).zip(&step[rows.start..]) {
+                        *sum += more + factor * step;
+                    }
                 }
             }
         });
@@ -189,6 +190,26 @@ impl Fast {
         }
     }
 
+    /// Rows of the triangle that are here.
+    pub(super) fn covered(&self) -> Range<usize> {
+        triangle::covered(&self.strips)
+    }
+
+    /// The same samples with the rows of the triangle in `rows` only.
+    pub(super) fn within(&self, rows: &Range<usize>) -> Self {
+        Self {
+            strips: triangle::within(&self.strips, rows),
+            shift: self.shift.clone(),
+            offset: self.offset.clone(),
+            ..*self
+        }
+    }
+
+    /// Appends the rows of the triangle of `other`, of the same samples.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.strips.extend_from_slice(&other.strips);
+    }
+
     /// Weight, vectors and triangles, as in [`State`](super::State).
     pub(super) fn parts(&self) -> (f64, Vec<Vec<f64>>, Vec<Vec<f64>>) {
         let vectors = vec![self.shift.clone(), self.offset.clone()];
@@ -204,6 +225,7 @@ impl Fast {
         n: usize,
         weight: f64,
         vectors: &[Vec<f64>],
+        rows: &Range<usize>,
         triangles: &[Vec<f64>],
     ) -> Option<Self> {
         let [shift, offset] = vectors else {
@@ -211,7 +233,7 @@ impl Fast {
         };
         let strips = match triangles {
             [] if weight == 0.0 => Vec::new(),
-            [triangle] if weight > 0.0 => triangle::unpacked(n, triangle)?,
+            [triangle] if weight > 0.0 => triangle::unpacked(n, rows, triangle)?,
             _ => return None,
         };
         (shift.len() == n && offset.len() == n).then(|| Self {

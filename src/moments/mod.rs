@@ -19,6 +19,7 @@ mod triangle;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
@@ -96,6 +97,8 @@ pub struct State {
     /// The shift and what the means exceed it by; for exact sums the sums of the features followed by that of the weights, and
     /// their low parts.
     pub vectors: Vec<Vec<f64>>,
+    /// Rows of the upper triangle that are here: all, or those of a piece; 0..0 before anything is summed.
+    pub triangle_rows: Range<usize>,
     /// The upper triangle row by row, and for exact sums that of the low parts; empty before anything is summed.
     pub triangles: Vec<Vec<f64>>,
     /// Rows that wait, one after the other.
@@ -136,6 +139,15 @@ impl Moments {
     /// Number of samples, whatever their weights.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Bytes of the rows of the triangle that are here.
+    pub fn bytes(&self) -> usize {
+        let count: usize = self.covered().map(|i| self.n - i).sum();
+        match self.sums {
+            Sums::Fast(_) => 8 * count,
+            Sums::Exact(_) => 16 * count,
+        }
     }
 
     /// How the sums are computed.
@@ -188,6 +200,7 @@ impl Moments {
             let message = format!("must have a number for each of the {m} rows");
             return Err(Error::invalid("weights", message));
         }
+        self.check_whole()?;
         let mut start = 0;
         while start < m {
             let to = m.min(start + self.room());
@@ -239,11 +252,15 @@ impl Moments {
     /// Adds the samples of `other`. Sums of both kinds together are [`Precision::Fast`].
     ///
     /// # Errors
-    /// If `other` has another number of features.
+    /// If `other` has another number of features, or is another piece.
     pub fn merge(&mut self, other: &Self, threads: &Threads) -> Result<()> {
         if other.n != self.n {
             let message = format!("must have {} features, got {}", self.n, other.n);
             return Err(Error::invalid("other", message));
+        }
+        let (own, more) = (self.covered(), other.covered());
+        if !own.is_empty() && !more.is_empty() && own != more {
+            return Err(Error::invalid("other", "must be the same piece"));
         }
         if self.precision() != other.precision() {
             self.make_fast();
@@ -281,6 +298,7 @@ impl Moments {
         keep: bool,
         threads: &Threads,
     ) -> Result<Read> {
+        self.check_whole()?;
         if !(self.weight() > 0.0) {
             return Err(Error::invalid("samples", "must have a positive weight"));
         }
@@ -319,10 +337,70 @@ impl Moments {
             rows: self.rows,
             weight,
             vectors,
+            triangle_rows: self.covered(),
             triangles,
             pending,
             weights,
         }
+    }
+
+    fn covered(&self) -> Range<usize> {
+        match &self.sums {
+            Sums::Fast(sums) => sums.covered(),
+            Sums::Exact(sums) => sums.covered(),
+        }
+    }
+
+    /// The sums in pieces of about `height` rows of the triangle, as many for all sums of n features. Pieces are merged like
+    /// sums, one by one, and [`joined`](Self::joined) puts them together; rows cannot be added to them.
+    pub fn pieces(&mut self, height: usize, threads: &Threads) -> Vec<Self> {
+        self.flush(threads);
+        let strips: Vec<_> = triangle::ranges(self.n).collect();
+        let count = (height / strips[0].len()).max(1);
+        let piece = |strips: &[Range<usize>]| {
+            let rows = strips[0].start..strips[strips.len() - 1].end;
+            let sums = match &self.sums {
+                Sums::Fast(sums) => Sums::Fast(sums.within(&rows)),
+                Sums::Exact(sums) => Sums::Exact(sums.within(&rows)),
+            };
+            Self {
+                pending: Vec::new(),
+                sums,
+                ..*self
+            }
+        };
+        strips.chunks(count).map(piece).collect()
+    }
+
+    /// The sums that were cut into these pieces.
+    ///
+    /// # Errors
+    /// If a piece is missing, or the pieces are not of the same samples.
+    pub fn joined(pieces: &[Self]) -> Result<Self> {
+        let bad = || Error::invalid("pieces", "must be all pieces of the same sums, in order");
+        let mut whole = pieces.first().ok_or_else(bad)?.clone();
+        for piece in &pieces[1..] {
+            let next = piece.covered().start == whole.covered().end;
+            if piece.n != whole.n || piece.rows != whole.rows || !next {
+                return Err(bad());
+            }
+            match (&mut whole.sums, &piece.sums) {
+                (Sums::Fast(sums), Sums::Fast(more)) => sums.append(more),
+                (Sums::Exact(sums), Sums::Exact(more)) => sums.append(more),
+                _ => return Err(bad()),
+            }
+        }
+        whole.check_whole().map_err(|_| bad())?;
+        Ok(whole)
+    }
+
+    /// # Errors
+    /// If these are a piece of sums.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        if [0..0, 0..self.n].contains(&self.covered()) {
+            return Ok(());
+        }
+        Err(Error::invalid("sums", "must be whole, got a piece of them"))
     }
 
     /// The sums of these parts.
@@ -350,11 +428,12 @@ impl Moments {
         if !(shapes && finite && weights) {
             return Err(bad());
         }
+        let (vectors, rows) = (&state.vectors, &state.triangle_rows);
         let sums = match state.precision {
             Precision::Fast => {
-                Fast::from_parts(n, state.weight, &state.vectors, &state.triangles).map(Sums::Fast)
+                Fast::from_parts(n, state.weight, vectors, rows, &state.triangles).map(Sums::Fast)
             }
-            Precision::Exact => Exact::from_parts(n, &state.vectors, &state.triangles)
+            Precision::Exact => Exact::from_parts(n, vectors, rows, &state.triangles)
                 .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
                 .map(Sums::Exact),
         };

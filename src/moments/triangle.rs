@@ -39,6 +39,18 @@ pub(super) fn ranges(order: usize) -> impl Iterator<Item = Range<usize>> {
         .map(move |start| start..order.min(start + height))
 }
 
+/// The rows of all of these strips.
+pub(super) fn covered(strips: &[Strip]) -> Range<usize> {
+    let end = strips.last().map_or(0, |strip| strip.rows.end);
+    strips.first().map_or(0, |strip| strip.rows.start)..end
+}
+
+/// The strips that begin in a range of rows; they share their entries with the others.
+pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
+    let own = |strip: &&Strip| rows.contains(&strip.rows.start);
+    strips.iter().filter(own).cloned().collect()
+}
+
 /// A triangle of zeros.
 pub(super) fn zeros(order: usize) -> Vec<Strip> {
     let strip = |rows: Range<usize>| {
@@ -76,12 +88,18 @@ pub(super) fn packed(strips: &[Strip], order: usize) -> Vec<f64> {
     out
 }
 
-/// The strips of a [`packed`] triangle; None if it has another length.
-pub(super) fn unpacked(order: usize, mut packed: &[f64]) -> Option<Vec<Strip>> {
-    if packed.len() != order * (order + 1) / 2 {
+/// The strips of [`packed`] rows of a triangle; None if they have another length, or begin or end within a strip.
+pub(super) fn unpacked(
+    order: usize,
+    rows: &Range<usize>,
+    mut packed: &[f64],
+) -> Option<Vec<Strip>> {
+    let own = |strip: &Strip| rows.start <= strip.rows.start && strip.rows.end <= rows.end;
+    let mut strips: Vec<Strip> = zeros(order).into_iter().filter(own).collect();
+    let count: usize = rows.clone().map(|i| order.saturating_sub(i)).sum();
+    if covered(&strips) != *rows || packed.len() != count {
         return None;
     }
-    let mut strips = zeros(order);
     for strip in &mut strips {
         let (width, length) = (strip.width(order), order - strip.rows.start);
         let rows = Arc::make_mut(&mut strip.entries).chunks_mut(width);

@@ -252,6 +252,12 @@ impl PyMoments {
         self.0.weight()
     }
 
+    /// Bytes of the rows of the triangle that are here.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
     /// "fast" or "exact".
     #[getter]
     fn precision(&self) -> &'static str {
@@ -277,6 +283,7 @@ impl PyMoments {
         n_threads: Option<usize>,
     ) -> PyResult<()> {
         let (m, n) = data.shape();
+        self.0.check_whole()?;
         if n != self.0.features() {
             let message = format!("must have {} columns, got {n}", self.0.features());
             return Err(Error::invalid("X", message).into());
@@ -313,6 +320,29 @@ impl PyMoments {
         reserve_sums(&own.0)?;
         let (moments, threads) = (&mut own.0, Threads::new(n_threads)?);
         guarded(|| slf.py().detach(|| moments.merge(&more, &threads)))
+    }
+
+    /// The sums in pieces of about `height` rows of the triangle, which are merged one by one.
+    #[pyo3(signature = (height, n_threads=Some(1)))]
+    fn pieces(
+        &mut self,
+        py: Python<'_>,
+        height: usize,
+        n_threads: Option<usize>,
+    ) -> PyResult<Vec<Self>> {
+        reserve_sums(&self.0)?;
+        let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
+        released(py, || {
+            let pieces = moments.pieces(height, &threads);
+            pieces.into_iter().map(Self).collect()
+        })
+    }
+
+    /// The sums that were cut into these pieces.
+    #[staticmethod]
+    fn joined(pieces: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let pieces: Vec<Moments> = pieces.iter().map(|piece| piece.0.clone()).collect();
+        Ok(Self(Moments::joined(&pieces)?))
     }
 
     /// Goes on in double precision.
@@ -365,6 +395,7 @@ impl PyMoments {
                 state.rows,
                 state.weight,
                 arrays(state.vectors),
+                (state.triangle_rows.start, state.triangle_rows.end),
                 arrays(state.triangles),
                 pending,
                 weights,
@@ -377,13 +408,14 @@ impl PyMoments {
             u64,
             f64,
             Vec<PyReadonlyArray1<'py, f64>>,
+            (usize, usize),
             Vec<PyReadonlyArray1<'py, f64>>,
             PyReadonlyArray1<'py, f64>,
             PyReadonlyArray1<'py, f64>,
         );
         let bad = |_| PyValueError::new_err("state must be that of a Moments");
         let parts: Parts<'_> = state.extract().map_err(bad)?;
-        let (rows, weight, vectors, triangles, pending, weights) = parts;
+        let (rows, weight, vectors, (start, end), triangles, pending, weights) = parts;
         let vector = |a: PyReadonlyArray1<'_, f64>| a.as_array().to_vec();
         let state = State {
             features: self.0.features(),
@@ -391,6 +423,7 @@ impl PyMoments {
             rows,
             weight,
             vectors: vectors.into_iter().map(vector).collect(),
+            triangle_rows: start..end,
             triangles: triangles.into_iter().map(vector).collect(),
             pending: vector(pending),
             weights: vector(weights),
@@ -415,6 +448,7 @@ type Reduced<'py> = (
         u64,
         f64,
         Vectors<'py>,
+        (usize, usize),
         Vectors<'py>,
         Bound<'py, PyArray1<f64>>,
         Bound<'py, PyArray1<f64>>,
