@@ -229,9 +229,8 @@ impl PyMoments {
         if n_features == 0 {
             return Err(Error::invalid("n_features", "must be at least 1, got 0").into());
         }
-        let moments = Moments::new(n_features, precision);
-        reserve_sums(&moments)?;
-        Ok(Self(moments))
+        reserve_of(n_features, precision)?;
+        Ok(Self(Moments::new(n_features, precision)))
     }
 
     /// Number of features.
@@ -487,6 +486,9 @@ fn matrix_of(n: usize) -> String {
 
 /// Makes sure that the triangle can be allocated, or copied if it is shared.
 fn reserve_sums(moments: &Moments) -> PyResult<()> {
-    let n = moments.features();
-    reserve_numbers(Moments::numbers(n, moments.precision()), || matrix_of(n))
+    reserve_of(moments.features(), moments.precision())
+}
+
+fn reserve_of(n: usize, precision: Precision) -> PyResult<()> {
+    reserve_numbers(Moments::numbers(n, precision), || matrix_of(n))
 }
