@@ -51,18 +51,19 @@ pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
     strips.iter().filter(own).cloned().collect()
 }
 
+fn zero(rows: Range<usize>, order: usize) -> Strip {
+    let mut strip = Strip {
+        rows,
+        entries: Arc::default(),
+    };
+    let size = strip.rows.len().next_multiple_of(PANEL) * strip.width(order);
+    strip.entries = Arc::new(vec![0.0; size]);
+    strip
+}
+
 /// A triangle of zeros.
 pub(super) fn zeros(order: usize) -> Vec<Strip> {
-    let strip = |rows: Range<usize>| {
-        let mut strip = Strip {
-            rows,
-            entries: Arc::default(),
-        };
-        let size = strip.rows.len().next_multiple_of(PANEL) * strip.width(order);
-        strip.entries = Arc::new(vec![0.0; size]);
-        strip
-    };
-    ranges(order).map(strip).collect()
+    ranges(order).map(|rows| zero(rows, order)).collect()
 }
 
 /// The diagonal.
@@ -94,10 +95,17 @@ pub(super) fn unpacked(
     rows: &Range<usize>,
     mut packed: &[f64],
 ) -> Option<Vec<Strip>> {
-    let own = |strip: &Strip| rows.start <= strip.rows.start && strip.rows.end <= rows.end;
-    let mut strips: Vec<Strip> = zeros(order).into_iter().filter(own).collect();
-    let count: usize = rows.clone().map(|i| order.saturating_sub(i)).sum();
-    if covered(&strips) != *rows || packed.len() != count {
+    let count = |i: usize| i * (i + 1) / 2;
+    let there = rows.start < rows.end && rows.end <= order;
+    if !there || packed.len() != count(order - rows.start) - count(order - rows.end) {
+        return None;
+    }
+    let own = |strip: &Range<usize>| rows.start <= strip.start && strip.end <= rows.end;
+    let mut strips: Vec<Strip> = ranges(order)
+        .filter(own)
+        .map(|strip| zero(strip, order))
+        .collect();
+    if covered(&strips) != *rows {
         return None;
     }
     for strip in &mut strips {
