@@ -280,46 +280,53 @@ class Timed:
         self.memory = peak() - self.before
 
 
+def read(path: str, n: int) -> Iterator[np.ndarray]:
+    """Yield blocks of a file of float32 numbers."""
+    with open(path, "rb") as stream:
+        while len(block := np.fromfile(stream, np.float32, BLOCK * n)):
+            yield block.reshape(-1, n)
+
+
+def over(path: str, n: int) -> tuple[float, ...]:
+    """Return megabytes and seconds of a pass and of a fit, and the share of NumPy's rate."""
+    bar = []
+    for block in (next(read(path, n)) for _ in range(3)):
+        with Timed() as product:
+            double = block.astype(float)
+            double.T @ double
+        bar.append(product.seconds)
+    del block, double
+    before = peak()
+    sums = Moments(n, "fast")
+    with Timed() as own:
+        for block in read(path, n):
+            sums.add(block, None, 1)
+    share = sorted(bar)[1] * (sums.n_rows / BLOCK) / own.seconds
+    del sums
+    after = peak()
+    pca = ob.SparsePCA(3, n_nonzero=60, precision="fast", random_state=0)
+    with Timed() as fit:
+        pca.fit(lambda: read(path, n))
+    return before, after, peak(), own.seconds, fit.seconds, share
+
+
 def file(options: argparse.Namespace) -> None:
-    """Fit to a file beyond memory."""
+    """Fit to a file that is made block by block."""
     m, n = options.rows // BLOCK * BLOCK, options.features
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        path = Path(folder) / "data.npy"
-        X = np.lib.format.open_memmap(path, "w+", np.float32, (m, n))
-        blocks = Data(32 * BLOCK, n, 10.0, "float32").blocks()
-        known = [next(blocks) for _ in range(4)]
-        for k in range(m // BLOCK):
-            # Four blocks, each time with their rows in another order and of another size.
-            X[k * BLOCK : (k + 1) * BLOCK] = np.roll(known[k % 4], k, axis=0) * (1 + k % 7)
-            if k % 32 == 31:
-                X.flush()
-        del X
-        bar = []
-        for _ in range(3):
-            with Timed() as product:
-                double = known[0].astype(float)
-                double.T @ double
-            bar.append(product.seconds)
-        del known, blocks, double
-        X = np.load(path, mmap_mode="r")
-        before = peak()
-        pca = ob.SparsePCA(3, n_nonzero=60, precision="fast", random_state=0, max_time=20)
-        sums = Moments(n, "fast")
-        with Timed() as own:
-            for start in range(0, m, BLOCK):
-                sums.add(X[start : start + BLOCK], None, 1)
-        del sums
-        after = peak()
-        with Timed() as fit:
-            pca.fit(X)
-        share = sorted(bar)[1] * (m / BLOCK) / own.seconds
+        path = Path(folder) / "data"
+        blocks = Data(4 * BLOCK, n, 10.0, "float32").blocks()
+        known = list(blocks)
+        with path.open("wb") as stream:
+            for k in range(m // BLOCK):
+                # Four blocks, each time with their rows in another order and of another size.
+                stream.write((np.roll(known[k % 4], k, axis=0) * np.float32(1 + k % 7)).tobytes())
         size = path.stat().st_size / 1e9
+        *numbers, share = alone(over, str(path), n)
     print("| shape | GB | peak MB before | with the pass | with the fit | pass s | fit s | share |")
     print("|" + "---|" * 8)
-    print(
-        f"| {m} x {n} | {size:.1f} | {before:.0f} | {after:.0f} | {peak():.0f} | "
-        f"{own.seconds:.0f} | {fit.seconds:.0f} | {share:.0%} |"
-    )
+    cells = " | ".join(f"{number:.0f}" for number in numbers)
+    print(f"| {m} x {n} | {size:.1f} | {cells} | {share:.0%} |")
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:

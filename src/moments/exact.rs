@@ -686,6 +686,8 @@ impl WithSimd for Cut<'_> {
         let (mut totals, mut sizes) = ([[0.0; PANEL]; 3], [[0.0; PANEL]; 2]);
         let others = second.iter_mut().zip(&mut *rest);
         for (first, (second, rest)) in first.iter_mut().zip(others) {
+            // By index: the compiler makes vectors of all columns.
+            #[allow(clippy::needless_range_loop)]
             for j in 0..PANEL {
                 let x = first[j] * factors[j];
                 first[j] = (x + TO_INTEGER) - TO_INTEGER;

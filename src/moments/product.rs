@@ -2,7 +2,7 @@
 //!
 //! A panel has [`PANEL`] columns row by row, so that both factors are read from front to back and a matrix is packed once for
 //! all strips. Sums of a few rows and columns stay in registers over [`DEPTH`] rows of the factors (Goto and van de Geijn
-//! 2008). Every sum is formed by one thread in one order.
+//! 2008). Every sum is formed by one thread in one order. Strips cost m·n²/2 multiply-adds for m rows and n columns.
 
 use std::ops::Range;
 
