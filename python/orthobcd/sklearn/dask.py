@@ -242,11 +242,12 @@ def summed(
             graph[name, k] = (add, end, k, source, rule, weights[k], *source.given)
             end = name, k
         ends.append(end)
+    for k, end in enumerate(ends):
+        graph[f"{name}-cut", k] = (cut, end, n_threads)
     roots = []
     for strip in range(len(rule.begun().pieces(STRIP))):
-        level, parts = 0, []
-        for k, end in enumerate(ends):
-            graph[f"{name}-cut", k] = (cut, end, n_threads)
+        level, parts = 0, list[Any]()
+        for k in range(len(ends)):
             graph[f"{name}-strip", strip, k] = (itemgetter(strip), (f"{name}-cut", k))
             parts.append((f"{name}-strip", strip, k))
         while len(parts) > 1:
