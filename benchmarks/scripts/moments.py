@@ -1,17 +1,25 @@
-"""Second moments from blocks of rows: ours, NumPy's product, scikit-learn's, and sums in float32.
+"""Second moments from blocks of rows: ours, NumPy's product, and covariances of other packages.
 
-``OMP_NUM_THREADS=1 python benchmarks/scripts/moments.py [--sizes 400 2000] [--means 0 100 1000]
-[--rows 20480]`` prints, for float32 and float64 blocks of 2048 rows with a few strong directions:
-processor seconds on one thread relative to NumPy's float64 product of the same blocks, megabytes
-beyond the process before, and the relative errors of the covariance (Frobenius norm) and of the
-three largest variances (the largest of the three). Every method runs in a process of its own. The
-truth is a float64 product about the means that a first pass has found.
+``OMP_NUM_THREADS=1 python benchmarks/scripts/moments.py PART [options]`` prints one table. PART is
 
-- ``product``: float64 ``X.T @ X``, the bar for seconds; not a covariance, so without an error
-- ``fast``, ``exact``: :class:`Moments` of this package
-- ``IncrementalPCA``: three components of scikit-learn's, block by block
-- ``float32 sums``: E[xx] - E[x]E[x] in the type of the data, as covariances of sparse counts are
-  often computed
+- ``beside [--sizes 400 2000] [--means 0 100 1000] [--rows 20480] [--types float32 float64]``: for
+  blocks of 2048 rows with a few strong directions, processor seconds on one thread relative to
+  NumPy's float64 product of the same blocks, megabytes beyond the process before, and the relative
+  errors of the covariance (Frobenius norm) and of the three largest variances (the largest of the
+  three). Every method runs in a process of its own. The truth is a float64 product about the means
+  that a first pass has found.
+
+  - ``product``: float64 ``X.T @ X``, the bar for seconds; not a covariance, so without an error
+  - ``fast``, ``exact``: moments of this package
+  - ``IncrementalPCA``: three components of scikit-learn's, block by block
+  - ``dask-ml``: three components of its PCA with the randomised solver, if it is installed
+  - ``scanpy``: E[xx] - E[x]E[x] in the type of the data, its covariance route by its formula
+- ``file [--rows 1000000] [--features 4000] [--folder .]``: a float32 file of this size, made block
+  by block, fitted and deleted; resident megabytes, seconds of the pass, share of the multiply-adds
+  of NumPy's product
+- ``memory``: fits of the same numbers in several types; a memory map; 1,000 single rows
+- ``order [--data FOLDER]``: bits of exact fits in any order, blocks and containers
+- ``workers``: Dask on one and on two processes
 """
 
 from __future__ import annotations
@@ -19,14 +27,18 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+from scipy import sparse
 from sklearn.decomposition import IncrementalPCA
 
+import orthobcd as ob
 from orthobcd._core import Moments
 
 BLOCK = 2048
@@ -74,6 +86,9 @@ class Method:
     def add(self, block: np.ndarray) -> None:
         """Take a block in."""
         raise NotImplementedError
+
+    def end(self) -> None:
+        """Compute what could not be computed block by block."""
 
     def found(self) -> Found:
         """Return what the blocks say."""
@@ -127,7 +142,7 @@ class Incremental(Method):
         return Found(None, self.model.explained_variance_ * (rows - 1) / rows)
 
 
-class Float32Sums(Method):
+class OneType(Method):
     def __init__(self, data: Data) -> None:
         super().__init__(data)
         self.squares = np.zeros((data.features, data.features), data.dtype)
@@ -143,12 +158,38 @@ class Float32Sums(Method):
         return Found(covariance, largest(covariance))
 
 
+class DaskML(Method):
+    """All blocks at once, on one thread."""
+
+    def __init__(self, data: Data) -> None:
+        super().__init__(data)
+        self.blocks: list[np.ndarray] = []
+
+    def add(self, block: np.ndarray) -> None:
+        self.blocks.append(block)
+
+    def end(self) -> None:
+        import dask
+        import dask.array as da
+        from dask_ml.decomposition import PCA
+
+        shape = (BLOCK, self.data.features)
+        X = da.concatenate([da.from_array(block, chunks=shape) for block in self.blocks])
+        with dask.config.set(scheduler="single-threaded"):
+            self.model = PCA(LEADING, svd_solver="randomized", random_state=0).fit(X)
+
+    def found(self) -> Found:
+        rows = self.data.rows
+        return Found(None, np.asarray(self.model.explained_variance_) * (rows - 1) / rows)
+
+
 METHODS: dict[str, Callable[[Data], Method]] = {
     "product": Product,
     "fast": Ours,
     "exact": Exact,
     "IncrementalPCA": Incremental,
-    "float32 sums": Float32Sums,
+    "dask-ml": DaskML,
+    "scanpy": OneType,
 }
 
 
@@ -177,6 +218,9 @@ def measure(name: str, data: Data, to: Any) -> None:
         begun = time.process_time()
         method.add(block)
         seconds += time.process_time() - begun
+    begun = time.process_time()
+    method.end()
+    seconds += time.process_time() - begun
     to.send((seconds, peak() - before, method.found()))
 
 
@@ -201,23 +245,18 @@ def error(found: np.ndarray | None, true: np.ndarray) -> str:
     return f"{np.linalg.norm(found - true) / np.linalg.norm(true):.1e}"
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="*", default=[400, 2000])
-    parser.add_argument("--means", type=float, nargs="*", default=[0.0, 100.0, 1000.0])
-    parser.add_argument("--rows", type=int, default=20 * 1024)
-    options = parser.parse_args()
+def beside(options: argparse.Namespace) -> None:
+    """Print the methods beside each other."""
     print("| n | type | mean | method | x product | MB | covariance | variances |")
     print("|" + "---|" * 8)
     for n in options.sizes:
-        for dtype in ("float32", "float64"):
+        for dtype in options.types:
             for mean in options.means:
                 data = Data(options.rows, n, mean, dtype)
                 covariance = truth(data)
                 variances = largest(covariance)
                 base = 1.0
-                for name in METHODS:
+                for name in options.methods:
                     seconds, memory, found = run(name, data)
                     base = seconds if name == "product" else base
                     errors = [error(found[0], covariance), error(found[1], variances)]
@@ -226,6 +265,239 @@ def main() -> None:
                         f"{memory:.0f} | {' | '.join(errors)} |",
                         flush=True,
                     )
+
+
+class Timed:
+    """Processor seconds and megabytes of a block of statements."""
+
+    def __enter__(self) -> Timed:
+        self.begun, self.wall, self.before = time.process_time(), time.perf_counter(), peak()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds = time.process_time() - self.begun
+        self.elapsed = time.perf_counter() - self.wall
+        self.memory = peak() - self.before
+
+
+def read(path: str, n: int) -> Iterator[np.ndarray]:
+    """Yield blocks of a file of float32 numbers."""
+    with open(path, "rb") as stream:
+        while len(block := np.fromfile(stream, np.float32, BLOCK * n)):
+            yield block.reshape(-1, n)
+
+
+def over(path: str, n: int) -> tuple[float, ...]:
+    """Return megabytes and seconds of a pass and of a fit, and the share of NumPy's rate."""
+    bar = []
+    for block in (next(read(path, n)) for _ in range(3)):
+        with Timed() as product:
+            double = block.astype(float)
+            double.T @ double
+        bar.append(product.seconds)
+    del block, double
+    before = peak()
+    sums = Moments(n, "fast")
+    with Timed() as own:
+        for block in read(path, n):
+            sums.add(block, None, 1)
+    share = sorted(bar)[1] * (sums.n_rows / BLOCK) / own.seconds
+    del sums
+    after = peak()
+    pca = ob.SparsePCA(3, n_nonzero=60, precision="fast", random_state=0)
+    with Timed() as fit:
+        pca.fit(lambda: read(path, n))
+    return before, after, peak(), own.seconds, fit.seconds, share
+
+
+def file(options: argparse.Namespace) -> None:
+    """Fit to a file that is made block by block."""
+    m, n = options.rows // BLOCK * BLOCK, options.features
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = Path(folder) / "data"
+        blocks = Data(4 * BLOCK, n, 10.0, "float32").blocks()
+        known = list(blocks)
+        with path.open("wb") as stream:
+            for k in range(m // BLOCK):
+                # Four blocks, each time with their rows in another order and of another size.
+                stream.write((np.roll(known[k % 4], k, axis=0) * np.float32(1 + k % 7)).tobytes())
+        size = path.stat().st_size / 1e9
+        *numbers, share = alone(over, str(path), n)
+    print("| shape | GB | peak MB before | with the pass | with the fit | pass s | fit s | share |")
+    print("|" + "---|" * 8)
+    cells = " | ".join(f"{number:.0f}" for number in numbers)
+    print(f"| {m} x {n} | {size:.1f} | {cells} | {share:.0%} |")
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def fit_of_type(dtype: str) -> tuple[float, float]:
+    X = np.random.default_rng(0).integers(0, 256, (20_000, 784)).astype(dtype)
+    with Timed() as fit:
+        ob.SparsePCA(3, n_nonzero=60, random_state=0).fit(X)
+    return fit.seconds, fit.memory
+
+
+def fit_of_map(path: str) -> tuple[float, float]:
+    X = np.load(path, mmap_mode="r")
+    ob.SparsePCA(3, n_nonzero=20, random_state=0).fit(np.asarray(X[:3000]))
+    pca = ob.SparsePCA(3, n_nonzero=20, random_state=0)
+    with Timed() as fit:
+        pca.fit(X)
+    return fit.seconds, fit.memory
+
+
+def single_rows() -> tuple[float, float]:
+    X = np.random.default_rng(0).standard_normal((1000, 2000))
+    pca = ob.NonnegativePCA(2, random_state=0).partial_fit(X[:3], update=False)
+    with Timed() as fit:
+        for row in X:
+            pca.partial_fit(row[None], update=False)
+    return fit.seconds, fit.memory
+
+
+def memory(_: argparse.Namespace) -> None:
+    """Print seconds and megabytes of fits."""
+    print("| fit | processor s | MB beyond before |")
+    print("|" + "---|" * 3)
+    for dtype in ("float32", "uint8", "float64"):
+        print("| 20,000 x 784 {} | {:.2f} | {:.0f} |".format(dtype, *alone(fit_of_type, dtype)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "data.npy")
+        X = np.lib.format.open_memmap(path, "w+", np.float32, (100_000, 400))
+        for k in range(50):
+            rng = np.random.default_rng(k)
+            X[2000 * k : 2000 * (k + 1)] = rng.standard_normal((2000, 400))
+        del X
+        text = "| map of 100,000 x 400 float32 (triangle 0.6 MB) | {:.2f} | {:.0f} |"
+        print(text.format(*alone(fit_of_map, path)))
+    text = "| 1,000 rows one by one, n = 2000 | {:.2f} | {:.0f} |"
+    print(text.format(*alone(single_rows)))
+
+
+def ways(X: Any, folder: str) -> Iterator[tuple[str, Any]]:
+    """Yield names and the same rows in containers, blocks and orders."""
+    m = X.shape[0]
+    order = np.random.default_rng(0).permutation(m)
+    yield "permuted", X[order]
+    for size in (7, 1000):
+        yield f"blocks of {size}", [X[k : k + size] for k in range(0, m, size)]
+    yield "single rows, the first 2,500", [X[k : k + 1] for k in range(min(2500, m))]
+    if not sparse.issparse(X):
+        path = Path(folder) / "data.npy"
+        np.save(path, X)
+        yield "memory map", np.load(path, mmap_mode="r")
+    import dask.array as da
+
+    parts = da.from_array(X if not sparse.issparse(X) else X.toarray(), chunks=(999, X.shape[1]))
+    yield "Dask, threads", parts
+
+
+def order(options: argparse.Namespace) -> None:
+    """Print whether fits have the same bits."""
+    folder = Path(options.data)
+    mnist = np.load(folder / "mnist_train.npz")
+    reuters = sparse.load_npz(folder / "reuters_t10.csr.npz").tocsr()
+    # The words of most documents: the moments of more than 4096 are not formed.
+    often = np.sort(np.argsort(-np.diff(reuters.tocsc().indptr), kind="stable")[:1000])
+    sets = {"MNIST": next(a for a in mnist.values() if a.ndim == 2), "reuters": reuters[:, often]}
+    makes = {
+        "l0": lambda **k: ob.SparsePCA(3, alpha=0.05, penalty="l0", random_state=0, **k),
+        "nonzeros": lambda **k: ob.SparsePCA(3, n_nonzero=60, random_state=0, **k),
+        "X >= 0": lambda **k: ob.NonnegativePCA(3, random_state=0, **k),
+    }
+    print("| data | given as | sums exact | " + " | ".join(makes) + " | fast, values |")
+    print("|" + "---|" * (4 + len(makes)))
+    for name, X in sets.items():
+        wanted = {k: make(precision="exact").fit(X) for k, make in makes.items()}
+        first = Moments(X.shape[1], "exact")
+        first.add(X)
+        head = Moments(X.shape[1], "exact")
+        head.add(X[:2500])
+        known = {"rows": first.read(True, False)[1], "head": head.read(True, False)[1]}
+        with tempfile.TemporaryDirectory() as kept:
+            for way, given in ways(X, kept):
+                rows = "head" if way.startswith("single") else "rows"
+                same = np.array_equal(sums_of(given), known[rows])
+                cells = ["equal" if same else "DIFFER"] + [""] * (len(makes) + 1)
+                # Equal sums are equal fits; fits are compared where rows come in another order.
+                if way in ("permuted", "Dask, threads"):
+                    for k, (key, make) in enumerate(makes.items()):
+                        got = make(precision="exact").fit(given)
+                        same = np.array_equal(got.components_, wanted[key].components_)
+                        cells[k + 1] = "equal" if same else "DIFFER"
+                    cells[-1] = fast_beside(makes, wanted, given)
+                print(f"| {name} {X.shape} | {way} | {' | '.join(cells)} |", flush=True)
+
+
+def sums_of(given: Any) -> np.ndarray:
+    """Return the exact sums of rows in any container."""
+    if hasattr(given, "dask"):
+        from orthobcd.sklearn.dask import summed
+
+        return summed(given, "exact", None, None, 1, 0)[0].read(True, False)[1]
+    parts = given if isinstance(given, list) else [given]
+    sums = Moments(parts[0].shape[1], "exact")
+    for part in parts:
+        sums.add(part)
+    return sums.read(True, False)[1]
+
+
+def fast_beside(makes: Any, wanted: Any, given: Any) -> str:
+    """Return the largest relative difference of values, and whether supports differ."""
+    worst, supports = 0.0, True
+    for key, make in makes.items():
+        got, exact = make(precision="fast").fit(given), wanted[key]
+        a, b = got.explained_variance_, exact.explained_variance_
+        worst = max(worst, float(np.max(np.abs(a - b) / b)))
+        supports &= np.array_equal(got.components_ != 0.0, exact.components_ != 0.0)
+    return f"{worst:.0e}{'' if supports else ', SUPPORTS DIFFER'}"
+
+
+def workers(options: argparse.Namespace) -> None:
+    """Print seconds of the pass on one and on two processes."""
+    import dask.array as da
+    import distributed
+
+    from orthobcd.sklearn.dask import summed
+
+    n, chunk = 2000, 4096
+    print("| workers | wall s | x |")
+    print("|" + "---|" * 3)
+    base = 0.0
+    for count in (1, 2):
+        cluster = distributed.LocalCluster(
+            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+        with cluster, distributed.Client(cluster):
+            X = da.random.default_rng(0).standard_normal((options.rows, n), chunks=(chunk, n))
+            X = X.astype(np.float32)
+            summed(X[: 4 * chunk], "fast", None, None, 1, 0)
+            with Timed() as timed:
+                summed(X, "fast", None, None, 1, 0)
+        base = base or timed.elapsed
+        print(f"| {count} | {timed.elapsed:.1f} | {base / timed.elapsed:.2f} |", flush=True)
+
+
+def main() -> None:
+    """Print the table of a part."""
+    parts = {f.__name__: f for f in (beside, file, memory, order, workers)}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[400, 2000])
+    parser.add_argument("--means", type=float, nargs="*", default=[0.0, 100.0, 1000.0])
+    parser.add_argument("--types", nargs="*", default=["float32", "float64"])
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--rows", type=int, default=20 * 1024)
+    parser.add_argument("--features", type=int, default=4000)
+    parser.add_argument("--folder", default=".")
+    parser.add_argument("--data", default="../shared/data")
+    options = parser.parse_args()
+    parts[options.part](options)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 //! Sums in double precision of samples less a shift, the means of the first block.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use faer::MatRef;
 use ndarray::Array2;
 
+use super::product::{PANEL, Panels, add_product, panels};
 use super::triangle::{self, Strip};
-use super::{BLOCK_ROWS, Block, Read, deviations};
+use super::{Block, Read, deviations};
 use crate::Threads;
 
 /// Rows whose sums one thread forms; fixed, so that results do not depend on the number of threads.
@@ -44,47 +45,67 @@ impl Fast {
         }
     }
 
-    pub(super) fn add(&mut self, block: Block, threads: &Threads) {
+    pub(super) fn add(&mut self, block: &Block, threads: &Threads) {
         let n = self.shift.len();
-        let (mut rows, weights) = (block.entries, block.weights);
-        let weight = weights
-            .as_ref()
-            .map_or(block.rows as f64, |w| w.iter().sum());
+        let weights = block.weights.as_deref();
+        let weight = weights.map_or(block.rows as f64, |w| w.iter().sum());
         if weight == 0.0 {
             return;
         }
-        let weights = weights.as_deref();
         if self.weight == 0.0 {
-            self.shift = means(&mut rows, &vec![0.0; n], weights, weight, threads);
+            self.shift = means(block, &vec![0.0; n], weight, threads);
             self.offset.fill(0.0);
         }
-        let mean = means(&mut rows, &self.shift, weights, weight, threads);
-        subtract(&mut rows, &mean, weights, threads);
+        let mean = means(block, &self.shift, weight, threads);
         let whole = self.weight + weight;
         let step: Vec<f64> = mean.iter().zip(&self.offset).map(|(m, o)| m - o).collect();
         // The step between the means is one more sample.
         let pull = (self.weight * (weight / whole)).sqrt();
-        if pull > 0.0 {
-            rows.extend(step.iter().map(|s| pull * s));
+        let last: Vec<f64> = step.iter().map(|s| pull * s).collect();
+        let centred = self.centred(block, &mean, &last, threads);
+        if self.strips.is_empty() {
+            self.strips = triangle::zeros(n);
         }
-        self.add_products(&rows, threads);
+        let all: Vec<_> = panels(&(0..n)).map(|p| Some(centred.panel(p))).collect();
+        triangle::change(
+            &mut self.strips,
+            block.rows * n * n / 2,
+            threads,
+            |own, sums| {
+                let (own, from) = (panels(own), panels(own).start);
+                add_product(sums, (all.len() - from) * PANEL, &all[own], &all[from..], 0);
+            },
+        );
         for (offset, step) in self.offset.iter_mut().zip(&step) {
             *offset += step * (weight / whole);
         }
         self.weight = whole;
     }
 
-    fn add_products(&mut self, rows: &[f64], threads: &Threads) {
-        let n = self.shift.len();
-        let count = rows.len() / n;
-        let rows = MatRef::from_row_major_slice(rows, count, n);
-        if self.strips.is_empty() {
-            self.strips = triangle::zeros(n);
-        }
-        let work = count * n * n / 2;
-        triangle::change(&mut self.strips, work, threads, |own, sums| {
-            triangle::add_square(sums, rows, own);
+    /// The rows less shift and mean, times the roots of their weights, followed by the row `last`.
+    fn centred(&self, block: &Block, mean: &[f64], last: &[f64], threads: &Threads) -> Panels {
+        let n = mean.len();
+        let roots: Option<Vec<f64>> = block
+            .weights
+            .as_ref()
+            .map(|weights| weights.iter().map(|w| w.sqrt()).collect());
+        let mut out = Panels::zeros(block.rows + 1, n);
+        out.fill(threads, |panel, out| {
+            let columns = panel * PANEL..n.min((panel + 1) * PANEL);
+            let (shift, mean) = (&self.shift[columns.clone()], &mean[columns.clone()]);
+            let rows = block.entries.chunks_exact(n);
+            for (i, (out, row)) in out.iter_mut().zip(rows).enumerate() {
+                let entries = row[columns.clone()].iter().zip(shift).zip(mean);
+                for (out, ((x, shift), mean)) in out.iter_mut().zip(entries) {
+                    *out = (x - shift) - mean;
+                }
+                if let Some(roots) = &roots {
+                    out.iter_mut().for_each(|out| *out *= roots[i]);
+                }
+            }
+            out[block.rows][..columns.len()].copy_from_slice(&last[columns]);
         });
+        out
     }
 
     pub(super) fn merge(&mut self, other: &Self, threads: &Threads) {
@@ -101,14 +122,16 @@ impl Fast {
             .map(|i| (other.shift[i] - self.shift[i]) + (other.offset[i] - self.offset[i]))
             .collect();
         let pull = self.weight * (other.weight / whole);
-        let others = &other.strips;
-        let height = self.strips[0].rows.len();
-        triangle::change(&mut self.strips, n * n, threads, |own, sums| {
-            let more = others[own.start / height].entries.chunks(n - own.start);
-            for ((sums, more), i) in sums.chunks_mut(n - own.start).zip(more).zip(own.clone()) {
-                let factor = pull * step[i];
-                for ((sum, more), step) in sums.iter_mut().zip(more).zip(&step[own.start..]) {
-                    *sum += more + factor * step;
+        let mut pairs: Vec<_> = self.strips.iter_mut().zip(&other.strips).collect();
+        threads.for_chunks(&mut pairs, 1, n * n, |_, pairs| {
+            for (own, more) in pairs {
+                let (rows, width) = (own.rows.clone(), own.width(n));
+                let sums = Arc::make_mut(&mut own.entries).chunks_mut(width);
+                for ((sums, more), i) in sums.zip(more.entries.chunks(width)).zip(rows.clone()) {
+                    let factor = pull * step[i];
+                    for ((sum, more), step) in sums.iter_mut().zip(more).zip(&step[rows.start..]) {
+                        *sum += more + factor * step;
+                    }
                 }
             }
         });
@@ -138,13 +161,14 @@ impl Fast {
         });
         let mut negative = Array2::zeros((n, n));
         let about_zero = |rows: &Range<usize>, sums: &[f64]| -> Vec<f64> {
-            let width = n - rows.start;
-            let row = |(i, sums): (usize, &[f64])| {
-                let factor = weight * mean[rows.start + i];
-                let pairs = sums.iter().zip(&mean[rows.start..]);
-                pairs.map(|(s, m)| s + factor * m).collect::<Vec<f64>>()
-            };
-            sums.chunks(width).enumerate().flat_map(row).collect()
+            let width = sums.len() / rows.len().next_multiple_of(PANEL);
+            let mut sums = sums.to_vec();
+            for (sums, i) in sums.chunks_mut(width).zip(rows.clone()) {
+                let factor = weight * mean[i];
+                let pairs = sums.iter_mut().zip(&mean[rows.start..]);
+                pairs.for_each(|(sum, mean)| *sum += factor * mean);
+            }
+            sums
         };
         for strip in &mut self.strips {
             let (rows, width) = (strip.rows.clone(), strip.width(n));
@@ -166,6 +190,26 @@ impl Fast {
         }
     }
 
+    /// Rows of the triangle that are here.
+    pub(super) fn covered(&self) -> Range<usize> {
+        triangle::covered(&self.strips)
+    }
+
+    /// The same samples with the rows of the triangle in `rows` only.
+    pub(super) fn within(&self, rows: &Range<usize>) -> Self {
+        Self {
+            strips: triangle::within(&self.strips, rows),
+            shift: self.shift.clone(),
+            offset: self.offset.clone(),
+            ..*self
+        }
+    }
+
+    /// Appends the rows of the triangle of `other`, of the same samples.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.strips.extend_from_slice(&other.strips);
+    }
+
     /// Weight, vectors and triangles, as in [`State`](super::State).
     pub(super) fn parts(&self) -> (f64, Vec<Vec<f64>>, Vec<Vec<f64>>) {
         let vectors = vec![self.shift.clone(), self.offset.clone()];
@@ -181,6 +225,7 @@ impl Fast {
         n: usize,
         weight: f64,
         vectors: &[Vec<f64>],
+        rows: &Range<usize>,
         triangles: &[Vec<f64>],
     ) -> Option<Self> {
         let [shift, offset] = vectors else {
@@ -188,7 +233,7 @@ impl Fast {
         };
         let strips = match triangles {
             [] if weight == 0.0 => Vec::new(),
-            [triangle] if weight > 0.0 => triangle::unpacked(n, triangle)?,
+            [triangle] if weight > 0.0 => triangle::unpacked(n, rows, triangle)?,
             _ => return None,
         };
         (shift.len() == n && offset.len() == n).then(|| Self {
@@ -208,50 +253,26 @@ pub(super) fn scaled(mut mean: Vec<f64>, deviation: Option<&[f64]>) -> Vec<f64> 
     mean
 }
 
-/// Subtracts `shift` from all rows and returns the means of the result.
-fn means(
-    rows: &mut [f64],
-    shift: &[f64],
-    weights: Option<&[f64]>,
-    weight: f64,
-    threads: &Threads,
-) -> Vec<f64> {
+/// The means of all rows less `shift`.
+fn means(block: &Block, shift: &[f64], weight: f64, threads: &Threads) -> Vec<f64> {
     let n = shift.len();
-    let mut parts: Vec<(&mut [f64], Vec<f64>)> = rows
-        .chunks_mut(CHUNK * n)
-        .map(|part| (part, vec![0.0; n]))
-        .collect();
-    threads.for_chunks(&mut parts, 1, BLOCK_ROWS * n, |k, part| {
-        for (rows, sums) in part {
-            for (i, row) in rows.chunks_exact_mut(n).enumerate() {
-                let times = weights.map_or(1.0, |w| w[k * CHUNK + i]);
-                for ((x, s), sum) in row.iter_mut().zip(shift).zip(sums.iter_mut()) {
-                    *x -= s;
-                    *sum += times * *x;
-                }
+    let weights = block.weights.as_deref();
+    let mut parts = vec![vec![0.0; n]; block.rows.div_ceil(CHUNK)];
+    threads.for_chunks(&mut parts, 1, block.entries.len(), |k, parts| {
+        let rows = block.entries.chunks_exact(n).enumerate().skip(k * CHUNK);
+        for (i, row) in rows.take(CHUNK) {
+            let times = weights.map_or(1.0, |w| w[i]);
+            for ((sum, x), shift) in parts[0].iter_mut().zip(row).zip(shift) {
+                *sum += times * (x - shift);
             }
         }
     });
     let mut mean = vec![0.0; n];
-    for (_, sums) in &parts {
+    for sums in &parts {
         mean.iter_mut()
             .zip(sums)
             .for_each(|(mean, sum)| *mean += sum);
     }
     mean.iter_mut().for_each(|mean| *mean /= weight);
     mean
-}
-
-/// Subtracts the means from all rows and multiplies these by the roots of their weights.
-fn subtract(rows: &mut [f64], mean: &[f64], weights: Option<&[f64]>, threads: &Threads) {
-    let n = mean.len();
-    let work = rows.len();
-    threads.for_chunks(rows, CHUNK * n, work, |k, part| {
-        for (i, row) in part.chunks_exact_mut(n).enumerate() {
-            let root = weights.map_or(1.0, |w| w[k * CHUNK + i].sqrt());
-            for (x, mean) in row.iter_mut().zip(mean) {
-                *x = (*x - mean) * root;
-            }
-        }
-    });
 }

@@ -5,19 +5,21 @@
 //!
 //! * [`Precision::Fast`] (`fast.rs`): products in double precision of samples less a shift, joined by the update of Chan,
 //!   Golub and LeVeque (1983);
-//! * [`Precision::Exact`] (`exact.rs`): products of slices of 21 bits, which sum without rounding (Ozaki, Ogita, Oishi and
+//! * [`Precision::Exact`] (`exact.rs`): products of slices of 22 bits, which sum without rounding (Ozaki, Ogita, Oishi and
 //!   Rump 2012), kept in two doubles each.
 //!
 //! Rows wait until there are [`BLOCK_ROWS`] of them before a triangle is touched: a single row costs O(n). A block of m rows
-//! costs m·n²/2 multiply-adds, or that for each pair of slices. Clones share their arrays until one of them changes.
+//! costs m·n²/2 multiply-adds, or 1, 3 or 5 times as many for exact sums. Clones share their arrays until one of them changes.
 
 mod exact;
 mod fast;
+mod product;
 mod triangle;
 
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
@@ -28,7 +30,7 @@ use crate::{Error, Result, Threads};
 use exact::Exact;
 use fast::Fast;
 
-/// Rows that are summed at once: sums over as many products of two slices of 21 bits have at most 53 bits.
+/// Rows that wait at most: the triangle is read and written once for so many.
 pub const BLOCK_ROWS: usize = 1 << 11;
 
 /// Variance of a feature relative to its mean square, at most, that is the rounding of a constant one.
@@ -90,10 +92,13 @@ pub struct State {
     pub precision: Precision,
     /// Number of samples, whatever their weights.
     pub rows: u64,
-    /// Sum of the weights of all summed samples; of exact sums it is in the triangle, and this is 0.
+    /// Sum of the weights of all summed samples; for exact sums it is in `vectors`, and this is 0.
     pub weight: f64,
-    /// Vectors of length n: the shift and what the means exceed it by; empty for exact sums.
+    /// The shift and what the means exceed it by; for exact sums the sums of the features followed by that of the weights, and
+    /// their low parts.
     pub vectors: Vec<Vec<f64>>,
+    /// Rows of the upper triangle that are here: all, or those of a piece; 0..0 before anything is summed.
+    pub triangle_rows: Range<usize>,
     /// The upper triangle row by row, and for exact sums that of the low parts; empty before anything is summed.
     pub triangles: Vec<Vec<f64>>,
     /// Rows that wait, one after the other.
@@ -122,7 +127,7 @@ impl Moments {
         let (n, rows) = (n as f64, BLOCK_ROWS as f64);
         match precision {
             Precision::Fast => 0.5 * n * n + (triangle::HEIGHT as f64 + 2.0 * rows) * n,
-            Precision::Exact => n * n + (4.0 * triangle::HEIGHT as f64 + 6.0 * rows) * n,
+            Precision::Exact => n * n + (2.0 * triangle::HEIGHT as f64 + 5.0 * rows) * n,
         }
     }
 
@@ -134,6 +139,15 @@ impl Moments {
     /// Number of samples, whatever their weights.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Bytes of the rows of the triangle that are here.
+    pub fn bytes(&self) -> usize {
+        let count: usize = self.covered().map(|i| self.n - i).sum();
+        match self.sums {
+            Sums::Fast(_) => 8 * count,
+            Sums::Exact(_) => 16 * count,
+        }
     }
 
     /// How the sums are computed.
@@ -186,6 +200,7 @@ impl Moments {
             let message = format!("must have a number for each of the {m} rows");
             return Err(Error::invalid("weights", message));
         }
+        self.check_whole()?;
         let mut start = 0;
         while start < m {
             let to = m.min(start + self.room());
@@ -218,8 +233,8 @@ impl Moments {
         }
         let block = joined(std::mem::take(&mut self.pending));
         match &mut self.sums {
-            Sums::Fast(sums) => sums.add(block, threads),
-            Sums::Exact(sums) => sums.add(block, threads),
+            Sums::Fast(sums) => sums.add(&block, threads),
+            Sums::Exact(sums) => sums.add(&block, threads),
         }
     }
 
@@ -237,11 +252,15 @@ impl Moments {
     /// Adds the samples of `other`. Sums of both kinds together are [`Precision::Fast`].
     ///
     /// # Errors
-    /// If `other` has another number of features.
+    /// If `other` has another number of features, or is another piece.
     pub fn merge(&mut self, other: &Self, threads: &Threads) -> Result<()> {
         if other.n != self.n {
             let message = format!("must have {} features, got {}", self.n, other.n);
             return Err(Error::invalid("other", message));
+        }
+        let (own, more) = (self.covered(), other.covered());
+        if !own.is_empty() && !more.is_empty() && own != more {
+            return Err(Error::invalid("other", "must be the same piece"));
         }
         if self.precision() != other.precision() {
             self.make_fast();
@@ -279,6 +298,7 @@ impl Moments {
         keep: bool,
         threads: &Threads,
     ) -> Result<Read> {
+        self.check_whole()?;
         if !(self.weight() > 0.0) {
             return Err(Error::invalid("samples", "must have a positive weight"));
         }
@@ -297,7 +317,10 @@ impl Moments {
     pub fn state(&self) -> State {
         let (weight, vectors, triangles) = match &self.sums {
             Sums::Fast(sums) => sums.parts(),
-            Sums::Exact(sums) => (0.0, Vec::new(), sums.parts()),
+            Sums::Exact(sums) => {
+                let (totals, triangles) = sums.parts();
+                (0.0, totals, triangles)
+            }
         };
         let mut weights = Vec::new();
         let mut pending = Vec::new();
@@ -314,10 +337,70 @@ impl Moments {
             rows: self.rows,
             weight,
             vectors,
+            triangle_rows: self.covered(),
             triangles,
             pending,
             weights,
         }
+    }
+
+    fn covered(&self) -> Range<usize> {
+        match &self.sums {
+            Sums::Fast(sums) => sums.covered(),
+            Sums::Exact(sums) => sums.covered(),
+        }
+    }
+
+    /// The sums in pieces of about `height` rows of the triangle, as many for all sums of n features. Pieces are merged like
+    /// sums, one by one, and [`joined`](Self::joined) puts them together; rows cannot be added to them.
+    pub fn pieces(&mut self, height: usize, threads: &Threads) -> Vec<Self> {
+        self.flush(threads);
+        let strips: Vec<_> = triangle::ranges(self.n).collect();
+        let count = (height / strips[0].len()).max(1);
+        let piece = |strips: &[Range<usize>]| {
+            let rows = strips[0].start..strips[strips.len() - 1].end;
+            let sums = match &self.sums {
+                Sums::Fast(sums) => Sums::Fast(sums.within(&rows)),
+                Sums::Exact(sums) => Sums::Exact(sums.within(&rows)),
+            };
+            Self {
+                pending: Vec::new(),
+                sums,
+                ..*self
+            }
+        };
+        strips.chunks(count).map(piece).collect()
+    }
+
+    /// The sums that were cut into these pieces.
+    ///
+    /// # Errors
+    /// If a piece is missing, or the pieces are not of the same samples.
+    pub fn joined(pieces: &[Self]) -> Result<Self> {
+        let bad = || Error::invalid("pieces", "must be all pieces of the same sums, in order");
+        let mut whole = pieces.first().ok_or_else(bad)?.clone();
+        for piece in &pieces[1..] {
+            let next = piece.covered().start == whole.covered().end;
+            if piece.n != whole.n || piece.rows != whole.rows || !next {
+                return Err(bad());
+            }
+            match (&mut whole.sums, &piece.sums) {
+                (Sums::Fast(sums), Sums::Fast(more)) => sums.append(more),
+                (Sums::Exact(sums), Sums::Exact(more)) => sums.append(more),
+                _ => return Err(bad()),
+            }
+        }
+        whole.check_whole().map_err(|_| bad())?;
+        Ok(whole)
+    }
+
+    /// # Errors
+    /// If these are a piece of sums.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        if [0..0, 0..self.n].contains(&self.covered()) {
+            return Ok(());
+        }
+        Err(Error::invalid("sums", "must be whole, got a piece of them"))
     }
 
     /// The sums of these parts.
@@ -345,11 +428,12 @@ impl Moments {
         if !(shapes && finite && weights) {
             return Err(bad());
         }
+        let (vectors, rows) = (&state.vectors, &state.triangle_rows);
         let sums = match state.precision {
             Precision::Fast => {
-                Fast::from_parts(n, state.weight, &state.vectors, &state.triangles).map(Sums::Fast)
+                Fast::from_parts(n, state.weight, vectors, rows, &state.triangles).map(Sums::Fast)
             }
-            Precision::Exact => Exact::from_parts(n, &state.triangles)
+            Precision::Exact => Exact::from_parts(n, vectors, rows, &state.triangles)
                 .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
                 .map(Sums::Exact),
         };
@@ -381,9 +465,7 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
     }
     let weighted = blocks.iter().any(|block| block.weights.is_some());
     let rows: usize = blocks.iter().map(|block| block.rows).sum();
-    let size: usize = blocks.iter().map(|block| block.entries.len()).sum();
-    // Fast sums append a row.
-    let mut entries = Vec::with_capacity(size + size / rows.max(1));
+    let mut entries = Vec::with_capacity(blocks.iter().map(|block| block.entries.len()).sum());
     let mut weights = Vec::with_capacity(if weighted { rows } else { 0 });
     for block in blocks {
         entries.extend_from_slice(&block.entries);

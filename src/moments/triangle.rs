@@ -3,24 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use faer::linalg::matmul::matmul;
-use faer::reborrow::ReborrowMut;
-use faer::{Accum, MatMut, MatRef, Par};
 use ndarray::Array2;
 
+use super::product::PANEL;
 use crate::Threads;
 
-/// Rows of a strip, at most: what a thread works on at once. A product packs all columns once for each strip.
+/// Rows of a strip, at most: what a thread works on at once.
 pub(super) const HEIGHT: usize = 256;
-
-/// Rows of the pieces of a strip below which all of the diagonal block is multiplied.
-const DIAGONAL: usize = 64;
 
 /// Strips at least, so that little is summed below the diagonal; and their least height.
 const STRIPS: usize = 4;
 const LEAST_HEIGHT: usize = 32;
 
-/// Rows of a strip and their entries from the first diagonal entry on, row by row.
+/// Rows of a strip and their entries from the first diagonal entry on, row by row. Rows and columns are filled up with zeros to
+/// whole panels.
 #[derive(Debug, Clone)]
 pub(super) struct Strip {
     pub(super) rows: Range<usize>,
@@ -28,27 +24,46 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// Number of columns of a matrix of this order.
+    /// Length of a row, for a matrix of this order.
     pub(super) fn width(&self, order: usize) -> usize {
-        order - self.rows.start
+        order.next_multiple_of(PANEL) - self.rows.start
     }
 }
 
 /// The rows of every strip of a triangle of this order.
 pub(super) fn ranges(order: usize) -> impl Iterator<Item = Range<usize>> {
-    let height = (order / STRIPS).clamp(LEAST_HEIGHT, HEIGHT);
+    let height = order.div_ceil(STRIPS).next_multiple_of(PANEL);
+    let height = height.clamp(LEAST_HEIGHT, HEIGHT);
     (0..order)
         .step_by(height)
         .map(move |start| start..order.min(start + height))
 }
 
+/// The rows of all of these strips.
+pub(super) fn covered(strips: &[Strip]) -> Range<usize> {
+    let end = strips.last().map_or(0, |strip| strip.rows.end);
+    strips.first().map_or(0, |strip| strip.rows.start)..end
+}
+
+/// The strips that begin in a range of rows; they share their entries with the others.
+pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
+    let own = |strip: &&Strip| rows.contains(&strip.rows.start);
+    strips.iter().filter(own).cloned().collect()
+}
+
+fn zero(rows: Range<usize>, order: usize) -> Strip {
+    let mut strip = Strip {
+        rows,
+        entries: Arc::default(),
+    };
+    let size = strip.rows.len().next_multiple_of(PANEL) * strip.width(order);
+    strip.entries = Arc::new(vec![0.0; size]);
+    strip
+}
+
 /// A triangle of zeros.
 pub(super) fn zeros(order: usize) -> Vec<Strip> {
-    let strip = |rows: Range<usize>| Strip {
-        entries: Arc::new(vec![0.0; rows.len() * (order - rows.start)]),
-        rows,
-    };
-    ranges(order).map(strip).collect()
+    ranges(order).map(|rows| zero(rows, order)).collect()
 }
 
 /// The diagonal.
@@ -65,27 +80,40 @@ pub(super) fn diagonal(strips: &[Strip], order: usize) -> Vec<f64> {
 pub(super) fn packed(strips: &[Strip], order: usize) -> Vec<f64> {
     let mut out = Vec::with_capacity(order * (order + 1) / 2);
     for strip in strips {
-        for (i, row) in strip.entries.chunks(strip.width(order)).enumerate() {
-            out.extend_from_slice(&row[i..]);
+        let length = order - strip.rows.start;
+        let rows = strip.entries.chunks(strip.width(order));
+        for (i, row) in rows.take(strip.rows.len()).enumerate() {
+            out.extend_from_slice(&row[i..length]);
         }
     }
     out
 }
 
-/// The strips of a [`packed`] triangle; None if it has another length.
-pub(super) fn unpacked(order: usize, mut packed: &[f64]) -> Option<Vec<Strip>> {
-    if packed.len() != order * (order + 1) / 2 {
+/// The strips of [`packed`] rows of a triangle; None if they have another length, or begin or end within a strip.
+pub(super) fn unpacked(
+    order: usize,
+    rows: &Range<usize>,
+    mut packed: &[f64],
+) -> Option<Vec<Strip>> {
+    let count = |i: usize| i * (i + 1) / 2;
+    let there = rows.start < rows.end && rows.end <= order;
+    if !there || packed.len() != count(order - rows.start) - count(order - rows.end) {
         return None;
     }
-    let mut strips = zeros(order);
+    let own = |strip: &Range<usize>| rows.start <= strip.start && strip.end <= rows.end;
+    let mut strips: Vec<Strip> = ranges(order)
+        .filter(own)
+        .map(|strip| zero(strip, order))
+        .collect();
+    if covered(&strips) != *rows {
+        return None;
+    }
     for strip in &mut strips {
-        let width = order - strip.rows.start;
-        for (i, row) in Arc::make_mut(&mut strip.entries)
-            .chunks_mut(width)
-            .enumerate()
-        {
-            let (own, rest) = packed.split_at(width - i);
-            row[i..].copy_from_slice(own);
+        let (width, length) = (strip.width(order), order - strip.rows.start);
+        let rows = Arc::make_mut(&mut strip.entries).chunks_mut(width);
+        for (i, row) in rows.take(strip.rows.len()).enumerate() {
+            let (own, rest) = packed.split_at(length - i);
+            row[i..length].copy_from_slice(own);
             packed = rest;
         }
     }
@@ -104,61 +132,6 @@ pub(super) fn change(
             body(rows, Arc::make_mut(entries).as_mut_slice());
         }
     });
-}
-
-/// Adds `AᵀB` to a matrix stored row by row, for the columns `of_a` and `of_b` of matrices stored row by row.
-pub(super) fn add_product(
-    sum: &mut [f64],
-    (a, of_a): (MatRef<'_, f64>, Range<usize>),
-    (b, of_b): (MatRef<'_, f64>, Range<usize>),
-) {
-    let (rows, columns) = (of_a.len(), of_b.len());
-    let out = MatMut::from_row_major_slice_mut(sum, rows, columns);
-    let a = a.subcols(of_a.start, rows).transpose();
-    matmul(
-        out,
-        Accum::Add,
-        a,
-        b.subcols(of_b.start, columns),
-        1.0,
-        Par::Seq,
-    );
-}
-
-/// Adds the part of `AᵀA` in the strip `own` that is not below the diagonal, for a matrix stored row by row; some of what is
-/// below too.
-pub(super) fn add_square(sum: &mut [f64], a: MatRef<'_, f64>, own: &Range<usize>) {
-    let width = a.ncols() - own.start;
-    let height = own.len();
-    let out = MatMut::from_row_major_slice_mut(sum, height, width);
-    let (diagonal, beyond) = out.split_at_col_mut(height);
-    let a = a.subcols(own.start, width);
-    let (first, others) = a.split_at_col(height);
-    matmul(beyond, Accum::Add, first.transpose(), others, 1.0, Par::Seq);
-    add_upper(diagonal, first, height);
-}
-
-/// Adds the first rows of `AᵀA`, as many as `out` has, by halves of the diagonal block.
-fn add_upper(mut out: MatMut<'_, f64>, a: MatRef<'_, f64>, height: usize) {
-    let top = if height > DIAGONAL {
-        height / 2
-    } else {
-        height
-    };
-    let left = a.subcols(0, top).transpose();
-    matmul(
-        out.rb_mut().subrows_mut(0, top),
-        Accum::Add,
-        left,
-        a,
-        1.0,
-        Par::Seq,
-    );
-    if top < height {
-        let (rows, columns) = (height - top, a.ncols() - top);
-        let rest = out.submatrix_mut(top, top, rows, columns);
-        add_upper(rest, a.subcols(top, columns), rows);
-    }
 }
 
 /// Writes `−S/(d dᵀ)` for a symmetric S whose rows `rows` are given from the diagonal block on, `width` apart.

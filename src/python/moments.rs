@@ -102,8 +102,7 @@ fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
     const PIECE: usize = 64;
     let (m, n) = a.dim();
     if n == 1 || a.strides()[1] == 1 {
-        // Fast sums append a row.
-        let mut out = Vec::with_capacity((m + 1) * n);
+        let mut out = Vec::with_capacity(m * n);
         for row in a.outer_iter() {
             out.extend(row.iter().map(|x| x.double()));
         }
@@ -230,9 +229,8 @@ impl PyMoments {
         if n_features == 0 {
             return Err(Error::invalid("n_features", "must be at least 1, got 0").into());
         }
-        let moments = Moments::new(n_features, precision);
-        reserve_sums(&moments)?;
-        Ok(Self(moments))
+        reserve_of(n_features, precision)?;
+        Ok(Self(Moments::new(n_features, precision)))
     }
 
     /// Number of features.
@@ -251,6 +249,12 @@ impl PyMoments {
     #[getter]
     fn weight(&self) -> f64 {
         self.0.weight()
+    }
+
+    /// Bytes of the rows of the triangle that are here.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
     }
 
     /// "fast" or "exact".
@@ -278,6 +282,7 @@ impl PyMoments {
         n_threads: Option<usize>,
     ) -> PyResult<()> {
         let (m, n) = data.shape();
+        self.0.check_whole()?;
         if n != self.0.features() {
             let message = format!("must have {} columns, got {n}", self.0.features());
             return Err(Error::invalid("X", message).into());
@@ -314,6 +319,29 @@ impl PyMoments {
         reserve_sums(&own.0)?;
         let (moments, threads) = (&mut own.0, Threads::new(n_threads)?);
         guarded(|| slf.py().detach(|| moments.merge(&more, &threads)))
+    }
+
+    /// The sums in pieces of about `height` rows of the triangle, which are merged one by one.
+    #[pyo3(signature = (height, n_threads=Some(1)))]
+    fn pieces(
+        &mut self,
+        py: Python<'_>,
+        height: usize,
+        n_threads: Option<usize>,
+    ) -> PyResult<Vec<Self>> {
+        reserve_sums(&self.0)?;
+        let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
+        released(py, || {
+            let pieces = moments.pieces(height, &threads);
+            pieces.into_iter().map(Self).collect()
+        })
+    }
+
+    /// The sums that were cut into these pieces.
+    #[staticmethod]
+    fn joined(pieces: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let pieces: Vec<Moments> = pieces.iter().map(|piece| piece.0.clone()).collect();
+        Ok(Self(Moments::joined(&pieces)?))
     }
 
     /// Goes on in double precision.
@@ -366,6 +394,7 @@ impl PyMoments {
                 state.rows,
                 state.weight,
                 arrays(state.vectors),
+                (state.triangle_rows.start, state.triangle_rows.end),
                 arrays(state.triangles),
                 pending,
                 weights,
@@ -378,13 +407,14 @@ impl PyMoments {
             u64,
             f64,
             Vec<PyReadonlyArray1<'py, f64>>,
+            (usize, usize),
             Vec<PyReadonlyArray1<'py, f64>>,
             PyReadonlyArray1<'py, f64>,
             PyReadonlyArray1<'py, f64>,
         );
         let bad = |_| PyValueError::new_err("state must be that of a Moments");
         let parts: Parts<'_> = state.extract().map_err(bad)?;
-        let (rows, weight, vectors, triangles, pending, weights) = parts;
+        let (rows, weight, vectors, (start, end), triangles, pending, weights) = parts;
         let vector = |a: PyReadonlyArray1<'_, f64>| a.as_array().to_vec();
         let state = State {
             features: self.0.features(),
@@ -392,6 +422,7 @@ impl PyMoments {
             rows,
             weight,
             vectors: vectors.into_iter().map(vector).collect(),
+            triangle_rows: start..end,
             triangles: triangles.into_iter().map(vector).collect(),
             pending: vector(pending),
             weights: vector(weights),
@@ -416,6 +447,7 @@ type Reduced<'py> = (
         u64,
         f64,
         Vectors<'py>,
+        (usize, usize),
         Vectors<'py>,
         Bound<'py, PyArray1<f64>>,
         Bound<'py, PyArray1<f64>>,
@@ -454,6 +486,9 @@ fn matrix_of(n: usize) -> String {
 
 /// Makes sure that the triangle can be allocated, or copied if it is shared.
 fn reserve_sums(moments: &Moments) -> PyResult<()> {
-    let n = moments.features();
-    reserve_numbers(Moments::numbers(n, moments.precision()), || matrix_of(n))
+    reserve_of(moments.features(), moments.precision())
+}
+
+fn reserve_of(n: usize, precision: Precision) -> PyResult<()> {
+    reserve_numbers(Moments::numbers(n, precision), || matrix_of(n))
 }

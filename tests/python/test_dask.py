@@ -18,6 +18,7 @@ from orthobcd._core import Moments
 from orthobcd.sklearn.dask import summed
 
 dask = pytest.importorskip("dask")
+pytest.importorskip("dask.callbacks")
 da = pytest.importorskip("dask.array")
 
 RNG = np.random.default_rng(0)
@@ -70,6 +71,29 @@ def test_sums_are_those_of_arrays(precision, workers):
             tolerance = 0.0 if got[0] == "exact" else 1e-11
             for a, b in zip(got[1:], wanted[1:], strict=True):
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=what)
+
+
+@pytest.mark.parametrize("precision", ["exact", "fast"])
+def test_triangles_are_merged_in_strips(precision):
+    """No task but those of the chains has more than a strip; the sums are those of an array."""
+    wide = RNG.standard_normal((300, 2100)).astype(np.float32)
+    data = da.from_array(wide, chunks=(60, 2100))
+    sizes = []
+
+    class Sizes(dask.callbacks.Callback):
+        def _posttask(self, key: Any, result: Any, *_: Any) -> None:
+            if "merge" in str(key):
+                sizes.append(result.sums.nbytes)
+
+    with Sizes():
+        sums, _ = summed(data, precision, None, None, 1, 0)
+    assert len(sizes) == 3 * 4
+    assert max(sizes) < (1 if precision == "fast" else 2) * 8 * 1024 * 2100
+    wanted = Moments(2100, precision)
+    wanted.add(wide)
+    tolerance = 0.0 if precision == "exact" else 1e-11
+    for a, b in zip(sums.read(True, True), wanted.read(True, True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", MAKE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,61 @@ def test_merging_is_adding(kinds, cuts):
     np.testing.assert_array_equal(negative(two), negative(summed([parts[1]], kinds[1])))
 
 
+@pytest.mark.parametrize("kinds", [("exact", "exact"), ("fast", "fast"), ("fast", "exact")])
+@pytest.mark.parametrize("n", [1, 40, 300])
+@pytest.mark.parametrize("height", [1, 100, 10**6])
+def test_pieces_are_merged_like_the_whole(kinds, n, height):
+    """Pieces of a pickle too; sums without samples have as many pieces."""
+    X = np.random.default_rng(2).standard_normal((4500, n)) + 3.0
+    one, two = summed([X[:2100]], kinds[0]), summed([X[2100:]], kinds[1])
+    parts, more = one.copy().pieces(height), pickle.loads(pickle.dumps(two.copy().pieces(height)))
+    assert len(parts) == len(more) == len(Moments(n, kinds[0]).pieces(height))
+    assert (
+        sum(part.nbytes for part in parts) == (8 if kinds[0] == "fast" else 16) * n * (n + 1) // 2
+    )
+    for part, other in zip(parts, more, strict=True):
+        part.merge(other)
+    got = Moments.joined(parts)
+    one.merge(two)
+    assert (got.n_rows, got.weight, got.precision) == (4500, 4500.0, one.precision)
+    wanted = negative(one)
+    tolerance = 0.0 if kinds == ("exact", "exact") else 1e-12 * np.abs(wanted).max()
+    np.testing.assert_allclose(negative(got), wanted, rtol=0.0, atol=tolerance)
+    if len(parts) > 1:
+        for bad in ([], parts[1:], parts[:-1], parts[::-1]):
+            with pytest.raises(ValueError, match="all pieces"):
+                Moments.joined(bad)
+        for call in (lambda: parts[0].add(X), lambda: parts[0].read(True, False)):
+            with pytest.raises(ValueError, match="piece"):
+                call()
+        with pytest.raises(ValueError, match="same piece"):
+            parts[0].merge(parts[1])
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3, -1e5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exact_sums_are_those_of_fractions(shift, weighted, dtype):
+    """To the last bit, for entries of all sizes and means far from zero."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((700, 3)) * np.exp(4.0 * rng.standard_normal((700, 3))) + shift
+    X = X.astype(dtype)
+    w = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+    got = summed([X], "exact", None if w is None else [w]).read(True, False)[1]
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    count = [Fraction(1)] * len(X) if w is None else [Fraction(float(x)) for x in w]
+    total = sum(count)
+    mean = [sum(c * row[j] for c, row in zip(count, rows, strict=True)) / total for j in range(3)]
+    for i in range(3):
+        for j in range(3):
+            exact = -sum(
+                c * (row[i] - mean[i]) * (row[j] - mean[j])
+                for c, row in zip(count, rows, strict=True)
+            )
+            size = float(np.sqrt(got[i, i] * got[j, j]))
+            assert abs(float(Fraction(float(got[i, j])) - exact)) <= 2.0**-53 * size
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("m", [5, ROWS, 2 * ROWS + 9])
 def test_copies_and_pickles_are_apart(kind, m):
@@ -156,13 +212,14 @@ def test_a_broken_state_is_one_error(kind):
     for _ in range(10_000):
         nested = [nested]
     bad = [None, (), nested, {}, "state", state[:-1], (1, *state[1:]), (-1, *state[1:])]
-    bad += [(*state[:k], value, *state[k + 1 :]) for k in range(6) for value in (None, nested)]
+    bad += [(*state[:k], value, *state[k + 1 :]) for k in range(7) for value in (None, nested)]
     bad += [
-        (*state[:3], [np.full_like(t, np.nan) for t in state[3]], *state[4:]),
-        (*state[:3], [t[:-1] for t in state[3]], *state[4:]),
-        (*state[:3], state[3] * 2, *state[4:]),
-        (*state[:4], state[4][:-1], state[5]),
-        (*state[:5], -state[5]),
+        *((*state[:3], rows, *state[4:]) for rows in ((0, 2), (1, 3), (0, 2**60), (3, 0))),
+        (*state[:4], [np.full_like(t, np.nan) for t in state[4]], *state[5:]),
+        (*state[:4], [t[:-1] for t in state[4]], *state[5:]),
+        (*state[:4], state[4] * 2, *state[5:]),
+        (*state[:5], state[5][:-1], state[6]),
+        (*state[:6], -state[6]),
     ]
     for value in bad:
         with pytest.raises(ValueError, match="state must be that of a Moments"):

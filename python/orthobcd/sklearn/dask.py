@@ -1,9 +1,10 @@
 """Dask arrays and data frames, and xarray arrays of these: moments in one graph, lazy transforms.
 
-Chains of tasks add chunks of rows to sums, and a tree of tasks merges the chains. A task of a chain
-also makes its chunk, from all tasks that no other chunk needs; Dask would otherwise load the chunks
-of one chain on all workers, and hold them there. So a thread holds one chunk and one triangle at a
-time. Sums are copied before they are changed: a task that is run again gives the same sums.
+Chains of tasks add chunks of rows to sums. The triangles of the chains are cut into strips, a tree
+of tasks merges each strip, and the client joins the strips. A task of a chain also makes its chunk,
+from all tasks that no other chunk needs; Dask would otherwise load the chunks of one chain on all
+workers, and hold them there. So a thread holds one chunk and one triangle at a time. Sums are
+copied before they are changed: a task that is run again gives the same sums.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,9 @@ from .preparation import (
 
 CHAINS = 4
 """Chains per thread: if a worker dies, the chains that it held begin anew."""
+
+STRIP = 1024
+"""Rows of the strips in which triangles are merged."""
 
 TRIANGLES = 4e9
 """Bytes of the triangles that the threads of a process may hold if ``max_memory`` is None."""
@@ -121,8 +126,7 @@ class Step:
     size: float
 
     def __sizeof__(self) -> int:
-        n = self.sums.n_features
-        return 8 * n * n // (1 if self.sums.precision == "exact" else 2)
+        return self.sums.nbytes
 
 
 @dataclass(frozen=True)
@@ -193,8 +197,13 @@ def add(
     return Step(sums, size)
 
 
+def cut(step: Step, n_threads: int | None) -> list[Step]:
+    """A task: the strips of the sums of a chain; they share its memory."""
+    return [Step(piece, step.size) for piece in step.sums.copy().pieces(STRIP, n_threads)]
+
+
 def merge(left: Step, right: Step, rule: Rule) -> Step:
-    """A task: the sums of two chains together."""
+    """A task: a strip of the sums of two chains together."""
     sums = left.sums.copy()
     sums.merge(right.sums, rule.n_threads)
     rule.settle(sums)
@@ -233,18 +242,26 @@ def summed(
             graph[name, k] = (add, end, k, source, rule, weights[k], *source.given)
             end = name, k
         ends.append(end)
-    level = 0
-    while len(ends) > 1:
-        level += 1
-        pairs = [ends[i : i + 2] for i in range(0, len(ends), 2)]
-        ends = []
-        for i, pair in enumerate(pairs):
-            if len(pair) == 2:
-                graph[f"{name}-merge", level, i] = (merge, *pair, rule)
-            ends.append((f"{name}-merge", level, i) if len(pair) == 2 else pair[0])
-    delayed = need("dask", "dask.delayed").Delayed(ends[0], graph)
-    step = delayed.compute()
-    return step.sums, step.size
+    for k, end in enumerate(ends):
+        graph[f"{name}-cut", k] = (cut, end, n_threads)
+    roots = []
+    for strip in range(len(rule.begun().pieces(STRIP))):
+        level, parts = 0, list[Any]()
+        for k in range(len(ends)):
+            graph[f"{name}-strip", strip, k] = (itemgetter(strip), (f"{name}-cut", k))
+            parts.append((f"{name}-strip", strip, k))
+        while len(parts) > 1:
+            level += 1
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = []
+            for i, pair in enumerate(pairs):
+                merged = f"{name}-merge", strip, level, i
+                if len(pair) == 2:
+                    graph[merged] = (merge, *pair, rule)
+                parts.append(merged if len(pair) == 2 else pair[0])
+        roots.append(need("dask", "dask.delayed").Delayed(parts[0], graph))
+    steps = need("dask", "dask").compute(*roots)
+    return Sums.joined([step.sums for step in steps]), steps[0].size
 
 
 def _shape_of_work(

@@ -1,0 +1,178 @@
+//! Products `AᵀB` of matrices whose columns are stored in panels, for a strip of rows of the product.
+//!
+//! A panel has [`PANEL`] columns row by row, so that both factors are read from front to back and a matrix is packed once for
+//! all strips. Sums of a few rows and columns stay in registers over [`DEPTH`] rows of the factors (Goto and van de Geijn
+//! 2008). Every sum is formed by one thread in one order. Strips cost m·n²/2 multiply-adds for m rows and n columns.
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use crate::Threads;
+use crate::simd;
+
+/// Columns of a panel.
+pub(super) const PANEL: usize = 8;
+
+/// Rows of the factors that are multiplied before sums are stored; 512 was the fastest of 128, 192, 256 and 512.
+const DEPTH: usize = 512;
+
+/// Panels whose sums fit the registers of AVX-512: 24 of 32.
+const TILE: usize = 3;
+
+/// The columns of a matrix in panels; the last panel is filled up with zeros.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Panels {
+    rows: usize,
+    entries: Vec<f64>,
+}
+
+impl Panels {
+    pub(super) fn zeros(rows: usize, columns: usize) -> Self {
+        Self {
+            rows,
+            entries: vec![0.0; rows * columns.next_multiple_of(PANEL)],
+        }
+    }
+
+    /// Calls `body` with the number of every panel and its rows.
+    pub(super) fn fill(
+        &mut self,
+        threads: &Threads,
+        body: impl Fn(usize, &mut [[f64; PANEL]]) + Sync,
+    ) {
+        let (size, work) = (self.rows * PANEL, self.entries.len());
+        threads.for_chunks(&mut self.entries, size, work, |panel, entries| {
+            body(panel, entries.as_chunks_mut().0);
+        });
+    }
+
+    /// The rows of a panel.
+    pub(super) fn panel(&self, panel: usize) -> &[[f64; PANEL]] {
+        let size = self.rows * PANEL;
+        self.entries[panel * size..(panel + 1) * size].as_chunks().0
+    }
+}
+
+/// The panels that hold these columns.
+pub(super) fn panels(columns: &Range<usize>) -> Range<usize> {
+    columns.start / PANEL..columns.end.div_ceil(PANEL)
+}
+
+/// A panel of a factor; None if it is zero.
+pub(super) type Factor<'a> = Option<&'a [[f64; PANEL]]>;
+
+/// Adds `AᵀB` to `sums`, stored row by row with rows of length `width`. If `diagonal` is the number of panels between the
+/// first panels of A and B, tiles below the diagonal may be left out.
+pub(super) fn add_product(
+    sums: &mut [f64],
+    width: usize,
+    left: &[Factor<'_>],
+    right: &[Factor<'_>],
+    diagonal: usize,
+) {
+    simd::arch().dispatch(Product {
+        sums,
+        width,
+        left,
+        right,
+        diagonal,
+    });
+}
+
+struct Product<'a> {
+    sums: &'a mut [f64],
+    width: usize,
+    left: &'a [Factor<'a>],
+    right: &'a [Factor<'a>],
+    diagonal: usize,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        // Vectors of a row of a panel, panels and rows of a tile.
+        match S::F64_LANES {
+            8 => self.run::<S, 1, TILE, 8>(simd),
+            4 => self.run::<S, 2, 1, 4>(simd),
+            2 => self.run::<S, 4, 1, 4>(simd),
+            _ => self.run::<S, 8, 1, 1>(simd),
+        }
+    }
+}
+
+impl Product<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const V: usize, const P: usize, const R: usize>(&mut self, simd: S) {
+        let all = self.left.iter().chain(self.right);
+        let depth = all.flatten().map(|panel| panel.len()).next().unwrap_or(0);
+        for start in (0..depth).step_by(DEPTH) {
+            let rows = start..depth.min(start + DEPTH);
+            for first in (0..self.right.len()).step_by(P) {
+                let end = self.right.len().min(first + P);
+                for (row, left) in self.left.iter().enumerate() {
+                    let Some(left) = left.filter(|_| row < self.diagonal + end) else {
+                        continue;
+                    };
+                    let (left, right) = (&left[rows.clone()], &self.right[first..end]);
+                    let at = row * PANEL * self.width + first * PANEL;
+                    let whole: Option<[_; P]> = right.try_into().ok();
+                    if let Some(right) = whole.filter(|right| right.iter().all(Option::is_some)) {
+                        let right = right.map(|right| &right.unwrap_or_default()[rows.clone()]);
+                        tile::<S, V, P, R>(simd, &mut self.sums[at..], self.width, left, right);
+                        continue;
+                    }
+                    for (p, right) in right.iter().enumerate() {
+                        if let Some(right) = right {
+                            let (sums, right) =
+                                (&mut self.sums[at + p * PANEL..], &right[rows.clone()]);
+                            tile::<S, V, 1, R>(simd, sums, self.width, left, [right]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the product of a panel and P others, R rows of it at once.
+#[inline(always)]
+fn tile<S: Simd, const V: usize, const P: usize, const R: usize>(
+    simd: S,
+    sums: &mut [f64],
+    width: usize,
+    left: &[[f64; PANEL]],
+    right: [&[[f64; PANEL]]; P],
+) {
+    let right = right.map(|panel| {
+        let vectors: &[[S::f64s; V]] = S::as_simd_f64s(panel.as_flattened()).0.as_chunks().0;
+        &vectors[..left.len()]
+    });
+    for first in (0..PANEL).step_by(R) {
+        let mut own = [[[simd.splat_f64s(0.0); V]; P]; R];
+        for (k, left) in left.iter().enumerate() {
+            let right: [[S::f64s; V]; P] = std::array::from_fn(|p| right[p][k]);
+            for (own, left) in own.iter_mut().zip(&left[first..first + R]) {
+                let left = simd.splat_f64s(*left);
+                for (own, right) in own.iter_mut().zip(&right) {
+                    for (own, right) in own.iter_mut().zip(right) {
+                        *own = simd.mul_add_e_f64s(left, *right, *own);
+                    }
+                }
+            }
+        }
+        // Only indices that are known to the compiler keep the sums in registers.
+        #[allow(clippy::needless_range_loop)]
+        for r in 0..R {
+            let row = &mut sums[(first + r) * width..][..P * PANEL];
+            let row: &mut [[S::f64s; V]] = S::as_mut_simd_f64s(row).0.as_chunks_mut().0;
+            for p in 0..P {
+                for v in 0..V {
+                    row[p][v] = simd.add_f64s(row[p][v], own[r][p][v]);
+                }
+            }
+        }
+    }
+}
