@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.checks import FloatArray, IntArray, as_int
-from .._internal.names import shortened
+from .._internal.names import shortened_names
 
 __all__ = ["Ranking"]
 
@@ -137,7 +137,9 @@ class Ranking:
 
     def summary(self) -> str:
         """A table as text: the measures of every relation and of all triples."""
-        parts = {shortened(str(label)): part for label, part in self.by_relation().items()}
+        relations = self.by_relation()
+        labels = shortened_names(list(map(str, relations)))
+        parts = dict(zip(labels, relations.values(), strict=True))
         width = max(map(len, [*parts, "relation"]))
         heads = "".join(f"  Hits@{k}" for k in HITS)
         lines = [f"{'relation':<{width}}  triples    MRR    MR   AMRI{heads}"]

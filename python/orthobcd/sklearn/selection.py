@@ -25,7 +25,7 @@ from .._internal.checks import (
 )
 from .._internal.extras import need
 from .._internal.interrupt import Kept, side_by_side
-from .._internal.names import component_names, shortened
+from .._internal.names import component_names, shortened_names
 from .base import OrthonormalPCA
 from .budget import conditions
 from .loadings import loadings_of
@@ -95,7 +95,7 @@ class SupportStability:
         )
         ax.figure.colorbar(image, ax=ax, label="share of the subsamples")
         if len(chosen) <= 30:
-            names = [shortened(self.features[i]) for i in chosen]
+            names = shortened_names([self.features[i] for i in chosen])
             ax.set_xticks(range(len(chosen)), names, rotation=90)
         ax.set_yticks(range(len(self.frequencies)), component_names(len(self.frequencies)))
         ax.set_xlabel("feature" if len(chosen) <= 30 else "features chosen at least once")
