@@ -27,7 +27,7 @@ from .._internal.extras import need
 from .._internal.interrupt import Kept, side_by_side
 from .._internal.names import component_names, shortened_names
 from .base import OrthonormalPCA
-from .budget import conditions
+from .limits import conditions
 from .loadings import loadings_of
 from .missing import gaussian_of
 from .pictures import BLUE, GREY, RED, axes_of
@@ -174,7 +174,7 @@ def support_stability(
     rng = check_random_state(random_state)
     draws = [rng.permutation(m)[:size] for _ in range(count)]
     r = len(whole.components_)
-    kinds = conditions(getattr(whole, "_budget", None), r)
+    kinds = conditions(getattr(whole, "_limit", None), r)
 
     def chosen(rows: Any) -> FloatArray:
         part = clone(estimator).set_params(n_components=r)
