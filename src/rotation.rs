@@ -48,7 +48,7 @@ const SWEEPS: usize = 30;
 
 /// Perturbations of each start's local minimum: number for up to `FEW` columns and for more, where a move between
 /// vertices costs as much as a descent. With 12 perturbations the best of ten starts is above a subgradient method's
-/// from the same starts in three of thirty loading matrices, by at most 2e-5.
+/// from the same starts in four of the thirty loading matrices of `benchmarks/scripts/rotation.py`, with 48 in two.
 const TRIALS: (usize, usize) = (48, 2);
 const FEW: usize = 12;
 
