@@ -31,7 +31,8 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-WHEELS := $(CARGO_TARGET_DIR)/wheels
+# Not target/wheels: a build of the source distribution by pip leaves its wheel there.
+WHEELS := $(CARGO_TARGET_DIR)/dist
 BENCHMARKS := benchmarks/pyproject.toml $(shell find benchmarks -name '*.py' -o -name '*.csv')
 DEV := .venv
 TEST := .venv-test

@@ -96,8 +96,8 @@ point: orthonormal to 1e-11, with exact zeros and X ≥ 0 exactly. **Best**, *se
 are marked; objectives within 1e-6 of the lowest, or within 1e-6 of the spread of the row if that is
 less, share a place.
 
-- Round brackets, where they differ: the papers' score, the objective at the projection (entries up
-  to 1e-6 count as zeros, negative parts are ignored), minus the same lowest objective.
+- Round brackets: the papers' score, if it is another number. It is the objective at the projection
+  (entries up to 1e-6 count as zeros, negative parts are ignored), minus the same lowest objective.
 - Square brackets: ‖XᵀJX − J‖_F, for problems with XᵀJX = J.
 - `ladmm@random` names the start, where there are several. `ladmm+obcd-r` runs LADMM and then
   OBCD-R, each for half of the time; with `--polish S`, OBCD-R runs for S seconds after LADMM's
@@ -109,8 +109,8 @@ less, share a place.
   that may leave X ≥ 0, minus the same lowest objective. The surrogate can be below the optimum: a
   negative entry of size ε costs 1000ε and gains ε times the slope of f, which is up to ‖A‖².
 
-The papers' w1a has another column order, and their randn is another draw. Objectives of the same
-size are therefore comparable, and their digits are not."""
+The papers' w1a has another column order, and their randn is another draw. The objectives
+here and in the papers should therefore agree in size, but not in their digits."""
 
 
 @dataclass(frozen=True)
@@ -499,8 +499,8 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
 FILES_HEAD = """\
 The files in the data folder, samples in rows, and the public GitHub repositories (at a commit) that
 hold their contents. A name that ends in `.csr.npz` is a sparse matrix, written with
-`scipy.sparse.save_npz(name, csr_matrix)`; the others are dense, `np.savez(name, X=matrix)`. The raw
-values are kept; the norm tells whether a copy is the same.
+`scipy.sparse.save_npz(name, csr_matrix)`; the others are dense, `np.savez(name, X=matrix)`. The
+values are not scaled. A copy with another norm holds other data.
 """
 
 DOCUMENT_HEAD = """\

@@ -308,14 +308,12 @@ WHOLE: dict[str, dict[str, Any]] = {
 
 def run_whole(args: argparse.Namespace) -> None:
     train, valid, test = splits(args.graph)
-    known = np.concatenate([train, valid, test])
-    entities, relations = int(known[:, [0, 2]].max()) + 1, int(known[:, 1].max()) + 1
     options = {**WHOLE[args.graph], **given(args)}
     if args.epochs is not None:
         options["max_epochs"] = args.epochs
     figures = []
     for seed in range(args.first, args.first + args.seeds):
-        model = ob.UltraE(entities, relations, **options, seed=seed)
+        model = ob.UltraE(**options, seed=seed)
         start = time.process_time()
 
         def look(event: dict[str, float], seed=seed, start=start) -> bool:
@@ -331,7 +329,7 @@ def run_whole(args: argparse.Namespace) -> None:
         path = args.checkpoint and f"{args.checkpoint}.{seed}.npz"
         model.fit(train, valid, known=test, callback=look, checkpoint=path, checkpoint_every=5)
         spent = time.process_time() - start
-        ranking = model.rank(test, known)
+        ranking = model.rank(test)
         best = np.nanmax(model.history_["valid_mrr"], initial=0.0)
         figures.append([best, ranking.mrr, *(ranking.hits(k) for k in (1, 3, 10))])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

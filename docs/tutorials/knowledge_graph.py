@@ -18,15 +18,17 @@ train, test = core[:569], core[569:]
 # [start:fit]
 curves, models = {}, {}
 for rule in ("jobcd", "csdm", "frozen"):
-    model = ob.UltraE(len(entities), len(relations), 36, relations=rule, max_epochs=120)
+    model = ob.UltraE(dim=36, relations=rule, max_epochs=120)
     mrr = {}
 
     def look(event, model=model, mrr=mrr):
         if event["epoch"] % 10 == 0:
-            mrr[int(event["epoch"])] = model.rank(test, filter=core).mrr
+            mrr[int(event["epoch"])] = model.rank(test).mrr
 
-    models[rule], curves[rule] = model.fit(train, callback=look), mrr
-    print(f"{rule:7} {model.rank(test, filter=core)}")
+    models[rule], curves[rule] = model.fit(train, known=test, callback=look), mrr
+    ranking = model.rank(test)
+    figures = f"MRR {ranking.mrr:.3f}, Hits@10 {ranking.hits(10):.3f}"
+    print(f"{rule:7} {figures}, mean rank {ranking.mean_rank:.1f}")
 # [end:fit]
 
 # [start:plot]

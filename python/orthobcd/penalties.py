@@ -78,7 +78,7 @@ class L0(Separable):
     Raises
     ------
     ValueError, TypeError
-        If ``lam`` is not such a number or array.
+        If ``lam`` is not a nonnegative number or array.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class L1(Separable):
     Raises
     ------
     ValueError, TypeError
-        If ``lam`` is not such a number or array.
+        If ``lam`` is not a nonnegative number or array.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class CappedL1(Separable):
     Raises
     ------
     ValueError, TypeError
-        If an argument is not such a number.
+        If an argument is not a number within its limits.
 
     Notes
     -----
@@ -194,7 +194,7 @@ class MCP(Separable):
     Raises
     ------
     ValueError, TypeError
-        If an argument is not such a number.
+        If an argument is not a number within its limits.
 
     Notes
     -----
@@ -231,7 +231,7 @@ class SCAD(Separable):
     Raises
     ------
     ValueError, TypeError
-        If an argument is not such a number.
+        If an argument is not a number within its limits.
 
     Notes
     -----
@@ -264,14 +264,14 @@ class Box(Separable):
     Raises
     ------
     ValueError, TypeError
-        If a bound is not such a number.
+        If a bound is not a number, or ``lower`` is not below ``upper``.
 
     Notes
     -----
     Without ``x0`` a solve on the Stiefel manifold searches a feasible start by descents of the
-    squared distance from the box. If they find none (there need not be one), it raises an error
-    that asks for a feasible ``x0``. With a mixed signature the identity must be in the box, or
-    ``x0`` must be given.
+    squared distance from the box. If the descents find no feasible point, the solve raises an error
+    that asks for a feasible ``x0``; there may be none. With a mixed signature the identity must be
+    in the box, or ``x0`` must be given.
 
     Examples
     --------

@@ -115,9 +115,10 @@ class RegularizationPath:
         return int(np.lexsort((self.objective, gap))[0])
 
     def within(self, n_nonzero: int) -> int:
-        """Index of the point with the most nonzeros that are at most ``n_nonzero``.
+        """Index of the point with the most nonzeros among those with at most ``n_nonzero``.
 
-        Ties: the largest explained variance. If every point has more, the sparsest one.
+        Of several such points it is the one with the largest explained variance. If every point has
+        more nonzeros, it is the sparsest one.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA  # noqa: E402
 
 import orthobcd as ob  # noqa: E402
 from orthobcd import plot  # noqa: E402
-from orthobcd._internal.names import LONGEST, shortened  # noqa: E402
+from orthobcd._internal.names import LONGEST, shortened, shortened_names  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def data(n: int, m: int = 120) -> np.ndarray:
 
 
 def labels_of(ax, names) -> dict[str, object]:
-    shown = {shortened(name) for name in names}
+    shown = set(shortened_names(names))
     return {text.get_text(): text for text in ax.texts if text.get_text() in shown}
 
 
@@ -100,7 +100,7 @@ def test_groups_have_ellipses_that_cover_them():
     pca = PCA(2).fit(X)
     for ax in (plot.scores(pca, X, groups=groups), plot.biplot(pca, X, groups=groups)):
         legend = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert legend == [shortened(name) for name in dict.fromkeys(groups.tolist())]
+        assert legend == shortened_names(list(dict.fromkeys(groups.tolist())))
         assert max(map(len, legend)) <= LONGEST
         edges = [patch for patch in ax.patches if not patch.get_fill()]
         assert len(edges) == 2
@@ -211,3 +211,28 @@ def test_shortened_names(longest):
         if length > longest:
             assert "…" in short
             assert short[-1] == name[-1]
+
+
+@pytest.mark.parametrize("longest", [12, 24])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "concentration of the substance with the number {} in the second sample",
+        "{} is at the beginning of the name of this feature",
+        "the name of this feature has at its end {}",
+        "a" * 40 + "{}" + "b" * 40,
+        "{0} and, far away from there in a long name, once more {0}",
+        "short {}",
+    ],
+)
+def test_different_names_are_shortened_to_different_ones(pattern, longest):
+    for count in (2, 60, 300):
+        names = [pattern.format(k) for k in range(count)]
+        short = shortened_names(names, longest)
+        assert len(set(short)) == count
+        assert max(map(len, short)) <= longest
+        if max(map(len, names)) <= longest:
+            assert short == names
+    prefixes = ["a" * k for k in range(1, 80)]
+    assert len(set(shortened_names(prefixes, longest))) == len(prefixes)
+    assert shortened_names([names[0], names[0]]) == shortened_names([names[0]]) * 2

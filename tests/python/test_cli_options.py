@@ -20,7 +20,7 @@ pytest.importorskip("pyarrow")
 import orthobcd as ob  # noqa: E402
 from orthobcd import cli  # noqa: E402
 
-from .conftest import SAFE_PATH  # noqa: E402
+from .conftest import ROOT, SAFE_PATH  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -364,3 +364,15 @@ def test_what_a_user_got_wrong_is_exit_code_2(name, folder, capsys):
     assert err.count("\n") == 1
     assert reason in err
     assert "unexpected" not in err
+
+
+def test_the_page_names_every_command(capsys):
+    """And shows a call of each, but `bench` and `demo`, which have a section and a row."""
+    text = (ROOT / "docs/command-line.md").read_text("utf-8")
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    commands = re.findall(r"^ {4}([a-z]+(?:-[a-z]+)*)(?: {2,}|$)", capsys.readouterr().out, re.M)
+    assert {"sparse-pca", "transform", "demo"} <= set(commands)
+    for command in commands:
+        assert re.search(rf"^\| `{command}[ `]", text, re.M), command
+        assert command in ("bench", "demo", "hyperbolic") or f"orthobcd {command} " in text, command

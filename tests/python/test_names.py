@@ -11,6 +11,8 @@ import pytest
 
 import orthobcd as ob
 
+from .conftest import SAFE_PATH
+
 pytest.importorskip("sklearn")
 
 LONG = "concentration of the substance with the catalogue number {}, in the second sample"
@@ -28,7 +30,7 @@ def named(n: int = 8):
 
 def test_star_import_has_the_estimators():
     code = "from orthobcd import *; SparsePCA, NonnegativePCA, OrthogonalNMF, SparsePCACV, solve"
-    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+    subprocess.run([sys.executable, *SAFE_PATH, "-c", code], check=True)
     assert set(ob.__all__) <= set(dir(ob))
     assert len(set(ob.__all__)) == len(ob.__all__)
 
@@ -45,7 +47,7 @@ solve
 import sys
 assert "sklearn" not in sys.modules
 """
-    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+    subprocess.run([sys.executable, *SAFE_PATH, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("module", ["", "io", "kg", "hyperbolic", "sklearn", "plot"])

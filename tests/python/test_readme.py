@@ -151,8 +151,8 @@ def methods(thing: type) -> dict[str, object]:
 CLASSES = [name for name in PUBLIC if name[0].isupper()]
 ON_A_PAGE = {"from_jax", "from_torch"}
 """Shown on the page of objectives: they need packages that the tests need not have."""
-NEVER_RAISE = {"nearest", "within", "without_limit"}
-"""Methods that take any number."""
+NEVER_RAISE = {"get_params", "nearest", "within", "without_limit"}
+"""Methods that accept every value of their arguments."""
 SHOWN = "\n".join(map(examples_of, EXAMPLES))
 """Every line of an example."""
 

@@ -58,7 +58,7 @@ def side_by_side(
     call : callable
         The function. Ctrl-C on this thread, or any exception, ends the solves in it.
     items : iterable
-        Its arguments, one per call.
+        Arguments of the function, one per call.
     workers : int or None
         Number of threads; None for all cores.
     done : list

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.names import feature_names, shortened
+from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, opened, read_npy, reason_of
 from .._internal.terminal import say
 from ..io import FileNote, UnreadableFile, read_matrix
@@ -158,10 +158,10 @@ def _features(
 
 
 def _say_components(V: Any, ratios: Any, names: Sequence[str]) -> None:
-    labels = feature_names(names or None, V.shape[1])
+    labels = shortened_names(feature_names(names or None, V.shape[1]))
     for k, (row, ratio) in enumerate(zip(V, ratios, strict=True)):
         top = np.argsort(-np.abs(row), kind="stable")[:4]
-        parts = [f"{row[j]:+.3f} {shortened(labels[int(j)])}" for j in top if row[j] != 0.0]
+        parts = [f"{row[j]:+.3f} {labels[int(j)]}" for j in top if row[j] != 0.0]
         count = int(np.count_nonzero(row))
         rest = f" … {count} in all" if count > len(parts) else ""
         say(f"  component {k:<3d} {100 * ratio:6.2f} %  {'  '.join(parts)}{rest}")
@@ -283,7 +283,7 @@ def _say_certificate(certificate: Any, labels: Sequence[str]) -> None:
     say(f"feasibility          {certificate.feasibility:.2e}")
     if certificate.n_pairs:
         pair = certificate.block2_pair
-        one, other = (shortened(labels[k]) for k in pair or (0, 0))
+        one, other = shortened_names([labels[k] for k in pair or (0, 0)])
         of = "" if pair is None else f" (features {one} and {other})"
         pairs = f"of {certificate.n_pairs} pairs"
         say(f"largest pair gain    {certificate.block2_gap:.3e}{of}, {pairs}")

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,9 @@ import numpy as np
 from .._internal.checks import IntArray
 from .._internal.extras import need
 from .._internal.reading import Source, blaming, check_need, opened, reason_of
+from ..kg.triples import TripleFiles
+
+__all__ = ["TripleFiles", "load_triples"]
 
 BLOCK = 1 << 24
 """Bytes of a file of triples that are read at once."""
@@ -27,35 +29,12 @@ DIGITS = 18
 NAME = 64
 """Bytes of memory for a short string."""
 
-
-@dataclass(frozen=True, eq=False)
-class TripleFiles:
-    """Triples of several files with common numbers of entities and relations.
-
-    Attributes
-    ----------
-    splits : tuple of ndarray of shape (N, 3)
-        Head, relation and tail numbers of every file, in the order of the files.
-    entities, relations : tuple of str
-        Names, by number. For files of numbers without lists of names the names are the numbers.
-
-    Examples
-    --------
-    >>> import numpy as np, orthobcd as ob
-    >>> ob.TripleFiles((np.array([[0, 0, 1]]),), ("cat", "animal"), ("is a",)).relations
-    ('is a',)
-    """
-
-    splits: tuple[IntArray, ...]
-    entities: tuple[str, ...]
-    relations: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        counts = " + ".join(str(len(split)) for split in self.splits)
-        return (
-            f"TripleFiles({counts} triples, {len(self.entities)} entities, "
-            f"{len(self.relations)} relations)"
-        )
+COLUMNS = {
+    "head": {"head", "head_id", "h", "subject", "s", "source"},
+    "relation": {"relation", "relation_id", "r", "predicate", "p", "label"},
+    "tail": {"tail", "tail_id", "t", "object", "o", "target"},
+}
+"""Columns of a triple, and the words of a header line that stand for each."""
 
 
 def load_triples(
@@ -63,6 +42,7 @@ def load_triples(
     entities: str | os.PathLike[str] | Sequence[str] | None = None,
     relations: str | os.PathLike[str] | Sequence[str] | None = None,
     ids: bool | None = None,
+    header: bool | None = None,
 ) -> TripleFiles:
     """Read tab-separated triples, one per line: head, relation, tail.
 
@@ -72,11 +52,15 @@ def load_triples(
         Files, for instance of the training, validation and test triples; gzip files are
         decompressed.
     entities, relations : path or sequence of str, optional
-        All names, by number; a file has one name per line. By default names are numbered in the
-        order of their first occurrence in the files.
+        All names, by number; a file has one name per line, or the number, a tab and the name. By
+        default names are numbered in the order of their first occurrence in the files.
     ids : bool, optional
         Whether the files hold numbers (from 0) instead of names. By default True if every field of
         every file is a nonnegative integer.
+    header : bool, optional
+        Whether the first line of every file names the columns. By default True for a file whose
+        first line has a word for each column: head, subject or source; relation, predicate or
+        label; tail, object or target; or h, r, t or s, p, o. The words set the order of columns.
 
     Returns
     -------
@@ -105,7 +89,7 @@ def load_triples(
     if not paths:
         raise ValueError("paths must name at least one file")
     named = (_names("entities", entities), _names("relations", relations))
-    columns, sizes = zip(*map(_read_triples, paths), strict=True)
+    columns, sizes = zip(*(_read_triples(path, header) for path in paths), strict=True)
     # Heads and tails of all files share a numbering; relations have their own.
     kinds = tuple(_unified([c for triple in columns for c in triple[k]]) for k in (ENDS, LINKS))
     if ids is None:
@@ -122,17 +106,22 @@ def load_triples(
     return TripleFiles(splits, entity_names, relation_names)
 
 
-def _read_triples(path: str | os.PathLike[str]) -> tuple[list[Any], int]:
+def _read_triples(path: str | os.PathLike[str], header: bool | None) -> tuple[list[Any], int]:
     """The three columns of a file, dictionary-encoded, and its size in bytes."""
     pyarrow = need("files", "pyarrow")
     reader = need("files", "pyarrow.csv")
-    names = ["head", "relation", "tail"]
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     with _reading(path) as source:
+        found = _header(next(_lines(source), ""))
+        source.stream.seek(0)
+        names = list(COLUMNS) if found is None or header is False else found
+        skipped = int(found is not None if header is None else header)
         try:
             table = reader.read_csv(
                 source.stream,
-                read_options=reader.ReadOptions(column_names=names, block_size=BLOCK),
+                read_options=reader.ReadOptions(
+                    column_names=names, block_size=BLOCK, skip_rows=skipped
+                ),
                 parse_options=reader.ParseOptions(delimiter="\t", quote_char=False),
                 convert_options=reader.ConvertOptions(
                     column_types=dict.fromkeys(names, kind), strings_can_be_null=False
@@ -142,7 +131,14 @@ def _read_triples(path: str | os.PathLike[str]) -> tuple[list[Any], int]:
             if "Empty CSV" in str(error):
                 return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3, source.size
             raise ValueError(_wrong_line(source, error)) from error
-        return list(table.columns), source.size
+        return [table.column(name) for name in COLUMNS], source.size
+
+
+def _header(line: str) -> list[str] | None:
+    """The columns that a header line names, in their order; None for a line of a triple."""
+    words = line.removeprefix("\ufeff").lower().split("\t")
+    found = [next((c for c, own in COLUMNS.items() if word in own), "") for word in words]
+    return found if sorted(found) == sorted(COLUMNS) else None
 
 
 @contextlib.contextmanager
@@ -238,6 +234,9 @@ def _names(what: str, given: str | os.PathLike[str] | Sequence[str] | None) -> l
     if isinstance(given, (str, os.PathLike)):
         with _reading(given) as source:
             names = list(_lines(source))
+        parts = [name.partition("\t") for name in names]
+        if all(part[:2] == (str(k), "\t") for k, part in enumerate(parts)):
+            names = [part[2] for part in parts]
     else:
         names = [str(name) for name in given]
     if len(set(names)) != len(names):

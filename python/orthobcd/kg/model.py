@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,19 +23,28 @@ from .._internal.checks import (
     summary,
 )
 from ..result import Status
-from .ranking import Ranking
+from .ranking import Ranking, candidates
 from .training import Embedding, Training
-from .triples import as_triples
+from .vocabulary import ENTITY, RELATION, Names, Triples, Vocabulary
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Loss = Literal["logistic", "softmax"]
 RelationUpdate = Literal["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
 
 
+def _short(value: Any) -> str:
+    """The repr of a parameter; of names only their number."""
+    named = isinstance(value, (list, tuple)) and any(isinstance(entry, str) for entry in value)
+    return f"<{len(value)} names>" if named else summary(value)
+
+
 class Model:
     """Base class of `UltraE`: methods of a fitted model, and checks of its parameters."""
 
-    n_entities: int
-    n_relations: int
+    n_entities: int | None
+    n_relations: int | None
     dim: int
     signature: ArrayLike | None
     margin: float
@@ -56,9 +65,15 @@ class Model:
     seed: int
     n_threads: int | None
     _training: Training
+    _vocabulary: Vocabulary
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Not used: no argument has parameters of its own. `sklearn.base.clone` passes it.
 
         Returns
         -------
@@ -67,9 +82,55 @@ class Model:
         """
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor; a model that is fitted stays as it is.
+
+        Parameters
+        ----------
+        **params : object
+            New values by name.
+
+        Returns
+        -------
+        UltraE
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If the constructor does not have an argument.
+        """
+        allowed = self.get_params()
+        for name, value in params.items():
+            if name not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}")
+            setattr(self, name, value)
+        return self
+
     def __repr__(self) -> str:
-        shown = [f"{k}={summary(v)}" for k, v in self.get_params().items() if v is not None]
-        return f"UltraE({', '.join(shown)})"
+        parameters = inspect.signature(type(self)).parameters.items()
+        texts = [(name, _short(getattr(self, name)), p.default) for name, p in parameters]
+        return f"UltraE({', '.join(f'{k}={text}' for k, text, d in texts if text != repr(d))})"
+
+    @property
+    def n_entities_(self) -> int:
+        """Number of entities of the fitted model."""
+        return self._vocabulary.n_entities
+
+    @property
+    def n_relations_(self) -> int:
+        """Number of relations of the fitted model."""
+        return self._vocabulary.n_relations
+
+    @property
+    def entity_names_(self) -> Names:
+        """Names of the entities of the fitted model, None without names."""
+        return self._vocabulary.entities
+
+    @property
+    def relation_names_(self) -> Names:
+        """Names of the relations of the fitted model, None without names."""
+        return self._vocabulary.relations
 
     @property
     def history_(self) -> dict[str, FloatArray]:
@@ -91,12 +152,12 @@ class Model:
         """Why training ended."""
         return self._training.status
 
-    def score_triples(self, triples: ArrayLike) -> FloatArray:
+    def score_triples(self, triples: Triples) -> FloatArray:
         """Scores of triples; a higher score is more plausible.
 
         Parameters
         ----------
-        triples : array_like of int, of shape (N, 3)
+        triples : array_like of int or str, of shape (N, 3), or TripleFiles
             Heads, relations and tails.
 
         Returns
@@ -113,16 +174,23 @@ class Model:
         self._fitted()
         return self._scores(self._triples("triples", triples))
 
-    def rank(self, triples: ArrayLike, filter: ArrayLike | None = None) -> Ranking:
+    def rank(
+        self, triples: Triples, filter: Triples | None = None, *, filtered: bool = True
+    ) -> Ranking:
         """Ranks of the heads and tails of triples among all entities.
+
+        Ranks are filtered: entities that complete a known triple are left out, except the true one.
+        Known are the triples that `fit` was given (for training, validation and as ``known``), the
+        triples that are ranked, and those of ``filter``.
 
         Parameters
         ----------
-        triples : array_like of int, of shape (N, 3)
+        triples : array_like of int or str, of shape (N, 3), or TripleFiles
             Heads, relations and tails.
-        filter : array_like of int, of shape (K, 3), optional
-            True triples: other entities that complete a triple to one of these are left out of its
-            ranking. By default no entity is left out.
+        filter : array_like of int or str, of shape (K, 3), or TripleFiles, optional
+            Further known triples.
+        filtered : bool, default True
+            False ranks among all entities.
 
         Returns
         -------
@@ -136,14 +204,18 @@ class Model:
             After Ctrl-C.
         """
         self._fitted()
-        checked = self._triples("triples", triples)
-        known = np.zeros((0, 3), dtype=np.int64)
-        if filter is not None:
-            known = self._triples("filter", filter)
-        return self._rank(self._training.best, checked, known)
+        ranked = self._triples("triples", triples)
+        more = ranked[:0] if filter is None else self._triples("filter", filter)
+        known = np.concatenate([self._training.known, ranked, more]) if filtered else more
+        if not filtered and filter is not None:
+            raise ValueError("filter must be None with filtered=False")
+        ranks = self._rank(self._training.best, ranked, known)
+        head, tail = (candidates(ranked, known, self.n_entities_, place) for place in (0, 2))
+        found = (ranks[:, 0].copy(), ranks[:, 1].copy(), head, tail, ranked[:, 1].copy())
+        return Ranking(*found, self.relation_names_)
 
     def predict_tails(
-        self, head: int | str, relation: int | str, k: int = 10, *, filter: ArrayLike | None = None
+        self, head: int | str, relation: int | str, k: int = 10, *, filter: Triples | None = None
     ) -> list[tuple[int | str, float]]:
         """The most plausible tails of a head and a relation.
 
@@ -153,8 +225,8 @@ class Model:
             Numbers, or names if the model has names.
         k : int, default 10
             Largest number of tails.
-        filter : array_like of int, of shape (K, 3), optional
-            Known triples, whose tails are left out.
+        filter : array_like of int or str, of shape (K, 3), or TripleFiles, optional
+            Known triples, whose tails are left out; by default none.
 
         Returns
         -------
@@ -166,12 +238,13 @@ class Model:
         ValueError, TypeError
             If an argument is not valid or the model is not fitted.
         """
-        h = self._number("head", head, self.entity_names, self.n_entities)
-        r = self._number("relation", relation, self.relation_names, self.n_relations)
+        self._fitted()
+        h = self._vocabulary.number("head", head, ENTITY)
+        r = self._vocabulary.number("relation", relation, RELATION)
         return self._completed((h, r, None), k, filter)
 
     def predict_heads(
-        self, relation: int | str, tail: int | str, k: int = 10, *, filter: ArrayLike | None = None
+        self, relation: int | str, tail: int | str, k: int = 10, *, filter: Triples | None = None
     ) -> list[tuple[int | str, float]]:
         """The most plausible heads of a relation and a tail.
 
@@ -181,8 +254,8 @@ class Model:
             Numbers, or names if the model has names.
         k : int, default 10
             Largest number of heads.
-        filter : array_like of int, of shape (K, 3), optional
-            Known triples, whose heads are left out.
+        filter : array_like of int or str, of shape (K, 3), or TripleFiles, optional
+            Known triples, whose heads are left out; by default none.
 
         Returns
         -------
@@ -194,36 +267,34 @@ class Model:
         ValueError, TypeError
             If an argument is not valid or the model is not fitted.
         """
-        r = self._number("relation", relation, self.relation_names, self.n_relations)
-        t = self._number("tail", tail, self.entity_names, self.n_entities)
+        self._fitted()
+        r = self._vocabulary.number("relation", relation, RELATION)
+        t = self._vocabulary.number("tail", tail, ENTITY)
         return self._completed((None, r, t), k, filter)
 
     def _completed(
-        self, known: tuple[int | None, int, int | None], k: int, filter: ArrayLike | None
+        self, known: tuple[int | None, int, int | None], k: int, filter: Triples | None
     ) -> list[tuple[int | str, float]]:
         """The best k entities for the position that is None in a triple."""
-        self._fitted()
         k = as_int("k", k, 1)
         place = known.index(None)
-        triples = np.empty((self.n_entities, 3), dtype=np.int64)
+        triples = np.empty((self.n_entities_, 3), dtype=np.int64)
         for column, value in enumerate(known):
-            triples[:, column] = np.arange(self.n_entities) if value is None else value
-        allowed = np.ones(self.n_entities, dtype=bool)
+            triples[:, column] = np.arange(self.n_entities_) if value is None else value
+        allowed = np.ones(self.n_entities_, dtype=bool)
         if filter is not None:
             true = self._triples("filter", filter)
             fits = [true[:, c] == value for c, value in enumerate(known) if value is not None]
             allowed[true[np.logical_and(*fits), place]] = False
         scores = np.where(allowed, self._scores(triples), -np.inf)
         order = np.argsort(-scores, kind="stable")[: min(k, int(allowed.sum()))]
-        names: Sequence[int | str] = self.entity_names or range(self.n_entities)
+        names: Sequence[int | str] = self.entity_names_ or range(self.n_entities_)
         return [(names[int(e)], float(scores[e])) for e in order]
 
     # ---------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         """Raises an error if a parameter is not valid."""
-        as_int("n_entities", self.n_entities, 1)
-        as_int("n_relations", self.n_relations, 1)
         as_int("dim", self.dim, 2)
         signs = self._signs()
         if (signs == signs[0]).all():
@@ -249,18 +320,11 @@ class Model:
         if decay * self.learning_rate >= 1.0:
             raise ValueError(f"weight_decay must be below 1/learning_rate, got {decay}")
         as_int("max_epochs", self.max_epochs, 0)
-        for name in ("patience", "n_threads"):
+        for name in ("patience", "n_threads", "n_entities", "n_relations"):
             as_optional_int(name, getattr(self, name), 1)
         as_seed(self.seed)
         as_choice("loss", self.loss, get_args(Loss))
         as_choice("relations", self.relations, get_args(RelationUpdate))
-        for name, count in (
-            ("entity_names", self.n_entities),
-            ("relation_names", self.n_relations),
-        ):
-            names = getattr(self, name)
-            if names is not None and len(set(names)) != count:
-                raise ValueError(f"{name} must hold {count} different names")
 
     def _signs(self) -> Signs:
         if self.signature is None:
@@ -268,42 +332,29 @@ class Model:
         return as_signature(self.signature, self.dim)
 
     def _triples(self, name: str, value: Any) -> IntArray:
-        return as_triples(name, value, self.n_entities, self.n_relations)
-
-    def _number(self, name: str, value: Any, names: Sequence[str] | None, count: int) -> int:
-        """The number of an entity or relation, given by number or name."""
-        if isinstance(value, str):
-            if names is None:
-                raise ValueError(f"{name} must be a number: the model has no names")
-            if value not in names:
-                raise ValueError(f"{name} must be a known name, got {value!r}")
-            return list(names).index(value)
-        number = as_int(name, value, 0)
-        if number >= count:
-            raise ValueError(f"{name} must be below {count}, got {number}")
-        return number
+        return self._vocabulary.triples(name, value)
 
     def _random(self, n_entities: int, n_relations: int) -> Embedding:
         start = (float(self.init_scale), float(self.relation_angle))
         return _core.ultra_e_init(n_entities, n_relations, self._signs(), self, *start)
 
-    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+    def _shapes(self, vocabulary: Vocabulary) -> tuple[tuple[int, ...], ...]:
         """Shapes of the arrays of a model."""
         # A state of one entity and one relation shows the shapes without allocating a whole state.
         rows, matrices, memory = self._random(1, 1)
         return (
-            (self.n_entities, rows.shape[1]),
-            (self.n_relations, *matrices.shape[1:]),
-            (self.n_relations, memory.shape[1]),
+            (vocabulary.n_entities, rows.shape[1]),
+            (vocabulary.n_relations, *matrices.shape[1:]),
+            (vocabulary.n_relations, memory.shape[1]),
         )
 
     def _scores(self, triples: IntArray) -> FloatArray:
         best, signs = self._training.best, self._signs()
         return _core.ultra_e_scores(best, triples, signs, self, self.n_threads)
 
-    def _rank(self, state: Embedding, triples: IntArray, known: IntArray) -> Ranking:
-        ranks = _core.ultra_e_ranks(state, triples, known, self._signs(), self, self.n_threads)
-        return Ranking(ranks[:, 0].copy(), ranks[:, 1].copy())
+    def _rank(self, state: Embedding, triples: IntArray, known: IntArray) -> FloatArray:
+        """Ranks of heads and tails, of shape (N, 2)."""
+        return _core.ultra_e_ranks(state, triples, known, self._signs(), self, self.n_threads)
 
     def _fitted(self) -> None:
         if not hasattr(self, "_training"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from zlib import crc32
 
@@ -12,6 +12,7 @@ import numpy as np
 from .._internal.archive import write_arrays
 from .._internal.checks import FloatArray, IntArray, Signs, as_float, as_int
 from ..result import Status
+from .vocabulary import Vocabulary
 
 HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
 """Columns of a training curve: three for every epoch, three for every validation."""
@@ -33,11 +34,14 @@ class Training:
         The current model, and the model with the best validation MRR.
     fingerprint : list of int
         Sizes and checksums of the training and validation triples.
+    known : ndarray of int, of shape (K, 3)
+        All triples of the fit, which rankings leave out.
     """
 
     state: Embedding
     best: Embedding
     fingerprint: list[int]
+    known: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     best_mrr: float = -np.inf
     stale: int = 0
     n_epochs: int = 0
@@ -78,11 +82,16 @@ class Training:
             self.history[name] = np.append(self.history[name], value)
 
     def write(
-        self, path: str | os.PathLike[str], options: dict[str, Any], signature: Signs
+        self,
+        path: str | os.PathLike[str],
+        options: dict[str, Any],
+        signature: Signs,
+        vocabulary: Vocabulary,
     ) -> None:
         """Writes a checkpoint; an old one is replaced atomically."""
         header = {
             "options": options,
+            "vocabulary": asdict(vocabulary),
             "n_epochs": self.n_epochs,
             "best_epoch": self.best_epoch,
             "best_mrr": self.best_mrr if self.is_validated else None,
@@ -90,7 +99,7 @@ class Training:
             "triples": self.fingerprint,
             "status": self.status.value,
         }
-        arrays: dict[str, Any] = {"signature": signature}
+        arrays: dict[str, Any] = {"signature": signature, "known": self.known}
         for name, embedding in (("state", self.state), ("best", self.best)):
             arrays.update({f"{name}_{k}": array for k, array in enumerate(embedding)})
         arrays.update({f"history_{name}": self.history[name] for name in HISTORY})
@@ -132,6 +141,7 @@ class Training:
             state=state,
             best=best,
             fingerprint=header["triples"],
+            known=arrays["known"],
             best_mrr=-np.inf if mrr is None else as_float("best_mrr", mrr, minimum=0.0),
             stale=as_int("stale", header["stale"], 0),
             n_epochs=epochs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,58 @@ from numpy.typing import ArrayLike
 
 from .._internal.checks import IntArray, as_int
 
-__all__ = ["dense_core"]
+__all__ = ["TripleFiles", "dense_core"]
+
+
+@dataclass(frozen=True, eq=False)
+class TripleFiles:
+    """Triples of several files with common numbers of entities and relations.
+
+    Attributes
+    ----------
+    splits : tuple of ndarray of shape (N, 3)
+        Head, relation and tail numbers of every file, in the order of the files.
+    entities, relations : tuple of str
+        Names, by number. For files of numbers without lists of names the names are the numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> files = ob.TripleFiles((np.array([[0, 0, 1]]),), ("cat", "animal"), ("is a",))
+    >>> files.relations, files.train.tolist()
+    (('is a',), [[0, 0, 1]])
+    """
+
+    splits: tuple[IntArray, ...]
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+
+    @property
+    def train(self) -> IntArray:
+        """Triples of the first file, those for training."""
+        return self._split("train", 0)
+
+    @property
+    def valid(self) -> IntArray:
+        """Triples of the second file, those for validation."""
+        return self._split("valid", 1)
+
+    @property
+    def test(self) -> IntArray:
+        """Triples of the third file, those for the test."""
+        return self._split("test", 2)
+
+    def _split(self, name: str, place: int) -> IntArray:
+        if place >= len(self.splits):
+            raise AttributeError(f"{name} is file {place + 1}; there are {len(self.splits)} files")
+        return self.splits[place]
+
+    def __repr__(self) -> str:
+        counts = " + ".join(str(len(split)) for split in self.splits)
+        return (
+            f"TripleFiles({counts} triples, {len(self.entities)} entities, "
+            f"{len(self.relations)} relations)"
+        )
 
 
 def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -23,6 +23,8 @@ from ..hyperbolic.space import double_projection
 from ..result import Status
 from .model import Loss, Model, RelationUpdate
 from .training import Training, fingerprint
+from .triples import TripleFiles
+from .vocabulary import Counts, GivenNames, Triples, Vocabulary
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,7 +36,14 @@ logger = logging.getLogger("orthobcd")
 NOT_KEPT = ("signature", "n_threads", "verbose")
 """Arguments of the constructor that the header of a file does not hold."""
 
-MAY_DIFFER = ("max_epochs", "patience", "entity_names", "relation_names")
+MAY_DIFFER = (
+    "max_epochs",
+    "patience",
+    "n_entities",
+    "n_relations",
+    "entity_names",
+    "relation_names",
+)
 """Arguments that may differ between a checkpoint and the model that resumes from it."""
 
 
@@ -51,8 +60,8 @@ class UltraE(Model):
 
     Parameters
     ----------
-    n_entities, n_relations : int
-        Numbers of entities and relations.
+    n_entities, n_relations : int, optional
+        Numbers of entities and relations. By default as many as the triples of `fit` have.
     dim : int, default 36
         Dimension n of the space.
     signature : array_like of shape (dim,), optional
@@ -118,8 +127,8 @@ class UltraE(Model):
     patience : int, optional
         Stop after ``patience`` validations in a row without a better MRR. By default never.
     entity_names, relation_names : sequence of str, optional
-        Names by number, for instance of `orthobcd.load_triples`; with names, predictions accept and
-        return names.
+        Names by number. By default those of the triples of `fit`, if they are given by name or by
+        `orthobcd.load_triples`. With names every method accepts names, and predictions return them.
     seed : int, default 0
         Seed of all random choices; the same seed gives the same bits for any number of threads.
     n_threads : int, optional
@@ -130,6 +139,10 @@ class UltraE(Model):
 
     Attributes
     ----------
+    n_entities_, n_relations_ : int
+        Numbers of entities and relations.
+    entity_names_, relation_names_ : tuple of str or None
+        Names by number.
     entities_ : ndarray of shape (n_entities, dim)
         Points E, ``⟨e, e⟩ = −ρ²``.
     head_biases_, tail_biases_ : ndarray of shape (n_entities,)
@@ -165,22 +178,29 @@ class UltraE(Model):
     >>> import numpy as np, orthobcd as ob
     >>> k = np.arange(20)
     >>> cycle = np.stack([k, 0 * k, (k + 1) % 20], axis=1)
-    >>> model = ob.UltraE(20, 1, dim=8, n_negatives=10, batch_size=4).fit(cycle)
+    >>> model = ob.UltraE(dim=8, n_negatives=10, batch_size=4).fit(cycle)
     >>> [entity for entity, score in model.predict_tails(3, 0, k=1)]
     [4]
     >>> [entity for entity, score in model.predict_heads(0, 4, k=1)]
     [3]
-    >>> model.rank(cycle, filter=cycle).mrr > 0.5, model.score_triples(cycle).shape
-    (True, (20,))
+    >>> model.rank(cycle).mrr > 0.5, model.score_triples(cycle).shape, model.n_entities_
+    (True, (20,), 20)
+    >>> month = ["January", "February", "March", "April", "May", "June"]
+    >>> named = [(a, "before", b) for a, b in zip(month, month[1:])]
+    >>> named_model = ob.UltraE(dim=4, batch_size=2).fit(named)
+    >>> named_model.entity_names_[:2], named_model.relation_names_
+    (('January', 'February'), ('before',))
+    >>> [month for month, score in named_model.predict_tails("March", "before", k=1)]
+    ['April']
     >>> model.save("cycle.npz")
-    >>> ob.UltraE.load("cycle.npz").get_params()["dim"]
-    8
+    >>> ob.UltraE.load("cycle.npz").set_params(seed=1).get_params()["seed"]
+    1
     """
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
+        n_entities: int | None = None,
+        n_relations: int | None = None,
         dim: int = 36,
         signature: ArrayLike | None = None,
         margin: float = 5.0,
@@ -240,10 +260,10 @@ class UltraE(Model):
 
     def fit(
         self,
-        triples: ArrayLike,
-        valid: ArrayLike | None = None,
+        triples: Triples,
+        valid: Triples | None = None,
         *,
-        known: ArrayLike | None = None,
+        known: Triples | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 1,
         callback: Callable[[dict[str, float]], Any] | None = None,
@@ -252,13 +272,14 @@ class UltraE(Model):
 
         Parameters
         ----------
-        triples : array_like of int, of shape (N, 3)
-            Heads, relations and tails.
-        valid : array_like of int, of shape (M, 3), optional
+        triples : array_like of int or str, of shape (N, 3), or TripleFiles
+            Heads, relations and tails, by number or by name. Of `orthobcd.load_triples` the first
+            file is for training, the second is ``valid``, and all others are ``known``.
+        valid : array_like of int or str, of shape (M, 3), optional
             Validation triples; with them the model with the best filtered MRR is kept.
-        known : array_like of int, of shape (K, 3), optional
-            Further true triples (of the test set) that validation leaves out of its rankings, in
-            addition to the training and validation triples.
+        known : array_like of int or str, of shape (K, 3), optional
+            Further true triples (of the test set) that rankings leave out, in addition to the
+            training and validation triples.
         checkpoint : path, optional
             File for the state of training. If the file exists, training resumes from it and gives
             the same numbers as training without a stop. It must come from a model with the same
@@ -288,22 +309,26 @@ class UltraE(Model):
             If a checkpoint cannot be written.
         """
         self._check()
-        train = self._triples("triples", triples)
-        held = None if valid is None else self._triples("valid", valid)
-        for name, part in (("triples", train), ("valid", held)):
-            if part is not None and not len(part):
+        given = self._given(triples, valid, known)
+        parts = {name: part for name, part in given.items() if part is not None}
+        vocabulary = Vocabulary.of(parts, *self._counts_and_names())
+        arrays = {name: vocabulary.triples(name, part) for name, part in parts.items()}
+        train, held = arrays["triples"], arrays.get("valid")
+        for name in ("triples", "valid"):
+            if name in arrays and not len(arrays[name]):
                 raise ValueError(f"{name} must not be empty")
-        more = None if known is None else self._triples("known", known)
-        filtered = np.concatenate([part for part in (train, held, more) if part is not None])
+        filtered = np.concatenate(list(arrays.values()))
         every = as_int("checkpoint_every", checkpoint_every, 1)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {type(callback).__name__}")
         mark = fingerprint(train, held)
         if checkpoint is not None and os.path.exists(checkpoint):
-            self._training = self._resumed(checkpoint, mark)
+            training = self._resumed(checkpoint, mark, vocabulary)
         else:
-            state = self._random(self.n_entities, self.n_relations)
-            self._training = Training(state, state, mark)
+            state = self._random(vocabulary.n_entities, vocabulary.n_relations)
+            training = Training(state, state, mark)
+        training.known = filtered
+        self._training, self._vocabulary = training, vocabulary
         if self.verbose:
             show_log()
         self._training.status = Status.MAX_SWEEPS
@@ -314,7 +339,7 @@ class UltraE(Model):
                 if event is None:
                     break
                 if held is not None and self._is_due():
-                    mrr = self._validate(ctrl_c, held, filtered)
+                    mrr = self._validate(ctrl_c, held)
                     if mrr is None:
                         # Without this validation a checkpoint would change the resumed curve;
                         # the one before this epoch is kept.
@@ -332,6 +357,27 @@ class UltraE(Model):
                 self._write_checkpoint(checkpoint)
         self._finish()
         return self
+
+    def _counts_and_names(self) -> tuple[Counts, GivenNames]:
+        return (self.n_entities, self.n_relations), (self.entity_names, self.relation_names)
+
+    @staticmethod
+    def _given(
+        triples: Triples, valid: Triples | None, known: Triples | None
+    ) -> dict[str, Triples | None]:
+        """Triples by argument; the files of `TripleFiles` have one argument each."""
+        if not isinstance(triples, TripleFiles):
+            return {"triples": triples, "valid": valid, "known": known}
+        if valid is not None or known is not None:
+            raise ValueError(
+                "valid and known must be None if triples are files: they come from these"
+            )
+        first, second, rest = triples.splits[:1], triples.splits[1:2], triples.splits[2:]
+        parts = {"triples": first, "valid": second, "known": rest}
+        return {
+            name: TripleFiles(splits, triples.entities, triples.relations) if splits else None
+            for name, splits in parts.items()
+        }
 
     def _going_on(self) -> bool:
         run = self._training
@@ -367,15 +413,17 @@ class UltraE(Model):
             return None
         return run.epoch(state, loss, time.perf_counter() - started)
 
-    def _validate(self, ctrl_c: CtrlC, held: IntArray, filtered: IntArray) -> float | None:
+    def _validate(self, ctrl_c: CtrlC, held: IntArray) -> float | None:
         """The MRR of the validation triples; None if Ctrl-C ended it."""
         started = time.perf_counter()
-        ranking = ctrl_c.during(self._rank, self._training.state, held, filtered)
-        if ranking is None:
+        run = self._training
+        ranks = ctrl_c.during(self._rank, run.state, held, run.known)
+        if ranks is None:
             return None
-        self._training.validated(ranking.mrr, time.perf_counter() - started)
+        mrr = float(np.mean(1.0 / ranks))
+        run.validated(mrr, time.perf_counter() - started)
         self._stop_early()
-        return ranking.mrr
+        return mrr
 
     def _asked_to_stop(
         self, ctrl_c: CtrlC, callback: Callable[[dict[str, float]], Any] | None, event: Any
@@ -421,7 +469,7 @@ class UltraE(Model):
             If the file cannot be written.
         """
         self._fitted()
-        self._training.write(path, self._kept(), self._signs())
+        self._training.write(path, self._kept(), self._signs(), self._vocabulary)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -448,7 +496,8 @@ class UltraE(Model):
         with blaming(lambda error: not_ours(path, "UltraE", error)):
             model = cls(signature=arrays["signature"], **header["options"])
             model._check()
-            model._training = model._read_training(header, arrays)
+            model._vocabulary = Vocabulary.read(header["vocabulary"], *model._counts_and_names())
+            model._training = model._read_training(header, arrays, model._vocabulary)
         model._finish()
         return model
 
@@ -467,15 +516,21 @@ class UltraE(Model):
         self.head_biases_, self.tail_biases_ = rows[:, 3 * n].copy(), rows[:, 3 * n + 1].copy()
         self.relations_ = matrices
 
-    def _read_training(self, header: dict[str, Any], arrays: dict[str, Any]) -> Training:
+    def _read_training(
+        self, header: dict[str, Any], arrays: dict[str, Any], vocabulary: Vocabulary
+    ) -> Training:
         """The state of training in a file; raises an error if it does not match this model."""
-        shape = (self.n_relations, self.dim, self.dim)
+        shape = (vocabulary.n_relations, self.dim, self.dim)
         if arrays["state_1"].shape != shape:
             raise ValueError(f"state_1 must have shape {shape}, got {arrays['state_1'].shape}")
         # `_shapes` allocates a relation matrix; its size has been checked against the file.
-        return Training.read(header, arrays, self._shapes(), self._signs())
+        run = Training.read(header, arrays, self._shapes(vocabulary), self._signs())
+        run.known = vocabulary.triples("known", run.known)
+        return run
 
-    def _resumed(self, path: str | os.PathLike[str], mark: list[int]) -> Training:
+    def _resumed(
+        self, path: str | os.PathLike[str], mark: list[int], vocabulary: Vocabulary
+    ) -> Training:
         header, arrays = _read(path)
         for name, ours in self._kept().items():
             theirs = header["options"][name]
@@ -489,7 +544,7 @@ class UltraE(Model):
         if header["triples"] != mark:
             raise ValueError("checkpoint must come from the same triples and validation triples")
         with blaming(lambda error: not_ours(path, "UltraE", error)):
-            return self._read_training(header, arrays)
+            return self._read_training(header, arrays, vocabulary)
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -497,7 +552,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]
     header, arrays = read_arrays(path, "UltraE")
     names = set(inspect.signature(UltraE).parameters) - set(NOT_KEPT)
     options = header.get("options")
-    missing = {"options", "triples", "status"} - set(header)
+    missing = {"options", "vocabulary", "triples", "status"} - set(header)
     missing |= names - set(options if isinstance(options, dict) else ())
     missing |= {"signature"} - set(arrays)
     if missing:

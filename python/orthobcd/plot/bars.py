@@ -9,7 +9,7 @@ import numpy as np
 
 from .._internal.checks import FloatArray, as_choice, as_float_array, as_int
 from .._internal.extras import need
-from .._internal.names import component_names, shortened
+from .._internal.names import component_names, shortened_names
 from .._internal.names import feature_names as names_of
 from .drawing import Axes, axes_of
 
@@ -83,7 +83,7 @@ def components(
         feature_names = getattr(components, "feature_names_in_", None)
     loadings = as_float_array("components", getattr(components, "components_", components), 2)
     r, n = loadings.shape
-    names = [shortened(name) for name in names_of(feature_names, n)]
+    names = shortened_names(names_of(feature_names, n))
     heads = component_names(r) if titles is None else list(map(str, titles))
     if len(heads) != r:
         raise ValueError(f"titles must have {r} entries, got {len(heads)}")

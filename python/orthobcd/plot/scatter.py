@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._internal.checks import FloatArray, as_int, is_sparse
 from .._internal.extras import need
 from .._internal.names import feature_names as names_of
-from .._internal.names import shortened
+from .._internal.names import shortened_names
 from .drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
 from .labels import SIZE, place_labels
 
@@ -62,7 +62,7 @@ def biplot(
         The components, from 0. A single component is drawn along the horizontal axis.
     n_labels : int, default 30
         Largest number of names; those of the longest arrows are written, as far as there is room.
-        A line below the plot says how many are not.
+        A note above the plot says how many are not.
     feature_names : sequence of str, optional
         Names of the features; by default those of the fit, or ``x0``, ``x1``, …
 
@@ -341,11 +341,11 @@ def _points(ax: Axes, points: FloatArray, groups: ArrayLike | None) -> None:
     if given.shape != (m,):
         raise ValueError(f"groups must have shape ({m},), a group per sample; got {given.shape}")
     labels, numbers = _numbered(given)
-    for k, label in enumerate(labels):
+    for k, label in enumerate(shortened_names(list(map(str, labels)))):
         own = points[numbers == k]
         colour = PALETTE[k % len(PALETTE)]
         mark = MARKS[(k + k // len(PALETTE)) % len(MARKS)]
-        ax.scatter(*own.T, color=colour, marker=mark, label=shortened(str(label)), **style)
+        ax.scatter(*own.T, color=colour, marker=mark, label=label, **style)
         _ellipse(ax, own, colour)
     ax.legend(
         frameon=False,
@@ -413,7 +413,7 @@ def _arrows(ax: Axes, tips: FloatArray, used: Any, names: Sequence[str], most: i
         ax.margins(0.12)
         ax.autoscale_view()
     order = used[np.argsort(-np.linalg.norm(tips[used], axis=1), kind="stable")][:most]
-    left_out = place_labels(ax, tips[order], [shortened(names[j]) for j in order])
+    left_out = place_labels(ax, tips[order], shortened_names([names[j] for j in order]))
     hidden = len(used) - len(order) + left_out
     if hidden and most:
         note = ax.annotate(

@@ -276,8 +276,8 @@ class OrthonormalPCA(Components):
             with the denominator n_samples − 1. With ``center=False`` the second moment of the mean
             is added to it. The columns of a data frame name the features.
         n_samples : float, optional
-            Number of samples, above 1; 2 by default. An absolute ``alpha`` and ``objective_`` scale
-            with it.
+            Number of samples, above 1; 2 by default. An absolute ``alpha`` and ``objective_`` are
+            proportional to it.
         mean : array_like of shape (n_features,), optional
             Mean of the features, which `transform` subtracts; zeros by default.
 

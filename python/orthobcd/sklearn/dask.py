@@ -152,7 +152,7 @@ class Rule:
 class Source:
     """The tasks that make a chunk from the values of other tasks.
 
-    A class, so that Dask does not look for tasks in it.
+    This is a class because Dask searches tuples and lists for tasks, and not objects.
     """
 
     def __init__(self, tasks: dict[Any, Any], key: Any, given: list[Any]) -> None:
@@ -377,7 +377,7 @@ class Mapped:
     function : callable
         The function.
     arguments : tuple
-        Its arguments after the chunk.
+        The arguments of ``function`` that follow the chunk.
     check : Check or None
         Checks of a chunk; None if the function checks it.
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._internal.archive import not_ours, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
-from .._internal.names import feature_names, shortened
+from .._internal.names import feature_names, shortened_names
 from .._internal.reading import blaming
 from .._internal.writing import replacing
 
@@ -100,11 +100,12 @@ class Loadings:
     def summary(self) -> str:
         """The table as text, with long names shortened."""
         lines = [self._headline()]
-        width = max(len(shortened(name)) for name in self.features)
+        short = dict(zip(self.features, shortened_names(self.features), strict=True))
+        width = max(map(len, short.values()))
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
             lines.append(f"component {k}: {share:.1%}, {len(pairs)} loadings")
-            shown = [(shortened(name), value) for name, value in pairs[:SHOWN]]
+            shown = [(short[name], value) for name, value in pairs[:SHOWN]]
             lines += [f"  {name:<{width}} {value:+.3f}" for name, value in shown]
             if len(pairs) > SHOWN:
                 lines.append(f"  and {len(pairs) - SHOWN} smaller ones")
@@ -115,10 +116,11 @@ class Loadings:
     def _repr_html_(self) -> str:
         """An HTML table for notebooks, with a column per component."""
         heads, cells = [], []
+        short = dict(zip(self.features, shortened_names(self.features), strict=True))
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
             heads.append(f"<th>component {k}<br>{share:.1%}, {len(pairs)} loadings</th>")
-            shown = [(html.escape(shortened(name)), value) for name, value in pairs[:SHOWN]]
+            shown = [(html.escape(short[name]), value) for name, value in pairs[:SHOWN]]
             lines = [f"{name} {value:+.3f}" for name, value in shown]
             if len(pairs) > SHOWN:
                 lines.append(f"and {len(pairs) - SHOWN} smaller ones")

@@ -12,8 +12,8 @@ from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import OrthonormalPCA
-from .budget import Features, budget_of, in_order
 from .fitting import Fitting
+from .limits import Features, in_order, limit_of
 from .preparation import PrecisionName, problem_of
 
 
@@ -122,15 +122,15 @@ class NonnegativePCA(OrthonormalPCA):
         self.max_memory = max_memory
 
     def _order(self, variances: FloatArray) -> Any:
-        budget: Cardinality | None = getattr(self, "_budget", None)
-        return super()._order(variances) if budget is None else in_order(budget, variances)
+        limit: Cardinality | None = getattr(self, "_limit", None)
+        return super()._order(variances) if limit is None else in_order(limit, variances)
 
     def _check(self, n: int, r: int) -> None:
         if self.solver is not None and not isinstance(self.solver, (Auto, OBCD)):
             raise TypeError(f"solver must be an Auto or OBCD, got {type(self.solver).__name__}")
-        self._budget: Cardinality | None = None
+        self._limit: Cardinality | None = None
         if self.n_nonzero is not None:
-            self._budget = budget_of(self, n, r, nonnegative=True)
+            self._limit = limit_of(self, n, r, nonnegative=True)
             return
         for name in ("include", "exclude"):
             if getattr(self, name) is not None:
@@ -138,8 +138,8 @@ class NonnegativePCA(OrthonormalPCA):
 
     def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
         start = self._warm(len(moments.mean), r)
-        if self._budget is not None:
-            counted = problem_of(moments, r, self._budget)
+        if self._limit is not None:
+            counted = problem_of(moments, r, self._limit)
             return solve(counted, start, solver=self.solver, **self._options(fitting))
         problem = problem_of(moments, r, NonNegative())
         solver = self.solver or (Auto() if start is None else OBCD())

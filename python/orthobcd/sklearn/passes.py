@@ -32,9 +32,10 @@ def summed(
     before: Sums | None,
     weights: Any,
 ) -> Sums:
-    """Sums over the samples of ``before`` and of X, given as blocks or a Dask collection.
+    """Adds the samples of X, blocks or a Dask collection, to the sums ``before``.
 
-    ``before`` is not changed. Sets ``n_features_in_`` and ``feature_names_in_``.
+    Returns the new sums; ``before`` is not changed. Sets ``n_features_in_`` and
+    ``feature_names_in_``.
     """
     fitting.stage("second moments")
     if estimator.missing is not None:

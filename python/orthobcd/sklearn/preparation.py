@@ -128,7 +128,7 @@ def extended(
     weights: FloatArray | None,
     n_threads: int | None = 1,
 ) -> Sums:
-    """Sums over the samples of ``sums`` and those of ``data``; ``sums`` is not changed."""
+    """Returns ``sums`` with the samples of ``data`` added; ``sums`` is not changed."""
     more = begun(sums, precision, *data.shape)
     more.add(sliceable(data), weights, n_threads)
     return more

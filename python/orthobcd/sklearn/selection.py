@@ -25,9 +25,9 @@ from .._internal.checks import (
 )
 from .._internal.extras import need
 from .._internal.interrupt import Kept, side_by_side
-from .._internal.names import component_names, shortened
+from .._internal.names import component_names, shortened_names
 from .base import OrthonormalPCA
-from .budget import conditions
+from .limits import conditions
 from .loadings import loadings_of
 from .missing import gaussian_of
 from .pictures import BLUE, GREY, RED, axes_of
@@ -95,7 +95,7 @@ class SupportStability:
         )
         ax.figure.colorbar(image, ax=ax, label="share of the subsamples")
         if len(chosen) <= 30:
-            names = [shortened(self.features[i]) for i in chosen]
+            names = shortened_names([self.features[i] for i in chosen])
             ax.set_xticks(range(len(chosen)), names, rotation=90)
         ax.set_yticks(range(len(self.frequencies)), component_names(len(self.frequencies)))
         ax.set_xlabel("feature" if len(chosen) <= 30 else "features chosen at least once")
@@ -174,7 +174,7 @@ def support_stability(
     rng = check_random_state(random_state)
     draws = [rng.permutation(m)[:size] for _ in range(count)]
     r = len(whole.components_)
-    kinds = conditions(getattr(whole, "_budget", None), r)
+    kinds = conditions(getattr(whole, "_limit", None), r)
 
     def chosen(rows: Any) -> FloatArray:
         part = clone(estimator).set_params(n_components=r)

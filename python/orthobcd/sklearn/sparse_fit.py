@@ -9,13 +9,22 @@ import numpy as np
 
 from .._internal.checks import FloatArray
 from .._internal.progress import live
-from ..penalties import Cardinality, RowSparse
+from ..penalties import L1, Cardinality, RowSparse
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import RegularizationPath, path_of, penalty_of
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
 from ..solving import solve
 from .fitting import Fitting
+
+SUPPORT_WORK = 0.2
+"""Work units of the search for the support of a number of nonzeros over which the ℓ1 path jumps."""
+
+WEIGHTS = 40
+"""Penalty weights tried on a support, each `RATIO` times the one before: down to 1e-9 times."""
+
+BARRIER = 1e6
+"""Penalty weight of entries outside of the support, in units of ``alpha_max_``."""
 
 
 class SparseFit:
@@ -77,12 +86,12 @@ class SparseFit:
             return self.solve(alpha, None, self.pca.solver)
         return self.solve(alpha, last.x, self.sweeps)
 
-    def at_count(self, budget: Cardinality | RowSparse) -> Result:
+    def at_count(self, limit: Cardinality | RowSparse) -> Result:
         """The components under a limit on nonzero loadings or on features."""
         start = self.warm
-        problem = self.problem.with_penalty(budget)
-        if start is None and not self.searches and isinstance(budget, Cardinality):
-            total = budget.count if isinstance(budget.count, int) else sum(budget.count)
+        problem = self.problem.with_penalty(limit)
+        if start is None and not self.searches and isinstance(limit, Cardinality):
+            total = limit.count if isinstance(limit.count, int) else sum(limit.count)
             near = self.within(total)[1]
             start = near.x
             if near.status is Status.INTERRUPTED:
@@ -91,12 +100,39 @@ class SparseFit:
         return solve(problem, start, **{**self.options, "max_time": self.deadline.left()})
 
     def within(self, count: int) -> tuple[float, Result]:
-        """Penalty weight and result of the point with the most nonzeros up to ``count``."""
+        """Penalty weight and result with at most ``count`` nonzeros: of the path, or of a support.
+
+        The ℓ1 path jumps over numbers of nonzeros where features are alike. Then the support is
+        that of the best components with ``count`` nonzeros.
+        """
         path = self.path(self.options["tol"], n_nonzero=count)
         nearest = path.results[path.within(count)]
         if any(point.status is Status.INTERRUPTED for point in path.results):
             nearest = dataclasses.replace(nearest, status=Status.INTERRUPTED)
+        elif self.pca.penalty == "l1" and nearest.n_nonzero < count:
+            return self._on_support(nearest, count)
         return nearest.lam, self.as_result(nearest.lam, nearest)
+
+    def _on_support(self, sparser: PathPoint, count: int) -> tuple[float, Result]:
+        """ℓ1 on the best support of ``count`` entries, with the largest weight that keeps them.
+
+        The weights tried are those of ``sparser`` and smaller ones; without one that keeps all
+        entries the result is ``sparser``.
+        """
+        options = {**self.options, "max_time": self.deadline.left()}
+        best = solve(
+            self.problem.with_penalty(Cardinality(count)), max_work=SUPPORT_WORK, **options
+        )
+        lam, barred = sparser.lam, BARRIER * self.pca.alpha_max_
+        for _ in range(WEIGHTS if best.n_nonzero == count else 0):
+            lam *= RATIO
+            weights = L1(np.where(best.x != 0.0, lam, barred))
+            options["max_time"] = self.deadline.left()
+            here = solve(self.problem.with_penalty(weights), best.x, solver=self.sweeps, **options)
+            if here.n_nonzero == count or here.status is Status.INTERRUPTED:
+                point = self.solve(lam, here.x, self.sweeps, max_sweeps=0)
+                return lam, dataclasses.replace(point, status=here.status)
+        return sparser.lam, self.as_result(sparser.lam, sparser)
 
     def as_result(self, alpha: float, point: PathPoint) -> Result:
         """A point of a path as a result."""

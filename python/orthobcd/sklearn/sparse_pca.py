@@ -16,8 +16,8 @@ from ..regularization import PenaltyName, RegularizationPath, largest_lam, penal
 from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
 from .base import OrthonormalPCA
-from .budget import Features, budget_of, in_order
 from .fitting import Fitting
+from .limits import Features, in_order, limit_of
 from .preparation import PrecisionName, problem_of
 from .sparse_fit import SparseFit
 
@@ -52,8 +52,9 @@ class SparsePCA(OrthonormalPCA):
         there are fewer only where one more has no gain. A sequence is in the order of the
         components: entry t limits component t. Components with the same limit, ``include`` and
         ``exclude`` are ordered by explained variance among themselves. With "l1" the result is the
-        point of the regularisation path with the most nonzeros up to this number; the path is
-        refined until a point meets the number, with a warning if none does.
+        point of the regularisation path with the most nonzeros among those with at most this
+        number. The path is refined until a point meets the number. If the path jumps over it, the
+        nonzero loadings are those of the best components with this number, and "l1" shrinks them.
     include : sequence of int or str, or a sequence of sequences, optional
         With ``n_nonzero`` and "l0": features, by index or name, in the support of every component,
         or a sequence of features for each component. An included feature counts towards
@@ -143,8 +144,8 @@ class SparsePCA(OrthonormalPCA):
     alpha_max_ : float
         `orthobcd.lam_max` of the data.
     path_ : RegularizationPath or None
-        The path of the fit, without its points: with "l1" and ``n_nonzero``, and with a ``solver``
-        other than `Auto`; else None.
+        Penalty weights, nonzeros and objectives along the path of the fit, without its points. Only
+        with "l1" and ``n_nonzero``, or with a ``solver`` other than `Auto`; else None.
     objective_ : float
         ``−½‖AX‖² + h(X)`` at the components.
     result_ : Result
@@ -246,9 +247,9 @@ class SparsePCA(OrthonormalPCA):
         self.max_memory = max_memory
 
     def _order(self, variances: FloatArray) -> Any:
-        budget: Cardinality | RowSparse | None = getattr(self, "_budget", None)
-        if isinstance(budget, Cardinality):
-            return in_order(budget, variances)
+        limit: Cardinality | RowSparse | None = getattr(self, "_limit", None)
+        if isinstance(limit, Cardinality):
+            return in_order(limit, variances)
         return super()._order(variances)
 
     def _check(self, n: int, r: int) -> None:
@@ -270,8 +271,8 @@ class SparsePCA(OrthonormalPCA):
                 )
         if as_bool("certify", self.certify) and self.n_features is not None:
             raise ValueError("certify must be False with n_features")
-        self._budget = self._counted(n, r)
-        if self._budget is None and self.n_nonzero is not None:
+        self._limit = self._counted(n, r)
+        if self._limit is None and self.n_nonzero is not None:
             count = as_int("n_nonzero", self.n_nonzero, r)
             if count > n * r:
                 raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
@@ -283,7 +284,7 @@ class SparsePCA(OrthonormalPCA):
             if not counts and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
         if self.n_features is None:
-            return budget_of(self, n, r) if counts else None
+            return limit_of(self, n, r) if counts else None
         if self.n_nonzero is not None or self.penalty != "l0":
             raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
         count = as_int("n_features", self.n_features, r)
@@ -292,11 +293,11 @@ class SparsePCA(OrthonormalPCA):
         return RowSparse(count=count)
 
     def _within(self, fit: SparseFit, count: int) -> tuple[float, Result]:
-        """λ and result of the point of the path with the most nonzeros up to ``count``."""
+        """λ and result with at most ``count`` nonzeros; warns if there are fewer."""
         alpha, result = fit.within(count)
         if result.n_nonzero != count and result.status is not Status.INTERRUPTED:
             warnings.warn(
-                f"n_nonzero={count} is not met by a point of the path; {result.n_nonzero} is",
+                f"n_nonzero={count} is not met; the result has {result.n_nonzero} nonzero loadings",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -308,8 +309,8 @@ class SparsePCA(OrthonormalPCA):
         self.lower_bound_: float | None = None
         if not self.certify or result.status is Status.INTERRUPTED:
             return result
-        counted = isinstance(self._budget, Cardinality)
-        penalty = self._budget if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
+        counted = isinstance(self._limit, Cardinality)
+        penalty = self._limit if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
         try:
             certificate = certify(
                 problem.with_penalty(penalty),
@@ -332,8 +333,8 @@ class SparsePCA(OrthonormalPCA):
         self.alpha_max_ = largest_lam(problem, self._threads())
         fit = SparseFit(self, fitting, problem, self._warm(n, r))
         self.alpha_: float | None = None
-        if self._budget is not None:
-            fitting.result = fit.at_count(self._budget)
+        if self._limit is not None:
+            fitting.result = fit.at_count(self._limit)
         elif self.n_nonzero is not None:
             self.alpha_, fitting.result = self._within(fit, int(self.n_nonzero))
         else:

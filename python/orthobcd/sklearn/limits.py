@@ -48,7 +48,7 @@ def _features(name: str, value: Any, estimator: Any, n: int) -> list[Any] | None
     return [_index(name, feature, names, n) for feature in value]
 
 
-def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> Cardinality:
+def limit_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> Cardinality:
     """The constraint of an estimator's ``n_nonzero``, ``include`` and ``exclude``."""
     count = estimator.n_nonzero
     several = _is_list(count)
@@ -71,26 +71,26 @@ def budget_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> C
     )
 
 
-def conditions(budget: Any, r: int) -> list[tuple[Any, ...]]:
+def conditions(limit: Any, r: int) -> list[tuple[Any, ...]]:
     """Limit, included and excluded features of each of r components, as comparable tuples."""
-    if not isinstance(budget, Cardinality):
+    if not isinstance(limit, Cardinality):
         return [()] * r
 
     def condition(t: int) -> tuple[Any, ...]:
-        count = budget.count[t] if isinstance(budget.count, tuple) else budget.count
+        count = limit.count[t] if isinstance(limit.count, tuple) else limit.count
         chosen = [
             frozenset(rows[t] if rows and isinstance(rows[0], tuple) else rows)
-            for rows in (budget.include, budget.exclude)
+            for rows in (limit.include, limit.exclude)
         ]
         return (count, *chosen)
 
     return [condition(t) for t in range(r)]
 
 
-def in_order(budget: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
+def in_order(limit: Cardinality, variances: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Order of the components: that of the limits; components with equal ones by variance."""
     order = np.arange(len(variances))
-    kinds = conditions(budget, len(variances))
+    kinds = conditions(limit, len(variances))
     for kind in dict.fromkeys(kinds):
         places = np.array([t for t in range(len(kinds)) if kinds[t] == kind])
         order[places] = places[np.argsort(-variances[places], kind="stable")]
