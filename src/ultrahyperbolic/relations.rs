@@ -216,11 +216,7 @@ impl Relation {
             return;
         }
         let anchor = self.matrix.clone();
-        let model = Majoriser {
-            anchor: anchor.view(),
-            gradient: gradient.view(),
-            curvature: bound,
-        };
+        let model = Majoriser::new(anchor.view(), gradient.view(), bound);
         let mut work = Matchings::new(anchor.dim(), signature, Some(RAPIDITY_BOUND));
         for round in 0..matchings.min(tournament::rounds(order.len())) {
             let pairs = tournament::matching(order, round);
