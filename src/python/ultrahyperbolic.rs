@@ -221,6 +221,10 @@ impl ModelOptions {
             matchings: self.relation_matchings,
             share: self.relation_share,
         };
+        let page = RelationUpdate::PageJobcd {
+            curvature: self.relation_curvature,
+            matchings: self.relation_matchings,
+        };
         let csdm = |givens| RelationUpdate::Csdm {
             step: self.relation_step,
             givens,
@@ -230,6 +234,7 @@ impl ModelOptions {
             ("jobcd", jobcd),
             ("jobcd-pairs", pairs),
             ("vr-jobcd", reduced),
+            ("page-jobcd", page),
             ("csdm", csdm(false)),
             ("csdm-givens", csdm(true)),
         ];

@@ -465,3 +465,26 @@ def test_w1a():
     bare = ob.solve(ob.HyperbolicEigenvalueProblem(A, j))
     assert bare.status is ob.Status.DIVERGED
     assert not bare.extra["well_posedness"].attained
+
+
+@pytest.mark.data
+def test_a_bound_on_the_rapidity_reproduces_the_papers_levels():
+    """The paper's relative decrease after 30 s; without a bound it takes far fewer moves."""
+    path = DATA / "w1a.csr.npz"
+    if not path.exists():
+        pytest.skip("w1a is not here")
+    A = sp.load_npz(path).toarray()[:2470, :290].astype(float)
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(290, 145), sense="max")
+    x0 = ob.random_j_orthogonal(problem.signature, 0.65, 0)
+    start = -(np.linalg.norm(A @ x0) ** 2)
+    bounded = {"side": "rows", "curvature": "scalar", "rapidity_bound": 1e-2}
+    for ratio, most, options in (
+        (1.9, 5000, {"working_set": "random"}),
+        (22.3, 1500 * 145, {"update": "jacobi"}),
+    ):
+        solver = ob.JOBCD(**bounded, **options)
+        result = ob.solve(problem, x0, solver=solver, target=ratio * start)
+        assert result.status is ob.Status.TARGET
+        assert result.n_iterations < most
+        free = replace(solver, rapidity_bound=None)
+        assert ob.solve(problem, x0, solver=free, target=ratio * start).n_iterations < 0.3 * most

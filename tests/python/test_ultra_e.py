@@ -57,7 +57,8 @@ def j_of(estimator):
 
 
 @pytest.mark.parametrize(
-    "rule", ["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
+    "rule",
+    ["jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"],
 )
 def test_training_learns_and_stays_on_the_manifold(rule):
     estimator = model(relations=rule, max_epochs=25).fit(TRAIN)
@@ -121,6 +122,21 @@ def test_without_memory_variance_reduction_changes_nothing():
     np.testing.assert_array_equal(plain.entities_, reduced.entities_)
     other = model(relations="vr-jobcd", relation_share=0.3).fit(TRAIN)
     assert not np.array_equal(plain.relations_, other.relations_)
+
+
+def test_page_begins_afresh_with_all_triples():
+    """A batch of all triples, all entities candidates and entities that rest: no noise is left."""
+    exact = {"batch_size": len(TRAIN), "n_negatives": 10**6, "learning_rate": 1e-12}
+    jacobi, page = (
+        model(relations=rule, relation_matchings=DIM, max_epochs=6, **exact).fit(TRAIN)
+        for rule in ("jobcd", "page-jobcd")
+    )
+    # The matchings are others, the gradients are the same.
+    losses = [estimator.history_["loss"] for estimator in (jacobi, page)]
+    assert losses[0][0] == losses[1][0]
+    falls = [loss[0] - loss[-1] for loss in losses]
+    assert falls[1] == pytest.approx(falls[0], rel=0.1)
+    assert falls[0] > 0.0
 
 
 def test_scores_are_those_of_the_formula(fitted):
@@ -429,7 +445,7 @@ def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch)
     assert ob.UltraE.load(path).n_epochs_ == 4
 
 
-@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "csdm"])
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd", "csdm"])
 def test_relations_of_a_file_are_isometries(rule, tmp_path):
     from orthobcd.kg.training import ISOMETRY_TOLERANCE
 

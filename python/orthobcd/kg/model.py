@@ -28,7 +28,9 @@ from .training import Embedding, Training
 from .triples import as_triples
 
 Loss = Literal["logistic", "softmax"]
-RelationUpdate = Literal["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
+RelationUpdate = Literal[
+    "jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"
+]
 
 
 class Model:

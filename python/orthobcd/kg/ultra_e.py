@@ -93,13 +93,16 @@ class UltraE(Model):
         curvature for every pair of rows, from the slopes along its rotation or boost. "vr-jobcd":
         J-JOBCD along
         ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, with both gradients of the same batch, at
-        twice the cost. "frozen": no update. "csdm": gradient steps on the factors of the hyperbolic
-        CS decomposition, scaled as by Adagrad. "csdm-givens": the same with the Givens rotations of
-        the UltraE paper instead of all rotations. The last three are baselines for comparison.
+        twice the cost. "page-jobcd": the same with α = 0 and, with probability N/(T + N), D_t the
+        gradient of all T training triples (PAGE, as in the JOBCD paper). "frozen": no update.
+        "csdm": gradient steps on the factors of the hyperbolic CS decomposition, scaled as by
+        Adagrad. "csdm-givens": the same with the Givens rotations of the UltraE paper instead of
+        all rotations. The last three are baselines for comparison.
     relation_curvature : float, default 0.3
-        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
+        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" (``κ·√Σ‖D_r‖²`` of "vr-jobcd" and
+        "page-jobcd"), a number without unit: the loss times s has the same steps.
     relation_matchings : int, default 1
-        Number of disjoint matchings of "jobcd", "jobcd-pairs" and "vr-jobcd" per batch, one after
+        Number of disjoint matchings of the rules with "jobcd" in their name per batch, one after
         the other with the same gradient.
     relation_share : float, default 0.3
         α of "vr-jobcd", in (0, 1].
