@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import orthobcd as ob
 from orthobcd_bench.data import load
 from orthobcd_bench.published import published
 from orthobcd_bench.suites import Row
-
-import orthobcd as ob
 
 DATA = Path(
     os.environ.get("ORTHOBCD_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
@@ -161,9 +161,7 @@ def table(args: argparse.Namespace) -> None:
         seconds = f"{np.median(reached):.1f}" if len(reached) > len(ends) / 2 else "10"
         h = NAMES[penalty] + (f", λ = {lam:g}" if lam else "")
         cell = f"{number(middle)}{many if max(ends) - min(ends) > 0.5 else ''}"
-        print(
-            f"| {data} | {h} | {r} | {rule} | {number(paper)} | {cell} | {seconds} | {shown} |"
-        )
+        print(f"| {data} | {h} | {r} | {rule} | {number(paper)} | {cell} | {seconds} | {shown} |")
     print(f"\n{dict(counted)}")
 
 

@@ -208,7 +208,7 @@ PUBLISHED = {
 
 
 def levels(repeats: int) -> None:
-    """Pairs of GS-JOBCD and matchings of J-JOBCD, scalar curvature, until F is that of the paper."""
+    """Pairs of GS-JOBCD and matchings of J-JOBCD, scalar curvature, until F is the paper's."""
     for (name, p), classes in PUBLISHED.items():
         w1a = load("w1a.csr.npz")
         if name == "w1a" and w1a is None:
@@ -225,10 +225,9 @@ def levels(repeats: int) -> None:
                     found = []
                     for seed in range(repeats):
                         x0 = ob.random_j_orthogonal(problem.signature, 0.65, seed)
-                        first = -float(np.linalg.norm(A @ x0)) ** 2
-                        result = ob.solve(
-                            problem, x0, solver=solver, target=ratio * first, seed=seed, max_time=10
-                        )
+                        first = -(float(np.linalg.norm(A @ x0)) ** 2)
+                        limits = {"target": ratio * first, "max_time": 10.0}
+                        result = ob.solve(problem, x0, solver=solver, seed=seed, **limits)
                         unit = 1 if kind == "gs" else n // 2
                         reached = result.status is ob.Status.TARGET
                         found.append(result.n_iterations / unit if reached else np.inf)

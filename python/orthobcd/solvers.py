@@ -68,8 +68,9 @@ class OBCD(Checked):
         Rows k per block for every rule but "tiled"; 2 with a `SmoothFunction`. A block of k > 2
         rows moves by sweeps over its pairs; without a penalty a singular value decomposition comes
         first. With ``update="jacobi"``, k > 2 needs a quadratic form without penalty: the rows are
-        partitioned into blocks of k, each of which moves by a decomposition. For "cyclic" and k > 2 a sweep is a cycle over all C(n, k) sets, at most 10,000,000;
-        otherwise it is n(n−1)/2 visits to pairs.
+        partitioned into blocks of k, each of which moves by a decomposition. For "cyclic" and k > 2
+        a sweep is a cycle over all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2
+        visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         "gauss-seidel" moves one block after the other. "jacobi" moves all pairs of a random perfect
         matching at once, in parallel; it needs the defaults of ``working_set``, ``tile_size`` and

@@ -81,7 +81,7 @@ def test_lemma_a1_sums_over_all_blocks():
 
 
 def test_lemma_a3_the_tangent_space():
-    """{Y : XᵀJY + YᵀJX = 0} has the dimension n(n − 1)/2, and is what curves in the set leave by."""
+    """{Y : XᵀJY + YᵀJX = 0} has the dimension n(n − 1)/2, and holds the directions of curves."""
     rng = np.random.default_rng(2)
     for seed in range(10):
         X = ob.random_j_orthogonal(np.diag(J), 0.5, seed)

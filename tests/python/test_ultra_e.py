@@ -124,21 +124,6 @@ def test_without_memory_variance_reduction_changes_nothing():
     assert not np.array_equal(plain.relations_, other.relations_)
 
 
-def test_page_begins_afresh_with_all_triples():
-    """A batch of all triples, all entities candidates and entities that rest: no noise is left."""
-    exact = {"batch_size": len(TRAIN), "n_negatives": 10**6, "learning_rate": 1e-12}
-    jacobi, page = (
-        model(relations=rule, relation_matchings=DIM, max_epochs=6, **exact).fit(TRAIN)
-        for rule in ("jobcd", "page-jobcd")
-    )
-    # The matchings are others, the gradients are the same.
-    losses = [estimator.history_["loss"] for estimator in (jacobi, page)]
-    assert losses[0][0] == losses[1][0]
-    falls = [loss[0] - loss[-1] for loss in losses]
-    assert falls[1] == pytest.approx(falls[0], rel=0.1)
-    assert falls[0] > 0.0
-
-
 def test_scores_are_those_of_the_formula(fitted):
     h, r, t = TRAIN.T
     E, j = fitted.entities_, j_of(fitted)
