@@ -124,6 +124,17 @@ def test_without_memory_variance_reduction_changes_nothing():
     assert not np.array_equal(plain.relations_, other.relations_)
 
 
+@pytest.mark.parametrize(("loss", "curvature"), [("softmax", 0.3), ("logistic", 0.14)])
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd"])
+def test_the_default_curvature_is_that_of_the_loss(loss, curvature, rule):
+    options = {"loss": loss, "relations": rule}
+    default = model(**options).fit(TRAIN)
+    assert default.relation_curvature is None
+    for value, same in ((curvature, True), (2.0 * curvature, False)):
+        other = model(**options, relation_curvature=value).fit(TRAIN)
+        assert np.array_equal(other.relations_, default.relations_) is same
+
+
 def test_scores_are_those_of_the_formula(fitted):
     h, r, t = TRAIN.T
     E, j = fitted.entities_, j_of(fitted)

@@ -17,6 +17,7 @@ from .._internal.checks import (
     as_choice,
     as_float,
     as_int,
+    as_optional_float,
     as_optional_int,
     as_seed,
     as_signature,
@@ -234,11 +235,13 @@ class Model:
         for name in (
             "radius",
             "learning_rate",
-            "relation_curvature",
             "relation_step",
             "init_scale",
         ):
             as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
+        as_optional_float(
+            "relation_curvature", self.relation_curvature, minimum=0.0, exclusive=True
+        )
         as_float("relation_angle", self.relation_angle, minimum=0.0)
         for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
             as_int(name, getattr(self, name), 1)

@@ -98,9 +98,10 @@ class UltraE(Model):
         "csdm": gradient steps on the factors of the hyperbolic CS decomposition, scaled as by
         Adagrad. "csdm-givens": the same with the Givens rotations of the UltraE paper instead of
         all rotations. The last three are baselines for comparison.
-    relation_curvature : float, default 0.3
+    relation_curvature : float, optional
         κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" (``κ·√Σ‖D_r‖²`` of "vr-jobcd" and
-        "page-jobcd"), a number without unit: the loss times s has the same steps.
+        "page-jobcd"), a number without unit: the loss times s has the same steps. By default 0.3
+        for the softmax loss and 0.14 for the logistic loss, chosen on validation triples.
     relation_matchings : int, default 1
         Number of disjoint matchings of the rules with "jobcd" in their name per batch, one after
         the other with the same gradient.
@@ -197,7 +198,7 @@ class UltraE(Model):
         moment_decay: float = 0.999,
         weight_decay: float = 0.0,
         relations: RelationUpdate = "jobcd",
-        relation_curvature: float = 0.3,
+        relation_curvature: float | None = None,
         relation_matchings: int = 1,
         relation_share: float = 0.3,
         relation_step: float = 0.1,
