@@ -54,6 +54,7 @@ class Model:
     loss: Loss
     relations: RelationUpdate
     relation_angle: float
+    relation_curvature: float | None
     entity_names: Sequence[str] | None
     relation_names: Sequence[str] | None
     seed: int
