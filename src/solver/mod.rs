@@ -270,6 +270,8 @@ fn descend<'m>(
             }
         }
         if step == Step::Found {
+            // The visits of a verification are no part of the next pass.
+            ledger.end_pass();
             stages.found(point);
         }
         if step == Step::Pass {
