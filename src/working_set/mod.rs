@@ -22,7 +22,6 @@ use rand::{Rng, RngExt};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{Error, Result};
-use crate::pair::TIE;
 use crate::tournament::{self, Pairs};
 
 /// A rule for choosing rows.
@@ -89,10 +88,17 @@ pub(crate) trait Scores {
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]);
 }
 
+/// Score relative to the sum of its terms that counts as rounding of the gradient.
+const ROUNDING: f64 = 1e-12;
+
 /// Returns a score, or 0 if it could be the rounding of its terms: pairs of such scores have no order.
 fn resolved(score: f64, terms: [f64; 4]) -> f64 {
     let size: f64 = terms.iter().map(|v| v.abs()).sum();
-    if score.abs() > TIE * size { score } else { 0.0 }
+    if score.abs() > ROUNDING * size {
+        score
+    } else {
+        0.0
+    }
 }
 
 /// Returns the score `|S_ij|` of the rule WSS-SV: S = XΓᵀ − ΓXᵀ.
