@@ -92,8 +92,9 @@ impl Pairwise {
             let before = ledger.objective();
             match model.attempt(moving, &gradient, outcome, point, ledger) {
                 Verdict::Taken => {
-                    self.visit.moved = true;
-                    self.gained += before - ledger.objective();
+                    let decrease = before - ledger.objective();
+                    self.visit.moved |= decrease > ledger.threshold();
+                    self.gained += decrease;
                 }
                 Verdict::Contradiction => return Step::Contradiction,
                 Verdict::Unresolved => self.unresolved = true,

@@ -229,7 +229,7 @@ impl RowMover {
         let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
         let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
         ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
-        self.visit.moved |= outcome.updates > 0;
+        self.visit.moved |= -outcome.change > ledger.threshold();
         if !self.frozen && outcome.updates > 0 {
             point.commit(&mut self.block);
             ledger.lower(outcome.change, outcome.updates);

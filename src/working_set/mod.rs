@@ -88,22 +88,9 @@ pub(crate) trait Scores {
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]);
 }
 
-/// Score relative to the sum of its terms that counts as rounding of the gradient.
-const ROUNDING: f64 = 1e-12;
-
-/// Returns a score, or 0 if it could be the rounding of its terms: pairs of such scores have no order.
-fn resolved(score: f64, terms: [f64; 4]) -> f64 {
-    let size: f64 = terms.iter().map(|v| v.abs()).sum();
-    if score.abs() > ROUNDING * size {
-        score
-    } else {
-        0.0
-    }
-}
-
 /// Returns the score `|S_ij|` of the rule WSS-SV: S = XΓᵀ − ΓXᵀ.
 pub fn violation(gamma: [f64; 4]) -> f64 {
-    resolved((gamma[2] - gamma[1]).abs(), gamma)
+    (gamma[2] - gamma[1]).abs()
 }
 
 /// Returns the score of the rule WSS-OR: the decrease `‖T_BB‖_* + tr T_BB` of the scalar model with T = (Γ −
@@ -114,8 +101,7 @@ pub fn guaranteed_decrease(gamma: [f64; 4], gram: [f64; 3], lipschitz: f64, prox
     let t10 = gamma[2] - lipschitz * gram[1];
     let t11 = gamma[3] - lipschitz * gram[2] - proximal;
     let (c1, c2, c3, c4) = (t00 + t11, t01 - t10, t11 - t00, t01 + t10);
-    let decrease = c1 + c1.hypot(c2).max(c3.hypot(c4));
-    resolved(decrease, [t00, t01, t10, t11])
+    c1 + c1.hypot(c2).max(c3.hypot(c4))
 }
 
 /// The next rows to visit.
@@ -131,7 +117,7 @@ pub(crate) struct Visit {
     pub(crate) skipped: u64,
     /// Whether the rows are those of the last visit.
     pub(crate) again: bool,
-    /// Whether X has moved since the last visit: set by the caller.
+    /// Whether F has fallen by more than the tolerance since the last visit: set by the caller.
     pub(crate) moved: bool,
 }
 
@@ -328,8 +314,8 @@ impl Schedule {
         }
     }
 
-    /// Takes disjoint pairs in decreasing order of score; an odd k takes one row of the last pair. While nothing
-    /// moves the scores stay as they are, so the next pairs of the same sample follow.
+    /// Takes disjoint pairs in decreasing order of score; an odd k takes one row of the last pair. While F
+    /// does not fall the scores stay as they are, so the next pairs of the same sample follow.
     fn greedy(
         &mut self,
         visit: &mut Visit,
