@@ -292,6 +292,10 @@ fn ultra_e_learns_with_every_update_and_any_number_of_threads() {
             matchings: 1,
             share: 0.3,
         },
+        RelationUpdate::PageJobcd {
+            curvature: 0.14,
+            matchings: 1,
+        },
         RelationUpdate::Csdm {
             step: 0.1,
             givens: false,

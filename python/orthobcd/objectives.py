@@ -242,6 +242,7 @@ class ByFunction(Checked):
     n_rows: int
     n_columns: int | None
     lipschitz: float | None
+    curvature: FloatArray | None = None
 
     def _fill(self, value_and_gradient: Any, n_rows: Any, n_columns: Any, lipschitz: Any) -> None:
         if not callable(value_and_gradient):
@@ -291,10 +292,9 @@ def _array(name: str, what: str, value: Any, shape: tuple[int, ...]) -> FloatArr
         raise ValueError(f"{name} must return a real {what}, got dtype {array.dtype}")
     if array.shape != shape:
         raise ValueError(f"{name} must return a {what} of shape {shape}, got {array.shape}")
-    array = np.ascontiguousarray(array, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must return a finite {what}, got NaN or infinity")
-    return array
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -314,8 +314,11 @@ class SmoothFunction(ByFunction):
         A Lipschitz constant of ∇f on the feasible set, in the Frobenius norm. The constant bounds
         the curvature of every step; without it a certificate has no ``block2_gap``.
     hessian_product : callable, optional
-        Takes X and V, new float64 arrays of shape (n, r); returns the derivative of ∇f at X in the
-        direction V, an array of that shape, or None where f has no second derivative.
+        Takes X and V, new float64 arrays of shape (n, r); returns the derivative of ∇f at X along
+        V, an array of that shape, or None where f has no second derivative.
+    curvature : array_like of shape (n, n), optional
+        A symmetric C with ``f(X + E) ≤ f(X) + ⟨∇f(X), E⟩ + ½⟨E, C E⟩`` where E has two nonzero rows
+        (eq. 8 of the OBCD paper, H = I ⊗ C), for a ``working_set`` but "tiled"; ‖C‖ is lipschitz.
 
     Raises
     ------
@@ -344,9 +347,9 @@ class SmoothFunction(ByFunction):
     A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
     are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems. The
     options ``rapidity_bound`` and ``side`` always apply. A ``working_set`` other than "tiled" is
-    the papers' algorithm, with a new gradient for every pair; ``curvature``, ``proximal`` (relative
-    to L) and ``scored_pairs`` apply to that algorithm only. The default start is "random"
-    ("partition" for X ≥ 0).
+    the papers' algorithm, with a new gradient for every pair; the solver's ``curvature``,
+    ``proximal`` (relative to L) and ``scored_pairs`` apply to it only. The default start is
+    "random" ("partition" for X ≥ 0).
 
     Examples
     --------
@@ -369,6 +372,7 @@ class SmoothFunction(ByFunction):
     n_columns: int | None
     lipschitz: float | None
     hessian_product: Callable[[FloatArray, FloatArray], Any] | None
+    curvature: FloatArray | None
 
     def __init__(
         self,
@@ -377,8 +381,13 @@ class SmoothFunction(ByFunction):
         n_columns: int | None = None,
         lipschitz: float | None = None,
         hessian_product: Callable[[FloatArray, FloatArray], Any] | None = None,
+        curvature: ArrayLike | None = None,
     ) -> None:
+        matrix = None if curvature is None else as_symmetric("curvature", curvature, n_rows)
+        if matrix is not None and lipschitz is None:
+            lipschitz = float(np.linalg.norm(matrix, 2)) or None
         self._fill(value_and_gradient, n_rows, n_columns, lipschitz)
+        self._set(curvature=matrix)
         if hessian_product is not None and not callable(hessian_product):
             name = type(hessian_product).__name__
             raise TypeError(f"hessian_product must be callable, got {name}")
@@ -386,8 +395,7 @@ class SmoothFunction(ByFunction):
 
     @property
     def _product(self) -> Callable[[FloatArray, FloatArray], FloatArray | None] | None:
-        product = self.hessian_product
-        if product is None:
+        if (product := self.hessian_product) is None:
             return None
         name = getattr(product, "__qualname__", repr(product))
 

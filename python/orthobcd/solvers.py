@@ -67,17 +67,20 @@ class OBCD(Checked):
     block_size : int, default 2
         Rows k per block for every rule but "tiled"; 2 with a `SmoothFunction`. A block of k > 2
         rows moves by sweeps over its pairs; without a penalty a singular value decomposition comes
-        first. For "cyclic" and k > 2 a sweep is a cycle over all C(n, k) sets, at most 10,000,000;
-        otherwise it is n(n−1)/2 visits to pairs.
+        first. With ``update="jacobi"``, k > 2 needs a quadratic form without penalty: the rows are
+        partitioned into blocks of k, each of which moves by a decomposition. For "cyclic" and k > 2
+        a sweep is a cycle over all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2
+        visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         "gauss-seidel" moves one block after the other. "jacobi" moves all pairs of a random perfect
-        matching at once, in parallel; it needs the defaults of ``working_set``, ``block_size``,
-        ``tile_size`` and ``scored_pairs``.
+        matching at once, in parallel; it needs the defaults of ``working_set``, ``tile_size`` and
+        ``scored_pairs``.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
         ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖``, c the mean of C's diagonal: Lemma C.2 for C − cI, which changes
         f by a constant; ς does not change if a multiple of I is added to C. For pairs of a
-        `SmoothFunction` with ``lipschitz=L`` it is ``ς = L‖Z‖²``.
+        `SmoothFunction` it is ``ς = L‖Z‖²`` with ``lipschitz=L``, and ``ς = ‖Z‖²‖C_BB‖`` with
+        ``curvature=C``, whose exact Q is ``ZZᵀ ⊗ C_BB``.
     side : {"rows", "columns", "both"}, default "rows"
         Side that moves. "rows": X ← VX, as in the papers. "columns": rotations X ← XV, which leave
         ``‖AX‖`` unchanged and lower h (a sparsifying rotation). "both": rows and columns in turn.
@@ -89,9 +92,8 @@ class OBCD(Checked):
     tile_size : int, default 64
         Rows per tile of the tiled rule.
     scored_pairs : int, optional
-        Number of uniformly sampled pairs from which "wss-sv" and "wss-or" choose; min(n, 200) by
-        default, as in the papers' experiments. With n(n−1)/2 or more all pairs are scored, as the
-        papers define the rules.
+        Number of partners of a random row from which "wss-sv" and "wss-or" choose; min(n − 1, 20)
+        by default. With n(n−1)/2 or more all pairs are scored, as the papers define the rules.
 
     Raises
     ------
@@ -134,7 +136,7 @@ class OBCD(Checked):
             proximal=as_float("proximal", self.proximal, minimum=0.0),
             scored_pairs=as_optional_int("scored_pairs", self.scored_pairs, 1),
         )
-        _check_jacobi(self, "working_set", "block_size", "tile_size", "scored_pairs")
+        _check_jacobi(self, "working_set", "tile_size", "scored_pairs")
 
 
 def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
@@ -390,14 +392,16 @@ class JOBCD(Checked):
         Curvature of the model of a pair of rows. "scalar" is Q = ςI, eq. 4 of the paper, with
         ``ς = ‖ZDZᵀ‖·‖C_BB − cJ_B‖``, c the mean of the J_ii·C_ii; for a `SmoothFunction` with
         ``lipschitz=L`` ``ς = L‖Z‖²``. The scalar model has a minimum even if the pair is unbounded
-        below; such a pair then moves in bounded steps.
+        below; such a pair then moves in bounded steps, until ‖X‖² leaves its bounds.
     proximal : float, default 1e-5
         Weight θ ≥ 0 of ``½‖V − I‖²`` in the pair problem, relative to the curvature of f: half the
         spread of C's eigenvalues (times ``‖D‖``). For an objective
         ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped when a sweep has converged.
     rapidity_bound : float, optional
-        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it a
-        solve of an unbounded problem continues; without it the status is ``UNBOUNDED``.
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it, or
+        with ``curvature="scalar"``, an unbounded problem is lowered until ‖X‖² exceeds 1e8 n (1e8
+        ‖X⁰‖² if that is more); without it the solve ends at the first unbounded pair. The status is
+        ``UNBOUNDED`` in both cases, and the point is the last one within the bounds.
     working_set : {"tiled", "random", "cyclic"}, default "tiled"
         Rule that selects the next rows in the update "gauss-seidel", as in `OBCD`.
     tile_size : int, default 64

@@ -24,15 +24,41 @@ pub(crate) struct Majoriser<'a> {
     pub(crate) gradient: ArrayView2<'a, f64>,
     /// L.
     pub(crate) curvature: f64,
+    /// H of `½⟨X − A, H (X − A)⟩` in place of L·I, if f has one; X must then be A.
+    pub(crate) matrix: Option<ArrayView2<'a, f64>>,
 }
 
-impl Majoriser<'_> {
+impl<'a> Majoriser<'a> {
+    /// The majoriser with the curvature L·I.
+    pub(crate) fn new(
+        anchor: ArrayView2<'a, f64>,
+        gradient: ArrayView2<'a, f64>,
+        curvature: f64,
+    ) -> Self {
+        Self {
+            anchor,
+            gradient,
+            curvature,
+            matrix: None,
+        }
+    }
+
+    /// Entry (i, j) of L·I, or of H.
+    fn entry(&self, i: usize, j: usize) -> f64 {
+        match self.matrix {
+            Some(matrix) => matrix[[i, j]],
+            None if i == j => self.curvature,
+            None => 0.0,
+        }
+    }
+
     /// Fills a block that was loaded with rows of `x`.
     fn fill(&self, block: &mut Block, x: ArrayView2<'_, f64>) {
         let b = block.len();
-        block.curvature_mut().fill(0.0);
         for k in 0..b {
-            block.curvature_mut()[k * b + k] = self.curvature;
+            for l in 0..b {
+                block.curvature_mut()[k * b + l] = self.entry(block.rows[k], block.rows[l]);
+            }
             let row = block.rows[k];
             block
                 .gradient_row_mut(k)
@@ -81,16 +107,19 @@ impl Worker {
     fn visit(
         &mut self,
         x: ArrayView2<'_, f64>,
-        pair: [usize; 2],
+        rows: &[usize],
         model: &Majoriser<'_>,
         penalty: &Penalty,
         options: PairOptions<'_>,
     ) {
-        self.block.load(x, &pair[..1], &pair[1..]);
+        self.block.load(x, &rows[..1], &rows[1..]);
         model.fill(&mut self.block, x);
-        let outcome = self.sweep(penalty, options);
+        let outcome = match rows.len() {
+            2 => self.sweep(penalty, options),
+            _ => self.block.turn_all(options),
+        };
         if outcome.updates > 0 {
-            for (k, &row) in pair.iter().enumerate() {
+            for (k, &row) in rows.iter().enumerate() {
                 self.moved.push((row, self.block.row(k).to_vec()));
             }
         }
@@ -133,11 +162,12 @@ impl Matchings {
     }
 
     /// Solves the pairs of a matching, and returns the change of the model and h. [`Matchings::moved`] gives the
-    /// new rows. An unbounded pair ends its piece early.
-    pub(crate) fn solve(
+    /// new rows. An unbounded pair ends its piece early. Without a penalty and with equal signs, the pairs may be
+    /// disjoint blocks of more rows.
+    pub(crate) fn solve<B: AsRef<[usize]> + Sync>(
         &mut self,
         x: ArrayView2<'_, f64>,
-        pairs: &[[usize; 2]],
+        pairs: &[B],
         model: &Majoriser<'_>,
         penalty: &Penalty,
         options: PairOptions<'_>,
@@ -150,8 +180,8 @@ impl Matchings {
             worker.outcome = Outcome::default();
             let from = (piece * CHUNK_PAIRS).min(pairs.len());
             let to = (from + CHUNK_PAIRS).min(pairs.len());
-            for &pair in &pairs[from..to] {
-                worker.visit(x, pair, model, penalty, options);
+            for pair in &pairs[from..to] {
+                worker.visit(x, pair.as_ref(), model, penalty, options);
                 if worker.block.recession().is_some() {
                     break;
                 }

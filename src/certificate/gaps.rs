@@ -140,11 +140,7 @@ pub(super) fn majorised_gap(
     let Some(curvature) = problem.smooth.lipschitz() else {
         return GIVEN_UP;
     };
-    let model = Majoriser {
-        anchor: x,
-        gradient,
-        curvature,
-    };
+    let model = Majoriser::new(x, gradient, curvature);
     let matchings = Matchings::new(x.dim(), problem.signature, None).rotate_only(problem.rotations);
     let Some(found) = matchings.largest_decrease_while(x, &model, problem.penalty, go_on) else {
         return GIVEN_UP;

@@ -11,7 +11,7 @@ use crate::objective::check_data;
 pub struct SampledGram {
     a: Array2<f64>,
     scale: f64,
-    curvature: f64,
+    lipschitz: f64,
     mean_square: f64,
 }
 
@@ -36,7 +36,7 @@ impl SampledGram {
             mean_square,
             a,
             scale,
-            curvature: (scale * top).max(0.0),
+            lipschitz: scale.abs() * top,
         })
     }
 }
@@ -65,7 +65,19 @@ impl FiniteSum for SampledGram {
     }
 
     fn curvature(&self) -> f64 {
-        self.curvature
+        if self.scale > 0.0 {
+            self.lipschitz
+        } else {
+            0.0
+        }
+    }
+
+    fn lipschitz(&self) -> f64 {
+        self.lipschitz
+    }
+
+    fn gram(&self) -> Option<(ArrayView2<'_, f64>, f64)> {
+        Some((self.a.view(), self.scale))
     }
 
     fn mean_square_curvature(&self) -> f64 {

@@ -70,6 +70,17 @@ pub trait FiniteSum: Send + Sync {
     /// then [`CurvatureRule::Bound`] is not to be had.
     fn curvature(&self) -> f64;
 
+    /// At least the largest magnitude of an eigenvalue of the Hessian anywhere: the curvature for a mixed
+    /// signature, where a concave f has a model with a minimum only if the curvature is positive.
+    fn lipschitz(&self) -> f64 {
+        self.curvature()
+    }
+
+    /// Returns A and the scale if f is ½·scale·‖AX‖².
+    fn gram(&self) -> Option<(ArrayView2<'_, f64>, f64)> {
+        None
+    }
+
     /// L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`: what a correction's variance is bounded by.
     fn mean_square_curvature(&self) -> f64;
 

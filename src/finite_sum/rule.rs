@@ -235,7 +235,11 @@ impl Model {
             } else {
                 0.0
             };
-            sum.curvature() + noise
+            let curvature = match signature.is_definite() {
+                true => sum.curvature(),
+                false => sum.lipschitz(),
+            };
+            curvature + noise
         });
         let invalid = |message: &str| Err(Error::invalid("step_rule", message.to_owned()));
         match options.rule {

@@ -9,11 +9,13 @@ use super::rule::{Model, Trial};
 use super::{FiniteSum, FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page};
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::error::{Error, Result};
+use crate::objective::{DenseColumns, GramQuadratic};
+use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status,
+    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status, recession_at,
 };
 use crate::threads::Threads;
 use crate::tournament;
@@ -154,7 +156,7 @@ impl<'a> Run<'a> {
                     return Ok(Status::Interrupted);
                 }
                 if !bounded {
-                    return Ok(Status::Diverged);
+                    return Ok(self.leave());
                 }
                 self.evaluations.push(self.page.evaluations);
                 let control = watch.record(&self.domain, self.best.view(), &mut self.ledger);
@@ -164,6 +166,8 @@ impl<'a> Run<'a> {
                 if self.settles() {
                     return Ok(Status::Converged);
                 }
+            } else if !self.domain.is_bounded(&self.x) {
+                return Ok(self.leave());
             }
             if let Some(status) = self.limits.reached(&self.ledger) {
                 return Ok(status);
@@ -189,6 +193,27 @@ impl<'a> Run<'a> {
                 self.x = self.domain.repaired(&self.x);
             }
         }
+    }
+
+    /// Returns to the last point within bounds, and says why the iterates left the bounds.
+    fn leave(&mut self) -> Status {
+        if let Some(last) = self.previous.take() {
+            self.x = last;
+        }
+        self.ledger.recession = self.recession();
+        match self.ledger.recession {
+            Some(_) => Status::Unbounded,
+            None => Status::Diverged,
+        }
+    }
+
+    /// Returns a pair of rows along which F is unbounded below at X, if f is ½·scale·‖AX‖².
+    fn recession(&self) -> Option<Recession> {
+        let (a, scale) = self.sum.gram()?;
+        let smooth = GramQuadratic::new(DenseColumns::new(a).ok()?, scale, None).ok()?;
+        let (penalty, signature) = (self.problem.penalty, self.problem.signature);
+        let problem = Problem::new(&smooth, penalty, signature, self.x.ncols()).ok()?;
+        recession_at(&problem, &self.x, self.threads)
     }
 
     /// Checks f at the start. The gradient may be that of a batch.
@@ -316,11 +341,7 @@ impl<'a> Run<'a> {
             .iter()
             .map(|&columns| {
                 let (x, gradient) = (side_of(&self.best, columns), side_of(gradient, columns));
-                let model = Majoriser {
-                    anchor: x.view(),
-                    gradient: gradient.view(),
-                    curvature,
-                };
+                let model = Majoriser::new(x.view(), gradient.view(), curvature);
                 self.matchings
                     .largest_decrease(x.view(), &model, self.problem.penalty)
                     .largest
@@ -378,11 +399,7 @@ impl<'a> Run<'a> {
         let columns = sides[self.iterations as usize % sides.len()];
         let anchor = side_of(&self.x, columns);
         let gradient = side_of(&self.page.gradient, columns);
-        let model = Majoriser {
-            anchor: anchor.view(),
-            gradient: gradient.view(),
-            curvature: bound,
-        };
+        let model = Majoriser::new(anchor.view(), gradient.view(), bound);
         let pair = PairOptions {
             proximal: options.proximal * bound,
             ..PairOptions::default()

@@ -123,6 +123,13 @@ pub trait Objective: Send + Sync {
         None
     }
 
+    /// A symmetric matrix C (n×n) with `f(X⁺) ≤ f(X) + ⟨∇f(X), ΔX⟩ + ½⟨ΔX, C ΔX⟩` whenever X and X⁺ differ in
+    /// two rows, if one is known: eq. 8 of the OBCD paper with H = I ⊗ C. Single pairs use it in place of the
+    /// Lipschitz constant, which must then be known too.
+    fn curvature_matrix(&self) -> Option<ArrayView2<'_, f64>> {
+        None
+    }
+
     /// Relative rounding of value and gradient: 2⁻⁵² unless f works in less than double precision. Changes of
     /// F within rounding are ignored, and no tolerance is smaller.
     fn precision(&self) -> f64 {

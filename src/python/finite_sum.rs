@@ -148,6 +148,7 @@ pub(super) fn solve_finite_sum<'py>(
                 rows,
                 columns,
                 lipschitz,
+                curvature: None,
                 turn: Mutex::new(()),
                 trouble: trouble.clone(),
             },

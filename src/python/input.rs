@@ -46,6 +46,8 @@ pub(super) enum AnySmooth<'py> {
         columns: Option<usize>,
         #[pyo3(attribute("lipschitz"))]
         lipschitz: Option<f64>,
+        #[pyo3(attribute("curvature"))]
+        curvature: Option<PyReadonlyArray2<'py, f64>>,
     },
 }
 
@@ -162,12 +164,14 @@ impl AnySmooth<'_> {
                 rows,
                 columns,
                 lipschitz,
+                curvature,
             } => Box::new(Function {
                 evaluate: Python::attach(|py| evaluate.clone_ref(py)),
                 product: Python::attach(|py| product.as_ref().map(|f| f.clone_ref(py))),
                 rows: *rows,
                 columns: *columns,
                 lipschitz: *lipschitz,
+                curvature: curvature.as_ref().map(|c| c.as_array().to_owned()),
                 trouble: trouble.clone(),
                 turn: Mutex::new(()),
             }),

@@ -20,6 +20,8 @@ pub(super) struct Function {
     pub(super) rows: usize,
     pub(super) columns: Option<usize>,
     pub(super) lipschitz: Option<f64>,
+    /// C of H = I ⊗ C.
+    pub(super) curvature: Option<Array2<f64>>,
     pub(super) trouble: Arc<Trouble>,
     /// Held while it is called: a callable need not be made for threads.
     pub(super) turn: Mutex<()>,
@@ -165,6 +167,10 @@ impl Objective for Function {
 
     fn lipschitz(&self) -> Option<f64> {
         self.lipschitz
+    }
+
+    fn curvature_matrix(&self) -> Option<ArrayView2<'_, f64>> {
+        self.curvature.as_ref().map(|c| c.view())
     }
 
     fn hessian_product(

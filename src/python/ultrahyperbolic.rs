@@ -198,7 +198,7 @@ pub(super) struct ModelOptions {
     moment_decay: f64,
     weight_decay: f64,
     relations: String,
-    relation_curvature: f64,
+    relation_curvature: Option<f64>,
     relation_matchings: usize,
     relation_share: f64,
     relation_step: f64,
@@ -206,10 +206,18 @@ pub(super) struct ModelOptions {
     seed: u64,
 }
 
+/// Default κ of J-JOBCD by the loss: `select` of `benchmarks/scripts/ultra_e.py`, on three cores.
+const SOFTMAX_CURVATURE: f64 = 0.3;
+const LOGISTIC_CURVATURE: f64 = 0.14;
+
 impl ModelOptions {
     fn update(&self) -> Result<RelationUpdate> {
+        let curvature = self.relation_curvature.unwrap_or(match self.loss.as_str() {
+            "logistic" => LOGISTIC_CURVATURE,
+            _ => SOFTMAX_CURVATURE,
+        });
         let jobcd = RelationUpdate::Jobcd {
-            curvature: self.relation_curvature,
+            curvature,
             matchings: self.relation_matchings,
         };
         let pairs = RelationUpdate::PairJobcd {
@@ -217,9 +225,13 @@ impl ModelOptions {
             matchings: self.relation_matchings,
         };
         let reduced = RelationUpdate::VrJobcd {
-            curvature: self.relation_curvature,
+            curvature,
             matchings: self.relation_matchings,
             share: self.relation_share,
+        };
+        let page = RelationUpdate::PageJobcd {
+            curvature,
+            matchings: self.relation_matchings,
         };
         let csdm = |givens| RelationUpdate::Csdm {
             step: self.relation_step,
@@ -230,6 +242,7 @@ impl ModelOptions {
             ("jobcd", jobcd),
             ("jobcd-pairs", pairs),
             ("vr-jobcd", reduced),
+            ("page-jobcd", page),
             ("csdm", csdm(false)),
             ("csdm-givens", csdm(true)),
         ];

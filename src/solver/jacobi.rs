@@ -1,4 +1,5 @@
-//! The Jacobi update: all pairs of a random perfect matching move at once, from one gradient.
+//! The Jacobi update: all pairs of a random perfect matching move at once, from one gradient; with blocks of
+//! k > 2 rows and h = 0 all blocks of a random partition, each by a singular value decomposition.
 //!
 //! With L an upper bound on the Hessian's eigenvalues, `f(X⁺) ≤ f(X) + ⟨∇f(X), ΔX⟩ + L/2 ‖ΔX‖²`, and the
 //! right-hand side separates into pairs: curvature M = L·I, S = Z Zᵀ (or the scalar ς = L‖Z‖²). The bound of
@@ -15,7 +16,6 @@ use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
 use crate::block::{Curvature, Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::rows::slice_of;
-use crate::tournament;
 
 /// Least curvature, as a share of the safe bound.
 const LEAST_SHARE: f64 = 1e-4;
@@ -30,6 +30,7 @@ pub(super) struct Jacobi {
     curvature: Curvature,
     proximal: f64,
     order: Vec<usize>,
+    block_size: usize,
     matchings: Matchings,
     pair_work: f64,
 }
@@ -45,6 +46,7 @@ impl Jacobi {
             curvature: options.curvature,
             proximal,
             order: (0..dim.0).collect(),
+            block_size: options.block_size,
             matchings: Matchings::new(dim, signature, options.rapidity_bound)
                 .rotate_only(point.problem.rotations),
             pair_work: pair_work(point),
@@ -98,7 +100,7 @@ impl Jacobi {
 }
 
 impl Mover for Jacobi {
-    /// Makes one round. If n is odd, one row does not move.
+    /// Makes one round. A single row that is left over does not move.
     fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         self.order.shuffle(&mut point.rng);
         let gradient = point.gradient();
@@ -107,16 +109,13 @@ impl Mover for Jacobi {
             proximal: self.proximal,
             ..PairOptions::default()
         };
-        let model = Majoriser {
-            anchor: point.x.view(),
-            gradient: gradient.view(),
-            curvature: self.bound,
-        };
-        let pairs = tournament::matching(&self.order, 0);
+        let model = Majoriser::new(point.x.view(), gradient.view(), self.bound);
+        let blocks = self.order.chunks(self.block_size);
+        let blocks: Vec<&[usize]> = blocks.filter(|block| block.len() > 1).collect();
         let (x, penalty) = (point.x.view(), point.problem.penalty);
         let outcome = self
             .matchings
-            .solve(x, &pairs, &model, penalty, options, point.threads);
+            .solve(x, &blocks, &model, penalty, options, point.threads);
         let work = self.pair_work + VISIT_WORK;
         ledger.visit(outcome.visited, outcome.visited as f64 * work);
         if let Some(recession) = self.matchings.recession() {

@@ -109,11 +109,7 @@ impl Majorised {
                 rounds: 0,
             }
         });
-        let model = Majoriser {
-            anchor: point.x.view(),
-            gradient: trial.gradient.view(),
-            curvature: self.bound,
-        };
+        let model = Majoriser::new(point.x.view(), trial.gradient.view(), self.bound);
         let pairs = tournament::matching(&self.order, trial.rounds);
         let (penalty, exact) = (point.problem.penalty, PairOptions::default());
         let x = trial.moving.view();
@@ -245,11 +241,7 @@ impl Majorised {
         let gap = if point.problem.penalty.is_none() && point.problem.signature.is_definite() {
             largest_turn(point, &gradient, self.bound, threshold)
         } else {
-            let model = Majoriser {
-                anchor: point.x.view(),
-                gradient: gradient.view(),
-                curvature: self.bound,
-            };
+            let model = Majoriser::new(point.x.view(), gradient.view(), self.bound);
             let penalty = point.problem.penalty;
             let found = self
                 .matchings

@@ -40,10 +40,12 @@ mod stages;
 use ndarray::Array2;
 
 use crate::error::{Error, Result};
+use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::threads::Threads;
 use crate::working_set::WorkingSet;
 use columns::ColumnMover;
+use rows::RowMover;
 use stages::MoverStages;
 
 pub(crate) use column_jacobi::SKIP;
@@ -164,7 +166,27 @@ fn start<'a>(
             "must be random, cyclic or tiled for a mixed signature",
         ));
     }
+    check_blocks(problem, options)?;
     Point::new(problem, x0, options.seed, threads)
+}
+
+/// Checks that blocks of k > 2 rows have a step.
+fn check_blocks(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    let jacobi = options.update == Update::Jacobi;
+    let closed = problem.penalty.is_none() && problem.signature.is_definite();
+    let reason = match options.block_size {
+        2 => return Ok(()),
+        _ if problem.smooth.quadratic().is_none() => "where f is not quadratic",
+        _ if jacobi && !closed => {
+            "for the Jacobi update with a penalty or with signs of both kinds"
+        }
+        _ => return Ok(()),
+    };
+    let k = options.block_size;
+    Err(Error::invalid(
+        "block_size",
+        format!("must be 2 {reason}, got {k}"),
+    ))
 }
 
 /// Returns the ledger of a solve that begins now. The tolerance is at least the precision of f.
@@ -209,7 +231,10 @@ fn descend<'m>(
         return Ok(status);
     }
     let mut stages = begin(point);
-    if let Some(recession) = stages.probe(point, ledger) {
+    if stages.stops_at_recession(point)
+        && let Some((recession, visited)) = probe(point)
+    {
+        ledger.visit(visited, 0.0);
         ledger.recession = Some(point.follow_recession(recession, ledger));
         return Ok(Status::Unbounded);
     }
@@ -234,17 +259,19 @@ fn descend<'m>(
                 return Ok(Status::Interrupted);
             }
             Step::Contradiction => return Err(contradiction()),
-            Step::Diverged => return Ok(Status::Diverged),
+            Step::Diverged => return Ok(leave(point, ledger)),
             Step::Done | Step::Found | Step::Pass => {}
         }
         if step == Step::Pass || ledger.updates >= checked + period {
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {
-                return Ok(Status::Diverged);
+                return Ok(leave(point, ledger));
             }
         }
         if step == Step::Found {
+            // The visits of a verification are no part of the next pass.
+            ledger.end_pass();
             stages.found(point);
         }
         if step == Step::Pass {
@@ -259,6 +286,31 @@ fn descend<'m>(
                 return Ok(Status::MaxSweeps);
             }
         }
+    }
+}
+
+/// Returns a pair of rows along which F is unbounded below, and the number of pairs visited; moves nothing.
+fn probe(point: &mut Point<'_>) -> Option<(Recession, u64)> {
+    point.form?;
+    RowMover::all_pairs(point, &Options::default(), true).probe(point)
+}
+
+/// Returns a pair of rows along which F is unbounded below at `x`, if f is quadratic and a probe finds one.
+pub(crate) fn recession_at(
+    problem: &Problem<'_>,
+    x: &Array2<f64>,
+    threads: &Threads,
+) -> Option<Recession> {
+    let mut point = Point::new(problem, x.clone(), 0, threads).ok()?;
+    probe(&mut point).map(|(recession, _)| recession)
+}
+
+/// Returns why the iterates left the bounds: F is unbounded below along a pair, or the infimum is not attained.
+fn leave(point: &Point<'_>, ledger: &mut Ledger) -> Status {
+    ledger.recession = recession_at(point.problem, &point.x, point.threads);
+    match ledger.recession {
+        Some(_) => Status::Unbounded,
+        None => Status::Diverged,
     }
 }
 

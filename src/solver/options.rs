@@ -56,7 +56,7 @@ pub enum Side {
 /// | field | default | meaning |
 /// |---|---|---|
 /// | `working_set` | tiled | rule that chooses rows; a sweep is n(n−1)/2 visits to pairs, or for cyclic sets of k > 2 rows a cycle |
-/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled |
+/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled, and for the Jacobi update of a quadratic form without penalty |
 /// | `tile` | [`DEFAULT_TILE`] | rows per tile |
 /// | `update` | Gauss–Seidel | or Jacobi |
 /// | `curvature` | exact | or the scalar bound |
@@ -68,7 +68,7 @@ pub enum Side {
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `max_work` | none | counted work, the same on every machine |
-/// | `scored_pairs` | min(n, 200) | random pairs that a greedy rule scores; n(n−1)/2 or more: all pairs |
+/// | `scored_pairs` | min(n − 1, 20) | partners of a random row that a greedy rule scores; n(n−1)/2 or more: all pairs |
 /// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that counts as zero, see [`Status::Converged`](super::Status::Converged) |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | seed of all random choices |
@@ -90,12 +90,12 @@ pub struct Options {
     /// by at least `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep has converged and the term is
     /// dropped.
     pub proximal: f64,
-    /// Pairs that a greedy rule scores before it chooses.
+    /// Partners of a random row that a greedy rule scores; all pairs from n(n−1)/2 on.
     pub scored_pairs: Option<usize>,
     /// The sides that move.
     pub side: Side,
-    /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound no objective is
-    /// reported as unbounded.
+    /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound an objective that is
+    /// unbounded below is lowered until ‖X‖ leaves its [bounds](super::DIVERGENCE).
     pub rapidity_bound: Option<f64>,
     /// Whether the Jacobi update adapts its curvature.
     pub adaptive: bool,

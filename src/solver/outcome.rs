@@ -32,10 +32,11 @@ pub enum Status {
     /// F is within the requested tolerance of a lower bound, see
     /// [`minimize_proved`](crate::certificate::minimize_proved).
     Proved,
-    /// The objective is unbounded below along a pair, see [`Solution::recession`].
+    /// The objective is unbounded below along a pair, see [`Solution::recession`]: found before anything moved,
+    /// by a pair solve, or where the next move would leave the [bounds](super::DIVERGENCE).
     Unbounded,
-    /// The next move would leave the bounds, see [`DIVERGENCE`](super::DIVERGENCE): the infimum is not
-    /// attained.
+    /// The next move would leave the bounds, see [`DIVERGENCE`](super::DIVERGENCE), and no pair is known along
+    /// which the objective is unbounded below: the infimum is not attained.
     Diverged,
 }
 

@@ -1,9 +1,10 @@
 //! The papers' algorithm for an f with value and gradient only: a pair from the working set, the gradient at
 //! the current point, and the step that minimises `⟨G_B, (V − I)Z⟩ + ½‖V − I‖²_{Q+αI} + h(VZ)` over the pair.
 //!
-//! H = L·I, so Q = L·ZZᵀ ⊗ I, or L‖Z‖²·I for the scalar curvature. With a Lipschitz constant and the scalar
-//! curvature, L is that constant throughout; otherwise it is [adapted](super::majorised). Every pair that
-//! moves costs one value and gradient. Matchings cost a fraction of that, and verify convergence.
+//! If f has a [curvature matrix](crate::Objective::curvature_matrix) C, then H = I ⊗ C, so Q = ZZᵀ ⊗ C_BB, or
+//! ‖Z‖²‖C_BB‖·I for the scalar curvature. Otherwise H = L·I, so Q = L·ZZᵀ ⊗ I, or L‖Z‖²·I. With a Lipschitz
+//! constant and the scalar curvature, L is that constant throughout; otherwise it is
+//! [adapted](super::majorised). Every pair that moves costs one value and gradient. Matchings cost a fraction of that, and verify convergence.
 
 use super::ledger::Ledger;
 use super::majorised::{Majorised, Verdict};
@@ -63,15 +64,15 @@ impl Pairwise {
         point: &mut Point<'_>,
         ledger: &mut Ledger,
     ) -> Step {
-        if self.curvature == Curvature::Scalar && model.safe.is_finite() {
+        let matrix = point.problem.smooth.curvature_matrix();
+        if model.safe.is_finite() && (matrix.is_some() || self.curvature == Curvature::Scalar) {
             model.bound = model.safe;
         }
         let gradient = point.gradient();
         let pair = self.choose(model.bound, point);
         let majoriser = Majoriser {
-            anchor: point.x.view(),
-            gradient: gradient.view(),
-            curvature: model.bound,
+            matrix,
+            ..Majoriser::new(point.x.view(), gradient.view(), model.bound)
         };
         let options = PairOptions {
             curvature: self.curvature,
@@ -90,7 +91,11 @@ impl Pairwise {
             model.matchings.write(&mut moving);
             let before = ledger.objective();
             match model.attempt(moving, &gradient, outcome, point, ledger) {
-                Verdict::Taken => self.gained += before - ledger.objective(),
+                Verdict::Taken => {
+                    let decrease = before - ledger.objective();
+                    self.visit.moved |= decrease > ledger.threshold();
+                    self.gained += decrease;
+                }
                 Verdict::Contradiction => return Step::Contradiction,
                 Verdict::Unresolved => self.unresolved = true,
                 // A wrong model says nothing about the remaining decrease.

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use super::ledger::Ledger;
 use super::mover::{Mover, Step};
-use super::options::Options;
+use super::options::{Options, Update};
 use super::point::Point;
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs};
 use crate::objective::Tracker;
@@ -96,6 +96,18 @@ impl RowMover {
         }
     }
 
+    /// Passes that move pairs, with the exact curvature and no proximal term, after a verification found one:
+    /// by the rule of the options if it solves single pairs of rows, otherwise tile by tile.
+    pub(super) fn clearing(point: &Point<'_>, options: &Options, lipschitz: f64) -> Self {
+        let rule = options.working_set;
+        let single = options.update == Update::GaussSeidel && options.block_size == 2;
+        if !single || rule == WorkingSet::Tiled {
+            return Self::all_pairs(point, options, false);
+        }
+        let exact = options.clone().with_curvature(Curvature::Exact);
+        Self::new(point, &exact, 0.0, lipschitz)
+    }
+
     /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; if `frozen`,
     /// nothing moves.
     pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
@@ -135,28 +147,19 @@ impl RowMover {
     }
 
     /// Searches for a pair of rows along which F is unbounded below, among [`PROBED_PAIRS`] pairs of opposite
-    /// sign; moves nothing. The pairs count as visited if one is found.
-    pub(super) fn probe(
-        &mut self,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-    ) -> Option<Recession> {
+    /// sign; moves nothing. Returns the pair, and the number of pairs visited.
+    pub(super) fn probe(&mut self, point: &mut Point<'_>) -> Option<(Recession, u64)> {
         let (positive, negative): (Vec<usize>, Vec<usize>) =
             (0..point.x.nrows()).partition(|&i| point.problem.signature.sign(i) > 0.0);
         let (p, q) = (positive.len(), negative.len());
-        for k in 0..PROBED_PAIRS.min(p * q) {
+        (0..PROBED_PAIRS.min(p * q)).find_map(|k| {
             let (a, b) = (k % p, (k % p + k / p) % q);
             let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
             self.block.load(point.x.view(), &[i], &[j]);
             point.tracker.fill(self.block.model());
             self.sweep(Pairs::Cross, point);
-            let found = self.block.recession();
-            if found.is_some() {
-                ledger.visit(k as u64 + 1, 0.0);
-                return found;
-            }
-        }
-        None
+            self.block.recession().map(|found| (found, k as u64 + 1))
+        })
     }
 
     fn choose(&mut self, point: &mut Point<'_>) {
@@ -226,6 +229,7 @@ impl RowMover {
         let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
         let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
         ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
+        self.visit.moved |= -outcome.change > ledger.threshold();
         if !self.frozen && outcome.updates > 0 {
             point.commit(&mut self.block);
             ledger.lower(outcome.change, outcome.updates);
@@ -304,6 +308,7 @@ impl Mover for RowMover {
 
     fn begin(&mut self) {
         self.loaded = None;
+        self.visit.moved = true;
     }
 
     fn again(&mut self, decrease: f64, threshold: f64) {

@@ -9,8 +9,9 @@
 //!
 //! * a **verification** solves all pairs and moves none. If none can lower F by more than the tolerance, the
 //!   solve has converged, at exactly the X that was verified.
-//! * If the verification finds a pair, a **clearing** pass of tiles moves all pairs. The requested mover then
-//!   continues, or, if the decrease was below the tolerance, another verification follows.
+//! * If the verification finds a pair, a **clearing** pass moves pairs: chosen by the rule of the options if it
+//!   solves single pairs, otherwise all pairs, tile by tile. The requested mover then continues, or, if the
+//!   decrease was below the tolerance, another verification follows.
 //!
 //! A pass over all pairs that moves nothing is itself a verification.
 
@@ -26,7 +27,6 @@ use super::rows::RowMover;
 use super::smooth::Smooth;
 use crate::block::Curvature;
 use crate::objective::QuadraticForm;
-use crate::pair::Recession;
 use crate::working_set::WorkingSet;
 
 /// A side is visited less often if its last sweep gained less than this share of the gain of the other side.
@@ -47,7 +47,7 @@ enum Stage {
     Finish(Box<Proximal>),
     /// All pairs are solved and none is moved.
     Verify(Box<RowMover>),
-    /// All pairs are solved and moved.
+    /// Pairs are solved exactly and moved.
     Clear(Box<dyn Mover>),
 }
 
@@ -66,12 +66,26 @@ pub(super) struct MoverStages<'m> {
 }
 
 /// Returns the smallest known L such that L/2 ‖ΔX‖² majorises f. L is negative if f is concave enough, so
-/// that C + cI gives the same steps. (The papers use the spectral norm, which is no smaller.)
-fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm) -> f64 {
-    if point.problem.signature.is_definite() && form.metric().is_none() {
-        form.bounds().1
-    } else {
-        form.hessian_bounds().1
+/// that C + cI gives the same steps. (The papers use the spectral norm, which is no smaller; it is used for the
+/// scalar curvature of a mixed signature, where a concave f needs L > 0 for a step.)
+fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm, options: &Options) -> f64 {
+    let definite = point.problem.signature.is_definite();
+    let adaptive = options.adaptive && options.update == Update::Jacobi;
+    if definite && form.metric().is_none() && !adaptive {
+        return form.bounds().1;
+    }
+    let (low, high) = form.hessian_bounds();
+    match options.curvature {
+        Curvature::Scalar if !definite => high.max(-low),
+        _ => high,
+    }
+}
+
+/// Returns the majoriser of f that the scores of WSS-OR need; 0 for other rules.
+fn lipschitz_of_rule(point: &Point<'_>, options: &Options) -> f64 {
+    match (point.form, options.working_set) {
+        (Some(form), WorkingSet::WssOr) => majoriser(point, form, options),
+        _ => 0.0,
     }
 }
 
@@ -104,18 +118,10 @@ impl<'m> MoverStages<'m> {
             pairs.proximal = proximal;
         }
         let own: Box<dyn Mover> = if options.update == Update::Jacobi {
-            let upper = if options.adaptive {
-                form.hessian_bounds().1
-            } else {
-                majoriser(point, form)
-            };
+            let upper = majoriser(point, form, options);
             Box::new(Jacobi::new(point, options, proximal, upper))
         } else {
-            let lipschitz = if options.working_set == WorkingSet::WssOr {
-                majoriser(point, form)
-            } else {
-                0.0
-            };
+            let lipschitz = lipschitz_of_rule(point, options);
             Box::new(RowMover::new(point, options, proximal, lipschitz))
         };
         Self {
@@ -144,18 +150,10 @@ impl<'m> MoverStages<'m> {
         }
     }
 
-    /// Searches for a pair of rows along which the model in use is unbounded below; moves nothing.
-    pub(super) fn probe(
-        &mut self,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-    ) -> Option<Recession> {
+    /// Returns whether a pair along which F is unbounded below ends the solve before anything moves.
+    pub(super) fn stops_at_recession(&self, point: &Point<'_>) -> bool {
         let exact = point.form.is_some() && self.options.curvature == Curvature::Exact;
-        if !exact || point.problem.signature.is_definite() || self.options.rapidity_bound.is_some()
-        {
-            return None;
-        }
-        RowMover::all_pairs(point, self.options, true).probe(point, ledger)
+        exact && self.options.rapidity_bound.is_none()
     }
 
     /// Returns the mover of the next step.
@@ -198,7 +196,8 @@ impl<'m> MoverStages<'m> {
         if self.side_schedule.columns {
             self.enter(Stage::Own);
         } else {
-            let rows = RowMover::all_pairs(point, self.options, false);
+            let lipschitz = lipschitz_of_rule(point, self.options);
+            let rows = RowMover::clearing(point, self.options, lipschitz);
             self.enter(Stage::Clear(Box::new(rows)));
         }
     }

@@ -6,8 +6,9 @@
 //! rotation or boost (Adagrad, in the coordinates of the Lie algebra): a pair costs O(n), and one that is steep
 //! does not slow down the rest. VR-J-JOBCD puts
 //! `D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))` in place of G, both gradients of the same batch (STORM, Cutkosky and
-//! Orabona, NeurIPS 2019): a recursion as that of PAGE, but without restarts from a full gradient, which would be
-//! out of date as soon as the entities move. Two controls: R stays at I, or the factors of the hyperbolic
+//! Orabona, NeurIPS 2019). The JOBCD paper's recursion is PAGE: α = 0, and D_t is the gradient of all training
+//! triples with probability b′/(N + b′), b′ the size of a batch. That gradient is out of date as soon as the
+//! entities move. Two controls: R stays at I, or the factors of the hyperbolic
 //! CS decomposition (CSDM) move instead, with all rotations, or with Givens rotations of fixed pairs as UltraE has it (Xiong et al., KDD 2022).
 
 use ndarray::{Array1, Array2, ArrayView2, s};
@@ -48,6 +49,13 @@ pub enum RelationUpdate {
         /// α of the recursion, in (0, 1]; with 1 it is J-JOBCD.
         share: f64,
     },
+    /// J-JOBCD along the estimate of PAGE, which begins afresh with the gradient of all training triples.
+    PageJobcd {
+        /// κ of the curvature κ√Σ‖D‖².
+        curvature: f64,
+        /// Disjoint matchings per gradient, one after the other.
+        matchings: usize,
+    },
     /// Gradient steps on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
     Csdm {
         /// Angle or rapidity of a first step.
@@ -82,7 +90,7 @@ impl Relation {
             RelationUpdate::Jobcd { .. } | RelationUpdate::PairJobcd { .. } => {
                 Array1::zeros(Self::memory_length(signature, update))
             }
-            RelationUpdate::VrJobcd { .. } => {
+            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
                 let mut memory = Array1::zeros(1 + 2 * n * n);
                 for k in 0..n {
                     memory[1 + k * (n + 1)] = 1.0;
@@ -128,7 +136,7 @@ impl Relation {
             relation.matrix[[order[i], order[j]]] = entry;
         }
         match update {
-            RelationUpdate::VrJobcd { .. } => {
+            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
                 let mut last = relation.memory.slice_mut(s![1..=joined.len()]);
                 last.assign(&relation.matrix.flatten());
             }
@@ -145,7 +153,9 @@ impl Relation {
             RelationUpdate::Frozen => 0,
             RelationUpdate::Jobcd { .. } => 1,
             RelationUpdate::PairJobcd { .. } => (p + q) * (p + q),
-            RelationUpdate::VrJobcd { .. } => 1 + 2 * (p + q) * (p + q),
+            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
+                1 + 2 * (p + q) * (p + q)
+            }
             RelationUpdate::Csdm { .. } => memory_length(p, q),
         }
     }
@@ -157,8 +167,13 @@ impl Relation {
         last.into_shape_with_order((n, n)).expect("n² numbers")
     }
 
+    /// Whether the recursion of variance reduction has not begun.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.memory[0] == 0.0
+    }
+
     /// One step against the gradient, with the rows of R matched as in `order`; `before` is the
-    /// gradient at the previous point, for variance reduction.
+    /// gradient at the previous point, for variance reduction; without it the recursion begins afresh.
     pub(crate) fn step(
         &mut self,
         gradient: &Array2<f64>,
@@ -181,25 +196,43 @@ impl Relation {
                 matchings,
                 share,
             } => {
-                let squares = gradient.len();
-                let (last, old) = (1..=squares, 1 + squares..);
-                let mut estimate = gradient.clone();
-                if let Some(before) = before {
-                    let rest = estimate.iter_mut().zip(before);
-                    for ((d, &g), &old) in rest.zip(self.memory.slice(s![old.clone()])) {
-                        *d += (1.0 - share) * (old - g);
-                    }
-                }
-                self.memory
-                    .slice_mut(s![last])
-                    .assign(&self.matrix.flatten());
-                self.memory.slice_mut(s![old]).assign(&estimate.flatten());
+                let estimate = self.estimate(gradient, before, share);
+                self.turn(&estimate, signature, curvature, (order, matchings));
+            }
+            RelationUpdate::PageJobcd {
+                curvature,
+                matchings,
+            } => {
+                let estimate = self.estimate(gradient, before, 0.0);
                 self.turn(&estimate, signature, curvature, (order, matchings));
             }
             RelationUpdate::Csdm { step, givens } => {
                 self.factor_step(gradient, signature, (step, givens));
             }
         }
+    }
+
+    /// Returns D_t = G + (1 − α)(D_{t−1} − G_before), or G itself where the recursion begins; keeps it and R.
+    fn estimate(
+        &mut self,
+        gradient: &Array2<f64>,
+        before: Option<&Array2<f64>>,
+        share: f64,
+    ) -> Array2<f64> {
+        let squares = gradient.len();
+        let (last, old) = (1..=squares, 1 + squares..);
+        let mut estimate = gradient.clone();
+        if let Some(before) = before {
+            let rest = estimate.iter_mut().zip(before);
+            for ((d, &g), &old) in rest.zip(self.memory.slice(s![old.clone()])) {
+                *d += (1.0 - share) * (old - g);
+            }
+        }
+        self.memory
+            .slice_mut(s![last])
+            .assign(&self.matrix.flatten());
+        self.memory.slice_mut(s![old]).assign(&estimate.flatten());
+        estimate
     }
 
     /// Matchings of a tournament on the majoriser of curvature κ√Σ‖G‖².
@@ -216,11 +249,7 @@ impl Relation {
             return;
         }
         let anchor = self.matrix.clone();
-        let model = Majoriser {
-            anchor: anchor.view(),
-            gradient: gradient.view(),
-            curvature: bound,
-        };
+        let model = Majoriser::new(anchor.view(), gradient.view(), bound);
         let mut work = Matchings::new(anchor.dim(), signature, Some(RAPIDITY_BOUND));
         for round in 0..matchings.min(tournament::rounds(order.len())) {
             let pairs = tournament::matching(order, round);
@@ -423,14 +452,15 @@ fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
 pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     let (name, value) = match update {
         RelationUpdate::Frozen => return Ok(()),
-        RelationUpdate::Jobcd { curvature, .. } => ("relation_curvature", curvature),
         RelationUpdate::VrJobcd { share, .. } if !(share > 0.0 && share <= 1.0) => {
             return Err(Error::invalid(
                 "relation_share",
                 format!("must be in (0, 1], got {share}"),
             ));
         }
-        RelationUpdate::VrJobcd { curvature, .. } => ("relation_curvature", curvature),
+        RelationUpdate::Jobcd { curvature, .. }
+        | RelationUpdate::VrJobcd { curvature, .. }
+        | RelationUpdate::PageJobcd { curvature, .. } => ("relation_curvature", curvature),
         RelationUpdate::PairJobcd { step, .. } | RelationUpdate::Csdm { step, .. } => {
             ("relation_step", step)
         }
@@ -499,6 +529,10 @@ mod tests {
                 matchings: 9,
                 share: 0.3,
             },
+            RelationUpdate::PageJobcd {
+                curvature: 0.3,
+                matchings: 9,
+            },
             RelationUpdate::Csdm {
                 step: 0.1,
                 givens: false,
@@ -521,9 +555,44 @@ mod tests {
             let flat = Array2::zeros((5, 5));
             moved.step(&flat, Some(&flat), &signature, update, &[2, 0, 1, 4, 3]);
             assert!(close(moved.matrix, r), "{update:?}");
-            if let RelationUpdate::VrJobcd { .. } = update {
+            if let RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } = update {
                 assert_eq!(start.previous(), *r);
             }
+        }
+    }
+
+    /// D = G where the recursion begins, then D + G(R_t) − G(R_{t−1}), with α times the last difference less.
+    #[test]
+    fn the_estimates_follow_their_recursions() {
+        let signature = Signature::new(&[1, -1, 1]).unwrap();
+        let gradients = [1.0, -2.0, 5.0].map(|v| Array2::from_elem((3, 3), v));
+        let [full, now, before] = &gradients;
+        for (update, share) in [
+            (
+                RelationUpdate::PageJobcd {
+                    curvature: 0.3,
+                    matchings: 1,
+                },
+                0.0,
+            ),
+            (
+                RelationUpdate::VrJobcd {
+                    curvature: 0.3,
+                    matchings: 1,
+                    share: 0.3,
+                },
+                0.3,
+            ),
+        ] {
+            let mut relation = Relation::identity(&signature, update);
+            let kept = |relation: &Relation| relation.memory[1 + 9];
+            assert!(relation.is_fresh());
+            relation.step(full, None, &signature, update, &[2, 0, 1]);
+            assert_eq!((kept(&relation), relation.is_fresh()), (1.0, false));
+            relation.step(now, Some(before), &signature, update, &[0, 1, 2]);
+            assert_eq!(kept(&relation), -2.0 + (1.0 - share) * (1.0 - 5.0));
+            relation.step(full, None, &signature, update, &[2, 0, 1]);
+            assert_eq!(kept(&relation), 1.0);
         }
     }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
-use rand::SeedableRng;
 use rand::seq::{SliceRandom, index};
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::candidates::{Derivatives, Queries};
@@ -51,6 +51,12 @@ struct Batch {
     ends: [Vec<usize>; 2],
     /// The points of the heads and of the tails.
     rows: [Rows; 2],
+}
+
+/// All training triples, and how often each entity occurs in them.
+struct Training<'a> {
+    triples: &'a [Triple],
+    counts: Counts,
 }
 
 /// Derivatives of the loss of a batch with respect to the points and biases of the candidates,
@@ -313,7 +319,10 @@ impl UltraE {
         let mut points = self.points(state);
         let decay = self.options.rate_decay.powf(epoch as f64);
         let rate = self.options.learning_rate * decay;
-        let counts = Counts::new(triples, points.nrows());
+        let training = Training {
+            triples,
+            counts: Counts::new(triples, points.nrows()),
+        };
         let mut weights = (0, Vec::new());
         let mut total = 0.0;
         for chosen in order.chunks(self.options.batch_size) {
@@ -323,12 +332,18 @@ impl UltraE {
             let triples: Vec<Triple> = chosen.iter().map(|&i| triples[i]).collect();
             let drawn = self.draw(points.nrows(), &mut rng);
             if weights.0 != triples.len() {
-                weights = (triples.len(), counts.weights(triples.len(), drawn.len()));
+                weights = (
+                    triples.len(),
+                    training.counts.weights(triples.len(), drawn.len()),
+                );
             }
             let batch = Batch::new(triples, &drawn, &weights.1, &points);
             let pass = self.pass(state, &batch.matrices(state), &batch, threads);
             total += pass.loss * batch.len() as f64;
-            self.move_relations(state, &batch, &pass, (&mut rows, &mut rng), threads);
+            if self.options.update != RelationUpdate::Frozen {
+                let random = (&mut rows[..], &mut rng);
+                self.move_relations(state, &batch, &pass, &training, random, threads);
+            }
             self.move_entities((state, &mut points), &batch, &pass, rate, threads);
         }
         for relation in &mut state.relations {
@@ -342,43 +357,81 @@ impl UltraE {
         state: &mut Embedding,
         batch: &Batch,
         pass: &Pass,
+        training: &Training<'_>,
         (rows, rng): (&mut [usize], &mut Xoshiro256PlusPlus),
         threads: &Threads,
     ) {
         let update = self.options.update;
-        if update == RelationUpdate::Frozen {
-            return;
-        }
+        let relations = &state.relations;
+        let page = matches!(update, RelationUpdate::PageJobcd { .. });
+        let chance = batch.len() as f64 / (training.triples.len() + batch.len()) as f64;
+        let fresh = |(r, _): &(usize, _)| relations[*r].is_fresh();
+        let gradients = if page
+            && (rng.random::<f64>() < chance || batch.relations.iter().any(fresh))
+        {
+            let gradients = self.full_gradients(state, training, rng, threads);
+            let gradients = gradients
+                .into_iter()
+                .map(|(r, gradient)| (r, gradient, None));
+            gradients.collect::<Vec<_>>()
+        } else {
+            let reduced = page || matches!(update, RelationUpdate::VrJobcd { .. });
+            let before = reduced.then(|| {
+                let last = |(r, _): &(usize, _)| relations[*r].previous();
+                let matrices: Vec<_> = batch.relations.iter().map(last).collect();
+                self.pass(state, &matrices, batch, threads)
+            });
+            let gradients = batch.relations.iter().map(|(r, range)| {
+                let gradient =
+                    |pass: &Pass| batch.relation_gradient(range, &pass.images, self.space.signs());
+                (*r, gradient(pass), before.as_ref().map(gradient))
+            });
+            gradients.collect()
+        };
         let mut order = || {
             rows.shuffle(rng);
             rows.to_vec()
         };
-        let orders: Vec<Vec<usize>> = batch.relations.iter().map(|_| order()).collect();
-        let relations = &state.relations;
-        let before = matches!(update, RelationUpdate::VrJobcd { .. }).then(|| {
-            let last = |(r, _): &(usize, _)| relations[*r].previous();
-            let matrices: Vec<_> = batch.relations.iter().map(last).collect();
-            self.pass(state, &matrices, batch, threads)
-        });
+        let orders: Vec<Vec<usize>> = gradients.iter().map(|_| order()).collect();
         let moved = threads.map(orders.len(), |k| {
-            let (r, range) = &batch.relations[k];
-            let gradient =
-                |pass: &Pass| batch.relation_gradient(range, &pass.images, self.space.signs());
-            let before = before.as_ref().map(gradient);
+            let (r, gradient, before) = &gradients[k];
             let mut relation = relations[*r].clone();
             let order = &orders[k];
-            relation.step(
-                &gradient(pass),
-                before.as_ref(),
-                &self.signature,
-                update,
-                order,
-            );
+            relation.step(gradient, before.as_ref(), &self.signature, update, order);
             relation
         });
-        for ((r, _), relation) in batch.relations.iter().zip(moved) {
+        for ((r, ..), relation) in gradients.iter().zip(moved) {
             state.relations[*r] = relation;
         }
+    }
+
+    /// ∂L/∂R of every relation, averaged over all training triples.
+    fn full_gradients(
+        &self,
+        state: &Embedding,
+        training: &Training<'_>,
+        rng: &mut Xoshiro256PlusPlus,
+        threads: &Threads,
+    ) -> Vec<(usize, Array2<f64>)> {
+        let points = self.points(state);
+        let mut sums: Vec<Option<Array2<f64>>> = vec![None; state.relations.len()];
+        for triples in training.triples.chunks(self.options.batch_size) {
+            let drawn = self.draw(points.nrows(), rng);
+            let weights = training.counts.weights(triples.len(), drawn.len());
+            let batch = Batch::new(triples.to_vec(), &drawn, &weights, &points);
+            let pass = self.pass(state, &batch.matrices(state), &batch, threads);
+            let share = batch.len() as f64 / training.triples.len() as f64;
+            for (r, range) in &batch.relations {
+                let part = batch.relation_gradient(range, &pass.images, self.space.signs()) * share;
+                match &mut sums[*r] {
+                    Some(sum) => *sum += &part,
+                    sum => *sum = Some(part),
+                }
+            }
+        }
+        let sums = sums.into_iter().enumerate();
+        sums.filter_map(|(r, sum)| sum.map(|sum| (r, sum)))
+            .collect()
     }
 
     /// Adam with this step length for the entities of a batch, with decoupled weight decay (Loshchilov and Hutter, ICLR

@@ -4,15 +4,20 @@
 //! |---|---|
 //! | [`WorkingSet::Random`] | uniform over all sets of k rows |
 //! | [`WorkingSet::Cyclic`] | all C(n, k) sets of k rows in lexicographic order, repeatedly |
-//! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ, of p sampled pairs, or of all |
-//! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f, of p sampled pairs, or of all |
+//! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ |
+//! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f |
 //! | [`WorkingSet::Tiled`] | all pairs, tile by tile, in random order of the rows |
+//!
+//! The greedy rules, WssSv and WssOr, score the pairs of one random row with p random partners, or all pairs, and
+//! take the pair with the largest score. A score is of first order: with ℓ0 or ℓ1 that pair may be unable to
+//! move, and would be chosen for ever. While nothing moves, the other pairs of the sample follow in decreasing
+//! order of score. A row whose pairs all have score 0 gets its turn as any other, with a random partner.
 //!
 //! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
 //! as visited, as the identity is their best move.
 
 use ndarray::ArrayView2;
-use rand::seq::SliceRandom;
+use rand::seq::{SliceRandom, index};
 use rand::{Rng, RngExt};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -69,8 +74,9 @@ pub(crate) fn blocks(n: usize, k: usize) -> Option<u64> {
     Some(count)
 }
 
-/// Default number of pairs that a greedy rule scores before it chooses, at most n (p in the papers).
-pub(crate) const SCORED_PAIRS: usize = 200;
+/// Default number of partners of a random row that a greedy rule scores, at most n − 1: the table of greedy rules
+/// in `benchmarks/results`. (The papers state p = min(n, 200) random pairs, which come to a standstill.)
+pub(crate) const SCORED_PAIRS: usize = 20;
 
 /// Scores of pairs at the current point, for the greedy rules.
 pub(crate) trait Scores {
@@ -111,6 +117,8 @@ pub(crate) struct Visit {
     pub(crate) skipped: u64,
     /// Whether the rows are those of the last visit.
     pub(crate) again: bool,
+    /// Whether F has fallen by more than the tolerance since the last visit: set by the caller.
+    pub(crate) moved: bool,
 }
 
 /// Up to this number of nonzero rows form one block in passes without zero rows.
@@ -123,10 +131,12 @@ pub(crate) struct Schedule {
     n: usize,
     size: usize,
     tile: usize,
-    /// Number of pairs that a greedy rule scores.
+    /// Number of partners of a row that a greedy rule scores, or of pairs if it scores all of them.
     scored: usize,
     /// The next rows of the cyclic rule.
     cycle: Vec<usize>,
+    /// The remaining pairs of the sample of a greedy rule, the next one last.
+    ranked: Vec<(usize, usize)>,
     tile_order: TileOrder,
     tiles: Tiles,
 }
@@ -218,13 +228,14 @@ impl Schedule {
             tile,
             scored: SCORED_PAIRS.min(n),
             cycle: (0..size).collect(),
+            ranked: Vec::new(),
             tile_order,
             tiles: Tiles::default(),
         }
     }
 
-    /// Sets the number of pairs that a greedy rule scores: sampled uniformly, or, from n(n−1)/2 on, all of
-    /// them in lexicographic order.
+    /// Sets the number of partners of a random row that a greedy rule scores; from n(n−1)/2 on it scores all
+    /// pairs.
     pub(crate) fn scoring(mut self, pairs: Option<usize>) -> Self {
         self.scored = pairs.unwrap_or(self.scored);
         self
@@ -303,36 +314,22 @@ impl Schedule {
         }
     }
 
+    /// Takes disjoint pairs in decreasing order of score; an odd k takes one row of the last pair. While F
+    /// does not fall the scores stay as they are, so the next pairs of the same sample follow.
     fn greedy(
-        &self,
+        &mut self,
         visit: &mut Visit,
         rng: &mut Xoshiro256PlusPlus,
         scores: &mut dyn Scores,
         score: impl Fn([f64; 4], [f64; 3]) -> f64,
     ) {
-        let n = self.n;
-        let all = self.scored >= n * (n - 1) / 2;
-        if all {
-            scores.expect_all();
+        if std::mem::take(&mut visit.moved) || self.ranked.is_empty() {
+            self.rank(rng, scores, score);
         }
-        let mut value = |(i, j): (usize, usize)| {
-            let (gamma, gram) = scores.products(i, j);
-            (score(gamma, gram), i, j)
-        };
-        let mut scored: Vec<(f64, usize, usize)> = if all {
-            let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-            pairs.map(value).collect()
-        } else {
-            (0..self.scored)
-                .map(|_| value(random_pair(n, rng)))
-                .collect()
-        };
-        scored.sort_by(|l, r| r.0.total_cmp(&l.0));
-        // Disjoint pairs in decreasing order of score; an odd k takes one row of the next pair.
-        for &(_, i, j) in &scored {
-            if visit.lead.len() >= self.size {
+        while visit.lead.len() < self.size {
+            let Some((i, j)) = self.ranked.pop() else {
                 break;
-            }
+            };
             if visit.lead.contains(&i) || visit.lead.contains(&j) {
                 continue;
             }
@@ -348,6 +345,47 @@ impl Schedule {
                 visit.lead.push(row);
             }
         }
+    }
+
+    /// Scores pairs, and lists them in increasing order of score: all pairs, or those of ⌈k/2⌉ random rows with
+    /// `scored` random partners each.
+    fn rank(
+        &mut self,
+        rng: &mut Xoshiro256PlusPlus,
+        scores: &mut dyn Scores,
+        score: impl Fn([f64; 4], [f64; 3]) -> f64,
+    ) {
+        let n = self.n;
+        let all = self.scored >= n * (n - 1) / 2;
+        if all {
+            scores.expect_all();
+        }
+        let mut value = |i: usize, j: usize| {
+            let (gamma, gram) = scores.products(i.min(j), i.max(j));
+            (score(gamma, gram), (i.min(j), i.max(j)))
+        };
+        let mut scored: Vec<(f64, (usize, usize))> = Vec::new();
+        if all {
+            scored.extend(
+                (0..n)
+                    .flat_map(|i| (i + 1..n).map(move |j| (i, j)))
+                    .map(|(i, j)| value(i, j)),
+            );
+        } else {
+            for i in index::sample(rng, n, self.size.div_ceil(2)) {
+                let partners = index::sample(rng, n - 1, self.scored.min(n - 1));
+                scored.extend(
+                    partners
+                        .into_iter()
+                        .map(|j| value(i, j + usize::from(j >= i))),
+                );
+            }
+        }
+        // Pairs of equal score keep their random order.
+        scored.sort_by(|l, r| r.0.total_cmp(&l.0));
+        self.ranked.clear();
+        self.ranked
+            .extend(scored.into_iter().rev().map(|(_, pair)| pair));
     }
 
     /// Forms groups of half a tile; a tile is two groups. The nonzero rows form the first groups, so a sweep
@@ -506,6 +544,99 @@ mod tests {
                     assert_eq!(met[i * n + j], expected, "{n} {nonzero} {tile} {i} {j}");
                 }
             }
+        }
+    }
+
+    /// The score |S_ij| of a pair is the entry of a table.
+    struct Table(Vec<f64>, usize);
+
+    impl Table {
+        fn score(&self, i: usize, j: usize) -> f64 {
+            self.0[i.min(j) * self.1 + i.max(j)]
+        }
+    }
+
+    impl Scores for Table {
+        fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {
+            assert!(i < j);
+            ([0.0, 0.0, self.score(i, j), 0.0], [0.0; 3])
+        }
+    }
+
+    fn choose(
+        schedule: &mut Schedule,
+        visit: &mut Visit,
+        rng: &mut Xoshiro256PlusPlus,
+        table: &mut Table,
+    ) -> Vec<usize> {
+        let x = Array2::<f64>::zeros((table.1, 1));
+        schedule.next(visit, x.view(), rng, table, 0.0, 0.0);
+        [visit.lead.as_slice(), &visit.rest].concat()
+    }
+
+    /// A sample is one row with p different partners; while nothing moves, its pairs come in decreasing order of
+    /// score. Every row gets its turn.
+    #[test]
+    fn the_greedy_rule_follows_the_scores_of_one_row_until_a_pair_moves() {
+        let (n, mut rng) = (30, Xoshiro256PlusPlus::seed_from_u64(1));
+        for p in [1, 5, SCORED_PAIRS, n - 1, n + 7] {
+            let scores = (0..n * n).map(|_| rng.random_range(0.0..1.0)).collect();
+            let mut table = Table(scores, n);
+            let mut schedule =
+                Schedule::new(WorkingSet::WssSv, n, 2, 64, TileOrder::RoundRobin).scoring(Some(p));
+            let (mut visit, mut turns) = (Visit::default(), vec![0; n]);
+            for sample in 0..400 {
+                let length = if sample % 2 == 0 {
+                    p.min(n - 1)
+                } else {
+                    1 + sample % p.min(n - 1)
+                };
+                let pairs: Vec<Vec<usize>> = (0..length)
+                    .map(|_| choose(&mut schedule, &mut visit, &mut rng, &mut table))
+                    .collect();
+                visit.moved = length < p.min(n - 1);
+                assert!(
+                    pairs
+                        .windows(2)
+                        .all(|w| table.score(w[0][0], w[0][1]) >= table.score(w[1][0], w[1][1]))
+                );
+                let common: Vec<usize> = (0..n)
+                    .filter(|row| pairs.iter().all(|pair| pair.contains(row)))
+                    .collect();
+                assert_eq!(common.len(), if length == 1 { 2 } else { 1 }, "{pairs:?}");
+                let mut partners: Vec<usize> = pairs.concat();
+                partners.retain(|row| *row != common[0]);
+                partners.sort_unstable();
+                partners.dedup();
+                assert_eq!(partners.len(), length);
+                // Of a single pair either row may be the one that was drawn.
+                turns[common[0]] += usize::from(length > 1);
+            }
+            assert!(p == 1 || turns.iter().all(|&turns| turns > 0), "{turns:?}");
+        }
+    }
+
+    /// Where all scores are 0, all pairs are equally likely.
+    #[test]
+    fn the_greedy_rule_is_uniform_where_all_scores_are_zero() {
+        let (n, visits) = (6, 15_000);
+        let mut table = Table(vec![0.0; n * n], n);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+        let mut schedule = Schedule::new(WorkingSet::WssOr, n, 2, 64, TileOrder::RoundRobin);
+        let (mut visit, mut seen) = (Visit::default(), vec![0; n * n]);
+        for _ in 0..visits {
+            visit.moved = true;
+            let rows = choose(&mut schedule, &mut visit, &mut rng, &mut table);
+            seen[rows[0].min(rows[1]) * n + rows[0].max(rows[1])] += 1;
+        }
+        let expected = f64::from(visits) / 15.0;
+        for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
+            let deviation = (f64::from(seen[i * n + j]) - expected).abs();
+            assert!(
+                deviation < 5.0 * expected.sqrt(),
+                "({i}, {j}): {}",
+                seen[i * n + j]
+            );
         }
     }
 

@@ -159,7 +159,7 @@ def test_bad_type(case):
 @pytest.mark.parametrize(
     ("make", "options"),
     [
-        (ob.OBCD, {"working_set": "cyclic", "block_size": 4, "tile_size": 8, "scored_pairs": 5}),
+        (ob.OBCD, {"working_set": "cyclic", "tile_size": 8, "scored_pairs": 5}),
         (ob.JOBCD, {"working_set": "cyclic", "tile_size": 8}),
     ],
 )

@@ -320,6 +320,61 @@ def test_what_is_not_for_it_says_so():
         ob.StiefelProblem(ob.SmoothFunction(quartic, 12, 3), ob.NoPenalty(), 2)
 
 
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L0(0.3), ob.L1(0.3)])
+@pytest.mark.parametrize("curvature", ["exact", "scalar"])
+@pytest.mark.parametrize("rule", ["random", "cyclic", "wss-sv"])
+def test_the_curvature_matrix_makes_pairs_those_of_eq_8(penalty, curvature, rule):
+    """With C of a quadratic form its pairs have the same steps, up to rounding."""
+    n, r = 9, 3
+    rng = np.random.default_rng(5)
+    C = rng.standard_normal((n, n))
+    C = C + C.T
+    # The scalar curvature of a quadratic form is that of C less a multiple of I; here it is 0.
+    C -= np.trace(C) / n * np.eye(n)
+    start = np.linalg.qr(rng.standard_normal((n, r)))[0]
+    smooth = ob.SmoothFunction(lambda X: (0.5 * np.sum(X * (C @ X)), C @ X), n, curvature=C)
+    assert smooth.lipschitz == pytest.approx(np.linalg.norm(C, 2))
+    ended = []
+    for f in (smooth, ob.Quadratic(C)):
+        solver = ob.OBCD(working_set=rule, curvature=curvature, proximal=0.0)
+        problem = ob.StiefelProblem(f, penalty, r)
+        ended.append(ob.solve(problem, start, solver=solver, max_sweeps=1, seed=3))
+    np.testing.assert_allclose(ended[0].x, ended[1].x, atol=1e-9)
+
+
+def test_the_curvature_matrix_bounds_a_logistic_loss_better_than_its_norm():
+    """H = ¼AᵀA of widely different columns: F never rises, and falls further per pair."""
+    n, r = 12, 2
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((60, n)) * np.geomspace(0.1, 3.0, n), rng.standard_normal((60, r))
+    y = np.sign(rng.standard_normal(60))
+
+    def loss(X):
+        t = y * np.sum((A @ X) * B, axis=1)
+        weights = -y / (1.0 + np.exp(t))
+        return float(np.sum(np.logaddexp(0.0, -t))), A.T @ (weights[:, None] * B)
+
+    C = 0.25 * (A * np.sum(B**2, axis=1)[:, None]).T @ A
+    start = ob.solve(ob.StiefelProblem(ob.Quadratic(C), ob.NoPenalty(), r)).x
+    solver = ob.OBCD(working_set="cyclic", curvature="scalar", proximal=0.0)
+    values = []
+    for given in ({"curvature": C}, {"lipschitz": float(np.linalg.norm(C, 2))}):
+        problem = ob.StiefelProblem(ob.SmoothFunction(loss, n, r, **given), ob.NoPenalty(), r)
+        result = ob.solve(problem, start, solver=solver, max_sweeps=2)
+        assert (np.diff(result.history["objective"]) <= 0.0).all()
+        values.append(result.history["objective"][0] - result.objective)
+    assert values[0] > 1.2 * values[1] > 0.0
+
+
+def test_a_curvature_matrix_and_blocks_are_checked():
+    for bad in (np.eye(3), np.ones(4), np.triu(np.ones((4, 4))), np.full((4, 4), np.nan)):
+        with pytest.raises(ValueError, match="curvature"):
+            ob.SmoothFunction(quartic, 4, curvature=bad)
+    for rule in ("random", "tiled"):
+        with pytest.raises(ValueError, match=r"block_size must be 2 where f is not quad.*got 3"):
+            ob.solve(problem(quartic), solver=ob.OBCD(working_set=rule, block_size=3))
+
+
 def test_torch():
     torch = pytest.importorskip("torch")
     target = torch.from_numpy(B)

@@ -254,6 +254,32 @@ def test_appendix_c4_jacobi_needs_the_global_curvature():
     assert risen["printed"] > 100
 
 
+@pytest.mark.parametrize("k", [3, 4, 6, 12])
+@pytest.mark.parametrize("curvature", ["exact", "scalar"])
+def test_appendix_c4_blocks_of_k_rows_by_a_decomposition(k, curvature):
+    """k = n has one block, so that a round is known: it is the optimum if f is linear."""
+    n, r = 12, 3
+    for seed in range(5):
+        C, _, X = instance(seed, n, r)
+        problem = ob.StiefelProblem(ob.Quadratic(C), ob.NoPenalty(), r)
+        solver = ob.OBCD(update="jacobi", block_size=k, curvature=curvature, proximal=0.0)
+        moved_once = ob.solve(problem, X, solver=solver, max_sweeps=1, seed=seed).x
+        assert np.sum(moved_once * (C @ moved_once)) < np.sum(X * (C @ X))
+        if k == n:
+            L, S = np.linalg.eigvalsh(C)[-1], X @ X.T
+            weight = L * S if curvature == "exact" else abs(L) * np.eye(n)
+            U, _, Vt = np.linalg.svd(C @ S - weight)
+            np.testing.assert_allclose(moved_once, -U @ Vt @ X, atol=1e-8)
+        L = np.random.default_rng(seed).standard_normal((n, n))
+        linear = ob.StiefelProblem(ob.Quadratic(np.zeros((n, n)), L), ob.NoPenalty(), n)
+        result = ob.solve(linear, "identity", solver=solver, seed=seed)
+        optimum = -np.linalg.svd(L)[1].sum()
+        assert result.converged
+        assert (
+            optimum * (1 + 1e-12) <= result.objective <= (1.0 if k == n else 0.8) * optimum + 1e-8
+        )
+
+
 # The hierarchy ------------------------------------------------------------------------------------
 
 

@@ -57,7 +57,8 @@ def j_of(estimator):
 
 
 @pytest.mark.parametrize(
-    "rule", ["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
+    "rule",
+    ["jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"],
 )
 def test_training_learns_and_stays_on_the_manifold(rule):
     estimator = model(relations=rule, max_epochs=25).fit(TRAIN)
@@ -121,6 +122,17 @@ def test_without_memory_variance_reduction_changes_nothing():
     np.testing.assert_array_equal(plain.entities_, reduced.entities_)
     other = model(relations="vr-jobcd", relation_share=0.3).fit(TRAIN)
     assert not np.array_equal(plain.relations_, other.relations_)
+
+
+@pytest.mark.parametrize(("loss", "curvature"), [("softmax", 0.3), ("logistic", 0.14)])
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd"])
+def test_the_default_curvature_is_that_of_the_loss(loss, curvature, rule):
+    options = {"loss": loss, "relations": rule}
+    default = model(**options).fit(TRAIN)
+    assert default.relation_curvature is None
+    for value, same in ((curvature, True), (2.0 * curvature, False)):
+        other = model(**options, relation_curvature=value).fit(TRAIN)
+        assert np.array_equal(other.relations_, default.relations_) is same
 
 
 def test_scores_are_those_of_the_formula(fitted):
@@ -428,7 +440,7 @@ def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch)
     assert ob.UltraE.load(path).n_epochs_ == 4
 
 
-@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "csdm"])
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd", "csdm"])
 def test_relations_of_a_file_are_isometries(rule, tmp_path):
     from orthobcd.kg.training import ISOMETRY_TOLERANCE
 

@@ -159,11 +159,13 @@ def as_data(name: str, value: Any) -> FloatArray:
     return array
 
 
-def as_symmetric(name: str, value: Any) -> FloatArray:
-    """``value`` as a finite symmetric matrix."""
+def as_symmetric(name: str, value: Any, n: int | None = None) -> FloatArray:
+    """``value`` as a finite symmetric matrix, of n rows if n is given."""
     matrix, size = _measured(name, value, 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
+    if n is not None and len(matrix) != n:
+        raise ValueError(f"{name} must have n_rows = {n} rows, got shape {matrix.shape}")
     parts = (slice(k, k + COMPARED) for k in range(0, len(matrix), COMPARED))
     asymmetry = max(magnitude(matrix[part] - matrix[:, part].T) for part in parts)
     if asymmetry > SYMMETRY_TOLERANCE * size:

@@ -17,6 +17,7 @@ from .._internal.checks import (
     as_choice,
     as_float,
     as_int,
+    as_optional_float,
     as_optional_int,
     as_seed,
     as_signature,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Loss = Literal["logistic", "softmax"]
-RelationUpdate = Literal["jobcd", "jobcd-pairs", "vr-jobcd", "frozen", "csdm", "csdm-givens"]
+RelationUpdate = Literal[
+    "jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"
+]
 
 
 def _short(value: Any) -> str:
@@ -60,6 +63,7 @@ class Model:
     loss: Loss
     relations: RelationUpdate
     relation_angle: float
+    relation_curvature: float | None
     entity_names: Sequence[str] | None
     relation_names: Sequence[str] | None
     seed: int
@@ -303,11 +307,13 @@ class Model:
         for name in (
             "radius",
             "learning_rate",
-            "relation_curvature",
             "relation_step",
             "init_scale",
         ):
             as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
+        as_optional_float(
+            "relation_curvature", self.relation_curvature, minimum=0.0, exclusive=True
+        )
         as_float("relation_angle", self.relation_angle, minimum=0.0)
         for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
             as_int(name, getattr(self, name), 1)

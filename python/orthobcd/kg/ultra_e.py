@@ -102,13 +102,17 @@ class UltraE(Model):
         curvature for every pair of rows, from the slopes along its rotation or boost. "vr-jobcd":
         J-JOBCD along
         ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, with both gradients of the same batch, at
-        twice the cost. "frozen": no update. "csdm": gradient steps on the factors of the hyperbolic
-        CS decomposition, scaled as by Adagrad. "csdm-givens": the same with the Givens rotations of
-        the UltraE paper instead of all rotations. The last three are baselines for comparison.
-    relation_curvature : float, default 0.3
-        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" and "vr-jobcd".
+        twice the cost. "page-jobcd": the same with α = 0 and, with probability N/(T + N), D_t the
+        gradient of all T training triples (PAGE, as in the JOBCD paper). "frozen": no update.
+        "csdm": gradient steps on the factors of the hyperbolic CS decomposition, scaled as by
+        Adagrad. "csdm-givens": the same with the Givens rotations of the UltraE paper instead of
+        all rotations. The last three are baselines for comparison.
+    relation_curvature : float, optional
+        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" (``κ·√Σ‖D_r‖²`` of "vr-jobcd" and
+        "page-jobcd"), a number without unit: the loss times s has the same steps. By default 0.3
+        for the softmax loss and 0.14 for the logistic loss, chosen on validation triples.
     relation_matchings : int, default 1
-        Number of disjoint matchings of "jobcd", "jobcd-pairs" and "vr-jobcd" per batch, one after
+        Number of disjoint matchings of the rules with "jobcd" in their name per batch, one after
         the other with the same gradient.
     relation_share : float, default 0.3
         α of "vr-jobcd", in (0, 1].
@@ -214,7 +218,7 @@ class UltraE(Model):
         moment_decay: float = 0.999,
         weight_decay: float = 0.0,
         relations: RelationUpdate = "jobcd",
-        relation_curvature: float = 0.3,
+        relation_curvature: float | None = None,
         relation_matchings: int = 1,
         relation_share: float = 0.3,
         relation_step: float = 0.1,
