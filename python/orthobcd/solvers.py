@@ -37,6 +37,7 @@ Strategy = Literal[
     "sparse",
     "spectral",
     "varimax",
+    "opening",
     "dense",
     "partition",
 ]
@@ -315,7 +316,8 @@ class Auto(Checked):
         "supports" (annealed disjoint supports), "forward" (forward selection on disjoint supports),
         "path" (decreasing λ from the closed-form optimum), "sparse" (the same from random rows),
         "partition" (for X ≥ 0 alternates between the columns and the assignment of rows to them,
-        else random), "spectral", "varimax", "dense" (random).
+        else random), "spectral", "varimax", "opening" (the best of disjoint supports and truncated
+        axes with many numbers of nonzeros), "dense" (random).
     plan : sequence of Phase, optional
         The phases of the search. By default short restarts of all heuristics that fit the problem,
         longer restarts of the best of them, then improvements, each time of the heuristic with the

@@ -24,6 +24,12 @@ use crate::threads::Threads;
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
 
+/// Largest work of power steps for the leading axes of disjoint supports, in multiply-adds.
+const LEADING: f64 = 1e8;
+
+/// Number of smaller limits whose points are points of a limit: the limit rounded down, its half and its quarter.
+const SMALLER: u32 = 3;
+
 /// Number of points without search, the best ones, from which chains start.
 const OPENINGS: usize = 5;
 
@@ -200,6 +206,8 @@ struct EntrySets<'a> {
     material: Material,
     /// The basis as scaled by [`opening::scaled`].
     scaled: Array2<f64>,
+    /// Models for the limit rounded down, and for halves and quarters of it.
+    smaller: Vec<ColumnModel<'a>>,
 }
 
 impl<'a> EntrySets<'a> {
@@ -222,6 +230,9 @@ impl<'a> EntrySets<'a> {
         Some(Self {
             scaled: opening::scaled(&model, &basis, meter)?,
             material: Material::new(selection, basis, given, most),
+            smaller: (0..SMALLER)
+                .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
+                .collect(),
             model,
         })
     }
@@ -238,17 +249,30 @@ impl SearchSpace for EntrySets<'_> {
     type State = State;
     type Point = Array2<f64>;
 
-    const POINTS: usize = opening::POINTS;
+    const POINTS: usize = (1 + SMALLER as usize) * opening::POINTS;
 
+    /// Points for the limit and for smaller ones. A limit that is larger by one thus has nearly the same points, and a
+    /// doubled one has those of its half. Only the limit rounded down has a point by ADMM.
     fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Array2<f64>> {
+        let (limit, kind) = (number / opening::POINTS, number % opening::POINTS);
+        let model = match limit.checked_sub(1) {
+            None => &self.model,
+            Some(limit) => self.smaller.get(limit)?,
+        };
+        let known = limit == 1 && model.rules.cardinality == self.model.rules.cardinality;
+        let rounded = limit == 1 || limit == 0 && self.smaller.is_empty();
+        if known && kind != opening::ADMM || !rounded && kind == opening::ADMM {
+            return None;
+        }
         let opening = Opening {
-            model: &self.model,
+            model,
             basis: &self.material.basis,
             rotated: &self.material.rotated,
             scaled: &self.scaled,
+            leading: if limit == 0 { LEADING } else { 0.0 },
             meter,
         };
-        opening.point(number)
+        opening.point(kind)
     }
 
     fn matrix(&self, point: &Array2<f64>) -> Array2<f64> {

@@ -47,7 +47,7 @@ const GROWTH: f64 = 2.0;
 const WORK: (f64, f64) = (1.5e10, 5e10);
 
 /// Work within which the principal axes are computed to rounding, in multiply-adds; beyond, they are approximate.
-pub(super) const AXES_WORK: f64 = 2e9;
+pub(super) const AXES_WORK: f64 = 3e8;
 
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;

@@ -15,6 +15,9 @@ const KINDS: [usize; 3] = [DISJOINT, LARGEST, SHARED];
 const FACTOR: usize = 2;
 const WORK: f64 = 2e8;
 
+/// Work of power steps for the leading axes of the best number of nonzeros.
+const LEADING: f64 = 1e8;
+
 /// The best opening over a ladder of numbers of nonzeros.
 pub(super) struct Opening;
 
@@ -39,24 +42,35 @@ impl Heuristic for Opening {
         let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, &meter)?;
         let scaled = opening::scaled(&model, &basis.spectral, &meter)?;
         let mut best: Option<(f64, Array2<f64>)> = None;
-        let mut count = r;
-        while count <= n * r && !meter.expired() {
+        let mut try_count = |count: usize, kinds: &[usize], leading: f64| {
             model.rules = rules(count)?;
             let opening = opening::Opening {
                 model: &model,
                 basis: &basis.spectral,
                 rotated: &basis.rotated,
                 scaled: &scaled,
+                leading,
                 meter: &meter,
             };
-            for x in KINDS.iter().filter_map(|&kind| opening.point(kind)) {
+            let mut lower = false;
+            for x in kinds.iter().filter_map(|&kind| opening.point(kind)) {
                 let value = oracle.objective(&x);
                 if best.as_ref().is_none_or(|best| value < best.0) {
                     best = Some((value, x));
+                    lower = true;
                 }
+            }
+            Some(lower)
+        };
+        let (mut count, mut chosen) = (r, r);
+        while count <= n * r && !meter.expired() {
+            if try_count(count, &KINDS, 0.0)? {
+                chosen = count;
             }
             count *= FACTOR;
         }
+        // The leading axes are refined for one number of nonzeros only.
+        try_count(chosen, &[DISJOINT], LEADING)?;
         oracle.meter.spend(meter.spent());
         best.map(|best| best.1)
     }

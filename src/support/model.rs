@@ -6,6 +6,8 @@
 //! [jointly](super::joint). The cost of a change of support is that of the columns around it, whatever n and
 //! r are.
 
+use std::sync::Arc;
+
 use ndarray::{Array2, ArrayView2};
 
 use super::joint::{ColumnForm, Joint, common};
@@ -115,7 +117,7 @@ pub(crate) fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
 pub(crate) struct ColumnModel<'a> {
     pub(crate) form: &'a dyn QuadraticForm,
     pub(crate) rules: Rules,
-    columns: Columns<'a>,
+    columns: Arc<Columns<'a>>,
     pub(crate) diagonal: Vec<f64>,
     /// d_1, …, d_r.
     pub(crate) weights: Vec<f64>,
@@ -150,13 +152,27 @@ impl<'a> ColumnModel<'a> {
         Some(Self {
             diagonal: columns.diagonal(),
             scale: (0.5 * (high - low) * largest + slope).max(f64::MIN_POSITIVE),
-            columns,
+            columns: Arc::new(columns),
             form,
             rules,
             weights,
             linear,
             spectrum: (low, high),
         })
+    }
+
+    /// Returns the model for other rules.
+    pub(crate) fn with(&self, rules: Rules) -> Self {
+        Self {
+            form: self.form,
+            rules,
+            columns: Arc::clone(&self.columns),
+            diagonal: self.diagonal.clone(),
+            weights: self.weights.clone(),
+            linear: self.linear.clone(),
+            scale: self.scale,
+            spectrum: self.spectrum,
+        }
     }
 
     /// Returns whether supports must overlap, as there are more nonzeros than rows. Columns then cannot be
@@ -172,6 +188,11 @@ impl<'a> ColumnModel<'a> {
 
     pub(crate) fn order(&self) -> usize {
         self.diagonal.len()
+    }
+
+    /// Returns about the largest eigenvalue of C.
+    pub(crate) fn highest(&self) -> f64 {
+        self.spectrum.1
     }
 
     /// Returns the shift that makes d_tC negative semidefinite.

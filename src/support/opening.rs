@@ -19,18 +19,19 @@ use super::model::{ColumnModel, SCALAR};
 use super::pattern::{self, Part};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
-use crate::linalg::{orthonormal_factor, symmetric, symmetric_eigen};
+use crate::linalg::{orthonormal_factor, square, symmetric, symmetric_eigen};
 use crate::manifold::polar;
 use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
 use crate::threads::Threads;
 
 /// Number of points, and the indices of some: disjoint supports, the largest entries of the rotated axes, the
-/// largest entries of each axis, and the first one with blocks.
+/// largest entries of each axis, the end of ADMM, and the first one with blocks.
 pub(crate) const POINTS: usize = 11;
 pub(crate) const DISJOINT: usize = 1;
 pub(crate) const LARGEST: usize = 4;
 pub(crate) const SHARED: usize = 6;
+pub(crate) const ADMM: usize = 7;
 const BLOCKS: usize = 8;
 
 /// Most rows on which C is formed.
@@ -42,10 +43,10 @@ const PRODUCTS: f64 = 500.0;
 /// Largest work of ADMM, in multiply-adds.
 const ADMM_WORK: f64 = 2e9;
 
-/// Largest work of the leading axes of disjoint supports, in multiply-adds.
-const LEADING: f64 = 1e9;
+/// Most power steps for a leading axis.
+const POWER_STEPS: usize = 60;
 
-/// Share of the remaining time for a projection, for ADMM, or for the axes of disjoint supports.
+/// Share of the remaining time for a projection or for ADMM.
 const PATIENCE: f64 = 0.2;
 
 /// Largest order at which all eigenvectors are computed, and cost of computing fewer of a larger matrix, in
@@ -129,6 +130,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) rotated: &'a Array2<f64>,
     /// The basis as scaled by [`scaled`].
     pub(crate) scaled: &'a Array2<f64>,
+    /// Largest work of power steps for the leading axes of disjoint supports, in multiply-adds.
+    pub(crate) leading: f64,
     pub(crate) meter: &'a Meter<'a>,
 }
 
@@ -334,29 +337,32 @@ impl Opening<'_> {
         rules.keep(&x).then_some(x)
     }
 
-    /// Returns the leading axis on the rows that are not taken, with zeros in the others. If it costs too much, C
-    /// is replaced by its product with the principal axes.
+    /// Returns about the leading axis on the rows that are not taken, with zeros in the others: that of the product
+    /// of C with the principal axes, then power steps.
     fn leading(&self, taken: &[bool]) -> Option<Vec<f64>> {
         let (n, r) = self.basis.dim();
         let free: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();
-        let mut axis = vec![0.0; n];
-        let each = match n <= DENSE {
-            true => eigen_work(n),
-            false => KRYLOV * gradient_work(self.model.form, 1),
-        };
-        let left = PATIENCE * self.meter.left_work();
-        let affordable = r as f64 * each <= left.min(self.bounded(LEADING).left_work());
-        if self.model.form.is_trace_form() && affordable {
-            let own = axes_on(self.model.form, &free, 1, self.meter)?;
-            free.iter().zip(own.iter()).for_each(|(&i, &v)| axis[i] = v);
-            return Some(axis);
-        }
         self.meter.spend((n * r * r) as f64 + eigen_work(r));
         let left = self.scaled.select(Axis(0), &free);
         let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
+        let mut axis = Array2::zeros((n, 1));
         let own = left.dot(&vectors.column(r - 1));
-        free.iter().zip(own.iter()).for_each(|(&i, &v)| axis[i] = v);
-        Some(axis)
+        free.iter()
+            .zip(own.iter())
+            .for_each(|(&i, &v)| axis[[i, 0]] = v);
+        let shift = self.model.highest();
+        let steps = self.leading / (r as f64 * gradient_work(self.model.form, 1));
+        for _ in 0..(steps as usize).min(POWER_STEPS) {
+            let norm = square(&axis).sqrt();
+            if !(norm > 0.0) {
+                break;
+            }
+            axis /= norm;
+            let image = self.model.image(&axis, self.meter)?;
+            free.iter()
+                .for_each(|&i| axis[[i, 0]] = shift * axis[[i, 0]] - image[[i, 0]]);
+        }
+        Some(axis.into_raw_vec_and_offset().0)
     }
 
     /// Returns columns on disjoint supports, each a leading axis on its rows.

@@ -101,6 +101,9 @@ pub(crate) struct Rules {
     pub(crate) included: Vec<Vec<usize>>,
 }
 
+/// Number of values of a rounded cardinality between two powers of two, times two.
+const DIGITS: usize = 32;
+
 /// Costs of an entry that is not included, and of a forbidden one, in an assignment with gains of at most 1.
 const OUTSIDE: f64 = 4.0;
 const FORBIDDEN: f64 = 1e9;
@@ -232,6 +235,30 @@ impl Rules {
                 included.len() + column.iter().enumerate().filter(other).count()
             })
             .collect()
+    }
+
+    /// Returns the rules with about the given fraction 1/2^`halvings` of the cardinality, rounded down to five
+    /// binary digits. None if entries are included, or a column would have none left.
+    pub(crate) fn smaller(&self, halvings: u32) -> Option<Self> {
+        let rounded = |count: usize| {
+            let count = count >> halvings;
+            count - count % (count.next_power_of_two() / DIGITS).max(1)
+        };
+        let cardinality = match &self.cardinality {
+            Cardinality::Total(total) => Cardinality::Total(rounded(*total)),
+            Cardinality::Columns(counts) => {
+                Cardinality::Columns(counts.iter().map(|&count| rounded(count)).collect())
+            }
+        };
+        let least = match &cardinality {
+            Cardinality::Total(total) => *total / self.included.len(),
+            Cardinality::Columns(counts) => counts.iter().copied().min().unwrap_or(0),
+        };
+        let free = self.included.iter().all(Vec::is_empty);
+        (free && least > 0).then(|| Self {
+            cardinality,
+            ..self.clone()
+        })
     }
 
     /// Returns whether a matrix satisfies the cardinality, the sign and the zeros.
