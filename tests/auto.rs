@@ -288,7 +288,7 @@ fn path_falls_to_the_problems_own_lambda() {
 }
 
 /// C·2^k, and C + cI.
-fn moved(c: &Array2<f64>, factor: f64, shift: f64) -> Quadratic {
+fn moved(c: &Array2<f64>, factor: f64, shift: f64) -> Quadratic<'static> {
     let mut c = c * factor;
     c.diag_mut().mapv_inplace(|v| v + shift);
     Quadratic::new(c, None, None).unwrap()

@@ -24,7 +24,7 @@ fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
     a
 }
 
-fn covariance(n: usize, seed: u64) -> Quadratic {
+fn covariance(n: usize, seed: u64) -> Quadratic<'static> {
     Quadratic::from_data(data(2 * n, n, seed).view()).unwrap()
 }
 

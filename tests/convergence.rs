@@ -386,7 +386,7 @@ fn spied(
     penalty: &Penalty,
     x0: Array2<f64>,
     options: &Options,
-) -> (Quadratic, Vec<Seen>) {
+) -> (Quadratic<'static>, Vec<Seen>) {
     let smooth = Observed::new(Quadratic::new(c, None, None).unwrap(), Vec::new());
     solve(&smooth, penalty, x0, options);
     smooth.into_parts()

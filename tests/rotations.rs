@@ -58,13 +58,13 @@ fn first(n: usize, seed: u64, nonnegative: bool) -> Array2<f64> {
 }
 
 /// ½⟨X, CX⟩ + ⟨L, X⟩.
-fn quadratic(n: usize, seed: u64) -> Quadratic {
+fn quadratic(n: usize, seed: u64) -> Quadratic<'static> {
     let c = gauss(n, seed);
     Quadratic::new(&c + &c.t(), Some(gauss(n, seed + 100)), None).unwrap()
 }
 
 /// The same without saying so, and a quartic term.
-struct Quartic(Quadratic, usize);
+struct Quartic(Quadratic<'static>, usize);
 
 impl Objective for Quartic {
     fn rows(&self) -> usize {
@@ -223,7 +223,7 @@ fn procrustes_is_solved_where_the_optimum_is_a_reflection() {
 }
 
 /// A quadratic form that does not say that it is one.
-struct Unsaid(Quadratic);
+struct Unsaid(Quadratic<'static>);
 
 impl Objective for Unsaid {
     fn rows(&self) -> usize {

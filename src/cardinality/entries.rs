@@ -237,6 +237,10 @@ impl<'a> EntrySets<'a> {
         })
     }
 
+    fn maker<'s>(&'s self, seed: u64, meter: &'s Meter<'s>) -> Maker<'s> {
+        Maker::new(self.mover(meter), &self.material, seed)
+    }
+
     fn mover<'s>(&'s self, meter: &'s Meter<'s>) -> SupportMover<'s> {
         SupportMover {
             model: &self.model,
@@ -252,7 +256,7 @@ impl SearchSpace for EntrySets<'_> {
     const POINTS: usize = (1 + SMALLER as usize) * opening::POINTS;
 
     /// Points for the limit and for smaller ones. A limit that is larger by one thus has nearly the same points, and a
-    /// doubled one has those of its half. Only the limit rounded down has a point by ADMM.
+    /// doubled one has those of its half. Only the limit rounded down and its half have a point by ADMM.
     fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Array2<f64>> {
         let (limit, kind) = (number / opening::POINTS, number % opening::POINTS);
         let model = match limit.checked_sub(1) {
@@ -260,8 +264,8 @@ impl SearchSpace for EntrySets<'_> {
             Some(limit) => self.smaller.get(limit)?,
         };
         let known = limit == 1 && model.rules.cardinality == self.model.rules.cardinality;
-        let rounded = limit == 1 || limit == 0 && self.smaller.is_empty();
-        if known && kind != opening::ADMM || !rounded && kind == opening::ADMM {
+        let by_admm = limit == 1 || limit == 2 || limit == 0 && self.smaller.is_empty();
+        if known && kind != opening::ADMM || !by_admm && kind == opening::ADMM {
             return None;
         }
         let opening = Opening {
@@ -301,11 +305,11 @@ impl SearchSpace for EntrySets<'_> {
     }
 
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
-        Maker::new(self.mover(meter), &self.material, seed).start(number)
+        self.maker(seed, meter).start(number)
     }
 
     fn perturbed(&self, state: &State, seed: u64, meter: &Meter<'_>) -> Option<State> {
-        Maker::new(self.mover(meter), &self.material, seed).perturbed(state)
+        self.maker(seed, meter).perturbed(state)
     }
 
     fn support(&self, state: &State) -> Vec<usize> {

@@ -335,7 +335,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     /// Searches until a limit or convergence; returns the status and the work done.
     ///
     /// With a work limit, the chains of a round count in their order, each point with the work up to it. A
-    /// larger limit thus accepts all points that a smaller one accepts, and never ends higher.
+    /// larger limit thus accepts all points that a smaller one accepts, or points that are lower by more than
+    /// [`same`](Self::same), and never ends higher.
     fn run(&self, incumbent: &mut SparseIncumbent<'_>, mut spent: f64) -> (Status, f64) {
         let chains: Vec<Mutex<Chain<W::State>>> = (0..CHAINS)
             .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
@@ -372,9 +373,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             for k in 0..CHAINS {
                 let mut chain = locked(k);
                 for (at, state) in std::mem::take(&mut chain.found) {
-                    let lower = best
-                        .as_ref()
-                        .is_none_or(|best| self.space.value(&state) < self.space.value(best));
+                    let lower = best.as_ref().is_none_or(|best| {
+                        self.space.value(&state) < self.space.value(best) - same
+                    });
                     if lower && spent + at <= self.limit {
                         best = Some(state);
                     }

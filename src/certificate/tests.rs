@@ -9,7 +9,7 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::start;
 
-fn quadratic(n: usize, r: usize, seed: u64, linear: bool) -> Quadratic {
+fn quadratic(n: usize, r: usize, seed: u64, linear: bool) -> Quadratic<'static> {
     let a = start::random(n, n, seed);
     let c = &a + &a.t();
     let linear = linear.then(|| start::random(n, r, seed + 1) * 2.0);

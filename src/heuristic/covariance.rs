@@ -78,7 +78,7 @@ mod tests {
     use std::time::Instant;
 
     /// A form that gives only products with C and the diagonal.
-    struct Products(Quadratic);
+    struct Products(Quadratic<'static>);
 
     impl QuadraticForm for Products {
         fn order(&self) -> usize {

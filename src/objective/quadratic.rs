@@ -1,6 +1,6 @@
 //! `½⟨X, C X D⟩ + ⟨linear, X⟩` with a stored dense symmetric C.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1, CowArray, Ix2};
 
 use super::tracker::multiply_add;
 use super::{GoOn, LARGEST, QuadraticForm, Spectrum, check_coefficients, check_data, largest};
@@ -11,8 +11,9 @@ use crate::threads::Threads;
 
 /// `½⟨X, C X D⟩ + ⟨linear, X⟩`.
 #[derive(Debug, Clone)]
-pub struct Quadratic {
-    c: Rows,
+pub struct Quadratic<'a> {
+    /// In rows, one after the other.
+    c: CowArray<'a, f64, Ix2>,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
     /// Number of columns of the linear term or the metric as passed by the caller.
@@ -21,8 +22,8 @@ pub struct Quadratic {
     factor: Option<(f64, Array2<f64>)>,
 }
 
-impl Quadratic {
-    /// The objective from C (n×n, symmetric), an optional linear term (n×r) and an optional column metric D
+impl<'a> Quadratic<'a> {
+    /// The objective from C (n×n, symmetric; an array or a view of one, which is not copied), an optional linear term (n×r) and an optional column metric D
     /// (r×r, symmetric; default identity).
     ///
     /// A linear term of zeros is dropped, and D = cI is multiplied into C: the objective then has the same
@@ -32,10 +33,11 @@ impl Quadratic {
     /// If a shape does not fit, an entry is not finite, C or D is not exactly symmetric, or the largest
     /// coefficient is neither 0 nor in [`SMALLEST`](super::SMALLEST) … [`LARGEST`].
     pub fn new(
-        c: Array2<f64>,
+        c: impl Into<CowArray<'a, f64, Ix2>>,
         linear: Option<Array2<f64>>,
         metric: Option<Array2<f64>>,
     ) -> Result<Self> {
+        let c: CowArray<'a, f64, Ix2> = c.into();
         check_symmetric("C", c.view())?;
         if let Some(linear) = &linear
             && (linear.nrows() != c.nrows() || linear.ncols() == 0)
@@ -56,7 +58,7 @@ impl Quadratic {
                 ));
             }
         }
-        let size = |name, a: Option<&Array2<f64>>, missing| match a {
+        let size = |name, a: Option<ArrayView2<'_, f64>>, missing| match a {
             None => Ok(missing),
             Some(a) => match largest(a) {
                 size if size.is_nan() => Err(Error::invalid(name, "must be finite")),
@@ -65,20 +67,26 @@ impl Quadratic {
             },
         };
         let (d, l) = (
-            size("D", metric.as_ref(), 1.0)?,
-            size("linear", linear.as_ref(), 0.0)?,
+            size("D", metric.as_ref().map(|a| a.view()), 1.0)?,
+            size("linear", linear.as_ref().map(|a| a.view()), 0.0)?,
         );
-        let product = size("C", Some(&c), 0.0)? * d;
+        let product = size("C", Some(c.view()), 0.0)? * d;
         check_coefficients(if l > product { "linear" } else { "C" }, product.max(l))?;
         let columns = linear.as_ref().or(metric.as_ref()).map(Array2::ncols);
         let (c, metric) = match metric.as_ref().and_then(|d| multiple_of_identity(d.view())) {
-            Some(multiple) => (c * multiple, None),
+            Some(multiple) => (CowArray::from(c.mapv(|v| v * multiple)), None),
             None => (c, metric),
+        };
+        // A symmetric matrix stored by columns is one stored by rows.
+        let c = match c.t().is_standard_layout() {
+            true => c.reversed_axes(),
+            false if c.is_standard_layout() => c,
+            false => Rows::copied(c.view()).into_array().into(),
         };
         let linear = linear.filter(|l| l.iter().any(|&v| v != 0.0));
         let standard = |a: Array2<f64>| Rows::from(a).into_array();
         Ok(Self {
-            c: Rows::from(c),
+            c,
             linear: linear.map(standard),
             metric: metric.map(standard),
             columns,
@@ -133,7 +141,7 @@ fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
     Ok(())
 }
 
-impl QuadraticForm for Quadratic {
+impl QuadraticForm for Quadratic<'_> {
     fn order(&self) -> usize {
         self.c.nrows()
     }
@@ -179,6 +187,6 @@ impl QuadraticForm for Quadratic {
     }
 
     fn column(&self, j: usize, target: &mut [f64]) {
-        target.copy_from_slice(self.c.row_slice(j));
+        ArrayViewMut1::from(target).assign(&self.c.row(j));
     }
 }

@@ -176,7 +176,7 @@ impl AnySmooth<'_> {
                 turn: Mutex::new(()),
             }),
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
-                c.as_array().to_owned(),
+                c.as_array(),
                 linear.as_ref().map(|a| a.as_array().to_owned()),
                 metric.as_ref().map(|a| a.as_array().to_owned()),
             )?),

@@ -38,7 +38,7 @@ pub(super) struct Compact {
     /// Whether no other row can matter.
     pub(super) complete: bool,
     order: usize,
-    smooth: Quadratic,
+    smooth: Quadratic<'static>,
     penalty: Penalty,
     signature: Signature,
 }
@@ -146,7 +146,7 @@ impl Compact {
         others().all(is_stationary)
     }
 
-    pub(super) fn form(&self) -> &Quadratic {
+    pub(super) fn form(&self) -> &Quadratic<'static> {
         &self.smooth
     }
 

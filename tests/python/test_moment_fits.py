@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -238,3 +239,35 @@ def test_single_precision_is_the_same_numbers():
     double = ob.SparsePCA(3, random_state=0).fit(X.astype(np.float64))
     np.testing.assert_array_equal(single.components_, double.components_)
     np.testing.assert_allclose(single.transform(X), double.transform(X.astype(float)), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 700])
+def test_a_covariance_is_checked_beside_one_copy(n):
+    factor = np.random.default_rng(n).standard_normal((n + 3, n))
+    S = factor.T @ factor
+    S = 0.5 * (S + S.T)
+    given = S.copy()
+    tracemalloc.start()
+    try:
+        matrix = as_covariance(S)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(S, given)
+    # The factorization leaves no trace.
+    np.testing.assert_array_equal(matrix, S)
+    assert not np.shares_memory(matrix, S)
+    if n > 500:
+        assert most < 2.2 * S.nbytes
+
+
+def test_definiteness_is_tested_from_both_sides():
+    S = np.diag([1.0, 0.5, 0.0])
+    least = -DEFINITENESS * 3
+    for shift, definite in ((0.9 * least, True), (1.1 * least, False)):
+        below = S + np.diag([0.0, 0.0, shift])
+        if definite:
+            np.testing.assert_array_equal(as_covariance(below), below)
+        else:
+            with pytest.raises(ValueError, match="positive semidefinite"):
+                as_covariance(below)

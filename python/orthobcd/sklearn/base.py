@@ -202,8 +202,8 @@ class OrthonormalPCA(Components):
         estimator keeps a triangle of the n × n matrix of second moments, with two doubles per entry
         while ``precision_`` is "exact" (3.2 GB at 20,000 features). Up to 2047 samples are buffered
         before they are added to the triangle; during this addition the old and the new triangle are
-        both in memory. An update forms the whole matrix, and the solve holds a copy of it (6.4 GB
-        more). `fit` discards all samples of earlier calls.
+        both in memory. An update forms the whole matrix (3.2 GB more), which the solve uses without
+        a copy. `fit` discards all samples of earlier calls.
 
         Parameters
         ----------
@@ -303,8 +303,9 @@ class OrthonormalPCA(Components):
                 raise ValueError(f"mean must have shape ({n},), got {middle.shape}")
             validate_data(self, S, skip_check_array=True)
             r = self._checked(n, n)
+            matrix *= weight - 1.0
             moments, deviation = described(
-                (weight - 1.0) * matrix, middle, weight, bool(self.center), bool(self.scale)
+                matrix, middle, weight, bool(self.center), bool(self.scale)
             )
             return self._fitted(fitting, moments, deviation, weight, r, "exact")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
@@ -33,6 +35,9 @@ rounding error of the Cholesky factorization by which definiteness is tested."""
 EXACT_WORK = 2e8
 """Largest m·n·(n + `SLICING`) for which the precision "auto" sums m samples of n features exactly:
 0.1 to 0.25 s of a core."""
+
+STRIP = 256
+"""Rows of an n × n matrix that are handled at a time."""
 
 SLICING = 64
 """Cost of splitting a sample into slices, in products of the sample with a feature."""
@@ -192,42 +197,70 @@ def as_sample_weight(weights: ArrayLike) -> FloatArray:
     return checked
 
 
+def strips(n: int) -> Iterator[slice]:
+    """Slices of n rows, so few at a time that a strip is small beside an n × n matrix."""
+    for begin in range(0, n, STRIP):
+        yield slice(begin, min(begin + STRIP, n))
+
+
 def as_covariance(S: ArrayLike) -> FloatArray:
-    """Checked symmetric positive semidefinite matrix S."""
-    matrix = as_float_array("S", S, 2)
-    if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"S must be square, got shape {matrix.shape}")
-    size = float(np.abs(matrix).max())
+    """A checked copy of a symmetric positive semidefinite S; no other n × n array is made."""
+    given = as_float_array("S", S, 2)
+    n = len(given)
+    if given.shape != (n, n):
+        raise ValueError(f"S must be square, got shape {given.shape}")
+    size = max(float(given.max()), -float(given.min()))
     check_size("S", size, COEFFICIENTS)
-    if float(np.abs(matrix - matrix.T).max()) > SYMMETRY * size:
-        raise ValueError("S must be symmetric")
-    matrix = 0.5 * (matrix + matrix.T)
-    least = -DEFINITENESS * size * len(matrix)
-    try:
-        np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
-    except np.linalg.LinAlgError as error:
-        # The factorization of a zero matrix fails, but it is semidefinite.
-        if size > 0.0:
-            raise ValueError(
-                f"S must be positive semidefinite, it has an eigenvalue below {least:.3g}"
-            ) from error
+    matrix = np.empty((n, n))
+    for rows in strips(n):
+        strip, mirrored = given[rows], given[:, rows].T
+        if float(np.abs(strip - mirrored).max()) > SYMMETRY * size:
+            raise ValueError("S must be symmetric")
+        matrix[rows] = 0.5 * (strip + mirrored)
+    least = -DEFINITENESS * size * n
+    # A zero matrix is semidefinite, but its factorization fails.
+    if size > 0.0 and not is_definite(matrix, least):
+        raise ValueError(f"S must be positive semidefinite, it has an eigenvalue below {least:.3g}")
     return matrix
+
+
+def is_definite(matrix: FloatArray, least: float) -> bool:
+    """Whether all eigenvalues of a symmetric matrix exceed ``least``, by a Cholesky factorization.
+
+    The factor is written over the upper triangle, which then is restored from the lower one.
+    """
+    diagonal = np.diagonal(matrix).copy()
+    np.fill_diagonal(matrix, diagonal - least)
+    # The transposed matrix is stored by columns, as LAPACK overwrites it.
+    _, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    for rows in strips(len(matrix)):
+        block = np.tril(matrix[rows, rows], -1)
+        matrix[rows, rows] = block + block.T
+        matrix[rows, rows.stop :] = matrix[rows.stop :, rows].T
+    np.fill_diagonal(matrix, diagonal)
+    return bool(info == 0)
 
 
 def described(
     matrix: FloatArray, mean: FloatArray, weight: float, center: bool, scale: bool
 ) -> tuple[SecondMoments, FloatArray | None]:
-    """Moments from sums of squares about the mean and, with ``scale``, standard deviations."""
+    """Moments from sums of squares about the mean and, with ``scale``, standard deviations.
+
+    The sums are overwritten.
+    """
     deviation = None
     if scale:
         deviation = np.sqrt(np.diag(matrix) / weight)
         deviation[deviation == 0.0] = 1.0
     divisor = np.ones(len(mean)) if deviation is None else deviation
-    if not center:
-        matrix = matrix + weight * np.outer(mean, mean)
-        mean = np.zeros_like(mean)
-    negative = (-0.5 * (matrix + matrix.T)) / np.outer(divisor, divisor)
-    return SecondMoments(mean / divisor, negative), deviation
+    for rows in () if center else strips(len(mean)):
+        matrix[rows] += weight * np.outer(mean[rows], mean)
+    for rows in strips(len(mean)):
+        right = slice(rows.start, None)
+        strip = -0.5 * (matrix[rows, right] + matrix[right, rows].T)
+        matrix[rows, right] = strip / np.outer(divisor[rows], divisor[right])
+        matrix[right, rows] = matrix[rows, right].T
+    return SecondMoments(mean / divisor if center else np.zeros_like(mean), matrix), deviation
 
 
 def correlation(second: FloatArray) -> FloatArray:
