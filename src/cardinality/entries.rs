@@ -24,7 +24,7 @@ use crate::threads::Threads;
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
 
-/// Largest work of power steps for the leading axes of disjoint supports, in multiply-adds.
+/// Largest work of products for the leading axes of disjoint supports, in multiply-adds.
 const LEADING: f64 = 1e8;
 
 /// Number of smaller limits whose points are points of a limit: the limit rounded down, its half and its quarter.

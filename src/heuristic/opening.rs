@@ -15,7 +15,7 @@ const KINDS: [usize; 3] = [DISJOINT, LARGEST, SHARED];
 const FACTOR: usize = 2;
 const WORK: f64 = 2e8;
 
-/// Work of power steps for the leading axes of the best number of nonzeros.
+/// Work of products for the leading axes of the best number of nonzeros.
 const LEADING: f64 = 1e8;
 
 /// The best opening over a ladder of numbers of nonzeros.

@@ -190,11 +190,6 @@ impl<'a> ColumnModel<'a> {
         self.diagonal.len()
     }
 
-    /// Returns about the largest eigenvalue of C.
-    pub(crate) fn highest(&self) -> f64 {
-        self.spectrum.1
-    }
-
     /// Returns the shift that makes d_tC negative semidefinite.
     pub(crate) fn shift(&self, t: usize) -> f64 {
         let (low, high) = self.spectrum;

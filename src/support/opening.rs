@@ -43,8 +43,9 @@ const PRODUCTS: f64 = 500.0;
 /// Largest work of ADMM, in multiply-adds.
 const ADMM_WORK: f64 = 2e9;
 
-/// Most power steps for a leading axis.
-const POWER_STEPS: usize = 60;
+/// Most products of the Lanczos method for a leading axis, and the relative norm below which what a product adds is rounding.
+const LANCZOS: usize = 30;
+const INVARIANT: f64 = 1e-12;
 
 /// Share of the remaining time for a projection or for ADMM.
 const PATIENCE: f64 = 0.2;
@@ -130,7 +131,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) rotated: &'a Array2<f64>,
     /// The basis as scaled by [`scaled`].
     pub(crate) scaled: &'a Array2<f64>,
-    /// Largest work of power steps for the leading axes of disjoint supports, in multiply-adds.
+    /// Largest work of products for the leading axes of disjoint supports, in multiply-adds.
     pub(crate) leading: f64,
     pub(crate) meter: &'a Meter<'a>,
 }
@@ -338,31 +339,47 @@ impl Opening<'_> {
     }
 
     /// Returns about the leading axis on the rows that are not taken, with zeros in the others: that of the product
-    /// of C with the principal axes, then power steps.
+    /// of C with the principal axes, improved by the Lanczos method.
     fn leading(&self, taken: &[bool]) -> Option<Vec<f64>> {
         let (n, r) = self.basis.dim();
         let free: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();
         self.meter.spend((n * r * r) as f64 + eigen_work(r));
         let left = self.scaled.select(Axis(0), &free);
         let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
-        let mut axis = Array2::zeros((n, 1));
         let own = left.dot(&vectors.column(r - 1));
-        free.iter()
-            .zip(own.iter())
-            .for_each(|(&i, &v)| axis[[i, 0]] = v);
-        let shift = self.model.highest();
         let steps = self.leading / (r as f64 * gradient_work(self.model.form, 1));
-        for _ in 0..(steps as usize).min(POWER_STEPS) {
+        let steps = (steps as usize).min(LANCZOS).min(free.len());
+        let mut axis = Array2::zeros((n, 1));
+        for (&i, &v) in free.iter().zip(&own) {
+            axis[[i, 0]] = v;
+        }
+        if steps < 2 {
+            return Some(axis.into_raw_vec_and_offset().0);
+        }
+        let (mut basis, mut images) = (Array2::zeros((n, 0)), Array2::zeros((n, 0)));
+        while basis.ncols() < steps {
+            let before = square(&axis).sqrt();
+            for _ in 0..2 {
+                axis = &axis - &basis.dot(&basis.t().dot(&axis));
+            }
+            self.meter.spend((4 * n * basis.ncols()) as f64);
             let norm = square(&axis).sqrt();
-            if !(norm > 0.0) {
+            if !(norm > INVARIANT * before) {
                 break;
             }
             axis /= norm;
-            let image = self.model.image(&axis, self.meter)?;
-            free.iter()
-                .for_each(|&i| axis[[i, 0]] = shift * axis[[i, 0]] - image[[i, 0]]);
+            let mut image = self.model.image(&axis, self.meter)?;
+            (0..n)
+                .filter(|&i| taken[i])
+                .for_each(|i| image[[i, 0]] = 0.0);
+            basis.append(Axis(1), axis.view()).ok()?;
+            images.append(Axis(1), image.view()).ok()?;
+            axis = image;
         }
-        Some(axis.into_raw_vec_and_offset().0)
+        self.meter
+            .spend((n * steps * steps) as f64 + eigen_work(steps));
+        let (_, vectors) = symmetric_eigen(symmetric(&basis.t().dot(&images)).view());
+        Some(basis.dot(&vectors.column(0)).to_vec())
     }
 
     /// Returns columns on disjoint supports, each a leading axis on its rows.
