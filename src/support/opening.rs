@@ -353,7 +353,7 @@ impl Opening<'_> {
         for (&i, &v) in free.iter().zip(&own) {
             axis[[i, 0]] = v;
         }
-        if steps < 2 {
+        if steps < 2 || square(&axis) == 0.0 {
             return Some(axis.into_raw_vec_and_offset().0);
         }
         let (mut basis, mut images) = (Array2::zeros((n, 0)), Array2::zeros((n, 0)));

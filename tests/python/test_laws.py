@@ -106,6 +106,16 @@ def test_limits_on_nonzeros(case: Case, limits: dict[str, Any]) -> None:
         before[count] = value
 
 
+@pytest.mark.parametrize("kind", ["duplicates", "noise", "deficient"])
+def test_disjoint_supports_are_no_worse_than_those_of_exact_axes(kind: str) -> None:
+    case = Case(kind, 200, 120, 50)
+    A = case.centred()
+    for count in (100, 101, 120):
+        X = solved(case, ob.Cardinality(count), max_work=0.05).x
+        known = laws.explained(A, laws.disjoint(A, case.r, count // case.r))
+        assert laws.explained(A, X) >= (1.0 - ROUNDING) * known
+
+
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("case", GRID)
 def test_limits_on_features(case: Case, limits: dict[str, Any]) -> None:
