@@ -23,6 +23,8 @@ pub(crate) struct Clock {
     limit: Option<f64>,
     counted: bool,
     stop: AtomicBool,
+    /// Seconds of an earlier process that this one continues, as bits.
+    ahead: AtomicU64,
 }
 
 impl Clock {
@@ -38,6 +40,7 @@ impl Clock {
             limit,
             counted: limit.is_none() || work.is_some(),
             stop: AtomicBool::new(false),
+            ahead: AtomicU64::new(0f64.to_bits()),
         }
     }
 
@@ -52,7 +55,14 @@ impl Clock {
     }
 
     pub(crate) fn seconds(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
+        self.started.elapsed().as_secs_f64() + f64::from_bits(self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// Advances the clock to the given seconds if it shows less, as an earlier process had come so far.
+    pub(crate) fn advance_to(&self, seconds: f64) {
+        let late = (seconds - self.seconds()).max(0.0);
+        let ahead = f64::from_bits(self.ahead.load(Ordering::Relaxed)) + late;
+        self.ahead.store(ahead.to_bits(), Ordering::Relaxed);
     }
 
     pub(crate) fn limit(&self) -> Option<f64> {

@@ -11,6 +11,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::budget::Clock;
 use crate::certificate::top_rows;
+use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
@@ -202,6 +203,10 @@ impl Monitor for Relay<'_> {
 
     fn working(&mut self, heuristics: &str) {
         self.monitor.working(heuristics);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut Checkpoint> {
+        self.monitor.checkpoint()
     }
 }
 

@@ -42,6 +42,7 @@
 //!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept
 //! * a number of nonzeros in place of a price: [`minimize_at_cardinality`]; of rows: [`minimize_row_sparse`]
 //! * what is known of a point: [`certificate`]
+//! * a long solve that continues after its process was killed: a [`Checkpoint`]
 //! * second moments of data that do not fit in memory, in one pass: [`Moments`]
 //! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
 //!
@@ -62,6 +63,7 @@ pub mod block;
 mod budget;
 mod cardinality;
 pub mod certificate;
+mod checkpoint;
 mod continuation;
 mod error;
 pub mod finite_sum;
@@ -92,6 +94,7 @@ pub mod working_set;
 pub use block::Curvature;
 pub use cardinality::{RowSparsity, minimize_at_cardinality, minimize_row_sparse};
 pub use certificate::{Certificate, certify, certify_values};
+pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
 pub use manifold::{
     Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift,

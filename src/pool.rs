@@ -14,6 +14,14 @@ use crate::solver::Control;
 /// Pause between looks at the monitor.
 const POLL: Duration = Duration::from_millis(20);
 
+/// A result that has just come in.
+pub(crate) struct Arrival<'a, T> {
+    pub(crate) index: usize,
+    pub(crate) value: &'a T,
+    /// Whether the clock had time left when the task ended, so that nothing cut the task short.
+    pub(crate) whole: bool,
+}
+
 /// Runs tasks 0..count on `workers` threads and returns the results in order of index; `watch` is
 /// called every few hundredths of a second with what has just come in, and may stop the clock.
 /// Tasks that have not begun when the clock has run out are dropped.
@@ -24,21 +32,43 @@ pub(crate) fn run<T: Send>(
     body: impl Fn(usize) -> T + Sync,
     mut watch: impl FnMut(Option<&T>) -> Control,
 ) -> Vec<Option<T>> {
-    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    let none = (0..count).map(|_| None).collect();
+    complete(none, workers, clock, body, |arrival| {
+        watch(arrival.map(|arrival| arrival.value))
+    })
+}
+
+/// The same for the tasks that have no result yet.
+pub(crate) fn complete<T: Send>(
+    mut results: Vec<Option<T>>,
+    workers: usize,
+    clock: &Clock,
+    body: impl Fn(usize) -> T + Sync,
+    mut watch: impl FnMut(Option<Arrival<'_, T>>) -> Control,
+) -> Vec<Option<T>> {
+    let missing: Vec<usize> = (0..results.len())
+        .filter(|&k| results[k].is_none())
+        .collect();
+    let count = missing.len();
+    if count == 0 {
+        return results;
+    }
     let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel::<(usize, T)>();
+    let (sender, receiver) = mpsc::channel::<(usize, T, bool)>();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for _ in 0..workers.min(count).max(1) {
             let sender = sender.clone();
-            let (next, body) = (&next, &body);
+            let (next, body, missing) = (&next, &body, &missing);
             threads.push(scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     if index >= count || clock.expired() {
                         break;
                     }
-                    if sender.send((index, body(index))).is_err() {
+                    let index = missing[index];
+                    let value = body(index);
+                    if sender.send((index, value, !clock.expired())).is_err() {
                         break;
                     }
                 }
@@ -47,8 +77,12 @@ pub(crate) fn run<T: Send>(
         drop(sender);
         loop {
             let control = match receiver.recv_timeout(POLL) {
-                Ok((index, value)) => {
-                    let control = watch(Some(&value));
+                Ok((index, value, whole)) => {
+                    let control = watch(Some(Arrival {
+                        index,
+                        value: &value,
+                        whole,
+                    }));
                     results[index] = Some(value);
                     control
                 }

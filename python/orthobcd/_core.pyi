@@ -1,6 +1,7 @@
 """The compiled core. Private: use the functions and classes of `orthobcd`."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "COEFFICIENTS",
     "DATA",
     "WORK_UNIT",
+    "Checkpoint",
     "Moments",
     "Stop",
     "StructuralProbe",
@@ -204,6 +206,10 @@ class Moments:
     ) -> tuple[_Vector, _Matrix, _Vector | None]: ...
     def __reduce__(self) -> tuple[type[Moments], tuple[int, Precision], Any]: ...
     def __setstate__(self, state: Any) -> None: ...
+
+@final
+class Checkpoint:
+    def __new__(cls, path: str | PathLike[str], every: float) -> Checkpoint: ...
 
 @final
 class Stop:

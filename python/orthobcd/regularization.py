@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
+from ._internal.checkpoint import CheckpointLike, opened
 from ._internal.checks import (
     DataLike,
     FloatArray,
@@ -202,6 +204,8 @@ def regularization_path(
     seed: int = 0,
     n_threads: int | None = None,
     verbose: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
 ) -> RegularizationPath:
     """Sparse PCA for decreasing penalty weights, each solve started at the point before.
 
@@ -231,7 +235,7 @@ def regularization_path(
         Subtract the column means first (sparse data stays sparse).
     solver : OBCD, optional
         Solver of every stage; ``OBCD()`` by default.
-    max_time, tol, seed, n_threads, verbose
+    max_time, tol, seed, n_threads, verbose, checkpoint, checkpoint_every
         As in `solve`; ``max_time`` is for the whole path.
 
     Returns
@@ -268,6 +272,8 @@ def regularization_path(
         seed=seed,
         n_threads=n_threads,
         verbose=verbose,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
 
 
@@ -285,11 +291,19 @@ def path_of(
     seed: int = 0,
     n_threads: int | None = None,
     verbose: bool = False,
+    checkpoint: CheckpointLike | None = None,
+    checkpoint_every: float = 60.0,
 ) -> RegularizationPath:
     """`regularization_path` for the objective of ``base``, without copying the data."""
     n_lams = as_int("n_lams", n_lams, 1)
     ratio = as_fraction("ratio", ratio)
-    run = Run.checked(max_time=max_time, tol=tol, seed=seed, n_threads=n_threads)
+    run = Run.checked(
+        max_time=max_time,
+        tol=tol,
+        seed=seed,
+        n_threads=n_threads,
+        checkpoint=opened(checkpoint, checkpoint_every),
+    )
     as_bool("verbose", verbose)
     n, r = base.shape
     if n_nonzero is not None:
@@ -338,6 +352,7 @@ class _Follower:
         run = replace(self.run, max_time=self.deadline.left())
         tol = TOLERANCE if run.tol is None else run.tol
         stages = _Stages(tuple(lams), self.solver, tol, n_nonzero)
+        run = run.of(problem="path", shape=problem.shape, penalty=self.penalty, stages=stages, x0=x)
         with live(self.verbose, self.run.max_time) as line, CtrlC(raising=True) as ctrl_c:
             watcher = watcher_of(None, line, ctrl_c)
             returned, error = _core.solve_continuation(problem, x, False, stages, run, watcher)

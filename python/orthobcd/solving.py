@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
+from ._internal.checkpoint import opened
 from ._internal.checks import FloatArray, as_bool, as_float_array
 from ._internal.interrupt import CtrlC
 from ._internal.progress import Line, live
@@ -84,6 +86,8 @@ def solve(
     callback: Callable[[Progress], Any] | None = None,
     project_x0: bool = False,
     verbose: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
 ) -> Result:
     """Minimise F = f + h from a feasible start; every iterate is feasible and F never rises.
 
@@ -146,6 +150,15 @@ def solve(
         Show a live line on standard error, or in the notebook (tqdm; the extra ``progress``):
         objective, nonzeros, time, and, with a limit, the time left. The logger ``orthobcd`` gets
         the same at level INFO; without tqdm its messages are shown instead.
+    checkpoint : path, optional
+        File of the progress of the solve, which is replaced atomically. The same call with the same
+        file continues where the file ends; with ``max_work`` the result has the same bits as
+        without interruption. ``max_time``, which then counts the seconds of both calls,
+        ``n_threads``, ``callback`` and ``verbose`` may differ. After the end the file holds
+        the results, and the same call returns at once. A file that cannot be written is a
+        `RuntimeWarning`, and the solve goes on. Not for `VRJOBCD`.
+    checkpoint_every : float, default 60
+        Least seconds between two writes of the checkpoint.
 
     Returns
     -------
@@ -155,7 +168,8 @@ def solve(
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid; the message names it.
+        If an argument is not valid; the message names it. A checkpoint of other data, of another
+        problem, of other options or of another version is refused with the reason.
 
     Notes
     -----
@@ -196,6 +210,7 @@ def solve(
         seed=seed,
         n_threads=n_threads,
         max_work=max_work,
+        checkpoint=opened(checkpoint, checkpoint_every),
     )
     _check_callback(callback)
     as_bool("verbose", verbose)
@@ -214,6 +229,7 @@ def solve(
             )
         if isinstance(how, VRJOBCD) and run.max_work is not None:
             raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
+        run = _identified(run, problem, x0, how, False)
         with live(bool(verbose), run.max_time) as line, CtrlC(raising=True) as ctrl_c:
             watcher = watcher_of(callback, line, ctrl_c)
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher)
@@ -228,6 +244,7 @@ def solve(
     if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
         start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
+    run = _identified(run, problem, start, how, project_x0)
     with live(bool(verbose), run.max_time) as line, CtrlC(raising=True) as ctrl_c:
         watcher = watcher_of(callback, line, ctrl_c)
         if isinstance(how, VRJOBCD):
@@ -236,6 +253,23 @@ def solve(
             return as_result(returned, error, run.seed, extra)
         returned, error = core(problem, start, project_x0, how, run, watcher)
         return _ended(returned, error, run.seed, line)
+
+
+def _identified(run: Run, problem: Problem, x0: Any, solver: Solver, project_x0: bool) -> Run:
+    """The run with what identifies the solve in its checkpoint."""
+    if run.checkpoint is not None and isinstance(solver, VRJOBCD):
+        raise ValueError("checkpoint must be None for VRJOBCD")
+    return run.of(
+        problem=type(problem).__name__,
+        objective=type(problem.smooth).__name__,
+        shape=problem.shape,
+        penalty=problem.penalty,
+        determinant=getattr(problem, "determinant", None),
+        signature=problem.signature,
+        solver=solver,
+        x0=x0 if isinstance(x0, (str, type(None))) else np.asarray(x0, np.float64),
+        project_x0=bool(project_x0),
+    )
 
 
 def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:

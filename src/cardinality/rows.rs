@@ -18,6 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::powered::on_rows;
 use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
 use crate::budget::Meter;
+use crate::checkpoint::stored;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::manifold::polar;
@@ -149,6 +150,13 @@ struct RowSet {
     eigenvalues: Vec<f64>,
     value: f64,
 }
+
+stored!(RowSet {
+    rows,
+    vectors,
+    eigenvalues,
+    value
+});
 
 /// The losses of the rows of a set and the gains of others, best first.
 #[derive(Default)]

@@ -17,6 +17,7 @@ use ndarray::{Array2, ArrayView2};
 
 use super::powered::powered;
 use crate::budget::{Clock, Meter};
+use crate::checkpoint::{Stored, stored};
 use crate::error::{Error, Result};
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
 use crate::objective::{QuadraticForm, default_work};
@@ -61,7 +62,7 @@ const FEASIBLE: f64 = 1e-11;
 /// A search space: its starts, moves and perturbations.
 pub(super) trait SearchSpace: Sync {
     /// A point with its cached data.
-    type State: Clone + Send;
+    type State: Clone + Send + Stored;
 
     /// A point that needs no search.
     type Point: Send;
@@ -162,6 +163,16 @@ pub(super) trait SearchSpace: Sync {
 #[derive(Default)]
 pub(super) struct StationarySupports(HashMap<Vec<usize>, f64>);
 
+impl Stored for StationarySupports {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.0.store(to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Stored::load(from).map(Self)
+    }
+}
+
 impl StationarySupports {
     /// Returns whether a point with this support and at most this value is stationary.
     fn contains(&self, places: &[usize], value: f64) -> bool {
@@ -224,6 +235,10 @@ struct Chain<S> {
     descents: u64,
 }
 
+stored!(Chain<S> {
+    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent, total, descents,
+} with found: Vec::new());
+
 impl<S> Chain<S> {
     fn new(number: usize, from: Option<S>, reference: f64) -> Self {
         Self {
@@ -242,6 +257,29 @@ impl<S> Chain<S> {
             descents: 0,
         }
     }
+}
+
+/// A search between two rounds. `unsuccessful` counts perturbations, `confirmed` rounds without improvement.
+struct Progress<S> {
+    chains: Vec<Mutex<Chain<S>>>,
+    spent: f64,
+    length: f64,
+    begun: usize,
+    unsuccessful: usize,
+    confirmed: usize,
+}
+
+stored!(Progress<S> {
+    chains,
+    spent,
+    length,
+    begun,
+    unsuccessful,
+    confirmed
+});
+
+fn locked<S>(chain: &Mutex<Chain<S>>) -> MutexGuard<'_, Chain<S>> {
+    chain.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A search over the supports of a search space.
@@ -337,89 +375,114 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     /// With a work limit, the chains of a round count in their order, each point with the work up to it. A
     /// larger limit thus accepts all points that a smaller one accepts, or points that are lower by more than
     /// [`same`](Self::same), and never ends higher.
-    fn run(&self, incumbent: &mut SparseIncumbent<'_>, mut spent: f64) -> (Status, f64) {
-        let chains: Vec<Mutex<Chain<W::State>>> = (0..CHAINS)
-            .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
-            .collect();
-        let locked = |k: usize| chains[k].lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut length, mut begun, mut unsuccessful, mut rounds) = (FIRST_ROUND, CHAINS, 0, 0);
-        let same = self.same();
-        let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
+    fn run(&self, incumbent: &mut SparseIncumbent<'_>, spent: f64) -> (Status, f64) {
+        let mut progress = incumbent.resumed().unwrap_or_else(|| Progress {
+            chains: (0..CHAINS)
+                .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
+                .collect(),
+            spent,
+            length: FIRST_ROUND,
+            begun: CHAINS,
+            unsuccessful: 0,
+            confirmed: 0,
+        });
         loop {
-            let proved = incumbent.value() <= self.bound + same;
-            let converged =
-                !limited && (rounds >= CONFIRMED || unsuccessful >= self.space.patience());
-            let left = self.limit - spent;
-            let ended = if proved || converged {
-                Some(Status::Converged)
-            } else if incumbent.status.is_some() || self.clock.expired() || !(left >= 1.0) {
-                Some(Status::MaxWork)
-            } else if self
-                .options
-                .max_sweeps
-                .is_some_and(|most| incumbent.rounds >= most)
-            {
-                Some(Status::MaxSweeps)
-            } else {
-                None
-            };
-            if let Some(status) = ended {
-                (0..CHAINS).for_each(|k| self.report(&locked(k), incumbent));
-                return (status, spent);
-            }
-            incumbent.rounds += 1;
-            self.round(&locked, (length, left), incumbent);
-            let mut best: Option<W::State> = None;
-            for k in 0..CHAINS {
-                let mut chain = locked(k);
-                for (at, state) in std::mem::take(&mut chain.found) {
-                    let lower = best.as_ref().is_none_or(|best| {
-                        self.space.value(&state) < self.space.value(best) - same
-                    });
-                    if lower && spent + at <= self.limit {
-                        best = Some(state);
-                    }
+            if let Some(status) = self.ended(&progress, incumbent) {
+                if !self.clock.expired() {
+                    incumbent.keep(&progress);
                 }
-                spent += chain.spent;
-                chain.total += std::mem::take(&mut chain.spent);
-                unsuccessful += std::mem::take(&mut chain.unsuccessful);
-                if spent >= self.limit {
-                    break;
-                }
+                (progress.chains.iter()).for_each(|chain| self.report(&locked(chain), incumbent));
+                return (status, progress.spent);
             }
-            let gained = best.is_some_and(|x| incumbent.accept(self.space.dense(&x), same));
-            unsuccessful = if gained { 0 } else { unsuccessful };
-            let mut order: Vec<usize> = (0..CHAINS).collect();
-            let values: Vec<f64> = order.iter().map(|&k| self.value(&locked(k))).collect();
-            order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-            let lowest = values[order[0]] + same;
-            let agreeing = (0..CHAINS).filter(|&k| values[k] <= lowest && locked(k).independent);
-            rounds = match lowest.is_finite() && !gained && agreeing.count() >= AGREEING {
-                true => rounds + 1,
-                false => 0,
-            };
-            let leader = locked(order[0]).best.clone();
-            for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
-                let from = if place % 2 == 0 { leader.clone() } else { None };
-                let mut chain = locked(k);
-                self.report(&chain, incumbent);
-                *chain = Chain::new(begun, from, incumbent.value());
-                begun += 1;
+            self.advance_all(&mut progress, incumbent);
+            if !self.clock.expired() && incumbent.is_due() {
+                incumbent.keep(&progress);
             }
-            length = (length * GROWTH).min(LONGEST_ROUND);
         }
+    }
+
+    /// Returns why the search ends here, if it does.
+    fn ended(
+        &self,
+        progress: &Progress<W::State>,
+        incumbent: &SparseIncumbent<'_>,
+    ) -> Option<Status> {
+        let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
+        let proved = incumbent.value() <= self.bound + self.same();
+        let idle = progress.unsuccessful >= self.space.patience();
+        let converged = !limited && (progress.confirmed >= CONFIRMED || idle);
+        let left = self.limit - progress.spent;
+        if proved || converged {
+            Some(Status::Converged)
+        } else if incumbent.status.is_some() || self.clock.expired() || !(left >= 1.0) {
+            Some(Status::MaxWork)
+        } else {
+            let most = self.options.max_sweeps;
+            let swept = most.is_some_and(|most| incumbent.rounds >= most);
+            swept.then_some(Status::MaxSweeps)
+        }
+    }
+
+    /// Runs a round of all chains, and restarts the worse half.
+    fn advance_all(&self, progress: &mut Progress<W::State>, incumbent: &mut SparseIncumbent<'_>) {
+        let (chains, same) = (&progress.chains, self.same());
+        let left = self.limit - progress.spent;
+        incumbent.rounds += 1;
+        self.round(chains, (progress.length, left), incumbent);
+        let mut best: Option<W::State> = None;
+        for chain in chains {
+            let mut chain = locked(chain);
+            for (at, state) in std::mem::take(&mut chain.found) {
+                let lower = best
+                    .as_ref()
+                    .is_none_or(|best| self.space.value(&state) < self.space.value(best) - same);
+                if lower && progress.spent + at <= self.limit {
+                    best = Some(state);
+                }
+            }
+            progress.spent += chain.spent;
+            chain.total += std::mem::take(&mut chain.spent);
+            progress.unsuccessful += std::mem::take(&mut chain.unsuccessful);
+            if progress.spent >= self.limit {
+                break;
+            }
+        }
+        let gained = best.is_some_and(|x| incumbent.accept(self.space.dense(&x), same));
+        if gained {
+            progress.unsuccessful = 0;
+        }
+        let mut order: Vec<usize> = (0..CHAINS).collect();
+        let values: Vec<f64> = chains
+            .iter()
+            .map(|chain| self.value(&locked(chain)))
+            .collect();
+        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+        let lowest = values[order[0]] + same;
+        let agreeing =
+            (0..CHAINS).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
+        progress.confirmed = match lowest.is_finite() && !gained && agreeing.count() >= AGREEING {
+            true => progress.confirmed + 1,
+            false => 0,
+        };
+        let leader = locked(&chains[order[0]]).best.clone();
+        for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
+            let from = if place % 2 == 0 { leader.clone() } else { None };
+            let mut chain = locked(&chains[k]);
+            self.report(&chain, incumbent);
+            *chain = Chain::new(progress.begun, from, incumbent.value());
+            progress.begun += 1;
+        }
+        progress.length = (progress.length * GROWTH).min(LONGEST_ROUND);
     }
 
     /// Continues every chain for about `length` of work, and for at most `left`. A chain is skipped if the
     /// chains before it have used up the limit, as none of its points would count.
-    fn round<'c>(
+    fn round(
         &self,
-        locked: &(impl Fn(usize) -> MutexGuard<'c, Chain<W::State>> + Sync),
+        chains: &[Mutex<Chain<W::State>>],
         (length, left): (f64, f64),
         incumbent: &mut SparseIncumbent<'_>,
-    ) where
-        W::State: 'c,
-    {
+    ) {
         let done: Vec<AtomicU64> = (0..CHAINS).map(|_| AtomicU64::new(0)).collect();
         let before = |k: usize| {
             let works = done[..k]
@@ -433,7 +496,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             self.clock,
             |k| {
                 if before(k) < left {
-                    let mut chain = locked(k);
+                    let mut chain = locked(&chains[k]);
                     self.advance(&mut chain, length, left);
                     done[k].store(chain.spent as u64, Ordering::Relaxed);
                 }
@@ -511,6 +574,14 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     }
 }
 
+/// The incumbent in a checkpoint.
+struct Best {
+    x: Array2<f64>,
+    last: Record,
+}
+
+stored!(Best { x, last });
+
 /// The incumbent, its history, and the monitor.
 struct SparseIncumbent<'a> {
     problem: &'a Problem<'a>,
@@ -567,6 +638,53 @@ impl<'a> SparseIncumbent<'a> {
             self.accept(best, 0.0);
         }
         (none || self.status.is_some() || self.clock.expired()).then_some(status)
+    }
+
+    /// Returns the progress of the chains in a checkpoint, if one has any, and takes up the incumbent there.
+    fn resumed<T: Stored>(&mut self) -> Option<T> {
+        let known = self.monitor.checkpoint()?.group("chains");
+        let rest = &mut known.first()?.as_slice();
+        let (seconds, counts, own, status) = Stored::load(rest)?;
+        let progress = T::load(rest)?;
+        self.clock.advance_to(seconds);
+        (self.rounds, self.descents) = counts;
+        (self.x, self.history, self.runs) = own;
+        self.status = status;
+        Some(progress)
+    }
+
+    /// Writes a checkpoint, if there is one.
+    fn keep(&mut self, progress: &impl Stored) {
+        let Some(file) = self.monitor.checkpoint() else {
+            return;
+        };
+        let mut payload = (self.clock.seconds(), (self.rounds, self.descents)).bytes();
+        self.x.store(&mut payload);
+        self.history.store(&mut payload);
+        self.runs.store(&mut payload);
+        // The round is whole although a callback stopped the search after it.
+        let status = self.status.filter(|&status| status != Status::Interrupted);
+        status.store(&mut payload);
+        progress.store(&mut payload);
+        file.replace(payload);
+        self.save();
+    }
+
+    /// Writes the incumbent to the checkpoint, if there is one.
+    fn save(&mut self) {
+        if let (Some(file), Some(&last)) = (self.monitor.checkpoint(), self.history.last()) {
+            file.save_best(
+                last.objective,
+                &Best {
+                    x: self.x.clone(),
+                    last,
+                },
+            );
+        }
+    }
+
+    fn is_due(&mut self) -> bool {
+        (self.monitor.checkpoint()).is_some_and(|file| file.is_due())
     }
 
     fn value(&self) -> f64 {
@@ -630,6 +748,15 @@ impl<'a> SparseIncumbent<'a> {
             None => ended,
         };
         let seconds = self.clock.seconds();
+        let value = self.value();
+        if matches!(status, Status::Interrupted | Status::MaxTime)
+            && let Some(Best { x, last }) =
+                self.monitor.checkpoint().and_then(|file| file.best(value))
+        {
+            self.x = x;
+            self.history.push(last);
+        }
+        self.save();
         let penalty_value = self.penalty(&self.x);
         let updates = self.history.len() - 1;
         let last = self.history[updates];

@@ -6,6 +6,7 @@ use ndarray::Array2;
 use pyo3::prelude::*;
 
 use super::bound::{few, quadratic, reserve_bound, set_bound};
+use super::checkpoint::Lent;
 use super::guard::{guarded, released};
 use super::input::{AnySmooth, Count, RowBudget, Run};
 use super::memory::reserve;
@@ -116,16 +117,17 @@ fn solved<'py>(
         reserve_bound(quadratic(&*smooth)?)?;
     }
     let threads = run.threads()?;
-    let mut watch = Watch::new(callback, 0.0);
+    let signature = Signature::stiefel(n);
+    let problem = Problem::new(&*smooth, &Penalty::NONE, &signature, r)?;
+    let file = Lent::begun(py, &problem, run, &threads)?;
+    let mut watch = Watch::new(callback, 0.0).writing(file);
     let whole = (&*smooth, r, &threads);
     let x0 = x0
         .map(|x0| guarded(|| x0.point(py, whole, nonnegative, project, run, &mut watch)))
         .transpose()?;
-    let signature = Signature::stiefel(n);
     let (options, gap_tol) = (run.options(), run.gap_tol);
     let mut watch = watch.after(run.door());
     let (answer, bound) = released(py, || {
-        let problem = Problem::new(&*smooth, &Penalty::NONE, &signature, r)?;
         let Some(gap_tol) = gap_tol else {
             let found = search(&problem, x0, &[], &options, &threads, &mut watch)?;
             return Ok((found, None));

@@ -8,6 +8,7 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::checkpoint::PyCheckpoint;
 use super::memory::Stored;
 use super::smooth::{Function, Trouble};
 use crate::block::Curvature;
@@ -340,6 +341,9 @@ pub(super) struct Run {
     pub(super) max_work: Option<u64>,
     pub(super) seed: u64,
     pub(super) n_threads: Option<usize>,
+    /// The checkpoint, and the names and values by which it recognises the solve.
+    pub(super) checkpoint: Option<Py<PyCheckpoint>>,
+    pub(super) settings: Vec<(String, String)>,
 }
 
 impl Run {

@@ -3,6 +3,7 @@
 
 mod bound;
 mod cardinality;
+mod checkpoint;
 mod finite_sum;
 mod guard;
 mod hyperbolic;
@@ -30,6 +31,7 @@ use crate::search::top_diagonal;
 use crate::solver::{Solution, start_within};
 use crate::{Error, Objective, Signature, Threads, minimize, start};
 
+use checkpoint::Lent;
 use guard::{guarded, released};
 use hyperbolic::{set_recession, signature_or_stiefel};
 use input::{AnyProblem, Run, SolverOptions};
@@ -103,6 +105,12 @@ impl<'a> Instance<'a> {
     /// What the core answers, or what the objective raised instead.
     fn answer<T>(&self, answer: Result<T, Error>) -> PyResult<T> {
         answer.map_err(|error| self.trouble.take().unwrap_or_else(|| error.into()))
+    }
+
+    /// The watch of a solve, with its checkpoint.
+    fn watch(&self, py: Python<'_>, callback: Option<Py<PyAny>>, run: &Run) -> PyResult<Watch> {
+        let file = Lent::begun(py, &self.problem()?, run, &self.threads)?;
+        Ok(Watch::new(callback, 0.0).writing(file))
     }
 
     /// What the objective or a callback raised.
@@ -302,6 +310,9 @@ mod _core {
     use super::input::implies_nonnegative;
 
     #[pymodule_export]
+    use super::checkpoint::PyCheckpoint;
+
+    #[pymodule_export]
     use super::moments::PyMoments;
 
     #[pymodule_export]
@@ -350,7 +361,7 @@ mod _core {
         callback: Option<Py<PyAny>>,
     ) -> PyResult<Returned<'py>> {
         let instance = Instance::new(&problem, &run)?.without_zero_penalty();
-        let mut watch = Watch::new(callback, 0.0);
+        let mut watch = instance.watch(py, callback, &run)?;
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
         let options = solver.options(&run, instance.mixed)?;
         let mut watch = watch.after(run.door());

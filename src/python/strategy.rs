@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use super::bound::{auto_and_bound, quadratic, reserve_bound, restriction, set_bound};
 use super::guard::guarded;
 use super::input::{AnyProblem, Run as Limits, SolverOptions};
-use super::watch::{Watch, interruptible, status_name};
+use super::watch::{interruptible, status_name};
 use super::{Instance, Returned, StartPoint, solution_dict};
 use crate::certificate::certify_while;
 use crate::continuation::largest_lambda_while;
@@ -75,7 +75,7 @@ pub(super) fn solve_auto<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let instance = Instance::new(&problem, &run)?.without_zero_penalty();
-    let mut watch = Watch::new(callback, 0.0);
+    let mut watch = instance.watch(py, callback, &run)?;
     let x0 = x0
         .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;
@@ -194,7 +194,7 @@ pub(super) fn solve_continuation<'py>(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
     let instance = Instance::new(&problem, &run)?;
-    let mut watch = Watch::new(callback, 0.0);
+    let mut watch = instance.watch(py, callback, &run)?;
     let x0 = x0
         .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;

@@ -10,10 +10,11 @@ use numpy::ToPyArray;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
+use super::checkpoint::Lent;
 use super::guard::guarded;
 use crate::budget::Clock;
 use crate::objective::GoOn;
-use crate::{Control, Monitor, Record, Status, pool};
+use crate::{Checkpoint, Control, Monitor, Record, Status, pool};
 
 thread_local! {
     /// What the solves of this thread obey.
@@ -74,6 +75,9 @@ pub(super) struct Watch {
     error: Option<PyErr>,
     /// Whether a signal has asked to stop: whatever is asked next stops too.
     pressed: bool,
+    file: Option<Lent>,
+    /// Whether anything has stopped the solve.
+    stopped: bool,
 }
 
 impl Watch {
@@ -84,7 +88,14 @@ impl Watch {
             door,
             error: None,
             pressed: false,
+            file: None,
+            stopped: false,
         }
+    }
+
+    /// The same with a checkpoint.
+    pub(super) fn writing(self, file: Option<Lent>) -> Self {
+        Self { file, ..self }
     }
 
     /// The same with the seconds that were spent at the door.
@@ -105,8 +116,23 @@ impl Watch {
         made.into_iter().flatten().next()
     }
 
-    pub(super) fn into_error(self) -> Option<PyErr> {
+    /// What ended the solve, if an exception did; the checkpoint is written.
+    pub(super) fn into_error(mut self) -> Option<PyErr> {
+        let stopped = self.stopped;
+        match self.checkpoint() {
+            Some(file) if stopped => file.interrupt(),
+            Some(file) => file.save(),
+            None => {}
+        }
+        self.warn();
         self.error
+    }
+
+    /// Warns if the checkpoint could not be written.
+    fn warn(&mut self) {
+        if let Some(Err(error)) = self.file.as_mut().map(Lent::warn) {
+            self.keep(Err::<(), _>(error));
+        }
     }
 
     /// Whether a signal has asked to stop.
@@ -131,11 +157,14 @@ impl Watch {
             (_, error) => Err(error.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
         }
     }
-}
 
-impl Monitor for Watch {
-    fn poll(&mut self) -> Control {
+    /// Whether Python's signal handlers and the warnings let the solve go on.
+    fn asked(&mut self) -> Control {
         if self.pressed {
+            return Control::Stop;
+        }
+        self.warn();
+        if self.error.is_some() {
             return Control::Stop;
         }
         let Err(error) = signals() else {
@@ -148,23 +177,8 @@ impl Monitor for Watch {
         Control::Stop
     }
 
-    fn stage(&mut self, done: usize, total: Option<usize>) {
-        let Some(callback) = &self.callback else {
-            return;
-        };
-        let told = Python::attach(|py| callback.call_method1(py, "stage", (done, total)));
-        self.keep(told);
-    }
-
-    fn working(&mut self, heuristics: &str) {
-        let Some(callback) = &self.callback else {
-            return;
-        };
-        let told = Python::attach(|py| callback.call_method1(py, "working", (heuristics,)));
-        self.keep(told);
-    }
-
-    fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
+    /// Whether the callback lets the solve go on.
+    fn told(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
         // A Ctrl-C that waits would be raised by whatever Python runs first.
         if self.pressed || self.callback.is_some() && self.poll() == Control::Stop {
             return Control::Stop;
@@ -186,6 +200,40 @@ impl Monitor for Watch {
             Some(false) => Control::Continue,
             Some(true) | None => Control::Stop,
         }
+    }
+}
+
+impl Monitor for Watch {
+    fn poll(&mut self) -> Control {
+        let control = self.asked();
+        self.stopped |= control == Control::Stop;
+        control
+    }
+
+    fn stage(&mut self, done: usize, total: Option<usize>) {
+        let Some(callback) = &self.callback else {
+            return;
+        };
+        let told = Python::attach(|py| callback.call_method1(py, "stage", (done, total)));
+        self.keep(told);
+    }
+
+    fn working(&mut self, heuristics: &str) {
+        let Some(callback) = &self.callback else {
+            return;
+        };
+        let told = Python::attach(|py| callback.call_method1(py, "working", (heuristics,)));
+        self.keep(told);
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut Checkpoint> {
+        self.file.as_mut()?.file()
+    }
+
+    fn record(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
+        let control = self.told(record, x);
+        self.stopped |= control == Control::Stop;
+        control
     }
 }
 

@@ -3,6 +3,7 @@
 
 use ndarray::Array2;
 
+use crate::checkpoint::Stored;
 use crate::error::Error;
 use crate::heuristic::{ClockMonitor, Oracle, TANGENT_STEPS, tangent};
 use crate::linalg::square;
@@ -76,6 +77,11 @@ impl Candidate {
         }
     }
 
+    /// Returns whether no failure belongs to the point. A point with one is not recorded.
+    pub(super) fn is_sound(&self) -> bool {
+        self.failed.is_none() && self.error.is_none()
+    }
+
     /// Adds the counts of a descent, and takes its point if F is no higher.
     pub(super) fn take(&mut self, solution: &Solution) {
         self.iterations += solution.iterations;
@@ -99,6 +105,28 @@ impl Candidate {
                 ..other
             };
         }
+    }
+}
+
+impl Stored for Candidate {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.x.store(to);
+        (self.smooth, self.penalty, self.feasibility, self.objective).store(to);
+        (self.iterations, self.updates, self.stationary).store(to);
+        self.name.store(to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let x = Stored::load(from)?;
+        let (smooth, penalty, feasibility, objective) = Stored::load(from)?;
+        let (iterations, updates, stationary) = Stored::load(from)?;
+        Some(Self {
+            objective,
+            iterations,
+            updates,
+            stationary,
+            ..Self::valued(x, (smooth, penalty, feasibility), String::load(from)?)
+        })
     }
 }
 

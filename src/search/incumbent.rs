@@ -4,11 +4,14 @@ use ndarray::Array2;
 
 use super::candidate::Candidate;
 use super::options::{Auto, AutoSolution, Run};
+use super::rounds::Ran;
 use crate::budget::Clock;
+use crate::checkpoint::Stored;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::manifold::{drift, start_constraint};
 use crate::pair::Recession;
+use crate::pool::Arrival;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Record, Solution, Status};
 use crate::threads::Threads;
@@ -91,6 +94,70 @@ impl<'a> Incumbent<'a> {
             incumbent.status = Some(Status::Target);
         }
         incumbent
+    }
+
+    /// With a time limit, takes the best point of a checkpoint if it is lower: a search that goes another way
+    /// than the one in the file keeps its point. With counted work that would change the result.
+    pub(super) fn take_saved(&mut self) {
+        if self.clock.counts() {
+            return;
+        }
+        let saved = self
+            .monitor
+            .checkpoint()
+            .and_then(|file| file.best(self.best.objective));
+        if let Some(saved) = saved {
+            self.best = saved;
+        }
+    }
+
+    /// Begins a round; returns the results of its jobs that a checkpoint holds.
+    pub(super) fn recorded(&mut self, jobs: &str, count: usize) -> Vec<Option<Ran>> {
+        let mut ran: Vec<Option<Ran>> = (0..count).map(|_| None).collect();
+        let file = self.monitor.checkpoint();
+        for payload in file.map_or(Vec::new(), |file| file.group(jobs)) {
+            if let Some((seconds, index, run)) = <(f64, usize, Ran)>::load(&mut payload.as_slice())
+                && index < count
+            {
+                self.clock.advance_to(seconds);
+                ran[index] = Some(run);
+            }
+        }
+        for (found, _) in ran.iter().flatten() {
+            self.watch(found.as_ref().map(|found| &found.candidate));
+        }
+        ran
+    }
+
+    /// Watches, and records a result that has come in.
+    pub(super) fn arrive(&mut self, arrival: Option<Arrival<'_, Ran>>) -> Control {
+        let found = arrival.as_ref().and_then(|run| run.value.0.as_ref());
+        let control = self.watch(found.map(|found| &found.candidate));
+        if let Some(Arrival {
+            index,
+            value,
+            whole,
+        }) = arrival
+            && whole
+            && control == Control::Continue
+            && found.is_none_or(|found| found.candidate.is_sound())
+            && let Some(file) = self.monitor.checkpoint()
+        {
+            let mut payload = (self.clock.seconds(), index).bytes();
+            value.store(&mut payload);
+            file.add(payload);
+        }
+        self.save(false);
+        control
+    }
+
+    /// Writes the checkpoint if it is time, or in any case.
+    fn save(&mut self, always: bool) {
+        if let Some(file) = self.monitor.checkpoint()
+            && (always || file.is_due())
+        {
+            file.save_best(self.best.objective, &self.best);
+        }
     }
 
     fn record(&mut self) -> Control {
@@ -187,6 +254,16 @@ impl<'a> Incumbent<'a> {
     /// # Errors
     /// If a descent found an error in the objective.
     pub(super) fn finish(mut self) -> Result<AutoSolution> {
+        let natural = self.clock.counts()
+            && !self.clock.expired()
+            && self.status.is_some_and(|s| s != Status::Interrupted);
+        let saved = self.monitor.checkpoint();
+        if !natural
+            && let Some(saved) = saved.and_then(|file| file.best::<Candidate>(self.best.objective))
+        {
+            self.best = saved;
+        }
+        self.save(true);
         if let Some(error) = self.error {
             return Err(error);
         }

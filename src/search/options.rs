@@ -1,6 +1,7 @@
 //! Options and results of the default solver.
 
 use super::plan::Plan;
+use crate::checkpoint::stored;
 use crate::heuristic::Profile;
 use crate::options::setters;
 use crate::solver::{Options, Solution};
@@ -51,6 +52,16 @@ pub struct Run {
     /// Decrease of the lowest F by the run.
     pub gain: f64,
 }
+
+stored!(Run {
+    heuristic,
+    improve,
+    restricted,
+    seconds,
+    work,
+    objective,
+    gain,
+});
 
 impl Run {
     /// Returns the name of the heuristic, with "again" for an improvement.

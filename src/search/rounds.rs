@@ -7,6 +7,7 @@ use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Run;
 use crate::budget::{Clock, Meter};
+use crate::checkpoint::stored;
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::objective::QuadraticForm;
 use crate::pool;
@@ -91,6 +92,15 @@ pub(super) struct JobResult {
     pub(super) work: f64,
     pub(super) seconds: f64,
 }
+
+stored!(JobResult {
+    candidate,
+    work,
+    seconds
+});
+
+/// The result of a job, if it has one, and its work.
+pub(super) type Ran = (Option<JobResult>, f64);
 
 /// The data shared by the rounds of a search: the problem, its screening, and the work done so far.
 pub(super) struct Rounds<'a> {
@@ -214,6 +224,7 @@ impl<'a> Rounds<'a> {
         from: &[&Array2<f64>],
         slice: f64,
     ) -> Vec<Option<JobResult>> {
+        incumbent.take_saved();
         let before = incumbent.best.clone();
         let size = incumbent.size();
         let preparation = Meter::new(self.clock, f64::INFINITY);
@@ -244,8 +255,9 @@ impl<'a> Rounds<'a> {
             1 => self.threads.clone(),
             _ => Threads::serial(),
         };
-        let found = pool::run(
-            jobs.len(),
+        let known = incumbent.recorded(&format!("{jobs:?}"), jobs.len());
+        let found = pool::complete(
+            known,
             self.threads.count(),
             self.clock,
             |k| {
@@ -263,12 +275,7 @@ impl<'a> Rounds<'a> {
                 });
                 (found, work)
             },
-            |run| {
-                incumbent.watch(
-                    run.and_then(|(found, _)| found.as_ref())
-                        .map(|f| &f.candidate),
-                )
-            },
+            |arrival| incumbent.arrive(arrival),
         );
         if self.clock.counts() {
             // A failed run also costs work.

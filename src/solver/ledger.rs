@@ -1,11 +1,19 @@
 //! Values, counts and history of a solve.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ndarray::Array2;
 
+use super::options::WORK_UNIT;
 use super::outcome::{Record, Solution, Status};
+use crate::checkpoint::stored;
 use crate::pair::Recession;
+
+/// Passes and work of a segment, at least. A solve is resumed at the beginning of a segment, where its movers
+/// begin anew: in so many passes the first ones, which find the step sizes again, do not count. Segments of
+/// unit tests are short.
+const SEGMENT_PASSES: u64 = if cfg!(test) { 4 } else { 300 };
+const SEGMENT_WORK: f64 = if cfg!(test) { 0.0 } else { 10.0 * WORK_UNIT };
 
 /// F, the counts, and the history of a solve.
 #[derive(Debug)]
@@ -24,10 +32,35 @@ pub struct Ledger {
     /// The decrease of F in the current pass, and the counts at its start.
     gained: f64,
     began: (u64, u64),
+    /// Number of the segment, the work at its beginning, and the passes that it has made.
+    pub(super) segment: u64,
+    segment_work: f64,
+    segment_passes: u64,
     pub(crate) recession: Option<Recession>,
     pub(crate) history: Vec<Record>,
     pub(super) started: Instant,
 }
+
+/// The counts and the history of a solve at the beginning of a segment.
+pub(super) struct Counts {
+    segment: u64,
+    visited: u64,
+    updates: u64,
+    credit: u64,
+    work: f64,
+    seconds: f64,
+    history: Vec<Record>,
+}
+
+stored!(Counts {
+    segment,
+    visited,
+    updates,
+    credit,
+    work,
+    seconds,
+    history
+});
 
 impl Ledger {
     /// The ledger of a solve that begins now, with sweeps of `sweep` pairs.
@@ -43,6 +76,9 @@ impl Ledger {
             work: 0.0,
             gained: 0.0,
             began: (0, 0),
+            segment: 0,
+            segment_work: 0.0,
+            segment_passes: 0,
             recession: None,
             history: Vec::new(),
             started: Instant::now(),
@@ -98,7 +134,44 @@ impl Ledger {
     pub(super) fn end_pass(&mut self) -> (f64, bool) {
         let moved = self.updates > self.began.1;
         self.began = (self.visited + self.credit, self.updates);
+        self.segment_passes += 1;
         (-std::mem::take(&mut self.gained), moved)
+    }
+
+    /// Returns whether a segment ends with the pass that has ended.
+    pub(super) fn ends_segment(&self) -> bool {
+        self.segment_passes >= SEGMENT_PASSES && self.work - self.segment_work >= SEGMENT_WORK
+    }
+
+    /// Begins the next segment, as if the solve began at its point.
+    pub(super) fn begin_segment(&mut self) {
+        self.segment += 1;
+        self.segment_work = self.work;
+        self.segment_passes = 0;
+    }
+
+    /// Returns what a solve that is resumed at the beginning of this segment needs.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            segment: self.segment,
+            visited: self.visited,
+            updates: self.updates,
+            credit: self.credit,
+            work: self.work,
+            seconds: self.seconds(),
+            history: self.history.clone(),
+        }
+    }
+
+    /// Continues from the beginning of a segment.
+    pub(super) fn resume(&mut self, counts: Counts) {
+        let earlier = Duration::try_from_secs_f64(counts.seconds).unwrap_or_default();
+        self.started = (self.started.checked_sub(earlier)).unwrap_or(self.started);
+        self.segment = counts.segment;
+        (self.visited, self.updates, self.credit) = (counts.visited, counts.updates, counts.credit);
+        (self.work, self.segment_work) = (counts.work, counts.work);
+        self.began = (self.visited + self.credit, self.updates);
+        self.history = counts.history;
     }
 
     pub(super) fn seconds(&self) -> f64 {

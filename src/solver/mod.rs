@@ -39,6 +39,7 @@ mod stages;
 
 use ndarray::Array2;
 
+use crate::checkpoint::Stored;
 use crate::error::{Error, Result};
 use crate::pair::Recession;
 use crate::problem::Problem;
@@ -53,6 +54,7 @@ pub(crate) use column_pairs::PairSweep;
 pub(crate) use columns::{ColumnMethod, column_method, trace_matrix};
 pub(crate) use domain::Domain;
 pub(crate) use feasible::{into_domain, start_within};
+use ledger::Counts;
 pub use ledger::Ledger;
 pub(crate) use limits::Limits;
 pub use monitor::{Control, Monitor, Unwatched};
@@ -120,12 +122,70 @@ pub fn minimize(
 ) -> Result<Solution> {
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
-    let columns = ColumnMover::new(&point, options)?;
-    let mut slot = None;
-    let status = descend(&mut point, &mut ledger, options, monitor, |point| {
-        MoverStages::new(point, options, columns, &mut slot)
-    })?;
-    Ok(finish(point, ledger, status))
+    let known = monitor.checkpoint().map(|file| file.group("descent"));
+    let known = known.and_then(|known| Saved::load(&mut known.first()?.as_slice()));
+    match known {
+        Some(Saved::End(solution)) => return Ok(solution),
+        Some(Saved::Segment(x, counts)) => {
+            ledger.resume(counts);
+            point.begin_again(x, ledger.segment);
+        }
+        None => {}
+    }
+    loop {
+        let columns = ColumnMover::new(&point, options)?;
+        let mut slot = None;
+        let ended = descend(&mut point, &mut ledger, options, monitor, |point| {
+            MoverStages::new(point, options, columns, &mut slot)
+        })?;
+        let Some(status) = ended else {
+            ledger.begin_segment();
+            keep(monitor, || Saved::Segment(point.x.clone(), ledger.counts()));
+            point.begin_again(point.x.clone(), ledger.segment);
+            continue;
+        };
+        let solution = finish(point, ledger, status);
+        if !matches!(status, Status::Interrupted | Status::MaxTime) {
+            keep(monitor, || Saved::End(solution.clone()));
+        }
+        return Ok(solution);
+    }
+}
+
+/// A descent in a checkpoint: its result, or X and the counts at the end of a segment.
+enum Saved {
+    End(Solution),
+    Segment(Array2<f64>, Counts),
+}
+
+impl Stored for Saved {
+    fn store(&self, to: &mut Vec<u8>) {
+        matches!(self, Self::End(_)).store(to);
+        match self {
+            Self::End(solution) => solution.store(to),
+            Self::Segment(x, counts) => {
+                x.store(to);
+                counts.store(to);
+            }
+        }
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(match bool::load(from)? {
+            true => Self::End(Stored::load(from)?),
+            false => Self::Segment(Stored::load(from)?, Stored::load(from)?),
+        })
+    }
+}
+
+/// Records the state of a descent, if there is a checkpoint, and writes the file if it is time.
+fn keep(monitor: &mut dyn Monitor, saved: impl FnOnce() -> Saved) {
+    if let Some(file) = monitor.checkpoint() {
+        file.replace(saved().bytes());
+        if file.is_due() {
+            file.save();
+        }
+    }
 }
 
 /// Like [`minimize`], with the caller's mover. The options for rows and columns apply to the passes over all
@@ -143,10 +203,15 @@ pub fn minimize_by(
 ) -> Result<Solution> {
     let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
-    let status = descend(&mut point, &mut ledger, options, monitor, |_| {
-        MoverStages::of(mover, options)
-    })?;
-    Ok(finish(point, ledger, status))
+    loop {
+        let ended = descend(&mut point, &mut ledger, options, monitor, |_| {
+            MoverStages::of(mover, options)
+        })?;
+        if let Some(status) = ended {
+            return Ok(finish(point, ledger, status));
+        }
+        ledger.begin_segment();
+    }
 }
 
 /// Checks the arguments of a solve and returns its first point.
@@ -211,62 +276,63 @@ fn checkpoint_updates(problem: &Problem<'_>, ledger: &Ledger) -> u64 {
     }
 }
 
-/// The loop of a solve. `begin`, which may need the spectrum of f, is called only when there is time for a
-/// step.
+/// The loop of a segment of a solve; returns the status if the solve ends there. `begin`, which may need the
+/// spectrum of f, is called only when there is time for a step.
 fn descend<'m>(
     point: &mut Point<'_>,
     ledger: &mut Ledger,
     options: &'m Options,
     monitor: &mut dyn Monitor,
     begin: impl FnOnce(&Point<'_>) -> MoverStages<'m>,
-) -> Result<Status> {
+) -> Result<Option<Status>> {
     let limits = Limits::from(options);
     let mut watch = PacedMonitor::new(monitor);
     let (mut checked, period) = (0, checkpoint_updates(point.problem, ledger));
     point.evaluate(ledger);
-    if watch.record(&point.domain, point.x(), ledger) == Control::Stop {
-        return Ok(Status::Interrupted);
+    if ledger.segment == 0 && watch.record(&point.domain, point.x(), ledger) == Control::Stop {
+        return Ok(Some(Status::Interrupted));
     }
     if let Some(status) = limits.reached_at_once(ledger) {
-        return Ok(status);
+        return Ok(Some(status));
     }
     let mut stages = begin(point);
-    if stages.stops_at_recession(point)
+    if ledger.segment == 0
+        && stages.stops_at_recession(point)
         && let Some((recession, visited)) = probe(point)
     {
         ledger.visit(visited, 0.0);
         ledger.recession = Some(point.follow_recession(recession, ledger));
-        return Ok(Status::Unbounded);
+        return Ok(Some(Status::Unbounded));
     }
     loop {
         if point.problem.smooth.has_failed() {
-            return Ok(Status::Interrupted);
+            return Ok(Some(Status::Interrupted));
         }
         if let Some(status) = limits.reached(ledger) {
-            return Ok(status);
+            return Ok(Some(status));
         }
         if watch.check(point, ledger) == Control::Stop {
-            return Ok(Status::Interrupted);
+            return Ok(Some(Status::Interrupted));
         }
         let step = stages.mover().step(point, ledger);
         match step {
             Step::Within => continue,
             Step::Unbounded(recession) => {
                 ledger.recession = Some(point.follow_recession(recession, ledger));
-                return Ok(Status::Unbounded);
+                return Ok(Some(Status::Unbounded));
             }
             Step::Contradiction if point.problem.smooth.has_failed() => {
-                return Ok(Status::Interrupted);
+                return Ok(Some(Status::Interrupted));
             }
             Step::Contradiction => return Err(contradiction()),
-            Step::Diverged => return Ok(leave(point, ledger)),
+            Step::Diverged => return Ok(Some(leave(point, ledger))),
             Step::Done | Step::Found | Step::Pass => {}
         }
         if step == Step::Pass || ledger.updates >= checked + period {
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {
-                return Ok(leave(point, ledger));
+                return Ok(Some(leave(point, ledger)));
             }
         }
         if step == Step::Found {
@@ -276,14 +342,17 @@ fn descend<'m>(
         }
         if step == Step::Pass {
             if watch.pass(point, ledger) == Control::Stop {
-                return Ok(Status::Interrupted);
+                return Ok(Some(Status::Interrupted));
             }
             let gained = ledger.end_pass();
             if stages.has_converged(gained, ledger, point) {
-                return Ok(Status::Converged);
+                return Ok(Some(Status::Converged));
             }
             if limits.sweeps_reached(ledger) {
-                return Ok(Status::MaxSweeps);
+                return Ok(Some(Status::MaxSweeps));
+            }
+            if ledger.ends_segment() {
+                return Ok(None);
             }
         }
     }
@@ -329,4 +398,95 @@ fn finish(mut point: Point<'_>, mut ledger: Ledger, status: Status) -> Solution 
     point.checkpoint(&mut ledger);
     let (values, feasibility) = (point.values(), point.feasibility());
     ledger.close(status, point.into_x(), values, feasibility)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::checkpoint::Checkpoint;
+    use crate::penalty::Penalty;
+    use crate::signature::Signature;
+    use crate::{Quadratic, start};
+
+    /// Dies at its `left`-th record; the file is written at every segment.
+    struct Dying {
+        file: Checkpoint,
+        left: usize,
+    }
+
+    impl Monitor for Dying {
+        fn record(&mut self, _: &Record, _: ndarray::ArrayView2<'_, f64>) -> Control {
+            self.left = self.left.saturating_sub(1);
+            match self.left {
+                0 => std::panic::panic_any("killed"),
+                _ => Control::Continue,
+            }
+        }
+
+        fn checkpoint(&mut self) -> Option<&mut Checkpoint> {
+            Some(&mut self.file)
+        }
+    }
+
+    /// Descents over all kinds of movers, killed at several passes, end as they do without interruption.
+    #[test]
+    fn killed_descents_end_alike() {
+        let (n, r) = (24, 3);
+        let c = start::random(n, n, 1);
+        let smooth = Quadratic::new(&c + &c.t(), None, None).unwrap();
+        let threads = Threads::serial();
+        let (l1, none) = (Penalty::l1(0.05), Penalty::NONE);
+        let boost = [vec![1; n - 4], vec![-1; 4]].concat();
+        let mixed = Signature::new(&boost).unwrap();
+        let definite = Signature::stiefel(n);
+        let jacobi = Options::default().with_update(Update::Jacobi);
+        let random = Options::default().with_working_set(WorkingSet::Random);
+        let path = std::env::temp_dir().join(format!("orthobcd-descent-{}", std::process::id()));
+        let (mut killed, mut resumed) = (0, 0);
+        for (penalty, signature, options) in [
+            (&l1, &definite, Options::default()),
+            (&l1, &definite, jacobi),
+            (&l1, &definite, random),
+            (&none, &definite, Options::default()),
+            (&l1, &mixed, Options::default()),
+        ] {
+            let problem = Problem::new(&smooth, penalty, signature, r).unwrap();
+            let options = options.with_tol(1e-13).with_max_sweeps(60);
+            let x0 = match signature.is_definite() {
+                true => start::random(n, r, 2),
+                false => start::identity(n, r),
+            };
+            let whole = minimize(&problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap();
+            for moment in [3, 7, 12, 17] {
+                for (call, left) in [moment, usize::MAX, usize::MAX].into_iter().enumerate() {
+                    let mut file = Checkpoint::open(&path, 0.0).unwrap();
+                    file.begin(&problem, &[("seed", 0)], &threads).unwrap();
+                    let mut dying = Dying { file, left };
+                    let solve = || minimize(&problem, x0.clone(), &options, &threads, &mut dying);
+                    let Ok(found) = catch_unwind(AssertUnwindSafe(solve)) else {
+                        killed += 1;
+                        continue;
+                    };
+                    let found = found.unwrap();
+                    assert_eq!(found.x, whole.x);
+                    assert_eq!(found.objective.to_bits(), whole.objective.to_bits());
+                    assert_eq!((found.updates, found.work), (whole.updates, whole.work));
+                    assert!(found.feasibility < 1e-12);
+                    let records = left - dying.left;
+                    match call {
+                        0 => {}
+                        1 => resumed += usize::from(records < whole.history.len()),
+                        _ => assert_eq!(records, 0),
+                    }
+                }
+                std::fs::remove_file(&path).unwrap();
+            }
+        }
+        assert!(
+            killed > 5 && resumed > 0,
+            "{killed} killed, {resumed} resumed"
+        );
+    }
 }

@@ -8,6 +8,7 @@ use super::domain::Domain;
 use super::ledger::Ledger;
 use super::outcome::Record;
 use super::point::Point;
+use crate::checkpoint::Checkpoint;
 
 /// Time between polls of the monitor, and between records within a pass.
 const POLL: Duration = Duration::from_millis(40);
@@ -46,6 +47,11 @@ pub trait Monitor {
 
     /// Called before every round of a [search](crate::search), with the names of the running heuristics.
     fn working(&mut self, _heuristics: &str) {}
+
+    /// Returns the file from which the solve continues and to which it writes its results, if there is one.
+    fn checkpoint(&mut self) -> Option<&mut Checkpoint> {
+        None
+    }
 }
 
 /// A monitor that observes nothing.
@@ -60,6 +66,10 @@ pub(crate) struct Quiet<'m>(pub(crate) &'m mut dyn Monitor);
 impl Monitor for Quiet<'_> {
     fn poll(&mut self) -> Control {
         self.0.poll()
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut Checkpoint> {
+        self.0.checkpoint()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use ndarray::Array2;
 
+use crate::checkpoint::{Stored, stored};
 use crate::pair::Recession;
 
 /// Why a solve ended.
@@ -85,4 +86,88 @@ pub struct Solution {
     pub history: Vec<Record>,
     /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].
     pub recession: Option<Recession>,
+}
+
+/// All statuses, in the order of their numbers in a file.
+const STATUSES: [Status; 9] = [
+    Status::Converged,
+    Status::MaxTime,
+    Status::MaxSweeps,
+    Status::MaxWork,
+    Status::Interrupted,
+    Status::Target,
+    Status::Proved,
+    Status::Unbounded,
+    Status::Diverged,
+];
+
+impl Stored for Status {
+    fn store(&self, to: &mut Vec<u8>) {
+        let number = STATUSES.iter().position(|status| status == self);
+        number.unwrap_or(STATUSES.len()).store(to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        STATUSES.get(usize::load(from)?).copied()
+    }
+}
+
+impl Stored for Recession {
+    fn store(&self, to: &mut Vec<u8>) {
+        let [first, second] = self.signs;
+        (self.pair, self.columns, (first, second), self.upwards).store(to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let (pair, columns, (first, second), upwards) = Stored::load(from)?;
+        Some(Self {
+            pair,
+            columns,
+            signs: [first, second],
+            upwards,
+        })
+    }
+}
+
+stored!(Record {
+    seconds,
+    objective,
+    feasibility,
+    iterations
+});
+
+stored!(Solution {
+    x,
+    objective,
+    smooth_value,
+    penalty_value,
+    feasibility,
+    status,
+    iterations,
+    sweeps,
+    updates,
+    seconds,
+    work,
+    history,
+    recession,
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_results_return() {
+        for status in STATUSES {
+            assert_eq!(Status::load(&mut status.bytes().as_slice()), Some(status));
+        }
+        let recession = Recession {
+            pair: (3, 1),
+            columns: true,
+            signs: [1.0, -1.0],
+            upwards: false,
+        };
+        let read = Recession::load(&mut recession.bytes().as_slice());
+        assert_eq!(read, Some(recession));
+    }
 }

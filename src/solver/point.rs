@@ -12,6 +12,7 @@ use crate::linalg::inner;
 use crate::manifold::normals;
 use crate::objective::{Evaluated, QuadraticForm, Tracker};
 use crate::pair::{Boost, Recession};
+use crate::pool::decorrelated;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
@@ -28,6 +29,7 @@ pub struct Point<'a> {
     /// f, if it is quadratic.
     pub(super) form: Option<&'a dyn QuadraticForm>,
     pub(super) threads: &'a Threads,
+    seed: u64,
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) x: Array2<f64>,
     pub(super) domain: Domain<'a>,
@@ -67,6 +69,7 @@ impl<'a> Point<'a> {
             problem,
             form,
             threads,
+            seed,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             tracker,
             shift: problem.shift(),
@@ -80,6 +83,17 @@ impl<'a> Point<'a> {
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             x,
         })
+    }
+
+    /// Moves to `x`, with everything but the constraint as at the start of a solve.
+    pub(super) fn begin_again(&mut self, x: Array2<f64>, segment: u64) {
+        self.rng = Xoshiro256PlusPlus::seed_from_u64(decorrelated(self.seed, segment));
+        self.tracker = self.problem.tracker(x.view(), self.threads);
+        (self.updated, self.stale, self.adopted) = (false, false, false);
+        self.version = 0;
+        self.room = self.domain.room(&x);
+        self.good = self.good.take().map(|_| x.clone());
+        self.x = x;
     }
 
     /// X, n×r.

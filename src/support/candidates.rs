@@ -16,6 +16,7 @@ use super::model::{ColumnModel, SCALAR, SparsePoint};
 use super::pattern;
 use super::rules::Cardinality;
 use crate::budget::Meter;
+use crate::checkpoint::stored;
 use crate::objective::Column as CovarianceColumn;
 
 /// Most rows added per column, and most entries of a column that a transferred row can replace.
@@ -87,6 +88,8 @@ pub(crate) struct State {
     pub(crate) point: SparsePoint,
     gradients: Vec<Vec<f64>>,
 }
+
+stored!(State { point, gradients });
 
 /// The estimates for the moves of a column.
 pub(crate) struct ColumnEstimates {

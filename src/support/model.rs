@@ -14,6 +14,7 @@ use super::joint::{ColumnForm, Joint, common};
 use super::pattern::{self, Part};
 use super::rules::Rules;
 use crate::budget::Meter;
+use crate::checkpoint::stored;
 use crate::error::{Error, Result};
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
@@ -53,6 +54,8 @@ const POWER_CHANGE: f64 = 1e-12;
 pub(crate) struct SparsePoint {
     pub(crate) parts: Vec<Part>,
 }
+
+stored!(SparsePoint { parts });
 
 impl SparsePoint {
     pub(crate) fn value(&self) -> f64 {

@@ -7,6 +7,8 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
+use crate::checkpoint::stored;
+
 /// One column: its support (ascending), its entries there, and its part of f.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
@@ -14,6 +16,12 @@ pub(crate) struct Part {
     pub(crate) values: Vec<f64>,
     pub(crate) value: f64,
 }
+
+stored!(Part {
+    rows,
+    values,
+    value
+});
 
 impl Part {
     /// The nonzeros of a column.

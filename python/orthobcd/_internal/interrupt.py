@@ -150,3 +150,42 @@ class CtrlC:
             return None
         finally:
             self.raising = False
+
+
+class Terminations:
+    """Context in which SIGTERM and SIGHUP end a solve as Ctrl-C does.
+
+    It has no effect outside the main thread, on a signal with a handler, or on one that is ignored,
+    as SIGHUP is under nohup.
+
+    Attributes
+    ----------
+    number : int or None
+        The number of the signal that came last.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._installed: list[int] = []
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                    signal.signal(number, self._handle)
+                    self._installed.append(number)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number in self._installed:
+            signal.signal(number, signal.SIG_DFL)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+        signal.raise_signal(signal.SIGINT)

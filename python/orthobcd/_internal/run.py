@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .._core import WORK_UNIT
+from .._core import WORK_UNIT, Checkpoint
+from .checkpoint import identity
 from .checks import as_optional_float, as_optional_int, as_seed
 
 MOST_WORK = 1e18
 """Largest work limit in multiply-adds, some years of work; larger limits become this one."""
+
+
+SHARED = ("max_sweeps", "tol", "target", "gap_tol", "seed")
+"""Arguments that a solve has in common with the one that it continues, beside ``max_work``."""
 
 
 class Deadline:
@@ -35,7 +40,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Run:
-    """Limits, seed and threads of a solve."""
+    """Limits, seed and threads of a solve; its checkpoint, and what identifies the solve there."""
 
     max_time: float | None = None
     max_sweeps: int | None = None
@@ -45,6 +50,8 @@ class Run:
     seed: int = 0
     n_threads: int | None = None
     max_work: int | None = None
+    checkpoint: Checkpoint | None = None
+    settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def checked(
@@ -58,6 +65,7 @@ class Run:
         seed: Any = 0,
         n_threads: Any = None,
         max_work: Any = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Run:
         """Checks the arguments of `solve`; converts ``max_work`` to multiply-adds."""
         work = as_optional_float("max_work", max_work, minimum=0.0)
@@ -70,4 +78,12 @@ class Run:
             seed=as_seed(seed),
             n_threads=as_optional_int("n_threads", n_threads, 1),
             max_work=None if work is None else int(min(work * WORK_UNIT, MOST_WORK)),
+            checkpoint=checkpoint,
         )
+
+    def of(self, **values: Any) -> Run:
+        """The same run of a solve with these arguments, by which its checkpoint knows it."""
+        if self.checkpoint is None:
+            return self
+        own = {name: getattr(self, name) for name in ("max_work", *SHARED)}
+        return replace(self, settings=identity(**values, **own))

@@ -1,14 +1,17 @@
 """The command line ``orthobcd``, the same as ``python -m orthobcd``.
 
 Exit codes: 0 for success; 1 for an unexpected error; 2 for a wrong argument or a file that cannot
-be read or written; 130 after Ctrl-C, when the best components so far are still written.
+be read or written; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP, when the best
+components so far and the checkpoint are still written.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 
+from .._internal.interrupt import Terminations
 from .._internal.reading import reason_of
 from .._internal.terminal import complain
 from ..io import UnreadableFile
@@ -21,6 +24,10 @@ BENCH = (
     "orthobcd bench is a package of its own, orthobcd-bench, in the folder benchmarks of the "
     "sources: pip install ./benchmarks, then orthobcd-bench"
 )
+
+
+SIGNALLED = 128
+"""Exit code of a process that a signal ended, less the number of the signal."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return demo(arguments[1:])
     options = parser().parse_args(arguments)
+    with Terminations() as terminations:
+        code = _run(options)
+    ended = terminations.number
+    return code if ended is None or code != INTERRUPTED else SIGNALLED + ended
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
     try:
         return int(options.run(options))
     except KeyboardInterrupt:

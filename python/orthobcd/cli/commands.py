@@ -80,7 +80,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            pca.fit(data)
+            pca.fit(data, **_saved(options))
         except (ValueError, TypeError) as error:
             # A setting that is not valid, or not valid for this data.
             raise WrongArgument(in_options(error, options)) from error
@@ -122,6 +122,11 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     for line in report["notes"]:
         say(f"note: {line}")
     return outputs.close(INTERRUPTED if report["status"] == "interrupted" else OK)
+
+
+def _saved(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of a fit for its checkpoint."""
+    return {name: getattr(options, name) for name in ("checkpoint", "checkpoint_every")}
 
 
 def _check_limits(options: argparse.Namespace, n: int, r: int) -> None:
@@ -188,7 +193,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
     limits = {name: getattr(options, name) for name in ("max_time", "seed", "n_threads", "verbose")}
     try:
         problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
-        result = solve(problem, **limits)
+        result = solve(problem, **limits, **_saved(options))
     except (ValueError, TypeError) as error:
         # A signature that is not valid, or a problem without a finite minimum.
         raise WrongArgument(in_options(error, options)) from error

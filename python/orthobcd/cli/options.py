@@ -341,6 +341,18 @@ def _add_common(one: argparse.ArgumentParser) -> None:
     )
     one.add_argument("-v", "--verbose", action="store_true", help="show a live line of progress")
     one.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="save the progress to FILE; the same call continues from it",
+    )
+    one.add_argument(
+        "--checkpoint-every",
+        type=_nonnegative,
+        default=60.0,
+        metavar="SECONDS",
+        help="least time between two writes of the checkpoint (default 60)",
+    )
+    one.add_argument(
         "--out", metavar="FILE", type=Path, help="write components: .csv, or .npz for transform"
     )
 

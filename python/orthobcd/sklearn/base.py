@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -71,7 +72,15 @@ class OrthonormalPCA(Components):
     # Work limit of a search; a unit is about a second of one core.
     _work: float | None = None
 
-    def fit(self, X: DataLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: DataLike,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Find the components.
 
         Parameters
@@ -89,6 +98,11 @@ class OrthonormalPCA(Components):
         sample_weight : array_like of shape (n_samples,), optional
             Weights of the samples, nonnegative, with a sum above 1; a weight k counts a sample k
             times. All 1 by default.
+        checkpoint : path, optional
+            File of the progress of the fit. The same call with the same file continues where the
+            file ends, as in `solve`; ``random_state`` must be an integer.
+        checkpoint_every : float, default 60
+            Least seconds between two writes of the checkpoint.
 
         Returns
         -------
@@ -102,7 +116,7 @@ class OrthonormalPCA(Components):
             After Ctrl-C. Its attribute ``result`` is the best `Result` so far, or None before the
             search. If there is a result, the fitted attributes are set from it.
         """
-        with Fitting(self) as fitting:
+        with Fitting(self, checkpoint, checkpoint_every) as fitting:
             limit = as_bytes("max_memory", self.max_memory)
             blocks = blocks_of(X)
             if blocks is not None and not blocks.again:

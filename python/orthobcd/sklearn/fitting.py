@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import check_random_state
 
+from .._internal.checkpoint import CheckpointLike, check_seeded, opened
 from .._internal.checks import as_float, as_int, as_optional_float
 from .._internal.interrupt import Kept
 from .._internal.progress import live
@@ -24,6 +25,8 @@ class Fitting(Kept):
     ----------
     estimator : object
         The estimator, with ``max_time`` and ``verbose``.
+    checkpoint, checkpoint_every
+        As in `solve`; the solves of the fit share the checkpoint.
 
     Attributes
     ----------
@@ -33,8 +36,13 @@ class Fitting(Kept):
         Whether Ctrl-C ended the work after the last solve.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(
+        self, estimator: Any, checkpoint: CheckpointLike | None = None, checkpoint_every: Any = 60.0
+    ) -> None:
         super().__init__()
+        self.checkpoint = opened(checkpoint, checkpoint_every)
+        if self.checkpoint is not None:
+            check_seeded(estimator.random_state)
         limit = as_optional_float("max_time", estimator.max_time, minimum=0.0)
         self.deadline = Deadline(limit)
         self.interrupted = False
@@ -84,4 +92,5 @@ def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
         "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
         "n_threads": threads_of(estimator),
         "verbose": bool(estimator.verbose),
+        "checkpoint": fitting.checkpoint,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,14 @@ class OrthogonalNMF(
         self.precision = precision
         self.max_memory = max_memory
 
-    def fit(self, X: DataLike, y: Any = None) -> Self:
+    def fit(
+        self,
+        X: DataLike,
+        y: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Cluster the samples.
 
         Parameters
@@ -187,6 +195,11 @@ class OrthogonalNMF(
             clustering needs all samples at once.
         y : None
             Ignored.
+        checkpoint : path, optional
+            File of the progress of the fit. The same call with the same file continues where the
+            file ends, as in `solve`; ``random_state`` must be an integer.
+        checkpoint_every : float, default 60
+            Least seconds between two writes of the checkpoint.
 
         Returns
         -------
@@ -200,7 +213,7 @@ class OrthogonalNMF(
             After Ctrl-C. The attribute ``result`` of the exception is the best `Result` so far, or
             None before the search. If there is a result, the fitted attributes are set from it.
         """
-        with Fitting(self) as fitting:
+        with Fitting(self, checkpoint, checkpoint_every) as fitting:
             limit = as_bytes("max_memory", self.max_memory)
             data = joined(list(self._blocks(X, reset=True)))
             check_magnitude(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
+from .._internal.checkpoint import Checkpoints
 from .._internal.checks import (
     DataLike,
     FloatArray,
@@ -110,6 +112,8 @@ def support_stability(
     fraction: float = 0.5,
     random_state: Any = None,
     n_jobs: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
 ) -> SupportStability:
     """Repeat a fit on subsamples and count how often each feature is selected.
 
@@ -137,6 +141,11 @@ def support_stability(
         Seed of the subsamples.
     n_jobs : int, optional
         Fits in parallel; 1 by default, −1 for all cores. The result does not depend on ``n_jobs``.
+    checkpoint : path, optional
+        Folder of checkpoints, as in `SparsePCA.fit`: a file for each fit. The folder is made if it
+        does not exist. Both random states must be integers.
+    checkpoint_every : float, default 60
+        Least seconds between two writes of a checkpoint.
 
     Returns
     -------
@@ -166,7 +175,13 @@ def support_stability(
         raise TypeError(f"estimator must be a SparsePCA or NonnegativePCA, got {name}")
     count = as_int("n_subsamples", n_subsamples, 1)
     share = as_fraction("fraction", fraction)
-    whole = clone(estimator).fit(X)
+    files = Checkpoints(checkpoint, checkpoint_every, random_state)
+
+    def fitted(pca: OrthonormalPCA, data: Any, name: str) -> OrthonormalPCA:
+        path = files.path(name)
+        return pca.fit(data, checkpoint=path, checkpoint_every=checkpoint_every)
+
+    whole = fitted(clone(estimator), X, "whole")
     given: Any = X
     given = given.tocsr() if is_sparse(given) else given
     m = _num_samples(given)
@@ -176,9 +191,10 @@ def support_stability(
     r = len(whole.components_)
     kinds = conditions(getattr(whole, "_limit", None), r)
 
-    def chosen(rows: Any) -> FloatArray:
-        part = clone(estimator).set_params(n_components=r)
-        found = part._beside(whole, WORK).fit(_safe_indexing(given, rows)).components_
+    def chosen(number: int) -> FloatArray:
+        part = clone(estimator).set_params(n_components=r)._beside(whole, WORK)
+        sample = _safe_indexing(given, draws[number])
+        found = fitted(part, sample, f"subsample-{number}").components_
         likeness = np.abs(whole.components_ @ found.T)
         # Below every likeness: components with different limits are never matched.
         likeness[np.array([[a != b for b in kinds] for a in kinds])] = -float(r)
@@ -189,7 +205,7 @@ def support_stability(
     done: list[FloatArray] = []
     with Kept() as kept:
         try:
-            side_by_side(chosen, draws, workers if workers > 0 else None, done)
+            side_by_side(chosen, range(count), workers if workers > 0 else None, done)
         finally:
             if done:
                 kept.result = SupportStability(

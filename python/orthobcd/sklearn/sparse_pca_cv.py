@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from math import lgamma
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import default_work
+from .._internal.checkpoint import Checkpoints
 from .._internal.checks import (
     DataLike,
     FloatArray,
@@ -153,7 +155,14 @@ class SparsePCACV(Components):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: DataLike, y: Any = None) -> Self:
+    def fit(
+        self,
+        X: DataLike,
+        y: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Choose the penalty weight and find the components.
 
         Parameters
@@ -162,6 +171,11 @@ class SparsePCACV(Components):
             Data.
         y : array_like of shape (n_samples,), optional
             Classes, if ``cv`` splits by them; else ignored.
+        checkpoint : path, optional
+            Folder of checkpoints, as in `SparsePCA.fit`: a file for each fold and one for the last
+            fit. The folder is made if it does not exist.
+        checkpoint_every : float, default 60
+            Least seconds between two writes of a checkpoint.
 
         Returns
         -------
@@ -175,6 +189,7 @@ class SparsePCACV(Components):
             After Ctrl-C. The attribute ``result`` of the exception is None while the weight is
             chosen, and then that of `SparsePCA.fit`.
         """
+        files = Checkpoints(checkpoint, checkpoint_every, self.random_state)
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
         as_choice("rule", self.rule, ("one_se", "best"))
@@ -195,8 +210,8 @@ class SparsePCACV(Components):
         done: list[tuple[FloatArray, IntArray]] = []
         with Kept():
             side_by_side(
-                lambda fold: self._fold(data, r, fold[0], fold[1], seed),
-                folds,
+                lambda k: self._fold(data, r, *folds[k], seed, files.one(f"fold-{k}")),
+                range(len(folds)),
                 threads_of(self),
                 done,
             )
@@ -217,7 +232,7 @@ class SparsePCACV(Components):
         )
         self.best_estimator_ = best
         try:
-            best.fit(X)
+            best.fit(X, checkpoint=files.path("fit"), checkpoint_every=checkpoint_every)
         finally:
             own = {name: value for name, value in vars(best).items() if name.endswith("_")}
             for name, value in own.items():
@@ -233,7 +248,7 @@ class SparsePCACV(Components):
         return np.sort(alphas)[::-1]
 
     def _fold(
-        self, data: Any, r: int, train: Any, test: Any, seed: int
+        self, data: Any, r: int, train: Any, test: Any, seed: int, checkpoint: Any
     ) -> tuple[FloatArray, IntArray]:
         """Scores and numbers of nonzeros along the path of a fold."""
         inside = data[train]
@@ -250,6 +265,7 @@ class SparsePCACV(Components):
                 max_work=STAGE_WORK * work,
                 seed=seed,
                 n_threads=1,
+                checkpoint=checkpoint,
             )
             if found.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt

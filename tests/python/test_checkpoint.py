@@ -1,0 +1,358 @@
+"""A fit that was killed or interrupted goes on from its checkpoint and ends with the same bits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+from .conftest import SAFE_PATH
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
+pytestmark = pytest.mark.timeout(300)
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((40, 30))
+SMOOTH = ob.Quadratic(A.T @ A)
+SIGNS = np.where(np.arange(30) < 26, 1, -1)
+
+
+def function() -> ob.SmoothFunction:
+    C = A.T @ A
+
+    def value_and_gradient(x):
+        cx = C @ x
+        return -0.5 * float(np.sum(x * cx)) + 0.01 * float(np.sum(x**4)), 0.04 * x**3 - cx
+
+    return ob.SmoothFunction(value_and_gradient, 30)
+
+
+def problems() -> dict[str, tuple[object, dict[str, object]]]:
+    of = ob.SparsePCAProblem
+    return {
+        "l0": (of(A, 3, ob.L0(8.0)), {"max_work": 0.2}),
+        "l1": (of(A, 3, ob.L1(4.0)), {"max_work": 0.2, "seed": 3}),
+        "nonnegative": (of(A, 3, ob.NonNegative()), {"max_work": 0.2}),
+        "no limit": (of(A[:, :12], 2, ob.L0(8.0)), {}),
+        "sweeps": (of(A, 3, ob.L1(4.0)), {"max_sweeps": 50}),
+        "named": (of(A, 3, ob.L0(8.0)), {"solver": ob.Auto(strategies=["splitting", "path"])}),
+        "entries": (of(A, 3, ob.Cardinality(20)), {"max_work": 0.3}),
+        "columns": (of(A, 3, ob.Cardinality([9, 6, 3])), {"max_work": 0.3}),
+        "rows": (of(A, 3, ob.RowSparse(8)), {"max_work": 0.3}),
+        "proved": (of(A[:, :10], 2, ob.Cardinality(6)), {"max_work": 0.3, "gap_tol": 1e-3}),
+        "path": (of(A, 3, ob.L0(8.0)), {"solver": ob.Continuation()}),
+        "descent": (of(A, 3, ob.L1(4.0)), {"solver": ob.OBCD(), "x0": "random"}),
+        "function": (
+            ob.StiefelProblem(function(), ob.L1(0.3), 3),
+            {"max_work": 0.05},
+        ),
+        "mixed": (ob.JOrthogonalProblem(SMOOTH, SIGNS, ob.L1(0.5), 4), {"max_work": 0.2}),
+    }
+
+
+PROBLEMS = problems()
+
+
+def assert_same(one: ob.Result, other: ob.Result) -> None:
+    np.testing.assert_array_equal(one.x, other.x)
+    assert (one.objective, one.status, one.work) == (other.objective, other.status, other.work)
+    # n_iterations of a limit counts descents beyond the work limit, which depend on n_threads.
+    assert one.n_updates == other.n_updates
+
+
+class Stopping:
+    """A callback that stops a solve at its `calls`-th call."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def __call__(self, progress: ob.Progress) -> bool:
+        self.left -= 1
+        return self.left <= 0
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_an_interrupted_solve_ends_with_the_same_bits(name, tmp_path):
+    problem, options = PROBLEMS[name]
+    whole = ob.solve(problem, n_threads=2, **options)
+    for calls in (1, 2, 4):
+        path = tmp_path / f"{calls}.checkpoint"
+        stopped = ob.solve(
+            problem, callback=Stopping(calls), checkpoint=path, checkpoint_every=0, **options
+        )
+        resumed = ob.solve(problem, checkpoint=path, n_threads=1, **options)
+        assert resumed.objective <= stopped.objective or name in ("path", "proved")
+        assert_same(resumed, whole)
+        assert_same(ob.solve(problem, checkpoint=path, **options), whole)
+
+
+KILLED = """
+import sys
+import numpy as np
+from tests.python.test_checkpoint import PROBLEMS
+import orthobcd as ob
+problem, options = PROBLEMS[sys.argv[2]]
+ob.solve(problem, checkpoint=sys.argv[1], checkpoint_every=0, **{**options, **eval(sys.argv[3])})
+"""
+
+
+@posix
+@pytest.mark.parametrize("name", ["l0", "entries", "rows", "function", "mixed"])
+def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
+    problem, options = PROBLEMS[name]
+    options = {**options, "max_work": 4 * options["max_work"]}
+    whole = ob.solve(problem, **options)
+    path = tmp_path / "solve.checkpoint"
+    root = Path(__file__).parents[2]
+    for delay in (0.01, 0.15):
+        command = [sys.executable, "-c", KILLED, str(path), name, repr(options)]
+        process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": ""})
+        until = time.monotonic() + 100.0
+        while not path.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.005)
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        assert path.exists()
+    # What a killed process was writing.
+    (tmp_path / ".solve.checkpoint.part").write_bytes(b"half")
+    resumed = ob.solve(problem, checkpoint=path, **options)
+    assert_same(resumed, whole)
+    assert os.listdir(tmp_path) == ["solve.checkpoint"]
+
+
+def test_a_time_limit_holds_for_both_calls(tmp_path):
+    problem, _ = PROBLEMS["l1"]
+    path = tmp_path / "solve.checkpoint"
+    options = {"max_time": 2.0, "checkpoint": path, "checkpoint_every": 0}
+    stopped = ob.solve(problem, callback=Stopping(12), **options)
+    assert stopped.status is ob.Status.INTERRUPTED
+    begun = time.perf_counter()
+    resumed = ob.solve(problem, **options)
+    taken = time.perf_counter() - begun
+    assert resumed.objective <= stopped.objective
+    assert resumed.seconds >= 1.5 or resumed.converged
+    assert taken <= resumed.seconds - 0.5 * stopped.seconds + 0.3
+
+
+CHANGES = {
+    "penalty": lambda: (ob.SparsePCAProblem(A, 3, ob.L0(9.0)), {}),
+    "problem": lambda: (ob.StiefelProblem(SMOOTH, ob.L0(8.0), 3), {}),
+    "shape": lambda: (ob.SparsePCAProblem(A, 2, ob.L0(8.0)), {}),
+    "seed": lambda: (PROBLEMS["l0"][0], {"seed": 1}),
+    "max_work": lambda: (PROBLEMS["l0"][0], {"max_work": 0.3}),
+    "tol": lambda: (PROBLEMS["l0"][0], {"tol": 1e-8}),
+    "target": lambda: (PROBLEMS["l0"][0], {"target": -1.0}),
+    "gap_tol": lambda: (PROBLEMS["l0"][0], {"gap_tol": 0.1}),
+    "solver": lambda: (PROBLEMS["l0"][0], {"solver": ob.Auto(n_starts=2)}),
+    "x0": lambda: (PROBLEMS["l0"][0], {"x0": "random"}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_solve_is_refused_with_the_reason(name, tmp_path):
+    path = tmp_path / "solve.checkpoint"
+    problem, options = PROBLEMS["l0"]
+    ob.solve(problem, checkpoint=path, **options)
+    before = path.read_bytes()
+    other, changed = CHANGES[name]()
+    with pytest.raises(ValueError, match=f"^checkpoint .*{name}"):
+        ob.solve(other, checkpoint=path, **{**options, **changed})
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("change", [1e-6, 1.0, np.inf])
+def test_other_data_are_refused(change, tmp_path):
+    path = tmp_path / "solve.checkpoint"
+    problem, options = PROBLEMS["l0"]
+    ob.solve(problem, checkpoint=path, **options)
+    data = A.copy()
+    data[17, 11] = data[17, 11] + change if np.isfinite(change) else 0.0
+    with pytest.raises(ValueError, match=r"^checkpoint .* is of other data"):
+        ob.solve(ob.SparsePCAProblem(data, 3, ob.L0(8.0)), checkpoint=path, **options)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "solve.checkpoint"
+    problem, options = PROBLEMS["l0"]
+    ob.solve(problem, checkpoint=path, **options)
+    whole = path.read_bytes()
+    texts = {b"": "no checkpoint", b"name,value\n1,2\n": "no checkpoint"}
+    cuts = np.random.default_rng(1).integers(30, len(whole), 30)
+    texts |= {whole[:cut]: "damaged" for cut in cuts}
+    for cut in cuts:
+        texts[whole[:cut] + bytes([whole[cut] ^ 4]) + whole[cut + 1 :]] = "damaged"
+    older = whole.replace(ob.__version__.encode(), b"9" * len(ob.__version__), 1)
+    for content, reason in {**texts, older: "damaged|written by"}.items():
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=reason):
+            ob.solve(problem, checkpoint=path, **options)
+        assert path.read_bytes() == content
+
+
+def test_arguments_are_checked(tmp_path):
+    problem, _ = PROBLEMS["l0"]
+    for path, every, error in [
+        (3, 60.0, TypeError),
+        ("", 60.0, ValueError),
+        (tmp_path, 60.0, ValueError),
+        (tmp_path / "a", -1.0, ValueError),
+        (tmp_path / "a", np.nan, ValueError),
+        (tmp_path / "a", "x", TypeError),
+    ]:
+        with pytest.raises(error, match=r"^checkpoint"):
+            ob.solve(problem, checkpoint=path, checkpoint_every=every)
+    with pytest.raises(ValueError, match=r"^checkpoint must be None for VRJOBCD"):
+        ob.solve(
+            ob.HyperbolicEigenvalueProblem(A, SIGNS),
+            solver=ob.VRJOBCD(),
+            checkpoint=tmp_path / "a",
+        )
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_file_that_cannot_be_written_is_a_warning(tmp_path):
+    problem, options = PROBLEMS["l0"]
+    path = tmp_path / "missing" / "solve.checkpoint"
+    with pytest.warns(RuntimeWarning, match="cannot be written: .*; the fit goes on") as caught:
+        found = ob.solve(problem, checkpoint=path, checkpoint_every=0, **options)
+    assert len(caught) == 1
+    assert_same(found, ob.solve(problem, **options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="cannot be written"):
+            ob.solve(problem, checkpoint=path, **options)
+
+
+FULL = """
+import resource, signal, sys, warnings
+from tests.python.test_checkpoint import PROBLEMS
+import orthobcd as ob
+problem, options = PROBLEMS["l0"]
+whole = ob.solve(problem, **options)
+with open(sys.argv[1], "wb"):
+    pass
+import os
+os.remove(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    found = ob.solve(problem, checkpoint=sys.argv[1], checkpoint_every=0, **options)
+assert (found.x == whole.x).all()
+assert ["cannot be written" in str(w.message) for w in caught] == [True], caught
+"""
+
+
+@posix
+def test_a_full_disk_is_a_warning(tmp_path):
+    command = [sys.executable, "-c", FULL, str(tmp_path / "solve.checkpoint")]
+    subprocess.run(command, cwd=Path(__file__).parents[2], check=True)
+    assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
+
+
+def test_estimators_continue(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    data = A - A.mean(axis=0)
+    fits = {
+        "alpha": ob.SparsePCA(3, alpha=0.1, max_time=None, random_state=0),
+        "l1 count": ob.SparsePCA(3, penalty="l1", n_nonzero=20, random_state=0),
+        "count": ob.SparsePCA(3, n_nonzero=12, random_state=0),
+        "features": ob.SparsePCA(3, n_features=8, random_state=0),
+        "nonnegative": ob.NonnegativePCA(3, random_state=0),
+        "nmf": ob.OrthogonalNMF(3, random_state=0),
+    }
+    for name, estimator in fits.items():
+        X = np.abs(data) if name == "nmf" else data[:, :14]
+        whole = estimator.fit(X).components_.copy()
+        path = tmp_path / name
+        estimator.fit(X, checkpoint=path, checkpoint_every=0)
+        np.testing.assert_array_equal(estimator.components_, whole)
+        estimator.fit(X, checkpoint=path)
+        np.testing.assert_array_equal(estimator.components_, whole)
+        changed = X.copy()
+        changed[3, 2] += 0.5
+        with pytest.raises(ValueError, match=r"^checkpoint .* is of (other data|a solve)"):
+            estimator.fit(changed, checkpoint=path)
+    with pytest.raises(ValueError, match=r"^random_state must be an integer"):
+        ob.SparsePCA(2).fit(data, checkpoint=tmp_path / "none")
+
+
+INTERRUPTED_FIT = """
+import signal, sys
+import numpy as np
+import orthobcd as ob
+X = np.random.default_rng(0).standard_normal((60, 40))
+what = sys.argv[2]
+if what == "pca":
+    ob.SparsePCA(4, n_nonzero=40, max_time=None, random_state=0).fit(
+        X, checkpoint=sys.argv[1], checkpoint_every=0)
+elif what == "cv":
+    ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(
+        X, checkpoint=sys.argv[1], checkpoint_every=0)
+else:
+    ob.support_stability(ob.SparsePCA(3, n_nonzero=15, random_state=0), X, n_subsamples=6,
+        random_state=0, checkpoint=sys.argv[1], checkpoint_every=0)
+"""
+
+
+@posix
+@pytest.mark.parametrize("what", ["pca", "cv", "stability"])
+def test_killed_estimators_end_alike(what, tmp_path):
+    pytest.importorskip("sklearn")
+    X = np.random.default_rng(0).standard_normal((60, 40))
+
+    def fit(**saved):
+        if what == "pca":
+            return ob.SparsePCA(4, n_nonzero=40, random_state=0).fit(X, **saved).components_
+        if what == "cv":
+            cv = ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(X, **saved)
+            return np.vstack([cv.scores_.ravel()[:1], [cv.alpha_]]), cv.components_
+        pca = ob.SparsePCA(3, n_nonzero=15, random_state=0)
+        return ob.support_stability(pca, X, n_subsamples=6, random_state=0, **saved).frequencies
+
+    path = tmp_path / "saved"
+    command = [sys.executable, *SAFE_PATH, "-c", INTERRUPTED_FIT, str(path), what]
+    process = subprocess.Popen(command)
+    until = time.monotonic() + 100.0
+    while not path.exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    time.sleep(0.4)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert path.exists()
+    for resumed, whole in zip(fit(checkpoint=path), fit(), strict=True):
+        np.testing.assert_array_equal(resumed, whole)
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_end_the_command_line_with_its_files(number, tmp_path):
+    pytest.importorskip("sklearn")
+    data = tmp_path / "data.npy"
+    np.save(data, np.random.default_rng(0).standard_normal((300, 200)))
+    command = [sys.executable, *SAFE_PATH, "-m", "orthobcd", "sparse-pca", str(data), "-r", "6"]
+    command += ["--n-nonzero", "200", "--max-time", "60", "--out", str(tmp_path / "out.npz")]
+    command += ["--checkpoint", str(tmp_path / "saved"), "--checkpoint-every", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    until = time.monotonic() + 100.0
+    while not (tmp_path / "saved").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(1.0)
+    process.send_signal(number)
+    begun = time.monotonic()
+    process.communicate(timeout=60)
+    assert time.monotonic() - begun < 20.0
+    assert process.returncode == {signal.SIGINT: 130}.get(number, 128 + number)
+    V = np.load(tmp_path / "out.npz")["components"]
+    np.testing.assert_allclose(V @ V.T, np.eye(6), atol=1e-12)
+    assert (tmp_path / "saved").stat().st_size > V.size
