@@ -6,6 +6,7 @@
 //! supports by moves, from many [`starts`].
 
 mod entries;
+mod incumbent;
 mod path;
 mod powered;
 mod rows;
