@@ -5,6 +5,8 @@
 #   make test-long                    the whole grids: hours, not in make test
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
+#   make fuzz MINUTES=60              new random cases until the time is up; counts by kind
+#   make soak                         10⁹ pair updates, 10,000 fits in a process: hours (SOAK="--updates 1e7 --fits 200" is short)
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make docs                         the documentation site in out/site (Python 3.11 or newer), every warning an error
 #   make docs-links                   are the addresses of other sites still there?
@@ -40,7 +42,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
+.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable fuzz soak lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
 
 all: test lint
 
@@ -117,6 +119,15 @@ test-long: $(TEST)/.ready
 # They need the machine for themselves: after all others, never beside them.
 test-timing: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m timing
+
+MINUTES ?= 60
+SOAK ?=
+
+fuzz: $(TEST)/.ready
+	$(TEST)/bin/python $(SAFE) benchmarks/scripts/fuzz.py --minutes $(MINUTES)
+
+soak: $(TEST)/.ready
+	$(TEST)/bin/python $(SAFE) benchmarks/scripts/soak.py $(SOAK)
 
 # As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
 # the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_cardinality.py".

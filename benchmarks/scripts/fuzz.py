@@ -14,6 +14,9 @@ with the numbers of their cases:
 * optimal (a certificate's optimum above the value at a feasible point),
 * bits (another result with another number of threads, without a time limit).
 
+``--minutes 60`` (``make fuzz MINUTES=60``) runs new cases until the time is up; its seed is the
+number of the day if none is given.
+
 Refusals that name an argument are no failures; they are counted by message. A case is fixed by
 the seed and its number: ``--seed 0 --only 17`` shows case 17 and runs it in this process.
 """
@@ -23,6 +26,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import datetime
 import json
 import os
 import queue
@@ -56,6 +60,9 @@ PATIENCE = 10
 LOOK = 0.25
 """Seconds between two looks at the CPU time of a worker."""
 
+MOST = 1_000_000
+"""Most cases of a run with a time limit."""
+
 EXAMPLES = 12
 """Case numbers printed per kind of failure."""
 
@@ -77,6 +84,7 @@ def report(seed: int, number: int) -> dict[str, Any]:
     try:
         case = Case(seed, number)
         answer["text"] = case.text
+        answer["kind"] = case.kind
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # How an estimator says that a number of nonzeros was not met, which is no failure.
@@ -199,9 +207,14 @@ class Worker:
 
 
 def run(
-    cases: range, seed: int, jobs: int, timeout: float, progress: bool = False
+    cases: range,
+    seed: int,
+    jobs: int,
+    timeout: float,
+    progress: bool = False,
+    until: float = float("inf"),
 ) -> list[dict[str, Any]]:
-    """All answers, in the order of the numbers."""
+    """All answers, in the order of the numbers; after the time ``until`` no case begins."""
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in cases:
         waiting.put(number)
@@ -210,7 +223,7 @@ def run(
     def serve() -> None:
         worker = Worker(seed, timeout)
         try:
-            while True:
+            while time.monotonic() < until:
                 answers.append(worker.ask(waiting.get_nowait()))
                 if progress and len(answers) % 500 == 0:
                     print(f"{len(answers)} of {len(cases)}", file=sys.stderr, flush=True)
@@ -224,7 +237,7 @@ def run(
         thread.start()
     for thread in threads:
         thread.join()
-    if len(answers) != len(cases):
+    if len(answers) != len(cases) and until == float("inf"):
         raise RuntimeError(f"{len(cases) - len(answers)} cases were not run")
     return sorted(answers, key=lambda answer: answer["number"])
 
@@ -238,6 +251,8 @@ def table(answers: list[dict[str, Any]]) -> str:
     failed = sum(bool(answer["failures"]) for answer in answers)
     refused = collections.Counter(answer["refused"] for answer in answers if answer["refused"])
     lines = [f"{len(answers)} cases, {failed} failed, {refused.total()} refused at the door"]
+    run_kinds = collections.Counter(answer.get("kind", "ended its process") for answer in answers)
+    lines += [f"  {count:6}  {kind}" for kind, count in run_kinds.most_common()]
     for kind, bad in sorted(kinds.items()):
         numbers = [str(answer["number"]) for answer in bad]
         more = " ..." if len(numbers) > EXAMPLES else ""
@@ -261,12 +276,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, help="instead of --cases: so long")
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=20.0, help="CPU seconds per case")
     parser.add_argument("--only", type=int, help="show and run this case alone, here")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.seed is None:
+        options.seed = 0 if options.minutes is None else datetime.date.today().toordinal()
     if options.work:
         work(options.seed)
         return 0
@@ -276,8 +294,12 @@ def main() -> int:
         print(f"{answer['seconds']:.3f} s, refused: {answer['refused']}")
         print(*(f"{kind}: {text}" for kind, text in answer["failures"]), sep="\n")
         return bool(answer["failures"])
-    cases = range(options.first, options.first + options.cases)
-    answers = run(cases, options.seed, options.jobs, options.timeout, progress=True)
+    until, count = float("inf"), options.cases
+    if options.minutes is not None:
+        until, count = time.monotonic() + 60.0 * options.minutes, MOST
+    cases = range(options.first, options.first + count)
+    answers = run(cases, options.seed, options.jobs, options.timeout, True, until)
+    print(f"seed {options.seed}")
     print(table(answers))
     return any(answer["failures"] for answer in answers)
 
