@@ -216,9 +216,9 @@ def test_files_are_replaced_by_force_alone(command, folder, capsys):
 def test_what_appears_during_the_work_is_not_replaced(folder, capsys, monkeypatch):
     fit = ob.SparsePCA.fit
 
-    def slow(self, *arguments):
+    def slow(self, *arguments, **options):
         Path("c.csv").write_text("of somebody else")
-        return fit(self, *arguments)
+        return fit(self, *arguments, **options)
 
     monkeypatch.setattr("orthobcd.sklearn.SparsePCA.fit", slow)
     monkeypatch.setenv("TMPDIR", str(folder))

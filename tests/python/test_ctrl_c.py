@@ -370,7 +370,10 @@ def test_a_spectral_start_ends_with_ctrl_c():
     problem = ob.SparsePCAProblem(TALL, 30, ob.L1(0.1))
     result = pressed(lambda: ob.solve(problem, "spectral", solver=ob.OBCD(), n_threads=1), 0.2)
     assert result.status is ob.Status.INTERRUPTED
-    np.testing.assert_array_equal(result.x, largest(30))
+    # On a busy machine the start may be complete before Ctrl-C.
+    known = ob.solve(problem, largest(30), solver=ob.OBCD(), max_sweeps=0)
+    assert result.objective <= known.objective
+    assert result.feasibility < 1e-12
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
