@@ -67,7 +67,7 @@ def perturbed(x: np.ndarray, signs: np.ndarray | None, rng: np.random.Generator)
 
 
 def descents(updates: float) -> bool:
-    """Descends until so many pairs have moved; returns whether all bounds were kept."""
+    """Runs descents until ``updates`` pairs have moved; returns whether all bounds were kept."""
     rng = np.random.default_rng(0)
     counts: collections.Counter[str] = collections.Counter()
     worst: dict[str, list[float]] = {}

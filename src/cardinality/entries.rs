@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
-use crate::support::opening::{self, Opening};
+use crate::support::opening::{self, LEADING, Opening};
 use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, State, SupportMover, weights};
 use crate::threads::Threads;
 
@@ -23,9 +23,6 @@ use crate::threads::Threads;
 /// least.
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
-
-/// Largest work of products for the leading axes of disjoint supports, in multiply-adds.
-const LEADING: f64 = 1e8;
 
 /// Number of smaller limits whose points are points of a limit: the limit rounded down, its half and its quarter.
 const SMALLER: u32 = 3;

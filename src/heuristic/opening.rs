@@ -5,7 +5,7 @@ use ndarray::Array2;
 use super::profile::Profile;
 use super::{Heuristic, Prior, Task};
 use crate::budget::Meter;
-use crate::support::opening::{self, DISJOINT, LARGEST, SHARED};
+use crate::support::opening::{self, DISJOINT, LARGEST, LEADING, SHARED};
 use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, weights};
 
 /// The openings that are tried.
@@ -14,9 +14,6 @@ const KINDS: [usize; 3] = [DISJOINT, LARGEST, SHARED];
 /// Factor between numbers of nonzeros, and the work after which no further number is tried.
 const FACTOR: usize = 2;
 const WORK: f64 = 2e8;
-
-/// Work of products for the leading axes of the best number of nonzeros.
-const LEADING: f64 = 1e8;
 
 /// The best opening over a ladder of numbers of nonzeros.
 pub(super) struct Opening;

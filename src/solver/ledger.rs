@@ -9,9 +9,9 @@ use super::outcome::{Record, Solution, Status};
 use crate::checkpoint::stored;
 use crate::pair::Recession;
 
-/// Passes and work of a segment, at least. A solve is resumed at the beginning of a segment, where its movers
-/// begin anew: in so many passes the first ones, which find the step sizes again, do not count. Segments of
-/// unit tests are short.
+/// Least passes and least work of a segment. A solve is resumed at the beginning of a segment, where movers begin anew
+/// and find their step sizes again. A segment has so many passes that this costs little. Unit tests have short
+/// segments.
 const SEGMENT_PASSES: u64 = if cfg!(test) { 4 } else { 300 };
 const SEGMENT_WORK: f64 = if cfg!(test) { 0.0 } else { 10.0 * WORK_UNIT };
 

@@ -43,6 +43,9 @@ const PRODUCTS: f64 = 500.0;
 /// Largest work of ADMM, in multiply-adds.
 const ADMM_WORK: f64 = 2e9;
 
+/// Largest work of products for the leading axes of disjoint supports, in multiply-adds, where they are refined.
+pub(crate) const LEADING: f64 = 1e8;
+
 /// Most products of the Lanczos method for a leading axis, and the relative norm below which what a product adds is rounding.
 const LANCZOS: usize = 30;
 const INVARIANT: f64 = 1e-12;

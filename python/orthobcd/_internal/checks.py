@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+from collections.abc import Iterator
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -35,8 +36,8 @@ SYMMETRY_TOLERANCE = 1e-12
 """A matrix C counts as symmetric if ``max |C − Cᵀ|`` is at most this times ``max |C|``, the
 rounding error of a product such as ``A.T @ A``; then ``(C + Cᵀ)/2`` is used."""
 
-COMPARED = 64
-"""Rows per block in the test of symmetry."""
+STRIP = 64
+"""Rows of an n × n matrix that are handled at a time."""
 
 
 Order: TypeAlias = Literal["C", "A"]
@@ -159,6 +160,12 @@ def as_data(name: str, value: Any) -> FloatArray:
     return array
 
 
+def strips(n: int) -> Iterator[slice]:
+    """Slices of n rows, so few at a time that a strip is small beside an n × n matrix."""
+    for begin in range(0, n, STRIP):
+        yield slice(begin, min(begin + STRIP, n))
+
+
 def as_symmetric(name: str, value: Any, n: int | None = None) -> FloatArray:
     """``value`` as a finite symmetric matrix, of n rows if n is given."""
     matrix, size = _measured(name, value, 2)
@@ -166,8 +173,7 @@ def as_symmetric(name: str, value: Any, n: int | None = None) -> FloatArray:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
     if n is not None and len(matrix) != n:
         raise ValueError(f"{name} must have n_rows = {n} rows, got shape {matrix.shape}")
-    parts = (slice(k, k + COMPARED) for k in range(0, len(matrix), COMPARED))
-    asymmetry = max(magnitude(matrix[part] - matrix[:, part].T) for part in parts)
+    asymmetry = max(magnitude(matrix[rows] - matrix[:, rows].T) for rows in strips(len(matrix)))
     if asymmetry > SYMMETRY_TOLERANCE * size:
         raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -152,7 +153,7 @@ class CtrlC:
             self.raising = False
 
 
-class Terminations:
+class Terminations(ExitStack):
     """Context in which SIGTERM and SIGHUP end a solve as Ctrl-C does.
 
     It has no effect outside the main thread, on a signal with a handler, or on one that is ignored,
@@ -165,8 +166,8 @@ class Terminations:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.number: int | None = None
-        self._installed: list[int] = []
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -174,17 +175,8 @@ class Terminations:
                 number = getattr(signal, name, None)
                 if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                     signal.signal(number, self._handle)
-                    self._installed.append(number)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number in self._installed:
-            signal.signal(number, signal.SIG_DFL)
+                    self.callback(signal.signal, number, signal.SIG_DFL)
+        return super().__enter__()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.number = number

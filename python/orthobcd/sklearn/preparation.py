@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,6 +19,8 @@ from .._internal.checks import (
     check_size,
     check_sparse,
     is_sparse,
+    magnitude,
+    strips,
 )
 from .._internal.moments import Moments, Precision, SecondMoments, deviations, squares_about
 from ..objectives import Quadratic
@@ -35,9 +36,6 @@ rounding error of the Cholesky factorization by which definiteness is tested."""
 EXACT_WORK = 2e8
 """Largest m·n·(n + `SLICING`) for which the precision "auto" sums m samples of n features exactly:
 0.1 to 0.25 s of a core."""
-
-STRIP = 256
-"""Rows of an n × n matrix that are handled at a time."""
 
 SLICING = 64
 """Cost of splitting a sample into slices, in products of the sample with a feature."""
@@ -197,24 +195,18 @@ def as_sample_weight(weights: ArrayLike) -> FloatArray:
     return checked
 
 
-def strips(n: int) -> Iterator[slice]:
-    """Slices of n rows, so few at a time that a strip is small beside an n × n matrix."""
-    for begin in range(0, n, STRIP):
-        yield slice(begin, min(begin + STRIP, n))
-
-
 def as_covariance(S: ArrayLike) -> FloatArray:
     """A checked copy of a symmetric positive semidefinite S; no other n × n array is made."""
     given = as_float_array("S", S, 2)
     n = len(given)
     if given.shape != (n, n):
         raise ValueError(f"S must be square, got shape {given.shape}")
-    size = max(float(given.max()), -float(given.min()))
+    size = magnitude(given)
     check_size("S", size, COEFFICIENTS)
     matrix = np.empty((n, n))
     for rows in strips(n):
         strip, mirrored = given[rows], given[:, rows].T
-        if float(np.abs(strip - mirrored).max()) > SYMMETRY * size:
+        if magnitude(strip - mirrored) > SYMMETRY * size:
             raise ValueError("S must be symmetric")
         matrix[rows] = 0.5 * (strip + mirrored)
     least = -DEFINITENESS * size * n
