@@ -1,9 +1,10 @@
 //! Concurrent chains of descents and perturbations.
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
-//! chains, whatever the number of threads. They work in rounds of counted work; after each round the worse
-//! half restarts, alternately from the incumbent and from a new start. Chains do not depend on the work
-//! limit, which only ends the search.
+//! chains, whatever the number of threads. They work in rounds of counted work. In the first round a chain
+//! does not perturb, so that little work tries many starts. After each round the worse half restarts,
+//! alternately from the incumbent and from a new start. Chains do not depend on the work limit, which only
+//! ends the search.
 //!
 //! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
@@ -492,7 +493,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             |k| {
                 if before(k) < left {
                     let mut chain = locked(&chains[k]);
-                    self.advance(&mut chain, length, left);
+                    self.advance(&mut chain, (length, left), length > FIRST_ROUND);
                     done[k].store(chain.spent as u64, Ordering::Relaxed);
                 }
             },
@@ -526,14 +527,17 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.space.value(state))
     }
 
-    /// Continues a chain for about `length` of work, and for at most `left`.
-    fn advance(&self, chain: &mut Chain<W::State>, length: f64, left: f64) {
+    /// Continues a chain for about `length` of work, and for at most `left`; without perturbations only to its
+    /// first stationary point.
+    fn advance(&self, chain: &mut Chain<W::State>, (length, left): (f64, f64), perturbs: bool) {
         let units = match self.clock.counts() {
             true => left,
             false => self.clock.left().unwrap_or(f64::INFINITY),
         };
         let meter = Meter::strict(self.clock, units);
-        while !meter.expired() && meter.spent() < length {
+        let goes_on =
+            |chain: &Chain<W::State>| perturbs || chain.best.is_none() || chain.current.is_some();
+        while !meter.expired() && meter.spent() < length && goes_on(chain) {
             let stream = pool::decorrelated(self.options.seed, chain.number as u64);
             let seed = pool::decorrelated(stream, chain.seeds);
             chain.seeds += 1;
