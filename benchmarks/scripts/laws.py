@@ -2,8 +2,9 @@
 
 For every kind of data: the number of fits, the worst ratio of the variance to that of the best
 simple point (law 1; 1 or more is kept), the worst ratio where a limit is at least doubled and where
-it is larger by one (law 2), the fits that end below a simple point or below a limit half as large,
-the fits that raise, the most processor seconds of a fit, and the worst excess over ``max_time``.
+it is larger by one (law 2), the fits that end below a simple point, below a limit at most half as
+large, and more than 1e-3 below a limit smaller by one, the fits that raise, the most processor
+seconds of a fit, and the worst excess over ``max_time``.
 Simple points are those of ``tests/python/laws.py``.
 
     python benchmarks/scripts/laws.py [--max-time S | --max-work W] [--large] [--kinds noise,counts]
@@ -51,13 +52,16 @@ class Row:
     """What is known of a kind of data."""
 
     def __init__(self) -> None:
-        self.fits = self.below = self.raised = 0
+        self.fits = self.raised = 0
+        self.below = {"simple": 0, "half": 0, "one": 0}
         self.simple = self.doubled = self.one_more = np.inf
-        self.seconds = self.excess = 0.0
+        self.seconds, self.excess = 0.0, -np.inf
 
     def show(self, name: str) -> str:
         numbers = f"{self.simple:.6f} | {self.doubled:.6f} | {self.one_more:.6f}"
-        ends = f"{self.below} | {self.raised} | {self.seconds:.2f} | {self.excess:.2f}"
+        below = " | ".join(str(count) for count in self.below.values())
+        late = f"{self.excess:.2f}" if self.excess > -np.inf else ""
+        ends = f"{below} | {self.raised} | {self.seconds:.2f} | {late}"
         return f"| {name} | {self.fits} | {numbers} | {ends} |"
 
 
@@ -85,24 +89,25 @@ def measure(laws: Any, case: Any, row: Row, run: dict[str, Any], chosen: Any) ->
             row.seconds = max(row.seconds, used)
             row.excess = max(row.excess, wall - run.get("max_time", np.inf))
             row.simple = min(row.simple, value / simple)
-            faults = []
+            faults = {}
             if value < (1.0 - ROUNDING) * simple:
-                faults.append(f"{value / simple:.6f} of a simple point")
+                faults["simple"] = f"{value / simple:.6f} of a simple point"
             for smaller, before in known.items():
                 if 2 * smaller <= count:
                     row.doubled = min(row.doubled, value / before)
                     if value < (1.0 - ROUNDING) * before:
-                        faults.append(f"{value / before:.6f} of limit {smaller}")
+                        faults["half"] = f"{value / before:.6f} of limit {smaller}"
                 if smaller + 1 == count:
                     row.one_more = min(row.one_more, value / before)
                     if value < (1.0 - CLOSE) * before:
-                        faults.append(f"{value / before:.6f} of limit {smaller}")
-            row.below += bool(faults)
+                        faults["one"] = f"{value / before:.6f} of limit {smaller}"
+            for law in faults:
+                row.below[law] += 1
             known[count] = value
             if faults or chosen.show:
                 what = "features" if features else "nonzeros"
                 ends = f"{used:.2f} s of processor time, {wall:.2f} s"
-                print(f"{case} {count} {what}: {', '.join(faults)}; {ends}", file=sys.stderr)
+                print(f"{case} {count} {what}: {', '.join(faults.values())}; {ends}", file=sys.stderr)
 
 
 def main() -> None:
@@ -117,8 +122,10 @@ def main() -> None:
     limits = {"max_time": chosen.max_time, "max_work": chosen.max_work}
     run = {name: limit for name, limit in limits.items() if limit is not None}
     kinds = chosen.kinds.split(",") if chosen.kinds else laws.KINDS
-    print("| data | fits | simple | doubled | one more | below | raised | s, most | late |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| data | fits | to a simple point | to half the limit | to one less ", end="")
+    print("| below a simple point | below half the limit | more than 1e-3 below one less ", end="")
+    print("| exceptions | most seconds | late |")
+    print("|---" * 11 + "|")
     for kind in kinds:
         row = Row()
         for size in LARGE if chosen.large else SMALL + MIDDLE:
