@@ -227,12 +227,14 @@ struct Chain<S> {
     spent: f64,
     total: f64,
     found: Vec<(f64, S)>,
-    /// Number of descents.
+    /// Best value and number of descents, without those of a round in which the work limit was reached before.
+    counted: f64,
     descents: u64,
 }
 
 stored!(Chain<S> {
-    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent, total, descents,
+    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent, total, counted,
+    descents,
 } with found: Vec::new());
 
 impl<S> Chain<S> {
@@ -250,6 +252,7 @@ impl<S> Chain<S> {
             spent: 0.0,
             total: 0.0,
             found: Vec::new(),
+            counted: f64::INFINITY,
             descents: 0,
         }
     }
@@ -439,6 +442,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             progress.spent += chain.spent;
             chain.total += std::mem::take(&mut chain.spent);
             progress.unsuccessful += std::mem::take(&mut chain.unsuccessful);
+            incumbent.descents += std::mem::take(&mut chain.descents);
+            chain.counted = self.value(&chain);
             if progress.spent >= self.limit {
                 break;
             }
@@ -446,6 +451,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let gained = best.is_some_and(|x| incumbent.accept(self.space.dense(&x), same));
         if gained {
             progress.unsuccessful = 0;
+        }
+        if progress.spent >= self.limit {
+            return;
         }
         let mut order: Vec<usize> = (0..CHAINS).collect();
         let values: Vec<f64> = chains
@@ -508,9 +516,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
 
     /// Appends a chain to the report.
     fn report(&self, chain: &Chain<W::State>, incumbent: &mut SparseIncumbent<'_>) {
-        incumbent.descents += chain.descents;
-        if let Some(best) = &chain.best {
-            let objective = self.space.value(best);
+        let objective = chain.counted;
+        if objective.is_finite() {
             incumbent.runs.push(Run {
                 heuristic: self.space.name(chain.number).to_owned(),
                 improve: !chain.independent,

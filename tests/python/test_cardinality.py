@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -127,8 +128,20 @@ def test_starts_and_more_work():
     assert again.objective <= best.objective
     for start in ("identity", "random", "spectral"):
         assert np.all(np.count_nonzero(ob.solve(at, start, **QUICK).x, axis=0) <= [4, 4, 3, 3])
-    two = ob.solve(at, max_work=0.05, n_threads=2)
-    np.testing.assert_array_equal(two.x, best.x)
+
+
+@pytest.mark.parametrize("work", [0.002, 0.01, 0.05])
+@pytest.mark.parametrize("penalty", [ob.Cardinality(12), ob.RowSparse(count=6)], ids=str)
+def test_the_number_of_threads_changes_nothing(penalty, work):
+    one, *others = (
+        ob.solve(problem(penalty), max_work=work, n_threads=count) for count in (1, 2, 3, 5)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.x, one.x)
+        assert (other.n_iterations, other.n_sweeps) == (one.n_iterations, one.n_sweeps)
+        assert other.work == one.work
+        runs = [[replace(run, seconds=0.0) for run in found.search.runs] for found in (one, other)]
+        assert runs[0] == runs[1]
 
 
 def test_sparse_data_are_the_same_problem():
