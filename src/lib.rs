@@ -85,6 +85,7 @@ mod signature;
 mod simd;
 mod solver;
 pub mod start;
+mod stored;
 mod support;
 mod threads;
 mod tournament;

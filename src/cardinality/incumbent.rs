@@ -4,12 +4,12 @@ use ndarray::{Array2, ArrayView2};
 
 use super::powered::powered;
 use crate::budget::{Clock, Meter};
-use crate::checkpoint::{Stored, stored};
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
 use crate::problem::Problem;
 use crate::search::{AutoSolution, Run};
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
+use crate::stored::{Stored, stored};
 use crate::threads::Threads;
 
 /// Largest ‖XᵀX − I‖ of a point.

@@ -18,7 +18,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::powered::on_rows;
 use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
 use crate::budget::Meter;
-use crate::checkpoint::stored;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::manifold::polar;
@@ -27,6 +26,7 @@ use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
+use crate::stored::stored;
 use crate::support::{self, AT_ONCE, SCALAR, TRIALS, largest_rows, opening::axes};
 use crate::threads::Threads;
 

@@ -18,7 +18,6 @@ use ndarray::Array2;
 
 use super::incumbent::SparseIncumbent;
 use crate::budget::{Clock, Meter};
-use crate::checkpoint::{Stored, stored};
 use crate::error::{Error, Result};
 use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
@@ -26,6 +25,7 @@ use crate::problem::Problem;
 use crate::search::{AutoSolution, Run};
 use crate::solver::{Monitor, Options, Status};
 use crate::start;
+use crate::stored::{Stored, stored};
 use crate::support::LEAST;
 use crate::threads::Threads;
 

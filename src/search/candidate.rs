@@ -3,7 +3,6 @@
 
 use ndarray::Array2;
 
-use crate::checkpoint::Stored;
 use crate::error::Error;
 use crate::heuristic::{ClockMonitor, Oracle, TANGENT_STEPS, tangent};
 use crate::linalg::square;
@@ -11,6 +10,7 @@ use crate::manifold::{drift, project_onto_pattern};
 use crate::pair::Recession;
 use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
+use crate::stored::Stored;
 use crate::threads::Threads;
 
 /// Relative decrease that counts as an improvement, as a fraction of the [magnitude](Problem::magnitude) of

@@ -6,7 +6,6 @@ use super::candidate::Candidate;
 use super::options::{Auto, AutoSolution, Run};
 use super::rounds::Ran;
 use crate::budget::Clock;
-use crate::checkpoint::Stored;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::manifold::{drift, start_constraint};
@@ -14,6 +13,7 @@ use crate::pair::Recession;
 use crate::pool::Arrival;
 use crate::problem::Problem;
 use crate::solver::{Control, Monitor, Record, Solution, Status};
+use crate::stored::Stored;
 use crate::threads::Threads;
 
 /// Least seconds between records of an unchanged incumbent, beside the time that recording takes.

@@ -1,10 +1,10 @@
 //! Options and results of the default solver.
 
 use super::plan::Plan;
-use crate::checkpoint::stored;
 use crate::heuristic::Profile;
 use crate::options::setters;
 use crate::solver::{Options, Solution};
+use crate::stored::stored;
 
 /// Options of [`minimize_auto`](super::minimize_auto).
 ///

@@ -7,12 +7,12 @@ use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Run;
 use crate::budget::{Clock, Meter};
-use crate::checkpoint::stored;
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::problem::Problem;
 use crate::solver::Options;
+use crate::stored::stored;
 use crate::threads::Threads;
 
 /// Relative distance from the incumbent within which an improvement is polished.

@@ -6,8 +6,8 @@ use ndarray::Array2;
 
 use super::options::WORK_UNIT;
 use super::outcome::{Record, Solution, Status};
-use crate::checkpoint::stored;
 use crate::pair::Recession;
+use crate::stored::stored;
 
 /// Least passes and least work of a segment. A solve is resumed at the beginning of a segment, where movers begin anew
 /// and find their step sizes again. A segment has so many passes that this costs little. Unit tests have short

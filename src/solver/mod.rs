@@ -39,10 +39,10 @@ mod stages;
 
 use ndarray::Array2;
 
-use crate::checkpoint::Stored;
 use crate::error::{Error, Result};
 use crate::pair::Recession;
 use crate::problem::Problem;
+use crate::stored::Stored;
 use crate::threads::Threads;
 use crate::working_set::WorkingSet;
 use columns::ColumnMover;

@@ -2,8 +2,8 @@
 
 use ndarray::Array2;
 
-use crate::checkpoint::{Stored, stored};
 use crate::pair::Recession;
+use crate::stored::{Stored, stored};
 
 /// Why a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use super::model::{ColumnModel, SCALAR, SparsePoint};
 use super::pattern;
 use super::rules::Cardinality;
 use crate::budget::Meter;
-use crate::checkpoint::stored;
 use crate::objective::Column as CovarianceColumn;
+use crate::stored::stored;
 
 /// Most rows added per column, and most entries of a column that a transferred row can replace.
 const ADDITIONS: usize = 16;

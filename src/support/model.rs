@@ -14,12 +14,12 @@ use super::joint::{ColumnForm, Joint, common};
 use super::pattern::{self, Part};
 use super::rules::Rules;
 use crate::budget::Meter;
-use crate::checkpoint::stored;
 use crate::error::{Error, Result};
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
 use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::signature::Signature;
+use crate::stored::stored;
 use crate::threads::Threads;
 
 /// Entries below this, relative to the largest entry of their column, count as zero: their contribution to f,

@@ -7,7 +7,7 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
-use crate::checkpoint::stored;
+use crate::stored::stored;
 
 /// One column: its support (ascending), its entries there, and its part of f.
 #[derive(Debug, Clone, Default)]

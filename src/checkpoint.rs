@@ -10,8 +10,6 @@
 //! begins with the version of the package, and for each solve with its settings and values of f and h at a
 //! fixed point, by which another problem is recognised.
 
-mod stored;
-
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,10 +20,8 @@ use ndarray::{Array2, Axis};
 use crate::error::{Error, Result};
 use crate::problem::Problem;
 use crate::start;
+use crate::stored::{Stored, stored, taken};
 use crate::threads::Threads;
-
-use stored::taken;
-pub(crate) use stored::{Stored, stored};
 
 /// First bytes of a file; the number is the version of the format.
 const MAGIC: &[u8] = b"orthobcd checkpoint 1\n";

@@ -22,7 +22,7 @@ pub(crate) trait Stored: Sized {
 }
 
 /// Takes bytes off the front.
-pub(super) fn taken<'b>(from: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+pub(crate) fn taken<'b>(from: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
     let (taken, rest) = from.split_at_checked(count)?;
     *from = rest;
     Some(taken)
@@ -31,13 +31,13 @@ pub(super) fn taken<'b>(from: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
 /// Implements [`Stored`] for a struct, field by field.
 macro_rules! stored {
     ($type:ident $(<$param:ident>)? { $($field:ident),* $(,)? } $(with $($other:ident: $value:expr),+)?) => {
-        impl $(<$param: $crate::checkpoint::Stored>)? $crate::checkpoint::Stored for $type $(<$param>)? {
+        impl $(<$param: $crate::stored::Stored>)? $crate::stored::Stored for $type $(<$param>)? {
             fn store(&self, to: &mut Vec<u8>) {
                 $(self.$field.store(to);)*
             }
 
             fn load(from: &mut &[u8]) -> Option<Self> {
-                $(let $field = $crate::checkpoint::Stored::load(from)?;)*
+                $(let $field = $crate::stored::Stored::load(from)?;)*
                 Some(Self { $($field,)* $($($other: $value,)+)? })
             }
         }
