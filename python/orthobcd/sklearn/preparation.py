@@ -33,12 +33,12 @@ DEFINITENESS = 1e-8
 """Tolerance for negative eigenvalues of S, relative to n times its largest entry; far above the
 rounding error of the Cholesky factorization by which definiteness is tested."""
 
-EXACT_WORK = 2e8
+EXACT_WORK = 2e9
 """Largest m·n·(n + `SLICING`) for which the precision "auto" sums m samples of n features exactly:
 0.1 to 0.25 s of a core."""
 
 SLICING = 64
-"""Cost of splitting a sample into slices, in products of the sample with a feature."""
+"""Cost of scaling a sample, in products of the sample with a feature."""
 
 KINDS = [
     *(np.float64, np.float32, np.bool_),
