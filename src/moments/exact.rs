@@ -14,13 +14,12 @@ use pulp::{Simd, WithSimd};
 
 use super::fast::{Fast, scaled};
 use super::pair::{Pair, exponent, power, two_product};
-use super::product::{ANCHOR, DEPTH, Factor, PANEL, add_exact_product, add_product, panels};
+use super::product::{
+    ANCHOR, DEPTH as ROWS, Factor, PANEL, add_exact_product, add_product, panels,
+};
 use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
 use crate::{Threads, simd};
-
-/// Rows that are multiplied at once.
-const ROWS: usize = DEPTH;
 
 /// Panels of columns of a strip whose sums are formed at once: with their two kinds of sums they take 0.4 MB.
 const PANELS: usize = 12;
