@@ -5,8 +5,9 @@
 //! 2008). Every sum is formed by one thread in one order. Strips cost m·n²/2 multiply-adds for m rows and n columns.
 //!
 //! Exact products keep two sums of each entry. The first begins at a number so large that every product is rounded to a fixed
-//! grid when it is added, which makes that sum exact; the second is of what the roundings left, one fused multiply-add for each.
-//! That is four instructions instead of one, two of them additions, which many processors do beside multiply-adds.
+//! grid when it is added, which makes that sum exact (Rump, Ogita and Oishi 2008); the second is of what the roundings left, one
+//! fused multiply-add for each. That is four instructions instead of one; two are additions, which many processors do beside
+//! multiply-adds.
 
 use std::ops::Range;
 
