@@ -497,7 +497,8 @@ def of_processes(X: np.ndarray, killed: bool) -> tuple[np.ndarray, int]:
     from orthobcd.sklearn.dask import summed
 
     def kill(pid: int) -> None:
-        while not (Path(folder) / str(pid)).exists():
+        made = Path(folder) / str(pid)
+        while not made.exists() or made.stat().st_size < 10:
             time.sleep(0.001)
         os.kill(pid, signal.SIGKILL)
 
@@ -508,7 +509,7 @@ def of_processes(X: np.ndarray, killed: bool) -> tuple[np.ndarray, int]:
         distributed.Client(own) as client,
     ):
         pids = list(client.run(os.getpid).values())
-        parts = dask.array.from_array(X, chunks=(999, X.shape[1]))
+        parts = dask.array.from_array(X, chunks=(len(X) // 60, X.shape[1]))
         parts = parts.map_blocks(noted, folder=folder, dtype=X.dtype, meta=X[:0])
         killer = threading.Thread(target=kill, args=pids[:1])
         if killed:
