@@ -4,7 +4,7 @@
 
 - ``beside [--sizes 400 2000] [--means 0 100 1000] [--rows 20480] [--types float32 float64]``: for
   blocks of 2048 rows with a few strong directions, processor seconds on one thread relative to
-  NumPy's float64 product of the same blocks, megabytes beyond the process before, and the relative
+  NumPy's float64 product of the same blocks, megabytes beside a block at the peak, and the relative
   errors of the covariance (Frobenius norm) and of the three largest variances (the largest of the
   three). Every method runs in a process of its own. The truth is a float64 product about the means
   that a first pass has found.
@@ -12,11 +12,11 @@
   - ``product``: float64 ``X.T @ X``, the bar for seconds; not a covariance, so without an error
   - ``fast``, ``exact``: moments of this package
   - ``IncrementalPCA``: three components of scikit-learn's, block by block
-  - ``dask-ml``: three components of its PCA with the randomised solver, if it is installed
-  - ``scanpy``: E[xx] - E[x]E[x] in the type of the data, its covariance route by its formula
+  - ``dask-ml``: three components of its PCA with the randomised solver
+  - ``scanpy``: the covariance E[xx] - E[x]E[x] of its PCA of Dask arrays
 - ``file [--rows 1000000] [--features 4000] [--folder .]``: a float32 file of this size, made block
-  by block, fitted and deleted; resident megabytes, seconds of the pass, share of the multiply-adds
-  of NumPy's product
+  by block, fitted and deleted; resident megabytes; processor seconds with the reading; share of
+  the multiply-adds of NumPy's product, of which one in 50 blocks is multiplied on the way
 - ``memory``: fits of the same numbers in several types; a memory map; 1,000 single rows
 - ``order [--data FOLDER]``: bits of exact fits in any order, blocks and containers
 - ``workers``: Dask on one and on two processes
@@ -26,16 +26,20 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
+import os
+import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import dask
+import dask.array
 import numpy as np
-import scipy.linalg
 from scipy import sparse
+from scipy.sparse.linalg import eigsh
 from sklearn.decomposition import IncrementalPCA
 
 import orthobcd as ob
@@ -72,9 +76,8 @@ class Found(NamedTuple):
 
 def largest(covariance: np.ndarray) -> np.ndarray:
     """Return the three largest eigenvalues."""
-    n = len(covariance)
-    values = scipy.linalg.eigh(covariance, eigvals_only=True, subset_by_index=(n - LEADING, n - 1))
-    return values[::-1]
+    start = np.ones(len(covariance))
+    return np.sort(eigsh(covariance, LEADING, v0=start, return_eigenvectors=False))[::-1]
 
 
 class Method:
@@ -118,11 +121,13 @@ class Ours(Method):
     def add(self, block: np.ndarray) -> None:
         self.moments.add(block, None, 1)
 
-    def found(self) -> Found:
+    def end(self) -> None:
         # What is minimised: minus the sums of squares.
-        _, c, _ = self.moments.read(True, False, False, 1)
-        covariance = -c / self.data.rows
-        return Found(covariance, largest(covariance))
+        self.covariance = self.moments.read(True, False, False, 1)[1]
+
+    def found(self) -> Found:
+        self.covariance /= -self.data.rows
+        return Found(self.covariance, largest(self.covariance))
 
 
 class Exact(Ours):
@@ -142,24 +147,8 @@ class Incremental(Method):
         return Found(None, self.model.explained_variance_ * (rows - 1) / rows)
 
 
-class OneType(Method):
-    def __init__(self, data: Data) -> None:
-        super().__init__(data)
-        self.squares = np.zeros((data.features, data.features), data.dtype)
-        self.sums = np.zeros(data.features, data.dtype)
-
-    def add(self, block: np.ndarray) -> None:
-        self.squares += block.T @ block
-        self.sums += block.sum(axis=0)
-
-    def found(self) -> Found:
-        mean = self.sums / self.data.rows
-        covariance = (self.squares / self.data.rows - np.outer(mean, mean)).astype(float)
-        return Found(covariance, largest(covariance))
-
-
-class DaskML(Method):
-    """All blocks at once, on one thread."""
+class Lazy(Method):
+    """All blocks at once as a Dask array, on one thread."""
 
     def __init__(self, data: Data) -> None:
         super().__init__(data)
@@ -169,18 +158,46 @@ class DaskML(Method):
         self.blocks.append(block)
 
     def end(self) -> None:
-        import dask
-        import dask.array as da
+        shape = (BLOCK, self.data.features)
+        parts = [dask.array.from_array(block, chunks=shape) for block in self.blocks]
+        X = dask.array.concatenate(parts)
+        with dask.config.set(scheduler="single-threaded"):
+            self.fit(X)
+
+    def fit(self, X: Any) -> None:
+        """Fit to the array."""
+        raise NotImplementedError
+
+
+class DaskML(Lazy):
+    def __init__(self, data: Data) -> None:
+        super().__init__(data)
         from dask_ml.decomposition import PCA
 
-        shape = (BLOCK, self.data.features)
-        X = da.concatenate([da.from_array(block, chunks=shape) for block in self.blocks])
-        with dask.config.set(scheduler="single-threaded"):
-            self.model = PCA(LEADING, svd_solver="randomized", random_state=0).fit(X)
+        self.model = PCA(LEADING, svd_solver="randomized", random_state=0)
+
+    def fit(self, X: Any) -> None:
+        self.model.fit(X)
 
     def found(self) -> Found:
         rows = self.data.rows
         return Found(None, np.asarray(self.model.explained_variance_) * (rows - 1) / rows)
+
+
+class Scanpy(Lazy):
+    def __init__(self, data: Data) -> None:
+        super().__init__(data)
+        # What its PCA of Dask arrays computes the eigenvectors of.
+        from scanpy.preprocessing._pca._dask import _cov_sparse_dask
+
+        self.covariance_of = _cov_sparse_dask
+
+    def fit(self, X: Any) -> None:
+        self.covariance = self.covariance_of(X)[0]
+
+    def found(self) -> Found:
+        covariance = self.covariance.astype(float)
+        return Found(covariance, largest(covariance))
 
 
 METHODS: dict[str, Callable[[Data], Method]] = {
@@ -189,7 +206,7 @@ METHODS: dict[str, Callable[[Data], Method]] = {
     "exact": Exact,
     "IncrementalPCA": Incremental,
     "dask-ml": DaskML,
-    "scanpy": OneType,
+    "scanpy": Scanpy,
 }
 
 
@@ -203,25 +220,37 @@ def truth(data: Data) -> np.ndarray:
     return total / data.rows
 
 
+def megabytes(name: str) -> float:
+    """Return a size of this process: VmRSS or RssAnon now, or VmHWM at most."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
 def peak() -> float:
-    """Return the megabytes that this process has had at most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the megabytes that this process has had at most, or since they were forgotten."""
+    return megabytes("VmHWM")
 
 
 def measure(name: str, data: Data, to: Any) -> None:
-    """Send seconds, megabytes and what was found."""
-    next(data.blocks())
-    before = peak()
+    """Send seconds, megabytes beside the block, and what was found."""
+    blocks = data.blocks()
+    block = next(blocks)
+    before, highest, seconds = megabytes("VmRSS"), 0.0, 0.0
     method = METHODS[name](data)
-    seconds = 0.0
-    for block in data.blocks():
+
+    def timed(call: Callable[..., None], *given: Any) -> None:
+        nonlocal highest, seconds
+        Path("/proc/self/clear_refs").write_text("5")
         begun = time.process_time()
-        method.add(block)
+        call(*given)
         seconds += time.process_time() - begun
-    begun = time.process_time()
-    method.end()
-    seconds += time.process_time() - begun
-    to.send((seconds, peak() - before, method.found()))
+        highest = max(highest, peak())
+
+    timed(method.add, block)
+    for block in blocks:
+        timed(method.add, block)
+    timed(method.end)
+    to.send((seconds, highest - before, method.found()))
 
 
 def run(name: str, data: Data) -> tuple[float, float, Found]:
@@ -288,26 +317,29 @@ def read(path: str, n: int) -> Iterator[np.ndarray]:
 
 
 def over(path: str, n: int) -> tuple[float, ...]:
-    """Return megabytes and seconds of a pass and of a fit, and the share of NumPy's rate."""
-    bar = []
-    for block in (next(read(path, n)) for _ in range(3)):
-        with Timed() as product:
-            double = block.astype(float)
-            double.T @ double
-        bar.append(product.seconds)
-    del block, double
+    """Return megabytes before a fit and at its peak, its seconds, and the share of NumPy's rate."""
+    product = counted = 0.0
+
+    def blocks() -> Iterator[np.ndarray]:
+        nonlocal product, counted
+        for k, block in enumerate(read(path, n)):
+            if k % 50 == 0:
+                with Timed() as timed:
+                    double = block.astype(float)
+                    double.T @ double
+                product, counted = product + timed.seconds, counted + 1
+                del double
+            yield block
+
+    next(blocks())
+    product = counted = 0.0
     before = peak()
-    sums = Moments(n, "fast")
-    with Timed() as own:
-        for block in read(path, n):
-            sums.add(block, None, 1)
-    share = sorted(bar)[1] * (sums.n_rows / BLOCK) / own.seconds
-    del sums
-    after = peak()
     pca = ob.SparsePCA(3, n_nonzero=60, precision="fast", random_state=0)
     with Timed() as fit:
-        pca.fit(lambda: read(path, n))
-    return before, after, peak(), own.seconds, fit.seconds, share
+        pca.fit(blocks)
+    own = fit.seconds - product
+    rows = Path(path).stat().st_size / (4 * n)
+    return before, peak(), own, (product / counted) * (rows / BLOCK) / own
 
 
 def file(options: argparse.Namespace) -> None:
@@ -323,8 +355,8 @@ def file(options: argparse.Namespace) -> None:
                 stream.write((np.roll(known[k % 4], k, axis=0) * np.float32(1 + k % 7)).tobytes())
         size = path.stat().st_size / 1e9
         *numbers, share = alone(over, str(path), n)
-    print("| shape | GB | peak MB before | with the pass | with the fit | pass s | fit s | share |")
-    print("|" + "---|" * 8)
+    print("| shape | GB | peak MB before | with the fit | fit s | share |")
+    print("|" + "---|" * 6)
     cells = " | ".join(f"{number:.0f}" for number in numbers)
     print(f"| {m} x {n} | {size:.1f} | {cells} | {share:.0%} |")
 
@@ -346,9 +378,20 @@ def fit_of_map(path: str) -> tuple[float, float]:
     X = np.load(path, mmap_mode="r")
     ob.SparsePCA(3, n_nonzero=20, random_state=0).fit(np.asarray(X[:3000]))
     pca = ob.SparsePCA(3, n_nonzero=20, random_state=0)
+    # Without the pages of the file, which the system takes back when it needs them.
+    before, sizes, ended = megabytes("RssAnon"), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.001):
+            sizes.append(megabytes("RssAnon"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     with Timed() as fit:
         pca.fit(X)
-    return fit.seconds, fit.memory
+    ended.set()
+    watcher.join()
+    return fit.seconds, max(sizes) - before
 
 
 def single_rows() -> tuple[float, float]:
@@ -379,6 +422,10 @@ def memory(_: argparse.Namespace) -> None:
     print(text.format(*alone(single_rows)))
 
 
+def dense(X: Any) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else X
+
+
 def ways(X: Any, folder: str) -> Iterator[tuple[str, Any]]:
     """Yield names and the same rows in containers, blocks and orders."""
     m = X.shape[0]
@@ -391,10 +438,7 @@ def ways(X: Any, folder: str) -> Iterator[tuple[str, Any]]:
         path = Path(folder) / "data.npy"
         np.save(path, X)
         yield "memory map", np.load(path, mmap_mode="r")
-    import dask.array as da
-
-    parts = da.from_array(X if not sparse.issparse(X) else X.toarray(), chunks=(999, X.shape[1]))
-    yield "Dask, threads", parts
+    yield "Dask, threads", dask.array.from_array(dense(X), chunks=(999, X.shape[1]))
 
 
 def order(options: argparse.Namespace) -> None:
@@ -432,6 +476,49 @@ def order(options: argparse.Namespace) -> None:
                         cells[k + 1] = "equal" if same else "DIFFER"
                     cells[-1] = fast_beside(makes, wanted, given)
                 print(f"| {name} {X.shape} | {way} | {' | '.join(cells)} |", flush=True)
+            for killed in (False, True):
+                sums, count = of_processes(dense(X), killed)
+                same = "equal" if np.array_equal(sums, known["rows"]) else "DIFFER"
+                way = f"Dask, two processes, {'one killed' if killed else 'none killed'}"
+                print(f"| {name} {X.shape} | {way} ({count} chunks made) | {same} | | | | |")
+
+
+def noted(block: np.ndarray, folder: str = "") -> np.ndarray:
+    """Return a chunk and note who made it."""
+    with open(Path(folder) / str(os.getpid()), "a") as file:
+        file.write(".")
+    return block
+
+
+def of_processes(X: np.ndarray, killed: bool) -> tuple[np.ndarray, int]:
+    """Return the exact sums by two processes, and how many chunks they made."""
+    import distributed
+
+    from orthobcd.sklearn.dask import summed
+
+    def kill(pid: int) -> None:
+        made = Path(folder) / str(pid)
+        while not made.exists() or made.stat().st_size < 10:
+            time.sleep(0.001)
+        os.kill(pid, signal.SIGKILL)
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        dask.config.set({"distributed.scheduler.allowed-failures": 10}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as own,
+        distributed.Client(own) as client,
+    ):
+        pids = list(client.run(os.getpid).values())
+        parts = dask.array.from_array(X, chunks=(len(X) // 60, X.shape[1]))
+        parts = parts.map_blocks(noted, folder=folder, dtype=X.dtype, meta=X[:0])
+        killer = threading.Thread(target=kill, args=pids[:1])
+        if killed:
+            killer.start()
+        sums = summed(parts, "exact", None, None, 1, 0)[0].read(True, False)[1]
+        count = sum(path.stat().st_size for path in Path(folder).iterdir())
+        if killed:
+            killer.join()
+    return sums, count
 
 
 def sums_of(given: Any) -> np.ndarray:
@@ -460,7 +547,6 @@ def fast_beside(makes: Any, wanted: Any, given: Any) -> str:
 
 def workers(options: argparse.Namespace) -> None:
     """Print seconds of the pass on one and on two processes."""
-    import dask.array as da
     import distributed
 
     from orthobcd.sklearn.dask import summed
@@ -474,7 +560,9 @@ def workers(options: argparse.Namespace) -> None:
             n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
         )
         with cluster, distributed.Client(cluster):
-            X = da.random.default_rng(0).standard_normal((options.rows, n), chunks=(chunk, n))
+            X = dask.array.random.default_rng(0).standard_normal(
+                (options.rows, n), chunks=(chunk, n)
+            )
             X = X.astype(np.float32)
             summed(X[: 4 * chunk], "fast", None, None, 1, 0)
             with Timed() as timed:

@@ -1,12 +1,8 @@
-//! Sums without rounding before the last bits: entries are cut into integers of few bits whose products sum exactly in double
-//! precision (Ozaki, Ogita, Oishi and Rump 2012), and sums are kept in two doubles.
+//! Sums without rounding before the last bits, in two doubles each, of exact products (`product.rs`).
 //!
-//! An entry y is `(2²²·a + b + c)·2^(e−43)`, where 2ᵉ bounds its column, a and b are integers of 22 bits and |c| ≤ ½. The
-//! product of two entries is then, in units of the product of their units,
-//! `2⁴⁴·aa' + 2²²·(ab' + ba') + bb' + (gc' + cg')` with `g = 2²²·a + b + c/2`. The first three sums are exact, and
-//! `ab' + ba' = (a + b)(a' + b') − aa' − bb'` (Karatsuba) costs one product instead of two. The last sum is below 2⁻⁴³ of the
-//! first, and is rounded at 2⁻⁹⁶ of that. So numbers of 22 bits take one product of one triangle, those of 44 bits take 3 and
-//! all others 5.
+//! The entries of a column are divided by a power of two that bounds them. The product of two such numbers is a multiple of 2⁻⁴²,
+//! whose sums are exact, and a rest below 2⁻⁴³, whose sums are rounded in double precision. Columns of numbers of 22 bits have no
+//! rest, and one multiply-add is enough for their products.
 //!
 //! Columns that are far from 0 are summed about a number of few bits in their middle, with which products are exact.
 
@@ -17,90 +13,25 @@ use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 
 use super::fast::{Fast, scaled};
-use super::product::{Factor, PANEL, add_product, panels};
+use super::pair::{Pair, exponent, power, two_product};
+use super::product::{
+    ANCHOR, DEPTH as ROWS, Factor, PANEL, add_exact_product, add_product, panels,
+};
 use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
 use crate::{Threads, simd};
 
-/// Bits of an integer: a column has entries below 2²¹ of the first, and 2²² is the unit of the first in that of the second.
-const BITS: i32 = 22;
-
-/// Rows that are multiplied at once: sums of 512 products of numbers up to 2²² have at most 53 bits.
-const ROWS: usize = 512;
-
-/// Panels of columns of a strip whose sums are formed at once: with four kinds of sums they take 0.8 MB.
+/// Panels of columns of a strip whose sums are formed at once: with their two kinds of sums they take 0.4 MB.
 const PANELS: usize = 12;
 
-/// Adding and subtracting this rounds a number below 2⁵¹ to an integer.
-const TO_INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
+/// Adding and subtracting this rounds a number to a multiple of 2⁻²¹: products of two such numbers are multiples of 2⁻⁴².
+const TO_SHORT: f64 = 1.5 * (1u64 << 31) as f64;
 
 /// A column is summed about its middle if this is so many times its range: then the differences are exact.
 const FAR: f64 = 4.0;
 
 /// Least exponent of the largest entry of a column; of smaller entries the first bits are zero.
 const LEAST_EXPONENT: i32 = -900;
-
-/// Cuts a double into two of 26 bits (Dekker).
-const SPLITTER: f64 = (1u64 << 27) as f64 + 1.0;
-
-/// The sum of two numbers, the second of the size of the rounding of the first.
-#[derive(Debug, Clone, Copy, Default)]
-struct Pair {
-    high: f64,
-    low: f64,
-}
-
-impl Pair {
-    #[inline(always)]
-    fn plus(self, other: f64) -> Self {
-        let total = two_sum(self.high, other);
-        two_sum(total.high, total.low + self.low)
-    }
-}
-
-impl std::ops::Add for Pair {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        self.plus(other.high).plus(other.low)
-    }
-}
-
-impl std::ops::Mul<f64> for Pair {
-    type Output = Self;
-
-    #[inline(always)]
-    fn mul(self, factor: f64) -> Self {
-        let high = two_product(self.high, factor);
-        two_sum(high.high, high.low + self.low * factor)
-    }
-}
-
-/// a + b and its rounding error (Knuth).
-#[inline(always)]
-fn two_sum(a: f64, b: f64) -> Pair {
-    let high = a + b;
-    let shown = high - a;
-    Pair {
-        high,
-        low: (a - (high - shown)) + (b - shown),
-    }
-}
-
-/// a · b and its rounding error (Dekker).
-#[inline(always)]
-fn two_product(a: f64, b: f64) -> Pair {
-    let halves = |x: f64| {
-        let high = SPLITTER * x - (SPLITTER * x - x);
-        (high, x - high)
-    };
-    let high = a * b;
-    let ((a1, a2), (b1, b2)) = (halves(a), halves(b));
-    Pair {
-        high,
-        low: ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2,
-    }
-}
 
 /// Sums over the samples z.
 #[derive(Debug, Clone)]
@@ -112,22 +43,18 @@ pub(super) struct Exact {
     low: Vec<Strip>,
 }
 
-/// The panels of one factor.
-type Sliced = Vec<Slices>;
-
-/// A panel of one factor in slices, row by row. Slices that are zero are empty.
+/// A panel of a factor, each column divided by its unit; no rows if it is zero.
 #[derive(Debug, Default)]
-struct Slices {
-    /// a, b, a + b, c, and g if it was asked for.
-    first: Vec<Row>,
-    second: Vec<Row>,
-    both: Vec<Row>,
+struct Panel {
+    rows: Vec<Row>,
+    /// What the products with the weights were rounded by; empty if all were exact.
     rest: Vec<Row>,
-    whole: Vec<Row>,
-    /// `2^(e − 43)` of every column.
+    /// The least power of two above every entry, for every column.
     units: Row,
     /// The sum of every column.
     sums: [Pair; PANEL],
+    /// Whether all entries are multiples of 2⁻²¹.
+    short: bool,
 }
 
 /// A row of a panel.
@@ -165,30 +92,20 @@ impl Exact {
         if self.is_empty() {
             (self.high, self.low) = (triangle::zeros(n), triangle::zeros(n));
         }
-        let (mut left, mut right) = (sliced(n), block.weights.as_ref().map(|_| sliced(n)));
         for (k, part) in block.entries.chunks(ROWS * n).enumerate() {
             let weights = block.weights.as_ref().map(|weights| &weights[k * ROWS..]);
             let of = middle(part, n);
-            cut(&mut left, part, &of, None, threads);
-            let mut weight = Pair::default().plus((part.len() / n) as f64);
-            if let (Some(right), Some(weights)) = (&mut right, weights) {
-                cut(right, part, &of, Some(weights), threads);
-                let own = weights.iter().take(part.len() / n);
-                weight = own.fold(Pair::default(), |sum, &w| sum.plus(w));
-            }
-            let factors = [Some(&mut left), right.as_mut()];
-            if factors
-                .iter()
-                .flatten()
-                .any(|sliced| sliced.iter().any(|s| !s.rest.is_empty()))
-            {
-                factors
-                    .into_iter()
-                    .flatten()
-                    .for_each(|sliced| complete(sliced, threads));
-            }
+            let left = factor(part, &of, None, threads);
+            let right = weights.map(|weights| factor(part, &of, Some(weights), threads));
             let right = right.as_ref().unwrap_or(&left);
-            let sums = right.iter().flat_map(|slices| slices.sums);
+            let rows = part.len() / n;
+            let weight = match weights {
+                Some(weights) => weights[..rows]
+                    .iter()
+                    .fold(Pair::default(), |sum, &w| sum.plus(w)),
+                None => Pair::default().plus(rows as f64),
+            };
+            let sums = right.iter().flat_map(|panel| panel.sums);
             let totals: Vec<Pair> = sums
                 .zip(&of)
                 .map(|(sum, &t)| sum + weight * (0.5 * t))
@@ -204,8 +121,8 @@ impl Exact {
     /// Adds `LᵀR` and what moves it from `middle` to 0.
     fn add_products(
         &mut self,
-        left: &[Slices],
-        right: &[Slices],
+        left: &[Panel],
+        right: &[Panel],
         middle: &Middle,
         threads: &Threads,
     ) {
@@ -213,7 +130,7 @@ impl Exact {
         let mut both: Vec<_> = self.high.iter_mut().zip(&mut self.low).collect();
         threads.for_chunks(&mut both, 1, ROWS * n * n / 2, |_, strips| {
             let mut sums = Sums::default();
-            let unit = |of: &[Slices], column: usize| of[column / PANEL].units[column % PANEL];
+            let unit = |of: &[Panel], column: usize| of[column / PANEL].units[column % PANEL];
             for (high, low) in strips {
                 let (rows, width) = (high.rows.clone(), high.width(n));
                 let (high, low) = (
@@ -435,89 +352,51 @@ impl Middle {
     }
 }
 
-/// Sums of products for some rows and columns, row by row: `aᵀa'`, `(a + b)ᵀ(a' + b')`, `bᵀb'`, and `gᵀc' + cᵀg'`.
+/// Sums of products for some rows and columns, row by row, and their low parts.
 #[derive(Default)]
 struct Sums {
     width: usize,
-    first: Vec<f64>,
-    both: Vec<f64>,
-    second: Vec<f64>,
-    rest: Vec<f64>,
-    /// Whether a second slice of a factor is not zero.
-    mixed: bool,
+    high: Vec<f64>,
+    low: Vec<f64>,
 }
 
 impl Sums {
-    fn form(&mut self, left: &[Slices], right: &[Slices], diagonal: usize) {
+    fn form(&mut self, left: &[Panel], right: &[Panel], diagonal: usize) {
         let width = right.len() * PANEL;
         self.width = width;
-        for sums in [
-            &mut self.first,
-            &mut self.both,
-            &mut self.second,
-            &mut self.rest,
-        ] {
+        let (high, low) = (&mut self.high, &mut self.low);
+        for sums in [&mut *high, &mut *low] {
             sums.clear();
             sums.resize(left.len() * PANEL * width, 0.0);
         }
-        let add = |sums: &mut Vec<f64>, of: [fn(&Slices) -> &Vec<Row>; 2]| {
-            let [left, right] = [(left, of[0]), (right, of[1])].map(|(slices, of)| {
-                let factor = |slices| Some(of(slices).as_slice()).filter(|rows| !rows.is_empty());
-                slices.iter().map(factor).collect::<Vec<Factor<'_>>>()
-            });
-            let there = [&left, &right]
-                .iter()
-                .all(|of| of.iter().any(Option::is_some));
-            if there {
-                add_product(sums, width, &left, &right, diagonal);
-            }
-        };
-        add(&mut self.first, [|s| &s.first; 2]);
-        self.mixed = left
-            .iter()
-            .chain(right)
-            .any(|slices| !slices.second.is_empty());
-        if self.mixed {
-            add(&mut self.both, [Slices::sum; 2]);
-            add(&mut self.second, [|s| &s.second; 2]);
-            add(&mut self.rest, [|s| &s.whole, |s| &s.rest]);
-            add(&mut self.rest, [|s| &s.rest, |s| &s.whole]);
+        let (rows, columns) = (factors(left, |p| &p.rows), factors(right, |p| &p.rows));
+        if left.iter().chain(right).all(|panel| panel.short) {
+            add_product(high, width, &rows, &columns, diagonal);
+        } else {
+            add_exact_product((high, low), width, &rows, &columns, diagonal);
         }
+        add_product(low, width, &rows, &factors(right, |p| &p.rest), diagonal);
     }
 
     /// Adds row `k` to sums, for factors with the unit `unit` and `units`.
     #[inline(always)]
     fn accumulate(&self, high: &mut [f64], low: &mut [f64], k: usize, unit: f64, units: &[f64]) {
         let range = k * self.width..(k + 1) * self.width;
-        let (square, step) = (power(2 * BITS) * unit, power(BITS) * unit);
-        let pairs = high.iter_mut().zip(low.iter_mut()).zip(units);
-        let pairs = pairs.zip(&self.first[range.clone()]);
-        if !self.mixed {
-            for (((high, low), scale), first) in pairs {
-                let total = Pair {
-                    high: *high,
-                    low: *low,
-                }
-                .plus(first * square * scale);
-                (*high, *low) = (total.high, total.low);
-            }
-            return;
-        }
-        let others = self.both[range.clone()]
-            .iter()
-            .zip(&self.second[range.clone()])
-            .zip(&self.rest[range.clone()]);
-        for ((((high, low), scale), first), ((both, second), rest)) in pairs.zip(others) {
-            let total = Pair {
-                high: *high,
-                low: *low,
-            }
-            .plus(first * square * scale)
-            .plus((both - first - second) * step * scale)
-            .plus((second + rest) * unit * scale);
-            (*high, *low) = (total.high, total.low);
+        let more = self.high[range.clone()].iter().zip(&self.low[range]);
+        let pairs = high.iter_mut().zip(low.iter_mut());
+        for (((high, low), scale), (more_high, more_low)) in pairs.zip(units).zip(more) {
+            let more = Pair {
+                high: more_high * unit * scale,
+                low: more_low * unit * scale,
+            };
+            add_to(high, low, more);
         }
     }
+}
+
+fn factors(panels: &[Panel], of: fn(&Panel) -> &Vec<Row>) -> Vec<Factor<'_>> {
+    let there = |panel| Some(of(panel).as_slice()).filter(|rows| !rows.is_empty());
+    panels.iter().map(there).collect()
 }
 
 /// Adds a piece of a product to sums.
@@ -560,10 +439,6 @@ fn add_to(high: &mut f64, low: &mut f64, more: Pair) {
     (*high, *low) = (total.high, total.low);
 }
 
-fn sliced(n: usize) -> Sliced {
-    (0..n.div_ceil(PANEL)).map(|_| Slices::default()).collect()
-}
-
 /// Numbers of few bits in the middle of columns that are far from 0, and 0 for others.
 fn middle(rows: &[f64], n: usize) -> Vec<f64> {
     let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); n];
@@ -586,135 +461,98 @@ fn middle(rows: &[f64], n: usize) -> Vec<f64> {
     ends.into_iter().map(middle).collect()
 }
 
-/// Cuts the rows less `of`, times the weights if there are some.
-fn cut(
-    sliced: &mut [Slices],
-    rows: &[f64],
-    of: &[f64],
-    weights: Option<&[f64]>,
-    threads: &Threads,
-) {
+/// The rows less `of`, times the weights if there are some.
+fn factor(rows: &[f64], of: &[f64], weights: Option<&[f64]>, threads: &Threads) -> Vec<Panel> {
     let n = of.len();
-    threads.for_chunks(sliced, 1, rows.len(), |panel, slices| {
-        let columns = panel * PANEL..n.min((panel + 1) * PANEL);
-        for slices in slices {
-            slices.first.clear();
-            slices.first.extend(rows.chunks_exact(n).map(|row| {
-                let mut out = [0.0; PANEL];
-                let entries = row[columns.clone()].iter().zip(&of[columns.clone()]);
-                let pairs = out.iter_mut().zip(entries);
-                pairs.for_each(|(out, (x, t))| *out = x - t);
-                out
-            }));
-            simd::arch().dispatch(Cut { slices, weights });
+    let mut panels = Vec::new();
+    panels.resize_with(n.div_ceil(PANEL), Panel::default);
+    threads.for_chunks(&mut panels, 1, rows.len(), |k, panels| {
+        let columns = k * PANEL..n.min((k + 1) * PANEL);
+        for panel in panels {
+            panel.rows = (rows.chunks_exact(n))
+                .map(|row| {
+                    let mut out = [0.0; PANEL];
+                    let entries = row[columns.clone()].iter().zip(&of[columns.clone()]);
+                    let pairs = out.iter_mut().zip(entries);
+                    pairs.for_each(|(out, (x, t))| *out = x - t);
+                    out
+                })
+                .collect();
+            simd::arch().dispatch(Divide { panel, weights });
         }
     });
+    panels
 }
 
-/// Forms g.
-fn complete(sliced: &mut [Slices], threads: &Threads) {
-    let more = power(BITS);
-    threads.for_chunks(sliced, 1, usize::MAX, |_, slices| {
-        for slices in slices {
-            let scaled = slices.first.iter().map(|a| a.map(|a| a * more));
-            slices.whole.clear();
-            slices.whole.extend(scaled);
-            for (slice, factor) in [(&slices.second, 1.0), (&slices.rest, 0.5)] {
-                for (whole, row) in slices.whole.iter_mut().zip(slice) {
-                    for (whole, x) in whole.iter_mut().zip(row) {
-                        *whole += factor * x;
-                    }
-                }
-            }
-        }
-    });
-}
-
-impl Slices {
-    /// a + b.
-    fn sum(&self) -> &Vec<Row> {
-        if self.second.is_empty() {
-            &self.first
-        } else {
-            &self.both
-        }
-    }
-}
-
-/// Cuts numbers, which are in the place of the first slice.
-struct Cut<'a> {
-    slices: &'a mut Slices,
+/// Multiplies the rows of a panel by weights, and divides the columns by their units.
+struct Divide<'a> {
+    panel: &'a mut Panel,
     weights: Option<&'a [f64]>,
 }
 
-impl WithSimd for Cut<'_> {
+impl WithSimd for Divide<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Slices {
-            first,
-            second,
-            both,
+        let Panel {
+            rows,
             rest,
-            whole,
             units,
             sums,
-        } = self.slices;
-        for slice in [&mut *second, &mut *both, &mut *rest, &mut *whole] {
-            slice.clear();
-        }
-        second.resize(first.len(), [0.0; PANEL]);
-        rest.resize(first.len(), [0.0; PANEL]);
-        // The rest begins as what the products with the weights leave.
-        let weights = self.weights.unwrap_or_default();
-        for ((row, rest), &w) in first.iter_mut().zip(&mut *rest).zip(weights) {
-            for (x, rest) in row.iter_mut().zip(rest) {
-                let product = two_product(*x, w);
-                (*x, *rest) = (product.high, product.low);
+            short,
+        } = self.panel;
+        if let Some(weights) = self.weights {
+            rest.resize(rows.len(), [0.0; PANEL]);
+            for ((row, rest), &w) in rows.iter_mut().zip(&mut *rest).zip(weights) {
+                for (x, rest) in row.iter_mut().zip(rest) {
+                    let product = two_product(*x, w);
+                    (*x, *rest) = (product.high, product.low);
+                }
             }
         }
         let mut largest = [0.0f64; PANEL];
-        for row in &*first {
+        for row in &*rows {
             for (most, x) in largest.iter_mut().zip(row) {
                 *most = most.max(x.abs());
             }
         }
         let exponents = largest.map(|x| exponent(x).max(LEAST_EXPONENT));
-        *units = exponents.map(|e| power(e + 1 - 2 * BITS));
-        let (factors, more) = (exponents.map(|e| power(BITS - 1 - e)), power(BITS));
-        let (mut totals, mut sizes) = ([[0.0; PANEL]; 3], [[0.0; PANEL]; 2]);
-        let others = second.iter_mut().zip(&mut *rest);
-        for (first, (second, rest)) in first.iter_mut().zip(others) {
-            // By index: the compiler makes vectors of all columns.
-            #[allow(clippy::needless_range_loop)]
+        *units = exponents.map(power);
+        let factors = exponents.map(|e| power(-e));
+        let (mut high, mut low) = ([ANCHOR; PANEL], [0.0; PANEL]);
+        let (mut more_bits, mut rounded) = ([0.0; PANEL], [0.0; PANEL]);
+        // By index: the compiler makes vectors of all columns.
+        #[allow(clippy::needless_range_loop)]
+        for row in &mut *rows {
             for j in 0..PANEL {
-                let x = first[j] * factors[j];
-                first[j] = (x + TO_INTEGER) - TO_INTEGER;
-                let left = two_sum(x - first[j], rest[j] * factors[j]);
-                second[j] = (left.high * more + TO_INTEGER) - TO_INTEGER;
-                rest[j] = (left.high * more - second[j]) + left.low * more;
-                totals[0][j] += first[j];
-                totals[1][j] += second[j];
-                totals[2][j] += rest[j];
-                sizes[0][j] += second[j].abs();
-                sizes[1][j] += rest[j].abs();
+                let x = row[j] * factors[j];
+                let sum = high[j] + x;
+                low[j] += x - (sum - high[j]);
+                more_bits[j] += (x - ((x + TO_SHORT) - TO_SHORT)).abs();
+                (row[j], high[j]) = (x, sum);
+            }
+        }
+        #[allow(clippy::needless_range_loop)]
+        for row in &mut *rest {
+            for j in 0..PANEL {
+                row[j] *= factors[j];
+                low[j] += row[j];
+                rounded[j] += row[j].abs();
             }
         }
         *sums = std::array::from_fn(|j| {
-            let sum = Pair::default().plus(totals[0][j] * more * units[j]);
-            sum.plus(totals[1][j] * units[j])
-                .plus(totals[2][j] * units[j])
+            let sum = Pair::default().plus((high[j] - ANCHOR) * units[j]);
+            sum.plus(low[j] * units[j])
         });
-        let [has_second, has_rest] = sizes.map(|sizes| sizes.iter().any(|&size| size > 0.0));
-        if !has_rest {
+        let [is_short, is_whole] = [more_bits, rounded].map(|sizes| sizes == [0.0; PANEL]);
+        *short = is_short && is_whole;
+        if is_whole {
             rest.clear();
         }
-        if !has_second && !has_rest {
-            second.clear();
+        if largest == [0.0; PANEL] {
+            rows.clear();
         }
-        let pairs = first.iter().zip(&*second);
-        both.extend(pairs.map(|(a, b)| std::array::from_fn::<_, PANEL, _>(|j| a[j] + b[j])));
     }
 }
 
@@ -739,20 +577,4 @@ fn centred_row(high: &Strip, low: &Strip, i: usize, means: &[Pair], totals: &[Pa
             centred(sum, means[i], totals[j])
         })
         .collect()
-}
-
-/// The least e with |x| < 2ᵉ, for a normal number; that of the smallest normal one for a smaller one, and 0 for 0.
-#[inline(always)]
-fn exponent(x: f64) -> i32 {
-    if x == 0.0 {
-        return 0;
-    }
-    let biased = (x.to_bits() >> 52) & 0x7ff;
-    biased.max(1) as i32 - 1022
-}
-
-/// 2ᵉ, at least the smallest normal number.
-#[inline(always)]
-fn power(e: i32) -> f64 {
-    f64::from_bits(((e + 1023).clamp(1, 2046) as u64) << 52)
 }

@@ -5,14 +5,15 @@
 //!
 //! * [`Precision::Fast`] (`fast.rs`): products in double precision of samples less a shift, joined by the update of Chan,
 //!   Golub and LeVeque (1983);
-//! * [`Precision::Exact`] (`exact.rs`): products of slices of 22 bits, which sum without rounding (Ozaki, Ogita, Oishi and
-//!   Rump 2012), kept in two doubles each.
+//! * [`Precision::Exact`] (`exact.rs`): products that are added without rounding to two sums each (`product.rs`), kept in two
+//!   doubles.
 //!
 //! Rows wait until there are [`BLOCK_ROWS`] of them before a triangle is touched: a single row costs O(n). A block of m rows
-//! costs m·n²/2 multiply-adds, or 1, 3 or 5 times as many for exact sums. Clones share their arrays until one of them changes.
+//! costs m·n²/2 multiply-adds, and for exact sums as many again and two additions each, unless entries have few bits. Clones share their arrays until one of them changes.
 
 mod exact;
 mod fast;
+mod pair;
 mod product;
 mod triangle;
 
@@ -127,7 +128,7 @@ impl Moments {
         let (n, rows) = (n as f64, BLOCK_ROWS as f64);
         match precision {
             Precision::Fast => 0.5 * n * n + (triangle::HEIGHT as f64 + 2.0 * rows) * n,
-            Precision::Exact => n * n + (2.0 * triangle::HEIGHT as f64 + 5.0 * rows) * n,
+            Precision::Exact => n * n + (2.0 * triangle::HEIGHT as f64 + 3.0 * rows) * n,
         }
     }
 

@@ -3,11 +3,17 @@
 //! A panel has [`PANEL`] columns row by row, so that both factors are read from front to back and a matrix is packed once for
 //! all strips. Sums of a few rows and columns stay in registers over [`DEPTH`] rows of the factors (Goto and van de Geijn
 //! 2008). Every sum is formed by one thread in one order. Strips cost m·n²/2 multiply-adds for m rows and n columns.
+//!
+//! Exact products keep two sums of each entry. The first begins at a number so large that every product is rounded to a fixed
+//! grid when it is added, which makes that sum exact (Rump, Ogita and Oishi 2008); the second is of what the roundings left, one
+//! fused multiply-add for each. That is four instructions instead of one; two are additions, which many processors do beside
+//! multiply-adds.
 
 use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use super::pair::SPLITTER;
 use crate::Threads;
 use crate::simd;
 
@@ -15,7 +21,10 @@ use crate::simd;
 pub(super) const PANEL: usize = 8;
 
 /// Rows of the factors that are multiplied before sums are stored; 512 was the fastest of 128, 192, 256 and 512.
-const DEPTH: usize = 512;
+pub(super) const DEPTH: usize = 512;
+
+/// Where exact sums begin: with up to [`DEPTH`] products below 1 they stay between 2¹⁰ and 2¹¹, whose doubles are 2⁻⁴² apart.
+pub(super) const ANCHOR: f64 = 1536.0;
 
 /// Panels whose sums fit the registers of AVX-512: 24 of 32.
 const TILE: usize = 3;
@@ -73,6 +82,26 @@ pub(super) fn add_product(
 ) {
     simd::arch().dispatch(Product {
         sums,
+        low: None,
+        width,
+        left,
+        right,
+        diagonal,
+    });
+}
+
+/// Like [`add_product`] for at most [`DEPTH`] rows of numbers below 1: what is added to `sums` is exact, a multiple of 2⁻⁴², and
+/// what is added to `low` is the rest, rounded at 2⁻⁵³ of itself.
+pub(super) fn add_exact_product(
+    (sums, low): (&mut [f64], &mut [f64]),
+    width: usize,
+    left: &[Factor<'_>],
+    right: &[Factor<'_>],
+    diagonal: usize,
+) {
+    simd::arch().dispatch(Product {
+        sums,
+        low: Some(low),
         width,
         left,
         right,
@@ -82,6 +111,8 @@ pub(super) fn add_product(
 
 struct Product<'a> {
     sums: &'a mut [f64],
+    /// For exact products.
+    low: Option<&'a mut [f64]>,
     width: usize,
     left: &'a [Factor<'a>],
     right: &'a [Factor<'a>],
@@ -93,19 +124,22 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        // Vectors of a row of a panel, panels and rows of a tile.
+        // Vectors of a row of a panel, panels of a tile, and its rows for plain and for exact products.
         match S::F64_LANES {
-            8 => self.run::<S, 1, TILE, 8>(simd),
-            4 => self.run::<S, 2, 1, 4>(simd),
-            2 => self.run::<S, 4, 1, 4>(simd),
-            _ => self.run::<S, 8, 1, 1>(simd),
+            8 => self.run::<S, 1, TILE, 8, 4>(simd),
+            4 => self.run::<S, 2, 1, 4, 2>(simd),
+            2 => self.run::<S, 4, 1, 4, 2>(simd),
+            _ => self.run::<S, 8, 1, 1, 1>(simd),
         }
     }
 }
 
 impl Product<'_> {
     #[inline(always)]
-    fn run<S: Simd, const V: usize, const P: usize, const R: usize>(&mut self, simd: S) {
+    fn run<S: Simd, const V: usize, const P: usize, const R: usize, const E: usize>(
+        &mut self,
+        simd: S,
+    ) {
         let all = self.left.iter().chain(self.right);
         let depth = all.flatten().map(|panel| panel.len()).next().unwrap_or(0);
         for start in (0..depth).step_by(DEPTH) {
@@ -121,35 +155,50 @@ impl Product<'_> {
                     let whole: Option<[_; P]> = right.try_into().ok();
                     if let Some(right) = whole.filter(|right| right.iter().all(Option::is_some)) {
                         let right = right.map(|right| &right.unwrap_or_default()[rows.clone()]);
-                        tile::<S, V, P, R>(simd, &mut self.sums[at..], self.width, left, right);
+                        self.tile::<S, V, P, R, E>(simd, at, left, right);
                         continue;
                     }
                     for (p, right) in right.iter().enumerate() {
                         if let Some(right) = right {
-                            let (sums, right) =
-                                (&mut self.sums[at + p * PANEL..], &right[rows.clone()]);
-                            tile::<S, V, 1, R>(simd, sums, self.width, left, [right]);
+                            let right = [&right[rows.clone()]];
+                            self.tile::<S, V, 1, R, E>(simd, at + p * PANEL, left, right);
                         }
                     }
                 }
             }
         }
     }
+
+    /// Adds the product of a panel and P others to the sums from `at` on.
+    #[inline(always)]
+    fn tile<S: Simd, const V: usize, const P: usize, const R: usize, const E: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        left: &[[f64; PANEL]],
+        right: [&[[f64; PANEL]]; P],
+    ) {
+        let right = right.map(|panel| {
+            let vectors: &[[S::f64s; V]] = S::as_simd_f64s(panel.as_flattened()).0.as_chunks().0;
+            &vectors[..left.len()]
+        });
+        let (sums, width) = (&mut self.sums[at..], self.width);
+        match &mut self.low {
+            None => plain::<S, V, P, R>(simd, sums, width, left, right),
+            Some(low) => exact::<S, V, P, E>(simd, (sums, &mut low[at..]), width, left, right),
+        }
+    }
 }
 
-/// Adds the product of a panel and P others, R rows of it at once.
+/// R rows of a tile at once, a sum for each entry.
 #[inline(always)]
-fn tile<S: Simd, const V: usize, const P: usize, const R: usize>(
+fn plain<S: Simd, const V: usize, const P: usize, const R: usize>(
     simd: S,
     sums: &mut [f64],
     width: usize,
     left: &[[f64; PANEL]],
-    right: [&[[f64; PANEL]]; P],
+    right: [&[[S::f64s; V]]; P],
 ) {
-    let right = right.map(|panel| {
-        let vectors: &[[S::f64s; V]] = S::as_simd_f64s(panel.as_flattened()).0.as_chunks().0;
-        &vectors[..left.len()]
-    });
     for first in (0..PANEL).step_by(R) {
         let mut own = [[[simd.splat_f64s(0.0); V]; P]; R];
         for (k, left) in left.iter().enumerate() {
@@ -163,15 +212,83 @@ fn tile<S: Simd, const V: usize, const P: usize, const R: usize>(
                 }
             }
         }
-        // Only indices that are known to the compiler keep the sums in registers.
-        #[allow(clippy::needless_range_loop)]
-        for r in 0..R {
-            let row = &mut sums[(first + r) * width..][..P * PANEL];
-            let row: &mut [[S::f64s; V]] = S::as_mut_simd_f64s(row).0.as_chunks_mut().0;
-            for p in 0..P {
-                for v in 0..V {
-                    row[p][v] = simd.add_f64s(row[p][v], own[r][p][v]);
+        store(simd, sums, width, first, own);
+    }
+}
+
+/// R rows of a tile at once, two sums for each entry.
+#[inline(always)]
+fn exact<S: Simd, const V: usize, const P: usize, const R: usize>(
+    simd: S,
+    (sums, low): (&mut [f64], &mut [f64]),
+    width: usize,
+    left: &[[f64; PANEL]],
+    right: [&[[S::f64s; V]]; P],
+) {
+    let anchor = simd.splat_f64s(ANCHOR);
+    for first in (0..PANEL).step_by(R) {
+        let mut own = [[[anchor; V]; P]; R];
+        let mut rest = [[[simd.splat_f64s(0.0); V]; P]; R];
+        for (k, left) in left.iter().enumerate() {
+            let right: [[S::f64s; V]; P] = std::array::from_fn(|p| right[p][k]);
+            for ((own, rest), left) in own.iter_mut().zip(&mut rest).zip(&left[first..]) {
+                let left = simd.splat_f64s(*left);
+                for ((own, rest), right) in own.iter_mut().zip(rest).zip(&right) {
+                    for ((own, rest), right) in own.iter_mut().zip(rest).zip(right) {
+                        let left_over;
+                        (*own, left_over) = anchored(simd, *own, left, *right);
+                        *rest = simd.add_f64s(*rest, left_over);
+                    }
                 }
+            }
+        }
+        let own = own.map(|own| own.map(|own| own.map(|own| simd.sub_f64s(own, anchor))));
+        store(simd, sums, width, first, own);
+        store(simd, low, width, first, rest);
+    }
+}
+
+/// `sum + a·b` in double precision, and `a·b` less what was added.
+#[inline(always)]
+fn anchored<S: Simd>(simd: S, sum: S::f64s, a: S::f64s, b: S::f64s) -> (S::f64s, S::f64s) {
+    if S::F64_LANES > 1 {
+        let next = simd.mul_add_f64s(a, b, sum);
+        return (next, simd.mul_add_f64s(a, b, simd.sub_f64s(sum, next)));
+    }
+    // Without vectors there may be no fused multiply-add but a slow one in software (Dekker's product instead).
+    let halves = |x| {
+        let scaled = simd.mul_f64s(simd.splat_f64s(SPLITTER), x);
+        let high = simd.sub_f64s(scaled, simd.sub_f64s(scaled, x));
+        (high, simd.sub_f64s(x, high))
+    };
+    let product = simd.mul_f64s(a, b);
+    let ((a1, a2), (b1, b2)) = (halves(a), halves(b));
+    let error = simd.sub_f64s(simd.mul_f64s(a1, b1), product);
+    let error = simd.add_f64s(error, simd.mul_f64s(a1, b2));
+    let error = simd.add_f64s(error, simd.mul_f64s(a2, b1));
+    let error = simd.add_f64s(error, simd.mul_f64s(a2, b2));
+    let next = simd.add_f64s(sum, product);
+    let left_over = simd.add_f64s(product, simd.sub_f64s(sum, next));
+    (next, simd.add_f64s(left_over, error))
+}
+
+/// Adds R rows of a tile, the first of which is row `first` of its panel.
+#[inline(always)]
+fn store<S: Simd, const V: usize, const P: usize, const R: usize>(
+    simd: S,
+    sums: &mut [f64],
+    width: usize,
+    first: usize,
+    own: [[[S::f64s; V]; P]; R],
+) {
+    // Only indices that are known to the compiler keep the sums in registers.
+    #[allow(clippy::needless_range_loop)]
+    for r in 0..R {
+        let row = &mut sums[(first + r) * width..][..P * PANEL];
+        let row: &mut [[S::f64s; V]] = S::as_mut_simd_f64s(row).0.as_chunks_mut().0;
+        for p in 0..P {
+            for v in 0..V {
+                row[p][v] = simd.add_f64s(row[p][v], own[r][p][v]);
             }
         }
     }

@@ -100,6 +100,53 @@ fn states_are_checked() {
     }
 }
 
+/// The two sums of exact products beside integers of 106 bits.
+#[test]
+fn exact_products_lose_nothing() {
+    use super::product::{DEPTH, Factor, PANEL, add_exact_product};
+    const BITS: i32 = 53;
+    let whole = |x: f64| (x * 2f64.powi(BITS)) as i128;
+    for (m, left, right, diagonal) in [(1, 1, 1, 0), (7, 2, 5, 1), (DEPTH, 3, 4, 3)] {
+        for size in [1.0, 40.0] {
+            let n = (left + right) * PANEL;
+            let sizes = random(m.max(n), n, 7).mapv(|v| (-size * v.abs()).exp());
+            let x = random(m.max(n), n, 8).mapv(|v| (3.0 * v).tanh()) * sizes;
+            // Multiples of 2⁻⁵³, which are integers for the comparison.
+            let x = x.mapv(|v| (v * 2f64.powi(BITS)).trunc() / 2f64.powi(BITS));
+            let panels: Vec<Vec<[f64; PANEL]>> = (0..left + right)
+                .map(|p| {
+                    (0..m)
+                        .map(|i| std::array::from_fn(|j| x[[i, p * PANEL + j]]))
+                        .collect()
+                })
+                .collect();
+            let factors: Vec<Factor<'_>> = panels.iter().map(|p| Some(p.as_slice())).collect();
+            let width = right * PANEL;
+            let mut sums = [(); 2].map(|()| vec![0.0; left * PANEL * width]);
+            let [high, low] = &mut sums;
+            let (own, others) = factors.split_at(left);
+            add_exact_product((high, low), width, own, others, diagonal);
+            for i in 0..left * PANEL {
+                for j in (i.saturating_sub(diagonal * PANEL))..width {
+                    let column = left * PANEL + j;
+                    let exact: i128 = (0..m)
+                        .map(|k| whole(x[[k, i]]) * whole(x[[k, column]]))
+                        .sum();
+                    let (high, low) = (high[i * width + j], low[i * width + j]);
+                    let grid = high * 2f64.powi(42);
+                    assert_eq!(grid, grid.trunc());
+                    let left_over = exact - ((grid as i128) << (2 * BITS - 42));
+                    let error = left_over as f64 - low * 2f64.powi(2 * BITS);
+                    assert!(
+                        error.abs() <= 2f64.powi(2 * BITS - 86),
+                        "{m} {i} {j}: {error}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

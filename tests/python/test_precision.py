@@ -12,7 +12,7 @@ import pytest
 import orthobcd as ob
 from orthobcd._core import Moments
 from orthobcd.sklearn import base, orthogonal_nmf, preparation
-from orthobcd.sklearn.preparation import EXACT_WORK, SLICING, is_exact, moments_of
+from orthobcd.sklearn.preparation import EXACT_WORK, SCALING, is_exact, moments_of
 
 from .conftest import random_sparse
 
@@ -125,7 +125,7 @@ def test_a_constant_feature_is_divided_by_one(kind, value):
 
 @pytest.mark.parametrize("n", [1, 30, 64, 1000, 4096])
 def test_auto_is_exact_up_to_its_limit(n):
-    most = int(EXACT_WORK // (n * (n + SLICING)))
+    most = int(EXACT_WORK // (n * (n + SCALING)))
     assert is_exact("auto", most, n)
     assert not is_exact("auto", most + 1, n)
     for m in (1, most, most + 1, 10**9):

@@ -163,14 +163,15 @@ def test_pieces_are_merged_like_the_whole(kinds, n, height):
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e3, -1e5])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [None, "integers", "numbers"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exact_sums_are_those_of_fractions(shift, weighted, dtype):
     """To the last bit, for entries of all sizes and means far from zero."""
     rng = np.random.default_rng(6)
     X = rng.standard_normal((700, 3)) * np.exp(4.0 * rng.standard_normal((700, 3))) + shift
     X = X.astype(dtype)
-    w = rng.integers(0, 4, len(X)).astype(float) if weighted else None
+    weights = {"integers": rng.integers(0, 4, len(X)).astype(float), "numbers": rng.random(len(X))}
+    w = weights.get(weighted)
     got = summed([X], "exact", None if w is None else [w]).read(True, False)[1]
     rows = [[Fraction(float(x)) for x in row] for row in X]
     count = [Fraction(1)] * len(X) if w is None else [Fraction(float(x)) for x in w]

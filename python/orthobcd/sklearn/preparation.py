@@ -33,12 +33,12 @@ DEFINITENESS = 1e-8
 """Tolerance for negative eigenvalues of S, relative to n times its largest entry; far above the
 rounding error of the Cholesky factorization by which definiteness is tested."""
 
-EXACT_WORK = 2e8
-"""Largest m·n·(n + `SLICING`) for which the precision "auto" sums m samples of n features exactly:
+EXACT_WORK = 4e9
+"""Largest m·n·(n + `SCALING`) for which the precision "auto" sums m samples of n features exactly:
 0.1 to 0.25 s of a core."""
 
-SLICING = 64
-"""Cost of splitting a sample into slices, in products of the sample with a feature."""
+SCALING = 200
+"""Cost of scaling a sample, in products of the sample with a feature."""
 
 KINDS = [
     *(np.float64, np.float32, np.bool_),
@@ -52,7 +52,7 @@ PrecisionName = Literal["auto", "fast", "exact"]
 def is_exact(precision: str, m: int, n: int) -> bool:
     """Whether sums over m samples of n features are exact with this ``precision``."""
     as_choice("precision", precision, get_args(PrecisionName))
-    return precision == "exact" or (precision == "auto" and m * n * (n + SLICING) <= EXACT_WORK)
+    return precision == "exact" or (precision == "auto" and m * n * (n + SCALING) <= EXACT_WORK)
 
 
 def moments_of(
