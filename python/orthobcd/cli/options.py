@@ -18,7 +18,8 @@ exit codes:
   0    success
   1    an unexpected error (--debug shows the traceback)
   2    a wrong argument, or a file that cannot be read or written
-  130  interrupted by Ctrl-C; the best components so far are still written
+  130  interrupted by Ctrl-C (SIGTERM: 143, SIGHUP: 129); the best components so far and the
+       checkpoint are still written
 """
 
 EXAMPLES = """\

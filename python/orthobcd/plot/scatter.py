@@ -202,7 +202,7 @@ def correlation_circle(
 
 
 def scree(pca: Any, X: Any = None, ax: Axes | None = None) -> Axes:
-    """Plot the share of the variance of each component, their sum, and what bounds the sum.
+    """Plot the share of the variance of each component, their sum, and bounds of the sum.
 
     Bars are shares of the variance; the line is their sum. Of a fit with ``certify=True`` and
     ``n_nonzero`` a dashed line is the certified bound: no orthonormal components with as many
