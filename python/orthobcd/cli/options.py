@@ -264,7 +264,7 @@ def _add_estimator(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--max-memory",
         metavar="SIZE",
-        help="most memory for second moments, as 2GB; .npy and .parquet are read by blocks then",
+        help="read .npy and .parquet by blocks; most memory for second moments, as 2GB",
     )
     _add_common(one)
     one.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the components")
