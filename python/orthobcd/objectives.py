@@ -318,8 +318,7 @@ class SmoothFunction(ByFunction):
         V, an array of that shape, or None where f has no second derivative.
     curvature : array_like of shape (n, n), optional
         A symmetric C with ``f(X + E) ≤ f(X) + ⟨∇f(X), E⟩ + ½⟨E, C E⟩`` where E has two nonzero rows
-        (eq. 8 of the OBCD paper, H = I ⊗ C). It implies the ``lipschitz`` constant ‖C‖. The
-        ``working_set`` "tiled" uses this constant only.
+        (eq. 8 of the OBCD paper, H = I ⊗ C). "tiled" uses only ``lipschitz``, which is then ‖C‖.
 
     Raises
     ------
