@@ -412,7 +412,7 @@ def _beside(run: Run) -> list[str]:
         "",
         f"The worst seed of `auto` is better than the best competitor on {better} of {len(found)} "
         f"rows, equal (to {TIE:g}) on {len(found) - better - worse} and worse on {worse}. The "
-        "column reached has the seconds until `auto` was as low as that competitor at its end; "
+        'column "reached" has the seconds until `auto` was as low as that competitor at its end; '
         f"their median is {reached:.2g}.",
         "",
         "| penalty | row | `auto` | best competitor | its name | lower by | reached |",

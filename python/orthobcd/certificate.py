@@ -54,7 +54,7 @@ class Bound:
         Lower bound on F over all feasible X; rounded downwards.
     gap : float
         F of the point less ``value``, relative to the larger of `Certificate.magnitude` and 1e-6 of
-        ``½r‖C‖`` (relative to less, a gap of 1e-6 would be rounding).
+        ``½r‖C‖`` (relative to a smaller number, rounding alone would be a gap of 1e-6).
     method : str
         "eigenvalues": only the largest eigenvalues of C are used. "fantope": the second sum is
         bounded in closed form: by K times the largest magnitude in C − Λ for K nonzeros in all, or

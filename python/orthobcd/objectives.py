@@ -318,7 +318,7 @@ class SmoothFunction(ByFunction):
         V, an array of that shape, or None where f has no second derivative.
     curvature : array_like of shape (n, n), optional
         A symmetric C with ``f(X + E) ≤ f(X) + ⟨∇f(X), E⟩ + ½⟨E, C E⟩`` where E has two nonzero rows
-        (eq. 8 of the OBCD paper, H = I ⊗ C), for a ``working_set`` but "tiled"; ‖C‖ is lipschitz.
+        (eq. 8 of the OBCD paper, H = I ⊗ C). "tiled" uses only ``lipschitz``, which is then ‖C‖.
 
     Raises
     ------

@@ -154,7 +154,7 @@ class CappedL1(Separable):
     lam : float
         Slope at zero; nonnegative, at most 1e120.
     threshold : float
-        Magnitude from which on the penalty is constant; positive, at most 1e120.
+        Magnitude above which the penalty is constant; positive, at most 1e120.
 
     Raises
     ------
@@ -182,7 +182,7 @@ class CappedL1(Separable):
 
 @dataclass(frozen=True, repr=False)
 class MCP(Separable):
-    """The minimax concave penalty: ``lam·|x| − x²/(2·gamma)``, and constant from ``gamma·lam`` on.
+    """The minimax concave penalty: ``lam·|x| − x²/(2·gamma)`` up to ``gamma·lam``, then constant.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class MCP(Separable):
 
 @dataclass(frozen=True, repr=False)
 class SCAD(Separable):
-    """Smoothly clipped absolute deviation: ℓ1 up to ``lam``, constant from ``a·lam`` on.
+    """Smoothly clipped absolute deviation: ℓ1 up to ``lam``, constant beyond ``a·lam``.
 
     In between it is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins both parts smoothly.
 
@@ -226,7 +226,7 @@ class SCAD(Separable):
     lam : float
         Slope at zero; positive, at most 1e120.
     a : float, default 3.7
-        The penalty is constant from ``a·lam`` on; above 2, at most 1e120.
+        The penalty is constant beyond ``a·lam``; above 2, at most 1e120.
 
     Raises
     ------
@@ -268,7 +268,7 @@ class Box(Separable):
 
     Notes
     -----
-    Without ``x0`` a solve on the Stiefel manifold searches a feasible start by descents of the
+    Without ``x0`` a solve on the Stiefel manifold searches for a feasible start by descents of the
     squared distance from the box. If the descents find no feasible point, the solve raises an error
     that asks for a feasible ``x0``; there may be none. With a mixed signature the identity must be
     in the box, or ``x0`` must be given.

@@ -101,7 +101,7 @@ class RegularizationPath:
         )
 
     def nearest(self, n_nonzero: int) -> int:
-        """Index of the point with the nearest number of nonzeros; of equal ones the lower F.
+        """Index of the point with the nearest number of nonzeros; of two, that of lower F.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ def largest_lam(problem: Problem, n_threads: int | None = None) -> float:
 def lam_max(
     A: DataLike, n_components: int, penalty: PenaltyName = "l0", *, center: bool = False
 ) -> float:
-    """The penalty weight from which on every component is a single feature.
+    """Penalty weight at and above which every component is a single feature.
 
     For every λ ≥ ``lam_max`` no pair of rows improves the selection of the ``n_components``
     features of largest variance, where X has one nonzero per column. For ℓ0 ``lam_max`` is the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -34,7 +35,8 @@ def data(n: int, m: int = 120) -> np.ndarray:
 
 def labels_of(ax, names) -> dict[str, object]:
     shown = set(shortened_names(names))
-    return {text.get_text(): text for text in ax.texts if text.get_text() in shown}
+    texts = [text for text in ax.texts if text.get_visible()]
+    return {text.get_text(): text for text in texts if text.get_text() in shown}
 
 
 def check_apart(ax, names) -> None:
@@ -68,6 +70,25 @@ def test_labels_do_not_collide(n, draw, long):
     left_out = [text.get_text() for text in ax.texts if "without a name" in text.get_text()]
     missing = n - len(labels_of(ax, names))
     assert left_out == ([f"{missing} shorter arrows without a name"] if missing else [])
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize("n", [5, 60])
+def test_labels_and_legends_are_inside_when_the_layout_changes(layout, n):
+    names = [f"a measurement with the number {j}" for j in range(n)]
+    groups = [f"group {i % 8} of samples" for i in range(120)]
+    X = data(n)
+    pca = PCA(2).fit(X)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout=layout)
+    plot.biplot(pca, X, groups=groups, ax=left, feature_names=names)
+    plot.scores(pca, X, groups=groups, ax=right)
+    check_apart(left, names)
+    assert left.get_legend().get_window_extent().x1 <= right.get_window_extent().x0
+    assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1
+    figure.set_size_inches(9, 5)
+    check_apart(left, names)
+    again = pickle.loads(pickle.dumps(figure))
+    check_apart(again.axes[0], names)
 
 
 @pytest.mark.parametrize("components", [(0, 1), (2, 0)])

@@ -8,9 +8,12 @@ import json
 import os
 import types
 import typing
-from typing import Any, TypeVar
+import zipfile
+from collections.abc import Mapping
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .reading import Archive, blaming, opened, reason_of
 from .writing import replacing
@@ -23,12 +26,27 @@ def not_ours(path: str | os.PathLike[str], kind: str, error: Exception) -> Value
     return ValueError(f"{os.fspath(path)} is not a file of {kind}.save: {reason_of(error)}")
 
 
+def write_npz(
+    file: str | os.PathLike[str] | BinaryIO,
+    arrays: Mapping[str, ArrayLike],
+    compression: int = zipfile.ZIP_STORED,
+) -> None:
+    """Writes named arrays as `numpy.savez` does, and closes the archive after an error too.
+
+    NumPy 1.23 leaves that to the garbage collector, which prints a traceback if the disk is full.
+    """
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
+
+
 def write_arrays(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]
 ) -> None:
     """Writes named arrays and a header of JSON types; an old file is replaced atomically."""
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+        write_npz(file, {"header": np.array(json.dumps(header)), **arrays})
 
 
 def read_arrays(

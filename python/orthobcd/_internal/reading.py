@@ -13,6 +13,7 @@ import math
 import os
 import stat
 import sys
+import types
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -262,7 +263,13 @@ def read_npy(source: Source) -> np.ndarray[Any, Any]:
 
 
 def _array(stream: BinaryIO) -> np.ndarray[Any, Any]:
-    array: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    source: Any = stream
+    try:
+        stream.fileno()
+    except OSError:
+        # NumPy 1.23 reads every io.BufferedReader by its descriptor; decompressed data has none.
+        source = types.SimpleNamespace(read=stream.read)
+    array: np.ndarray[Any, Any] = np.lib.format.read_array(source, allow_pickle=False)
     return array
 
 

@@ -18,7 +18,8 @@ exit codes:
   0    success
   1    an unexpected error (--debug shows the traceback)
   2    a wrong argument, or a file that cannot be read or written
-  130  interrupted by Ctrl-C; the best components so far are still written
+  130  interrupted by Ctrl-C (SIGTERM: 143, SIGHUP: 129); the best components so far and the
+       checkpoint are still written
 """
 
 EXAMPLES = """\
@@ -263,7 +264,7 @@ def _add_estimator(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--max-memory",
         metavar="SIZE",
-        help="most memory for second moments, as 2GB; .npy and .parquet are read by blocks then",
+        help="read .npy and .parquet by blocks; most memory for second moments, as 2GB",
     )
     _add_common(one)
     one.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the components")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._internal.archive import write_npz
 from .._internal.checks import DataLike, FloatArray, as_float_array, check_sparse, is_sparse
 from .._internal.names import feature_names
 from .._internal.reading import Archive, blaming, opened, reason_of
@@ -161,7 +163,8 @@ def put_components(
     if settings is not None:
         carried["settings"] = np.array(json.dumps(dict(settings), default=_jsonable))
     if part.suffix.lower() == ".npz":
-        np.savez_compressed(part, components=components, feature_names=np.array(labels), **carried)
+        arrays = {"components": components, "feature_names": np.array(labels), **carried}
+        write_npz(part, arrays, zipfile.ZIP_DEFLATED)
         return
     with part.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)

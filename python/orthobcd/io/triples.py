@@ -70,9 +70,9 @@ def load_triples(
     ------
     ValueError
         If no file is given, a line does not have three fields, a name is not in a given list, or a
-        number is not below the length of a given list. Without a list also if a number is so large
-        that the names of all numbers would need more than 64 MiB of memory and more than 500 times
-        the size of the files; with ``ids=False`` only the occurring names are numbered.
+        number is not below the length of a given list. Without a list: if the names of all numbers
+        up to the largest would need more than 64 MiB of memory and more than 500 times the size of
+        the files. With ``ids=False`` only the occurring names are numbered.
     ImportError
         If pyarrow is not installed (the extra ``files``).
 

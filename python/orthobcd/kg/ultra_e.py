@@ -66,7 +66,7 @@ class UltraE(Model):
         Dimension n of the space.
     signature : array_like of shape (dim,), optional
         +1 and −1 in any order, at least one of each. By default only the last sign is −1:
-        hyperbolic space. With more −1, different points can have distance zero; the UltraE paper
+        hyperbolic space. With several −1, different points can have distance zero; the UltraE paper
         uses half of each sign.
     margin : float, default 5.0
         Number added to every score; the softmax loss does not depend on it.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,59 +28,81 @@ CROSSING, TURNING = 12.0, 9.0
 """Cost of covering an arrow, and of a radian away from the arrow, in points of distance."""
 
 
-def place_labels(ax: Axes, tips: FloatArray, names: Sequence[str]) -> int:
-    """Writes names at the tips of arrows from the origin, longest arrow first.
+def add_labels(ax: Axes, tips: FloatArray, names: Sequence[str], unnamed: int) -> None:
+    """Adds names at the tips of arrows from the origin; longer arrows are named first.
+
+    The names are placed anew in every drawing, because the layout of the figure, its size and the
+    limits of the axes may change until then. A name without room inside the axes is not shown.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
-        Axes with final limits.
+        Axes of the arrows.
     tips : ndarray of shape (k, 2)
         Tips in data coordinates.
     names : sequence of str
         A name per tip.
-
-    Returns
-    -------
-    int
-        Number of names for which there is no room inside the axes; they are not written.
+    unnamed : int
+        Number of further arrows, which the note above the axes counts too.
     """
-    figure = ax.figure
-    figure.draw_without_rendering()
-    unit = 72.0 / figure.dpi
+    stroke = need("plot", "matplotlib.patheffects").withStroke(linewidth=2.0, foreground="white")
+    line = {"arrowstyle": "-", "color": "0.55", "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 0.0}
+    offset = {"xytext": (0.0, 0.0), "textcoords": "offset points"}
+    centred = {"ha": "center", "va": "center", "fontsize": SIZE, "color": "0.15", "zorder": 5}
+    texts = [
+        ax.annotate(name, tip, **offset, **centred, path_effects=[stroke])
+        for name, tip in zip(names, tips, strict=True)
+    ]
+    leaders = [ax.annotate("", tip, **offset, arrowprops=line, zorder=4) for tip in tips]
+    note = ax.annotate(
+        "",
+        (1.0, 1.0),
+        (0.0, 3.0),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=SIZE,
+        color="0.4",
+    )
+    first = need("plot", "matplotlib.artist").Artist()
+    first.set_zorder(-1.0)
+    first.draw = partial(_place, ax, tips, texts, leaders, note, unnamed)
+    ax.add_artist(first)
+    for artist in (*texts, *leaders, note, first):
+        artist.set_in_layout(False)
+
+
+def _place(
+    ax: Axes,
+    tips: FloatArray,
+    texts: Sequence[Any],
+    leaders: Sequence[Any],
+    note: Any,
+    unnamed: int,
+    renderer: Any,
+) -> None:
+    """Places the names, and hides those without room."""
+    unit = 72.0 / ax.figure.dpi
     at = ax.transData.transform(tips) * unit
     origin = ax.transData.transform((0.0, 0.0)) * unit
-    frame = ax.get_window_extent()
+    frame = ax.get_window_extent(renderer)
     low, high = (np.array(corner) * unit for corner in (frame.min, frame.max))
-    stroke = need("plot", "matplotlib.patheffects").withStroke(linewidth=2.0, foreground="white")
     segments = origin + np.linspace(0.0, 1.0, 25)[:, np.newaxis, np.newaxis] * (at - origin)
     order = np.argsort(-np.linalg.norm(at - origin, axis=1), kind="stable")
     placed = np.zeros((0, 4))
-    left_out = 0
     for j in map(int, order):
-        text = ax.annotate(
-            names[j],
-            tips[j],
-            (0.0, 0.0),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=SIZE,
-            color="0.15",
-            zorder=5,
-            path_effects=[stroke],
-        )
-        # The layout of the figure must not change after labels have their places.
-        text.set_in_layout(False)
-        box = text.get_window_extent()
+        text, leader = texts[j], leaders[j]
+        text.set_visible(True)
+        box = text.get_window_extent(renderer)
         half = np.array([box.width, box.height]) * unit / 2.0 + 0.5
         shifts, costs = _candidates(at[j] - origin, half)
         boxes = np.concatenate([at[j] + shifts - half, at[j] + shifts + half], axis=1)
         free = (boxes[:, :2] >= low).all(axis=1) & (boxes[:, 2:] <= high).all(axis=1)
         free &= ~_overlaps(boxes, placed).any(axis=1)
+        text.set_visible(bool(free.any()))
+        leader.set_visible(False)
         if not free.any():
-            text.remove()
-            left_out += 1
             continue
         inside = (
             (segments > boxes[:, np.newaxis, np.newaxis, :2])
@@ -89,23 +113,10 @@ def place_labels(ax: Axes, tips: FloatArray, names: Sequence[str]) -> int:
         placed = np.vstack([placed, boxes[best]])
         text.set_position(tuple(shifts[best]))
         nearest = np.clip(0.0, shifts[best] - half, shifts[best] + half)
-        if np.linalg.norm(nearest) > LEADER:
-            leader = ax.annotate(
-                "",
-                tips[j],
-                tuple(nearest),
-                textcoords="offset points",
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": "0.55",
-                    "linewidth": 0.6,
-                    "shrinkA": 0.0,
-                    "shrinkB": 0.0,
-                },
-                zorder=4,
-            )
-            leader.set_in_layout(False)
-    return left_out
+        leader.set_position(tuple(nearest))
+        leader.set_visible(bool(np.linalg.norm(nearest) > LEADER))
+    hidden = unnamed + len(texts) - len(placed)
+    note.set_text(f"{hidden} shorter arrows without a name" if hidden else "")
 
 
 def _candidates(direction: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:

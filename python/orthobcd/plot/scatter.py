@@ -13,7 +13,7 @@ from .._internal.extras import need
 from .._internal.names import feature_names as names_of
 from .._internal.names import shortened_names
 from .drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
-from .labels import SIZE, place_labels
+from .labels import add_labels
 
 __all__ = ["biplot", "correlation_circle", "scores", "scree"]
 
@@ -202,7 +202,7 @@ def correlation_circle(
 
 
 def scree(pca: Any, X: Any = None, ax: Axes | None = None) -> Axes:
-    """Plot the share of the variance of each component, their sum, and what bounds the sum.
+    """Plot the share of the variance of each component, their sum, and bounds of the sum.
 
     Bars are shares of the variance; the line is their sum. Of a fit with ``certify=True`` and
     ``n_nonzero`` a dashed line is the certified bound: no orthonormal components with as many
@@ -347,14 +347,25 @@ def _points(ax: Axes, points: FloatArray, groups: ArrayLike | None) -> None:
         mark = MARKS[(k + k // len(PALETTE)) % len(MARKS)]
         ax.scatter(*own.T, color=colour, marker=mark, label=label, **style)
         _ellipse(ax, own, colour)
-    ax.legend(
+    _legend(ax, columns=1 + (len(labels) - 1) // 20)
+
+
+def _legend(ax: Axes, columns: int) -> None:
+    """Adds a legend to the right of the axes, which leave room for it."""
+    legend = ax.legend(
         frameon=False,
         fontsize=9,
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
         borderaxespad=0.2,
-        ncols=1 + (len(labels) - 1) // 20,
+        ncols=columns,
     )
+    if ax.figure.get_layout_engine() is None:
+        box = ax.get_position()
+        taken = legend.get_window_extent().width / ax.figure.bbox.width
+        ax.set_position((box.x0, box.y0, max(box.width - taken, 0.4 * box.width), box.height))
+        # `set_position` excludes the axes from a later `tight_layout`.
+        ax.set_in_layout(True)
 
 
 def _numbered(groups: Any) -> tuple[list[Any], Any]:
@@ -413,21 +424,9 @@ def _arrows(ax: Axes, tips: FloatArray, used: Any, names: Sequence[str], most: i
         ax.margins(0.12)
         ax.autoscale_view()
     order = used[np.argsort(-np.linalg.norm(tips[used], axis=1), kind="stable")][:most]
-    left_out = place_labels(ax, tips[order], shortened_names([names[j] for j in order]))
-    hidden = len(used) - len(order) + left_out
-    if hidden and most:
-        note = ax.annotate(
-            f"{hidden} shorter arrows without a name",
-            (1.0, 1.0),
-            (0.0, 3.0),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=SIZE,
-            color="0.4",
-        )
-        note.set_in_layout(False)
+    if most:
+        shown = shortened_names([names[j] for j in order])
+        add_labels(ax, tips[order], shown, len(used) - len(order))
 
 
 def _correlations(X: Any, points: FloatArray) -> FloatArray:

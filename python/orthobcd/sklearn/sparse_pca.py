@@ -104,10 +104,10 @@ class SparsePCA(OrthonormalPCA):
         Bound the optimum from below after the fit and set ``gap_``, see `orthobcd.certify`. The
         bound can take ``max_time`` once more.
     precision : {"auto", "fast", "exact"}, default "auto"
-        How the second moments of up to 4096 features are formed. "exact": without rounding before
-        the last bit; the order of the samples, blocks and integer weights instead of repeated
-        samples do not change the result; takes two to five times as long. "fast": by products of
-        centred data in double precision. "auto": "exact" for n_samples · n_features ·
+        How the second moments of up to 4096 features are formed. "exact": every sum is rounded
+        once, so that the order of the samples, blocks and integer weights instead of repeated
+        samples do not change the result; takes two to five times as long as "fast". "fast": by
+        products of centred data in double precision. "auto": "exact" for n_samples · n_features ·
         (n_features + 200) ≤ 4e9, which takes up to a quarter of a second, else "fast". In every
         case equal numbers of another type (float32, integers) give the same fit. Data in memory is
         used without forming second moments, "fast", if it has more than 4096 features, if
