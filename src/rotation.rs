@@ -46,10 +46,12 @@ const FLAT: f64 = 1e-4;
 const LEAST: f64 = 1e-9;
 const SWEEPS: usize = 30;
 
-/// Perturbations of each start's local minimum: number for up to `FEW` columns and for more, where a move between
-/// vertices costs as much as a descent. With 12 perturbations the best of ten starts is above a subgradient method's
-/// from the same starts in four of the thirty loading matrices of `benchmarks/scripts/rotation.py`, with 48 in two.
-const TRIALS: (usize, usize) = (48, 2);
+/// Perturbations of each start's local minimum: number for up to `SMALL` entries and `FEW` columns, for more entries, and
+/// for more columns, where a move between vertices costs as much as a descent. For the thirty loading matrices of
+/// `benchmarks/scripts/rotation.py` the best of ten starts is above a subgradient method's from the same starts in four
+/// with 12 perturbations, in two with 48, and in none with these numbers.
+const TRIALS: (usize, usize, usize) = (160, 48, 2);
+const SMALL: usize = 5000;
 const FEW: usize = 12;
 
 /// Root mean square angles of perturbations of all columns. Every second perturbation is a random rotation of a few
@@ -335,8 +337,12 @@ impl Search<'_> {
     /// The lowest local minimum from the rotation `start` and from perturbations of the lowest so far.
     fn from(&self, start: Array2<f64>, seed: u64) -> Turned {
         let mut best = self.settled(&start, WIDTHS);
-        let r = self.v.ncols();
-        let trials = if r <= FEW { TRIALS.0 } else { TRIALS.1 };
+        let (n, r) = self.v.dim();
+        let trials = match r <= FEW {
+            true if n * r <= SMALL => TRIALS.0,
+            true => TRIALS.1,
+            false => TRIALS.2,
+        };
         for trial in 0..trials {
             if !(self.go_on)() {
                 break;
