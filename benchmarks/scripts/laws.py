@@ -107,7 +107,8 @@ def measure(laws: Any, case: Any, row: Row, run: dict[str, Any], chosen: Any) ->
             if faults or chosen.show:
                 what = "features" if features else "nonzeros"
                 ends = f"{used:.2f} s of processor time, {wall:.2f} s"
-                print(f"{case} {count} {what}: {', '.join(faults.values())}; {ends}", file=sys.stderr)
+                broken = ", ".join(faults.values())
+                print(f"{case} {count} {what}: {broken}; {ends}", file=sys.stderr)
 
 
 def main() -> None:

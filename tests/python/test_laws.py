@@ -36,8 +36,8 @@ ROUNDING = 1e-9
 CLOSE = 5e-3
 """Share of the variance by which a limit that is hardly larger may end lower.
 
-The goal is 1e-3, which these sizes keep here within 0.05 units of work. On another processor a search
-may end elsewhere.
+The goal is 1e-3, which these sizes keep here within 0.05 units of work. On another processor a
+search may end elsewhere.
 """
 
 OVERLAP = 6e-2
