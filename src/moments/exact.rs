@@ -14,9 +14,7 @@ use pulp::{Simd, WithSimd};
 
 use super::fast::{Fast, scaled};
 use super::pair::{Pair, exponent, power, two_product};
-use super::product::{
-    ANCHOR, DEPTH as ROWS, Factor, PANEL, add_exact_product, add_product, panels,
-};
+use super::product::{ANCHOR, DEPTH as ROWS, Factor, PANEL, add_product, panels};
 use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
 use crate::{Threads, simd};
@@ -370,12 +368,16 @@ impl Sums {
             sums.resize(left.len() * PANEL * width, 0.0);
         }
         let (rows, columns) = (factors(left, |p| &p.rows), factors(right, |p| &p.rows));
-        if left.iter().chain(right).all(|panel| panel.short) {
-            add_product(high, width, &rows, &columns, diagonal);
-        } else {
-            add_exact_product((high, low), width, &rows, &columns, diagonal);
-        }
-        add_product(low, width, &rows, &factors(right, |p| &p.rest), diagonal);
+        let short = left.iter().chain(right).all(|panel| panel.short);
+        let rest = (!short).then_some(low.as_mut_slice());
+        add_product((high, rest), width, &rows, &columns, diagonal);
+        add_product(
+            (low, None),
+            width,
+            &rows,
+            &factors(right, |p| &p.rest),
+            diagonal,
+        );
     }
 
     /// Adds row `k` to sums, for factors with the unit `unit` and `units`.

@@ -73,7 +73,13 @@ impl Fast {
             threads,
             |own, sums| {
                 let (own, from) = (panels(own), panels(own).start);
-                add_product(sums, (all.len() - from) * PANEL, &all[own], &all[from..], 0);
+                add_product(
+                    (sums, None),
+                    (all.len() - from) * PANEL,
+                    &all[own],
+                    &all[from..],
+                    0,
+                );
             },
         );
         for (offset, step) in self.offset.iter_mut().zip(&step) {

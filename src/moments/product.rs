@@ -73,27 +73,11 @@ pub(super) type Factor<'a> = Option<&'a [[f64; PANEL]]>;
 
 /// Adds `AᵀB` to `sums`, stored row by row with rows of length `width`. If `diagonal` is the number of panels between the
 /// first panels of A and B, tiles below the diagonal may be left out.
-pub(super) fn add_product(
-    sums: &mut [f64],
-    width: usize,
-    left: &[Factor<'_>],
-    right: &[Factor<'_>],
-    diagonal: usize,
-) {
-    simd::arch().dispatch(Product {
-        sums,
-        low: None,
-        width,
-        left,
-        right,
-        diagonal,
-    });
-}
-
-/// Like [`add_product`] for at most [`DEPTH`] rows of numbers below 1: what is added to `sums` is exact, a multiple of 2⁻⁴², and
+///
+/// With `low`, for at most [`DEPTH`] rows of numbers below 1, what is added to `sums` is exact, a multiple of 2⁻⁴², and
 /// what is added to `low` is the rest, rounded at 2⁻⁵³ of itself.
-pub(super) fn add_exact_product(
-    (sums, low): (&mut [f64], &mut [f64]),
+pub(super) fn add_product(
+    (sums, low): (&mut [f64], Option<&mut [f64]>),
     width: usize,
     left: &[Factor<'_>],
     right: &[Factor<'_>],
@@ -101,7 +85,7 @@ pub(super) fn add_exact_product(
 ) {
     simd::arch().dispatch(Product {
         sums,
-        low: Some(low),
+        low,
         width,
         left,
         right,
@@ -255,7 +239,7 @@ fn anchored<S: Simd>(simd: S, sum: S::f64s, a: S::f64s, b: S::f64s) -> (S::f64s,
         let next = simd.mul_add_f64s(a, b, sum);
         return (next, simd.mul_add_f64s(a, b, simd.sub_f64s(sum, next)));
     }
-    // Without vectors there may be no fused multiply-add but a slow one in software (Dekker's product instead).
+    // Without vectors a fused multiply-add may be slow software. Dekker's product takes its place.
     let halves = |x| {
         let scaled = simd.mul_f64s(simd.splat_f64s(SPLITTER), x);
         let high = simd.sub_f64s(scaled, simd.sub_f64s(scaled, x));

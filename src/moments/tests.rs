@@ -103,7 +103,7 @@ fn states_are_checked() {
 /// The two sums of exact products beside integers of 106 bits.
 #[test]
 fn exact_products_lose_nothing() {
-    use super::product::{DEPTH, Factor, PANEL, add_exact_product};
+    use super::product::{DEPTH, Factor, PANEL, add_product};
     const BITS: i32 = 53;
     let whole = |x: f64| (x * 2f64.powi(BITS)) as i128;
     for (m, left, right, diagonal) in [(1, 1, 1, 0), (7, 2, 5, 1), (DEPTH, 3, 4, 3)] {
@@ -125,7 +125,7 @@ fn exact_products_lose_nothing() {
             let mut sums = [(); 2].map(|()| vec![0.0; left * PANEL * width]);
             let [high, low] = &mut sums;
             let (own, others) = factors.split_at(left);
-            add_exact_product((high, low), width, own, others, diagonal);
+            add_product((high, Some(low)), width, own, others, diagonal);
             for i in 0..left * PANEL {
                 for j in (i.saturating_sub(diagonal * PANEL))..width {
                     let column = left * PANEL + j;

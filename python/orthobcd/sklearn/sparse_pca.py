@@ -106,13 +106,13 @@ class SparsePCA(OrthonormalPCA):
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments of up to 4096 features are formed. "exact": every sum is rounded
         once, so that the order of the samples, blocks and integer weights instead of repeated
-        samples do not change the result; takes two to five times as long as "fast". "fast": by
-        products of centred data in double precision. "auto": "exact" for n_samples · n_features ·
-        (n_features + 200) ≤ 4e9, which takes up to a quarter of a second, else "fast". In every
-        case equal numbers of another type (float32, integers) give the same fit. Data in memory is
-        used without forming second moments, "fast", if it has more than 4096 features, if
-        n_features ≥ 8 n_samples and "exact" is not given, or if it is sparse without weights and
-        "fast".
+        samples do not change the result unless means are above 3,000 deviations; takes two to five
+        times as long as "fast". "fast": by products of centred data in double precision. "auto":
+        "exact" for n_samples · n_features · (n_features + 200) ≤ 4e9, which takes up to a quarter
+        of a second, else "fast". In every case equal numbers of another type (float32, integers)
+        give the same fit. Data in memory is used without forming second moments, "fast", if it has
+        more than 4096 features, if n_features ≥ 8 n_samples and "exact" is not given, or if it is
+        sparse without weights and "fast".
     max_memory : float or str, optional
         Largest number of bytes, or a text such as "2GB", for the second moments and their copy in
         the search: 16 n_features² bytes. A fit that needs more raises an error before it begins.
