@@ -21,7 +21,7 @@ pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 pub(crate) struct Clock {
     started: Instant,
     limit: Option<f64>,
-    counted: bool,
+    counted: AtomicBool,
     stop: AtomicBool,
     /// Seconds of an earlier process that this one continues, as bits.
     ahead: AtomicU64,
@@ -38,7 +38,7 @@ impl Clock {
         Self {
             started,
             limit,
-            counted: limit.is_none() || work.is_some(),
+            counted: AtomicBool::new(limit.is_none() || work.is_some()),
             stop: AtomicBool::new(false),
             ahead: AtomicU64::new(0f64.to_bits()),
         }
@@ -46,12 +46,17 @@ impl Clock {
 
     /// Whether methods are paced by their work.
     pub(crate) fn counts(&self) -> bool {
-        self.counted
+        self.counted.load(Ordering::Relaxed)
+    }
+
+    /// Lets methods be paced by their work, or by the time; between tasks alone.
+    pub(crate) fn set_counts(&self, counts: bool) {
+        self.counted.store(counts, Ordering::Relaxed);
     }
 
     /// Multiply-adds in a unit.
     pub(crate) fn rate(&self) -> f64 {
-        if self.counted { 1.0 } else { RATE }
+        if self.counts() { 1.0 } else { RATE }
     }
 
     pub(crate) fn seconds(&self) -> f64 {

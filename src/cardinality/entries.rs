@@ -16,7 +16,9 @@ use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
 use crate::support::opening::{self, LEADING, Opening};
-use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, State, SupportMover, weights};
+use crate::support::{
+    Cardinality, ColumnModel, LEAST, Rules, Sparsity, State, SupportMover, merged, weights,
+};
 use crate::threads::Threads;
 
 /// Perturbations without improvement after which a search without limits ends: per allowed nonzero, and at
@@ -205,6 +207,8 @@ struct EntrySets<'a> {
     scaled: Array2<f64>,
     /// Models for the limit rounded down, and for halves and quarters of it.
     smaller: Vec<ColumnModel<'a>>,
+    /// If supports must overlap: the model for a limit of n nonzeros, within which supports can be disjoint.
+    disjoint: Option<ColumnModel<'a>>,
 }
 
 impl<'a> EntrySets<'a> {
@@ -230,6 +234,7 @@ impl<'a> EntrySets<'a> {
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
                 .collect(),
+            disjoint: model.is_dense().then(|| model.disjoint()).flatten(),
             model,
         })
     }
@@ -262,7 +267,12 @@ impl SearchSpace for EntrySets<'_> {
         };
         let known = limit == 1 && model.rules.cardinality == self.model.rules.cardinality;
         let by_admm = limit == 1 || limit == 2 || limit == 0 && self.smaller.is_empty();
-        if known && kind != opening::ADMM || !by_admm && kind == opening::ADMM {
+        let all = match kind {
+            opening::ADMM => by_admm,
+            opening::MERGED => limit == 0,
+            _ => !known,
+        };
+        if !all {
             return None;
         }
         let opening = Opening {
@@ -301,8 +311,29 @@ impl SearchSpace for EntrySets<'_> {
         LEAST_PATIENCE.max(PATIENCE * self.model.rules.cardinality.total())
     }
 
+    /// If supports must overlap, random starts descend within a limit of n nonzeros first, and their columns are then merged
+    /// to blocks; except for starts by ADMM if these can find feasible supports.
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
-        self.maker(seed, meter).start(number)
+        let merges = match self.name(number) {
+            "splitting" => !self.model.outnumbers_equations(),
+            name => matches!(name, "scattered" | "turned" | "grown"),
+        };
+        let Some(model) = self.disjoint.as_ref().filter(|_| merges) else {
+            return self.maker(seed, meter).start(number);
+        };
+        let mover = || SupportMover { model, meter };
+        let mut state = Maker::new(mover(), &self.material, seed).start(number)?;
+        let (mover, mut width) = (mover(), self.width(&state)?);
+        let mut falls = true;
+        while falls {
+            let goal = state.point.value() - LEAST * model.scale;
+            falls = mover.step(&mut state, goal, &mut width);
+        }
+        let most = Meter::strict(meter.clock, meter.units(opening::MERGE_WORK));
+        let x = merged(&self.model, &state.point, &most);
+        meter.spend(most.spent());
+        let point = self.model.point_of(&x?, meter)?;
+        Some(self.mover(meter).state(point))
     }
 
     fn perturbed(&self, state: &State, seed: u64, meter: &Meter<'_>) -> Option<State> {

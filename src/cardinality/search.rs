@@ -49,6 +49,9 @@ const WORK: (f64, f64) = (1.5e10, 5e10);
 /// Work within which the principal axes are computed to rounding, in multiply-adds; beyond, they are approximate.
 pub(super) const AXES_WORK: f64 = 3e8;
 
+/// A descent that takes this multiple of the work of the round is interrupted, also within a step.
+const OVERDUE: f64 = 2.0;
+
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
 
@@ -561,9 +564,11 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 meter.spend(FAILED_WORK);
                 continue;
             };
-            let is_stationary =
-                self.space
-                    .descend(&mut state, &mut chain.stationary, length, &meter);
+            let left = (length - meter.spent()).max(0.0);
+            let own = Meter::strict(self.clock, meter.units(OVERDUE * length));
+            let stationary = &mut chain.stationary;
+            let is_stationary = self.space.descend(&mut state, stationary, left, &own);
+            meter.spend(own.spent());
             chain.descents += 1;
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {

@@ -31,7 +31,7 @@ const SHARE: f64 = 0.85;
 fn range(oracle: &Oracle<'_>, x: &Array2<f64>) -> (f64, f64) {
     let lipschitz = oracle.lipschitz;
     let (_, gradient) = oracle.value_and_gradient(x);
-    let level = admm::curvature(x, &gradient, lipschitz);
+    let level = admm::curvatures(x, &gradient, lipschitz)[0];
     let penalty = oracle.problem.penalty;
     if penalty.nonnegative() {
         return (NONNEGATIVE.0 * level, NONNEGATIVE.1 * lipschitz);

@@ -147,7 +147,7 @@ impl<'a> Manifold<'a> {
         let corrected = |x: &Array2<f64>, gap: &Array2<f64>, drift: f64| {
             let normals = normals(x, self.signature);
             (drift <= FAR && !self.refuses(x, 2) && !refused())
-                .then(|| x + &pattern_step(x, &normals, gap, GRADIENTS, late))
+                .then(|| x + &pattern_step(x, &normals, (gap, 0.0), GRADIENTS, late))
         };
         let rest = 2e-16 * r * scale;
         let gap_of = |x: &Array2<f64>| gap(x, self.signature, self.k.view());

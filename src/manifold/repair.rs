@@ -84,13 +84,13 @@ pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
     x
 }
 
-/// The Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, by conjugate gradients, at most `steps` of them by whole
-/// products; where products go row by row as many as cost the same, and no more than there are unknowns; they end when it
-/// is `late` for so many multiply-adds.
+/// Returns the Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, or with a positive `damping` the Δ of a step of the
+/// Levenberg–Marquardt method. At most `steps` conjugate gradients by whole products are computed; where products go row by
+/// row as many as cost the same, and no more than there are unknowns; they end when it is `late` for so many multiply-adds.
 pub(super) fn pattern_step(
     x: &Array2<f64>,
     normals: &Array2<f64>,
-    gap: &Array2<f64>,
+    (gap, damping): (&Array2<f64>, f64),
     steps: usize,
     late: impl Fn(usize) -> bool,
 ) -> Array2<f64> {
@@ -99,14 +99,18 @@ pub(super) fn pattern_step(
     let products = PatternProducts::new(normals, &pattern);
     // Its diagonal: columns that share few rows have small entries there.
     let shared = product(normals.mapv(|v| v * v).t(), pattern.view());
-    let scale = (&shared + &shared.t()).mapv(|v| if v > 0.0 { v.sqrt().recip() } else { 0.0 });
+    let scale = (&shared + &shared.t() + damping).mapv(|v| match v > 0.0 {
+        true => v.sqrt().recip(),
+        false => 0.0,
+    });
     let operator = |lambda: &Array2<f64>| {
         // The zero ends the iteration.
         if late(products.work()) {
             return Array2::zeros(lambda.dim());
         }
-        let product = products.apply(&(lambda * &scale));
-        (&product + &product.t()) * &scale
+        let lambda = lambda * &scale;
+        let product = products.apply(&lambda);
+        (&product + &product.t() + damping * lambda) * &scale
     };
     let unknowns = x.ncols() * (x.ncols() + 1) / 2;
     let steps = steps.max(products.affordable(steps).min(unknowns));
@@ -149,7 +153,7 @@ pub fn project_onto_pattern(
     }
     let corrected = |x: &Array2<f64>, gap: &Array2<f64>, _| {
         let normals = normals(x, signature);
-        Some(x + &pattern_step(x, &normals, gap, 2 * r * r + 10, |_| false))
+        Some(x + &pattern_step(x, &normals, (gap, 0.0), 2 * r * r + 10, |_| false))
     };
     let rest = f64::EPSILON * (r as f64).sqrt();
     newton(x.clone(), STEPS, rest, |x| gap(x, signature, k), corrected).0
@@ -211,7 +215,7 @@ mod tests {
             _ => 0.0,
         });
         let asked = std::cell::Cell::new(0);
-        let step = pattern_step(&x, &x, &gap, r, |_| {
+        let step = pattern_step(&x, &x, (&gap, 0.0), r, |_| {
             asked.set(asked.get() + 1);
             false
         });

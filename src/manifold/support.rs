@@ -2,9 +2,8 @@
 
 use ndarray::{Array2, Axis};
 
-use super::constraint::drift;
 use super::geometry::Manifold;
-use super::repair::masked;
+use super::repair::{gap, masked, pattern_step};
 use super::stiefel::polar;
 use crate::linalg::product;
 
@@ -13,101 +12,138 @@ fn has_empty_column(x: &Array2<f64>) -> bool {
         .any(|column| column.iter().all(|&v| v == 0.0))
 }
 
-/// A point of {XᵀX = I, X zero where `support` is zero} near x: alternating projections first, then
-/// Newton's method on the pattern; none if that does not get there.
+/// Alternating projections before the Levenberg–Marquardt method, where the drift is larger than `NEAR`.
+const ALTERNATIONS: usize = 3;
+const NEAR: f64 = 0.3;
+
+/// Most rounds of [`project_near_support`], and the product of two columns, relative to the largest one, above which the
+/// columns conflict.
+const ROUNDS: usize = 20;
+const CONFLICT: f64 = 0.3;
+
+/// First damping of the Levenberg–Marquardt method, most steps, and most conjugate gradients of a step by whole products.
+const DAMPING: f64 = 1e-2;
+const STEPS: usize = 20;
+const GRADIENTS: usize = 30;
+
+/// A step is slow if it leaves more than this part of the drift, in general and from a drift of `CLOSE`. The method ends after
+/// `SLOW_STEPS` slow steps in a row. Where two columns share one row, both entries are halved in each step for ever.
+const SLOW: f64 = 0.9;
+const SLOW_CLOSE: f64 = 0.2;
+const CLOSE: f64 = 1e-3;
+const SLOW_STEPS: usize = 2;
+
+/// Drift from which Newton's method finishes.
+const FINISHED: f64 = 1e-7;
+
+/// Returns a point of {XᵀX = I, X zero where `support` is zero} near x; None if the Levenberg–Marquardt method does not
+/// converge to one.
 pub(crate) fn project_on_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
     support: &Array2<f64>,
 ) -> Option<Array2<f64>> {
-    let few =
-        |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| alternate(small, &x, &support).ok();
+    let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| {
+        settled(small, begun(small, &x, &support)).ok()
+    };
     manifold
         .on_few_rows(support, [x, support], few)
-        .unwrap_or_else(|| alternate(manifold, x, support).ok())
+        .unwrap_or_else(|| settled(manifold, begun(manifold, x, support)).ok())
 }
 
-/// The same; what the projections have come to if that does not get there.
-fn alternate(
-    manifold: &Manifold<'_>,
-    x: &Array2<f64>,
-    support: &Array2<f64>,
-) -> Result<Array2<f64>, Array2<f64>> {
-    /// Steps after which Newton's method is tried from within [`NEAR`], and from anywhere closer
-    /// than [`CLOSE`].
-    const TRIES: [usize; 6] = [3, 5, 8, 13, 21, 40];
-    const NEAR: f64 = 0.3;
-    const CLOSE: f64 = 1e-3;
-    /// Where it failed it is tried again from a gap that is smaller by this factor: projections that come no closer are
-    /// at a pattern on which there may be no feasible point, and Newton's method is then at its dearest.
-    const CLOSER: f64 = 0.5;
-    let mut failed = f64::INFINITY;
+/// Returns X on the support, after alternating projections if it is far from orthonormal.
+fn begun(manifold: &Manifold<'_>, x: &Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
     let mut current = masked(x.clone(), support);
-    for step in 0..=TRIES[5] {
-        if has_empty_column(&current) || manifold.refuses(x, 6) || manifold.overdue() {
+    for _ in 0..ALTERNATIONS {
+        let drift = gap(&current, manifold.signature, manifold.k.view()).1;
+        let late = || manifold.refuses(x, 6) || manifold.overdue();
+        if drift <= NEAR || !drift.is_finite() || has_empty_column(&current) || late() {
             break;
-        }
-        let gap = drift(current.view(), manifold.signature, manifold.k.view());
-        if !gap.is_finite() {
-            break;
-        }
-        let tried = gap <= NEAR && TRIES.contains(&step) || gap <= CLOSE;
-        if tried && gap <= CLOSER * failed {
-            if let Some(projected) = manifold.restore_unless(&current, &|| manifold.overdue()) {
-                return Ok(projected);
-            }
-            failed = gap;
         }
         current = masked(polar(&current), support);
     }
-    Err(current)
+    current
 }
 
-/// Like [`project_on_support`], but entries of the support are given up where that has to be: of
-/// two columns that do not become orthogonal on their common rows, the smaller entry in each of
-/// these, and in the end, or where the task is overdue, all but the largest entry of every row. None if a column
-/// has no entries, or loses them.
+/// Returns a point near x with its pattern; where the Levenberg–Marquardt method ends, if it finds none.
+///
+/// The method decreases ½‖XᵀX − I‖² on the pattern. Unlike Newton's method it converges from far away, and ends at a
+/// stationary point if there is no feasible point nearby (Moré, Lect. Notes Math. 630, 1978).
+fn settled(manifold: &Manifold<'_>, mut x: Array2<f64>) -> Result<Array2<f64>, Array2<f64>> {
+    let gap_of = |x: &Array2<f64>| gap(x, manifold.signature, manifold.k.view());
+    let (mut error, mut drift) = gap_of(&x);
+    let (mut damping, mut slow) = (DAMPING, 0);
+    for _ in 0..STEPS {
+        let late = || manifold.refuses(&x, 6) || manifold.overdue();
+        if drift <= FINISHED || !drift.is_finite() || slow == SLOW_STEPS || late() {
+            break;
+        }
+        let late = |work| manifold.late(work) || manifold.overdue();
+        let next = &x + &pattern_step(&x, &x, (&error, damping), GRADIENTS, late);
+        let (after, left) = gap_of(&next);
+        let most = if drift > CLOSE { SLOW } else { SLOW_CLOSE };
+        slow = if left > most * drift { slow + 1 } else { 0 };
+        damping *= match left / drift {
+            ratio if ratio < 0.5 => 0.2,
+            ratio if ratio < 0.8 => 1.0,
+            ratio if ratio < 1.0 => 2.0,
+            _ => 4.0,
+        };
+        if left < drift {
+            (x, error, drift) = (next, after, left);
+        }
+    }
+    let near = drift <= FINISHED && !has_empty_column(&x);
+    let restored = near.then(|| manifold.restore_unless(&x, &|| manifold.overdue()));
+    restored.flatten().ok_or(x)
+}
+
+/// Like [`project_on_support`], but on a part of the support if there is no such point on the whole. Wherever the
+/// Levenberg–Marquardt method stops, every two columns with a large product lose the smallest entry on their common rows.
+/// If this takes more than [`ROUNDS`] rounds, or the task is overdue, every row keeps its largest entry alone. None if a
+/// column has no entries, or loses all of them.
 pub(crate) fn project_near_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
     support: &Array2<f64>,
 ) -> Option<Array2<f64>> {
-    const ROUNDS: usize = 3;
-    /// Product of two columns, relative to the largest one, above which they conflict.
-    const CONFLICT: f64 = 0.3;
     let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| {
         project_near_support(small, &x, &support)
     };
     if let Some(found) = manifold.on_few_rows(support, [x, support], few) {
         return found;
     }
-    let mut support = support.clone();
-    for round in 1..=ROUNDS {
-        let current = match alternate(manifold, x, &support) {
+    let mut current = begun(manifold, x, support);
+    for _ in 0..ROUNDS {
+        current = match settled(manifold, current) {
             Ok(projected) => return Some(projected),
             Err(current) => current,
         };
         if has_empty_column(&current) || current.iter().any(|v| !v.is_finite()) {
             return None;
         }
-        if round == ROUNDS || manifold.overdue() {
+        if manifold.overdue() || !drop_conflicts(&mut current) {
             break;
         }
-        let gram = product(current.t(), current.view());
-        let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
-        let worst = pairs().fold(0.0f64, |m, pair| m.max(gram[pair].abs()));
-        let conflict = |&pair: &(usize, usize)| gram[pair].abs() > CONFLICT * worst;
-        let conflicts: Vec<(usize, usize)> = pairs().filter(conflict).collect();
-        for (mut kept, x) in support.outer_iter_mut().zip(x.outer_iter()) {
-            for &(a, b) in &conflicts {
-                if kept[a] != 0.0 && kept[b] != 0.0 {
-                    let smaller = if x[a].abs() < x[b].abs() { a } else { b };
-                    kept[smaller] = 0.0;
-                }
-            }
+    }
+    disjoint(masked(x.clone(), support))
+}
+
+/// Drops the smallest entry on the common rows of every two columns that conflict; returns whether there are any.
+fn drop_conflicts(x: &mut Array2<f64>) -> bool {
+    let gram = product(x.t(), x.view());
+    let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let worst = pairs().fold(0.0f64, |m, pair| m.max(gram[pair].abs()));
+    let mut dropped = false;
+    for (a, b) in pairs().filter(|&pair| gram[pair].abs() > CONFLICT * worst) {
+        let common = (0..x.nrows()).filter(|&i| x[[i, a]] != 0.0 && x[[i, b]] != 0.0);
+        let entries = common.flat_map(|i| [(i, a), (i, b)]);
+        if let Some(entry) = entries.min_by(|&p, &q| x[p].abs().total_cmp(&x[q].abs())) {
+            x[entry] = 0.0;
+            dropped = true;
         }
     }
-    disjoint(masked(x.clone(), &support))
+    dropped
 }
 
 /// The largest entry of every row alone, columns scaled to length one; none if a column is empty.
@@ -134,6 +170,7 @@ fn disjoint(mut x: Array2<f64>) -> Option<Array2<f64>> {
 mod tests {
     use super::*;
     use crate::budget::{Clock, Meter};
+    use crate::manifold::drift;
     use crate::signature::Signature;
     use crate::start;
     use ndarray::array;
@@ -234,7 +271,7 @@ mod tests {
             let meter = Meter::new(&clock, units);
             meter.spend(1.0);
             let manifold = Manifold::new(&signature, Array2::eye(8), Some(&meter));
-            let x = project_near_support(&manifold, &q, &q).unwrap();
+            let x = project_near_support(&manifold, &(1.1 * &q), &q).unwrap();
             assert!(orthonormality(&x) < 1e-14);
             assert_eq!(nonzeros(&x), if late { 40 } else { 320 });
         }

@@ -10,29 +10,30 @@
 //! β grows geometrically. At the first β the sparse copy Y is free to change its support, at the last β X and Y agree.
 //! An iteration costs one gradient, one polar factor and one proximal map.
 
-use ndarray::{Array2, Zip};
+use ndarray::{Array1, Array2, Zip};
 
 use crate::linalg::{square, symmetric, symmetric_eigen};
 
-/// First β in units of the [curvature](curvature) of the last component, and last β in units of the Lipschitz
-/// constant of ∇f. Half and double of both were worse on most rows of the training list.
+/// First β in units of the [curvature](curvatures) of a component, and last β in units of the Lipschitz
+/// constant of ∇f. For penalties the component is the last one; half and double of both were worse on most rows
+/// of the training list.
 pub(crate) const FIRST: f64 = 0.06;
 pub(crate) const LAST: f64 = 1.2;
 
 /// Factor by which the first β is raised for a result near the incumbent.
 pub(crate) const RAISE: f64 = 6.0;
 
-/// Least curvature of the last component, in units of the Lipschitz constant.
+/// Least curvature of a component, in units of the Lipschitz constant.
 const LEVEL: f64 = 1e-4;
 
 /// Relative distance of X and Y at which they agree.
 const AGREE: f64 = 1e-9;
 
-/// Returns the curvature of f along the last component of X: the smallest eigenvalue of −Xᵀ∇f(X), which can
+/// Returns the curvatures of f along the components of X, ascending: the eigenvalues of −Xᵀ∇f(X), which can
 /// be far below the Lipschitz constant.
-pub(crate) fn curvature(x: &Array2<f64>, gradient: &Array2<f64>, lipschitz: f64) -> f64 {
+pub(crate) fn curvatures(x: &Array2<f64>, gradient: &Array2<f64>, lipschitz: f64) -> Array1<f64> {
     let (seen, _) = symmetric_eigen(symmetric(&x.t().dot(gradient)).mapv(|v| -v).view());
-    seen[0].max(LEVEL * lipschitz).min(lipschitz)
+    seen.mapv(|v| v.max(LEVEL * lipschitz).min(lipschitz))
 }
 
 /// The functions that define a problem for ADMM.
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
     use crate::manifold::polar;
     use crate::start;
-    use ndarray::{Array1, Axis};
+    use ndarray::Axis;
 
     /// f = −½⟨X, CX⟩ with C diagonal, and h = λ‖X‖₀.
     #[test]
@@ -92,7 +93,7 @@ mod tests {
         let mut gradient = |x: &Array2<f64>| Some(-(x * &diagonal.view().insert_axis(Axis(1))));
         let x = start::random(n, r, 4);
         let lipschitz = n as f64;
-        let first = FIRST * curvature(&x, &gradient(&x).unwrap(), lipschitz);
+        let first = FIRST * curvatures(&x, &gradient(&x).unwrap(), lipschitz)[0];
         let kept = |step: f64| move |v: f64| if v * v > 2.0 * step * lambda { v } else { 0.0 };
         let terms = Terms {
             gradient: &mut gradient,

@@ -7,13 +7,14 @@ use ndarray::{Array2, ArrayView2, s};
 use super::answer;
 use super::incumbent::Incumbent;
 use super::options::{Auto, AutoSolution};
-use super::phases::Search;
+use super::phases::{LANES, Search};
 use super::plan::Entries;
 use super::rounds::{COLUMNS, Rounds};
-use crate::budget::{Clock, Meter};
+use crate::budget::{Clock, Meter, RATE};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, registry};
+use crate::objective::default_work;
 use crate::pool;
 use crate::problem::Problem;
 use crate::solver::{Monitor, Status, start_within};
@@ -59,6 +60,11 @@ pub fn minimize_with(
     check(problem, heuristics, auto)?;
     let clock = Clock::limited(started, auto.options.max_time, auto.options.max_work);
     let (n, r) = (problem.smooth.rows(), problem.components);
+    let counted = auto.options.max_work.or(auto.options.max_sweeps);
+    if let (Some(limit), None, false) = (auto.options.max_time, counted, mixed) {
+        let seconds = default_work(problem.smooth, r) / RATE;
+        clock.set_counts(limit * threads.count().min(LANES) as f64 >= seconds);
+    }
     let first = x0.clone().unwrap_or_else(|| match mixed {
         true => Array2::eye(n).slice_move(s![.., ..r]),
         false if problem.penalty.nonnegative() => {

@@ -16,7 +16,7 @@ use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
 
 /// Number of concurrent runs if work is counted.
-const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 
 /// Without limits: most improvement rounds, the n²r at which one round is affordable, and, if no round is,
 /// the share of the remaining work for longer restarts. Last: most rounds for mixed signatures.
@@ -53,7 +53,7 @@ pub(super) struct Search<'s, 'a> {
     pub(super) auto: &'s Auto,
     /// The point from which the search began.
     pub(super) first: Array2<f64>,
-    /// Whether there is no limit. `work` is the work limit in multiply-adds.
+    /// Whether the search is one without limits, which a time limit may end. `work` is the work limit in multiply-adds.
     pub(super) free: bool,
     pub(super) work: f64,
     pub(super) lanes: usize,
@@ -82,7 +82,7 @@ impl<'s, 'a> Search<'s, 'a> {
             false => default_work(rounds.problem.smooth, rounds.whole.profile.components),
         };
         Self {
-            free: rounds.clock.limit().is_none() && auto.options.max_work.is_none(),
+            free: rounds.clock.counts() && auto.options.max_work.is_none(),
             work: auto.options.max_work.map_or(most, |limit| limit as f64),
             lanes: match rounds.clock.counts() {
                 true => LANES,
@@ -102,7 +102,27 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
+    /// Runs the plan. With a time limit that a search without limits should keep, this search comes first, so that none with
+    /// a time limit ends above it; the rest of the time is for the plan of a time limit.
     pub(super) fn run(mut self) {
+        self.run_plan();
+        let done = !matches!(
+            self.incumbent.status,
+            Some(Status::Converged | Status::MaxWork)
+        );
+        let clock = self.rounds.clock;
+        if !self.free || clock.limit().is_none() || done || self.is_optimal() {
+            return;
+        }
+        self.incumbent.status = None;
+        clock.set_counts(false);
+        (self.free, self.lanes) = (false, self.rounds.threads.count());
+        (self.before, self.deepest) = (0.0, None);
+        self.reached.clear();
+        self.run_plan();
+    }
+
+    fn run_plan(&mut self) {
         let (n, r) = self.incumbent.best.x.dim();
         let profile = self.rounds.whole.profile.clone();
         let plan = match (&self.auto.plan, &self.auto.strategies) {
@@ -203,11 +223,16 @@ impl<'s, 'a> Search<'s, 'a> {
         self.rounds.run(self.incumbent, &[job], &[&from], units);
     }
 
-    /// Ends the search if the incumbent is a known optimum.
-    fn conclude(&mut self) {
+    /// Returns whether the incumbent is a known optimum.
+    fn is_optimal(&self) -> bool {
         let gap = |optimum| self.incumbent.best.objective - optimum;
         let optimum = self.rounds.whole.profile.optimum;
-        if optimum.is_some_and(|optimum| gap(optimum) <= OPTIMAL * self.incumbent.size()) {
+        optimum.is_some_and(|optimum| gap(optimum) <= OPTIMAL * self.incumbent.size())
+    }
+
+    /// Ends the search if the incumbent is a known optimum.
+    fn conclude(&mut self) {
+        if self.is_optimal() {
             self.incumbent.best.stationary = true;
             self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
         }
@@ -293,6 +318,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 ) {
                     (true, _) => Status::Converged,
                     (false, false) => Status::MaxTime,
+                    (false, true) if self.rounds.clock.expired() => Status::MaxTime,
                     (false, true) if limited => Status::MaxSweeps,
                     // The polish ran out of work or of rounds.
                     (false, true) => Status::MaxWork,

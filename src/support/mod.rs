@@ -1,10 +1,12 @@
 //! Sparsity patterns: rules for them, the best values on them, points that need no search, and moves.
 //!
 //! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. With its support given, f is minimised
-//! column by column ([`model`]), or jointly where columns share rows ([`joint`]). [`opening`] makes feasible
+//! column by column ([`model`]), or jointly where columns share rows ([`joint`]). [`blocks`] are groups of columns on
+//! common rows. [`opening`] makes feasible
 //! points from principal axes, [`cut`] truncates a dense X, [`candidates`] ranks moves of single entries, and
 //! [`moves`] makes them.
 
+mod blocks;
 mod candidates;
 pub(crate) mod cut;
 mod joint;
@@ -14,6 +16,7 @@ pub(crate) mod opening;
 mod pattern;
 mod rules;
 
+pub(crate) use blocks::merged;
 pub(crate) use candidates::{State, SupportMover};
 pub use model::NEGLIGIBLE;
 pub(crate) use model::{ColumnModel, SCALAR, SparsePoint, weights};

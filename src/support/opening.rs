@@ -6,42 +6,50 @@
 //!   zero (an LQ decomposition of r of the rows).
 //! - The principal axes, unrotated and rotated by varimax, truncated to their largest entries and made
 //!   orthonormal on these.
-//! - If supports must overlap: the result of a short annealed ADMM.
+//! - If supports must overlap, and have enough entries to be orthogonal: the result of a short annealed ADMM.
 //! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the remaining
 //!   rows.
+//! - If supports must overlap: blocks, merged from the disjoint supports.
 //! - Blocks of rows: the same for groups of columns, with the principal axes on the rows of each group.
 //!   Groups of one column give the previous point, one group of all columns gives the first.
 
 use ndarray::{Array2, Axis, s};
 
+use super::blocks::{columns_by_count, merged, rows_within, triangular};
 use super::cut::{Cut, LEAST_STEPS};
 use super::model::{ColumnModel, SCALAR};
 use super::pattern::{self, Part};
 use super::rules::{Cardinality, Rules};
 use crate::budget::Meter;
-use crate::linalg::{orthonormal_factor, square, symmetric, symmetric_eigen};
+use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::polar;
 use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
 use crate::start;
 use crate::threads::Threads;
 
 /// Number of points, and the indices of some: disjoint supports, the largest entries of the rotated axes, the
-/// largest entries of each axis, the end of ADMM, and the first one with blocks.
-pub(crate) const POINTS: usize = 11;
+/// largest entries of each axis, the end of ADMM, merged blocks, and the first one with blocks of rows.
+pub(crate) const POINTS: usize = 12;
 pub(crate) const DISJOINT: usize = 1;
 pub(crate) const LARGEST: usize = 4;
 pub(crate) const SHARED: usize = 6;
 pub(crate) const ADMM: usize = 7;
-const BLOCKS: usize = 8;
+pub(crate) const MERGED: usize = 8;
+const BLOCKS: usize = 9;
 
 /// Most rows on which C is formed.
 const FORMED: usize = 4096;
 
-/// Largest work of a projection onto a support, in products of an n×r with an r×r matrix.
+/// Largest work of a projection onto a support, and onto that of ADMM, in products of an n×r with an r×r matrix. A projection
+/// onto a support where XᵀX = I has almost as many equations as X has nonzeros takes up to 2000 products.
 const PRODUCTS: f64 = 500.0;
+const ADMM_PRODUCTS: f64 = 4000.0;
 
 /// Largest work of ADMM, in multiply-adds.
 const ADMM_WORK: f64 = 2e9;
+
+/// Largest work of merging blocks, in multiply-adds.
+pub(crate) const MERGE_WORK: f64 = 1e9;
 
 /// Largest work of products for the leading axes of disjoint supports, in multiply-adds, where they are refined.
 pub(crate) const LEADING: f64 = 1e8;
@@ -145,7 +153,7 @@ impl Opening<'_> {
     pub(crate) fn point(&self, number: usize) -> Option<Array2<f64>> {
         let mut x = self.raw(number)?;
         while let Some(parts) = self.without_negligible(&x) {
-            x = self.near(parts)?;
+            x = self.near(parts, PRODUCTS)?;
         }
         Some(x)
     }
@@ -177,16 +185,28 @@ impl Opening<'_> {
             DISJOINT => self.disjoint(),
             2 => rows(&self.leverages()),
             3 => rows(&self.model.diagonal.iter().map(|c| -c).collect::<Vec<_>>()),
-            LARGEST => self.near(self.cut().largest(self.rotated)),
-            5 => self.near(self.cut().largest(self.basis)),
-            SHARED => self.near(self.shared(self.basis)),
+            LARGEST => self.near(self.cut().largest(self.rotated), PRODUCTS),
+            5 => self.near(self.cut().largest(self.basis), PRODUCTS),
+            SHARED => self.near(self.shared(self.basis), PRODUCTS),
+            MERGED if !self.model.is_dense() => None,
+            MERGED => {
+                let meter = self.bounded(MERGE_WORK);
+                let on_own_rows = Opening {
+                    model: &self.model.disjoint()?,
+                    ..*self
+                };
+                let point = self.model.point_of(&on_own_rows.disjoint()?, &meter)?;
+                let x = merged(self.model, &point, &meter);
+                self.meter.spend(meter.spent());
+                x
+            }
             BLOCKS.. => {
                 let (n, r) = self.basis.dim();
                 let least = self.model.rules.cardinality.total().div_ceil(n);
                 let each = [least, least + 1, least + least.div_ceil(2)][number - BLOCKS];
                 (2..r).contains(&each).then(|| self.blocks(each)).flatten()
             }
-            _ if !self.model.is_dense() => None,
+            _ if !(self.model.is_dense() && self.model.outnumbers_equations()) => None,
             _ => {
                 let meter = self.bounded(2.0 * ADMM_WORK);
                 let cut = Cut {
@@ -196,7 +216,7 @@ impl Opening<'_> {
                 let from = || self.rotated.clone();
                 let parts = cut.annealed(from, 0.0, (LEAST_STEPS, ADMM_WORK));
                 self.meter.spend(meter.spent());
-                self.near(parts?)
+                self.near(parts?, ADMM_PRODUCTS)
             }
         }
     }
@@ -263,9 +283,9 @@ impl Opening<'_> {
     }
 
     /// Returns orthonormal columns on supports, with bounded work.
-    fn near(&self, parts: Vec<Part>) -> Option<Array2<f64>> {
+    fn near(&self, parts: Vec<Part>, products: f64) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
-        let meter = self.bounded(PRODUCTS * (n * r * (r + 2)) as f64);
+        let meter = self.bounded(products * (n * r * (r + 2)) as f64);
         let x = self.cut().near(parts, &meter);
         self.meter.spend(meter.spent());
         x.filter(|x| self.model.rules.keep(x))
@@ -457,15 +477,6 @@ pub(crate) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Op
     Some(part)
 }
 
-/// Returns the columns by descending limit.
-fn columns_by_count(rules: &Rules, r: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..r).collect();
-    if let Cardinality::Columns(counts) = &rules.cardinality {
-        order.sort_by(|&s, &t| counts[t].cmp(&counts[s]).then(s.cmp(&t)));
-    }
-    order
-}
-
 /// Returns the number of nonzeros of column t if all columns have about the same number.
 fn share(rules: &Rules, t: usize) -> usize {
     match &rules.cardinality {
@@ -480,33 +491,6 @@ fn share(rules: &Rules, t: usize) -> usize {
 /// Returns whether X may have q dense rows.
 fn fits(rules: &Rules, order: &[usize], q: usize) -> bool {
     q <= rows_within(rules, order, false)
-}
-
-/// Returns the largest number of rows of X; with `free`, after a rotation that makes entries zero.
-fn rows_within(rules: &Rules, order: &[usize], free: bool) -> usize {
-    let r = order.len();
-    let zeros = usize::from(free);
-    match &rules.cardinality {
-        Cardinality::Total(total) => (total + zeros * (r * (r - 1) / 2)) / r,
-        Cardinality::Columns(counts) => (order.iter().enumerate())
-            .map(|(place, &t)| counts[t] + zeros * place)
-            .min()
-            .unwrap_or(0),
-    }
-}
-
-/// Returns the same span in a basis whose column t has t zeros.
-fn triangular(axes: &Array2<f64>) -> Array2<f64> {
-    let r = axes.ncols();
-    let top = axes.slice(s![..r, ..]);
-    // The top rows are LQᵀ, with Q the orthonormal factor of their transpose.
-    let mut turned = axes.dot(&orthonormal_factor(top.t()));
-    for t in 0..r {
-        for i in 0..t {
-            turned[[i, t]] = 0.0;
-        }
-    }
-    turned
 }
 
 #[cfg(test)]

@@ -240,14 +240,18 @@ impl Rules {
     /// Returns the rules with about the given fraction 1/2^`halvings` of the cardinality, rounded down to five
     /// binary digits. None if entries are included, or a column would have none left.
     pub(crate) fn smaller(&self, halvings: u32) -> Option<Self> {
-        let rounded = |count: usize| {
+        self.reduced(|count| {
             let count = count >> halvings;
             count - count % (count.next_power_of_two() / DIGITS).max(1)
-        };
+        })
+    }
+
+    /// Returns the rules with each limit reduced. None if entries are included, or a column would have none left.
+    pub(crate) fn reduced(&self, reduce: impl Fn(usize) -> usize) -> Option<Self> {
         let cardinality = match &self.cardinality {
-            Cardinality::Total(total) => Cardinality::Total(rounded(*total)),
+            Cardinality::Total(total) => Cardinality::Total(reduce(*total)),
             Cardinality::Columns(counts) => {
-                Cardinality::Columns(counts.iter().map(|&count| rounded(count)).collect())
+                Cardinality::Columns(counts.iter().map(|&count| reduce(count)).collect())
             }
         };
         let least = match &cardinality {
