@@ -2,6 +2,7 @@
 #
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
+#   make test-quick                   the first case of each test that is not slow, of the wheel: under a minute
 #   make test-long                    the whole grids: hours, not in make test
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
@@ -42,7 +43,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable fuzz soak lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
+.PHONY: all demo wheel test test-rust test-python test-quick test-long test-timing test-portable fuzz soak lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
 
 all: test lint
 
@@ -111,6 +112,13 @@ PARALLEL := --numprocesses=auto --dist=worksteal
 test-python: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m "not timing and not long"
 	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
+
+# Not the tests of the papers' claims, pages, type checkers and benchmarks, and not those that start many processes.
+QUICK := $(filter-out $(patsubst %,tests/python/test_%.py,adapters around_a_fit bench cli_outputs ctrl_c dask demo hostile_files \
+    names readme theory theory_lemmas theory_mixed theory_rates tutorials typed),$(wildcard tests/python/test_*.py))
+
+test-quick: $(TEST)/.ready
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) --quick -m "not timing and not long and not slow" $(QUICK)
 
 # A part of it: make test-long PYTHON_TESTS="tests/python/test_laws.py -k nonzeros".
 test-long: $(TEST)/.ready

@@ -84,6 +84,7 @@ class Stopping:
         return self.left <= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_an_interrupted_solve_ends_with_the_same_bits(name, tmp_path):
     problem, options = PROBLEMS[name]
@@ -109,6 +110,7 @@ ob.solve(problem, checkpoint=sys.argv[1], checkpoint_every=0, **{**options, **ev
 """
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("name", ["l0", "entries", "rows", "function", "mixed"])
 def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
@@ -127,6 +129,7 @@ def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
     assert os.listdir(tmp_path) == ["solve.checkpoint"]
 
 
+@pytest.mark.slow
 def test_a_time_limit_holds_for_both_calls(tmp_path):
     problem, _ = PROBLEMS["l1"]
     path = tmp_path / "solve.checkpoint"
@@ -250,6 +253,7 @@ assert ["cannot be written" in str(w.message) for w in caught] == [True], caught
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_full_disk_is_a_warning(tmp_path):
     command = [sys.executable, "-c", FULL, str(tmp_path / "solve.checkpoint")]
@@ -257,6 +261,7 @@ def test_a_full_disk_is_a_warning(tmp_path):
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 
 
+@pytest.mark.slow
 def test_estimators_continue(tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     data = A - A.mean(axis=0)
@@ -316,6 +321,7 @@ def killed_with_a_file(command: list[str], path: Path, **options: Any) -> None:
     assert path.exists()
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("what", ["pca", "path", "cv", "stability"])
 def test_killed_estimators_end_alike(what, tmp_path):
@@ -347,6 +353,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
@@ -370,6 +377,7 @@ def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
     assert (said.out, said.err.count("\n")) == ("", 1)
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("way", ["no folder", "read-only"])
 def test_fits_go_on_where_nothing_can_be_written(way, tmp_path, monkeypatch):
@@ -421,6 +429,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, monkeypatch):
@@ -445,6 +454,7 @@ def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, mon
     assert {path.suffix for path in tmp_path.iterdir()} == {".npy", ".npz", ".json"}
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_end_the_command_line_with_its_files(number, tmp_path):

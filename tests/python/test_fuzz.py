@@ -34,6 +34,7 @@ def test_small_cases_of_all_options_and_scales():
     assert sum(answer["refused"] is not None for answer in answers) < 125
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # for a process to start on a busy machine
 def test_a_hang_is_noticed():
     (answer,) = fuzz.run(range(1), seed=1, jobs=1, timeout=0.0)

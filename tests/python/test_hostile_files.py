@@ -417,6 +417,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_one_value_error_and_little_memory(name, outcomes):
     grown, kind, said, *is_value_error = outcomes[name]
@@ -427,6 +428,7 @@ def test_one_value_error_and_little_memory(name, outcomes):
     assert grown <= 3 * (reading.SMALL >> 20), said
 
 
+@pytest.mark.slow
 def test_a_wide_table_takes_memory_by_its_size(folder, outcomes):
     grown, kind, said = outcomes["wide.csv"]
     assert (kind, said) == ("nothing", "")

@@ -25,7 +25,7 @@ FIXED = hypothesis.settings(
 """The same examples in every run."""
 
 
-@hypothesis.settings(FIXED, max_examples=300)
+@hypothesis.settings(FIXED, max_examples=200)
 @hypothesis.given(cases())
 def test_a_solve_is_feasible_monotone_and_not_above_its_start(case):
     answer = outcome(lambda: case)
@@ -50,7 +50,7 @@ def relaid(part: Any, change: Any) -> Any:
     return replace(part, **changed)
 
 
-@hypothesis.settings(FIXED, max_examples=150)
+@hypothesis.settings(FIXED, max_examples=100)
 @hypothesis.given(cases("quadratic", "gram"), layouts())
 def test_equal_problems_in_other_layouts_have_equal_results(case, layout):
     problem = made(case)
@@ -67,7 +67,7 @@ def test_equal_problems_in_other_layouts_have_equal_results(case, layout):
 KINDS = {ob.NoPenalty: "none", ob.L0: "l0", ob.L1: "l1", ob.NonNegative: "nonnegative"}
 
 
-@hypothesis.settings(FIXED, max_examples=100)
+@hypothesis.settings(FIXED, max_examples=60)
 @hypothesis.given(cases("quadratic"))
 def test_the_gap_of_a_certificate_is_the_gain_of_a_pair(case):
     problem = made(case)
