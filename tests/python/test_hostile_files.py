@@ -355,9 +355,8 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
+def write_files(folder: Path) -> None:
+    """Writes good, bad and large files to a folder."""
     good, bad = folder / "good", folder / "bad"
     good.mkdir()
     bad.mkdir()
@@ -388,11 +387,9 @@ def folder(tmp_path_factory) -> Path:
         changed(good / "result-a.npz", bad / f"result-{name}.npz", change)
     for name, change in MODELS.items():
         changed(good / "ultra-a.npz", bad / f"ultra-{name}.npz", change)
-    return folder
 
 
-@pytest.fixture(scope="module")
-def outcomes(folder) -> dict[str, list]:
+def read_files(folder: Path) -> dict[str, list]:
     """What readers in a process of limited memory say about each file."""
     done = subprocess.run(
         [sys.executable, *SAFE_PATH, "-c", CHILD, str(folder), str(ROOM)],
@@ -404,6 +401,18 @@ def outcomes(folder) -> dict[str, list]:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, (done.returncode, lines[-1:], done.stderr[-500:])
     return {name: said for name, *said in lines}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder) -> dict[str, list]:
+    return read_files(folder)
 
 
 NAMES = [
