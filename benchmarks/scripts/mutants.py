@@ -33,7 +33,7 @@ PARTS = {
     "_internal/checks.py": "input door result",
     "_internal/reading.py": "files input saved_components tables_by_batches",
     "certificate.py": "certify",
-    "io": "files saved_components tables_by_batches knowledge_graphs",
+    "io": "files saved_components tables_by_batches knowledge_graphs cli_streaming",
     "sklearn": "--quick moment_fits choices row_moments estimators regularization",
 }
 """Files or folders of the package, and the tests that are to notice a change."""
@@ -42,7 +42,6 @@ LIBRARIES = (
     "h5py",
     "matplotlib.pyplot",
     "pandas",
-    "polars",
     "pyarrow.parquet",
     "scipy.sparse.linalg",
     "sklearn.utils.estimator_checks",
