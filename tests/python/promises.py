@@ -74,11 +74,11 @@ def penalty_of(penalty: Any, x: Any) -> Any:
     return Long(0)
 
 
-def infeasibility(x: Any, signs: Any, target: Any) -> Any:
-    """‖XᵀJX − target‖_F, relative to ‖X‖² where signs are mixed."""
+def infeasibility(x: Any, signs: Any, target: Any, size: float = 1.0) -> Any:
+    """‖XᵀJX − target‖_F, relative to ‖X‖² or ``size``, if larger, where signs are mixed."""
     long = np.asarray(x, Long)
     gap = np.sqrt(np.sum((long.T @ (signs[:, None] * long) - target) ** 2))
-    return gap if (signs > 0).all() else gap / max(Long(1), np.sum(long * long))
+    return gap if (signs > 0).all() else gap / max(Long(size), np.sum(long * long))
 
 
 # Checks -----------------------------------------------------------------------------------------
@@ -91,6 +91,7 @@ def check(
     target: Any,
     seen: list[float],
     signs: Any = None,
+    size: float = 1.0,
 ) -> Failures:
     failures: Failures = []
 
@@ -105,7 +106,7 @@ def check(
         if not np.isfinite(getattr(result, name)):
             fail("nonfinite", f"{name} = {getattr(result, name)}")
     signs = np.ones(len(x)) if signs is None else signs
-    gap = infeasibility(x, signs, target)
+    gap = infeasibility(x, signs, target, size)
     if not gap <= FEASIBLE:
         fail("infeasible", f"off by {float(gap):.2e}, reported {result.feasibility:.2e}")
     if isinstance(penalty, ob.NonNegative) and not x.min() >= 0.0:

@@ -572,7 +572,9 @@ class Case:
                 long = x0.astype(Long)
                 target = long.T @ (signs[:, None] * long)
             J = np.ones(self.n) if definite else signs
-            failures = check(result, smooth, penalty, target, [], J)
+            # The start keeps its constraint up to rounding that is relative to the start.
+            size = max(1.0, float(np.sum(x0**2))) if isinstance(x0, np.ndarray) else 1.0
+            failures = check(result, smooth, penalty, target, [], J, size)
             if isinstance(x0, np.ndarray):
                 failures += not_above(result, smooth, penalty, x0)
             if again:

@@ -327,3 +327,14 @@ def test_the_number_of_threads_changes_no_bit(make):
     X = load_digits().data
     one, two = (make(random_state=0, n_jobs=jobs).fit(X).components_ for jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_no_variance_is_negative():
+    """Of two centred samples the second component has no variance, up to rounding."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((2, 2)) * 10.0 ** rng.uniform(-12, 0, 2)
+        pca = ob.SparsePCA(2, n_nonzero=4, penalty="l1", scale=True, random_state=0).fit(X)
+        assert pca.explained_variance_.min() >= 0.0
+        assert pca.explained_variance_ratio_.min() >= 0.0
+        assert np.isfinite(pca.score_correlation_).all()
