@@ -304,6 +304,7 @@ def test_a_matrix_that_is_symmetric_up_to_rounding_is_made_symmetric():
     assert nearly[0, 1] != nearly[1, 0]
     made = ob.Quadratic(nearly).C
     np.testing.assert_array_equal(made, made.T)
+    np.testing.assert_allclose(made, C, rtol=1e-14)
     np.testing.assert_array_equal(ob.Quadratic(C).C, C)
 
 
