@@ -2,10 +2,12 @@
 #
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
+#   make test-quick                   the first case of each test that is not slow, of the wheel: under a minute
 #   make test-long                    the whole grids: hours, not in make test
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
 #   make fuzz MINUTES=60              new random cases until the time is up; counts by kind
+#   make test-pairs                   10⁷ pairs for each penalty and curve against the invariants of the pair solvers (ten minutes)
 #   make soak                         10⁹ pair updates, 10,000 fits in a process: hours (SOAK="--updates 1e7 --fits 200" is short)
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make docs                         the documentation site in out/site (Python 3.11 or newer), every warning an error
@@ -42,7 +44,7 @@ DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-long test-timing test-portable fuzz soak lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
+.PHONY: all demo wheel test test-rust test-python test-quick test-long test-timing test-portable test-pairs fuzz soak lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
 
 all: test lint
 
@@ -112,6 +114,13 @@ test-python: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m "not timing and not long"
 	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
 
+# Not the tests of the papers' claims, pages, type checkers and benchmarks, and not those that start many processes.
+QUICK := $(filter-out $(patsubst %,tests/python/test_%.py,adapters around_a_fit bench cli_outputs ctrl_c dask demo hostile_files \
+    names readme theory theory_lemmas theory_mixed theory_rates tutorials typed),$(wildcard tests/python/test_*.py))
+
+test-quick: $(TEST)/.ready
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) --quick -m "not timing and not long and not slow" $(QUICK)
+
 # A part of it: make test-long PYTHON_TESTS="tests/python/test_laws.py -k nonzeros".
 test-long: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
@@ -119,6 +128,11 @@ test-long: $(TEST)/.ready
 # They need the machine for themselves: after all others, never beside them.
 test-timing: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m timing
+
+# Ten million instances for each penalty and curve; some ten thousand of them meet the grid.
+test-pairs:
+	ORTHOBCD_INSTANCES=10000000 $(CARGO) test --release --locked --test pair --test hyperbolic_pair -- --test-threads 1 \
+	    --nocapture no_penalty l0_against l0_is l1_against l1_is nonnegative_against nonnegative_is
 
 MINUTES ?= 60
 SOAK ?=
@@ -198,12 +212,14 @@ sdist: $(DEV)/.ready
 	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
 	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
 
-# The crate as it would be published, and the workflows by zizmor (actionlint too, where it is installed).
+# The crate as it would be published, and the workflows by zizmor; licences and sources of the dependencies by cargo-deny
+# and the workflows by actionlint, where these are installed.
 release-check: $(DEV)/.ready
 	$(CARGO) publish --dry-run --locked --allow-dirty
 	$(DEV)/bin/pip install --quiet zizmor
 	$(DEV)/bin/zizmor --offline --pedantic .github
 	if command -v actionlint; then actionlint; fi
+	if command -v cargo-deny; then $(CARGO) deny check licenses bans sources; fi
 
 clean:
 	rm -rf $(DEV) $(TEST) $(DOCS) out

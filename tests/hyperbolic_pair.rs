@@ -12,7 +12,7 @@ use orthobcd::penalty::{Penalty, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use common::{instances, normal};
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;
@@ -268,7 +268,8 @@ fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -
     let mut base = (instance(&mut rng, nonnegative), draw(&mut rng));
     // Of every instance, what turning makes of it for each component, until each has won often enough
     // (20 % more instances than components do: the proximal term pulls some back to the identity's).
-    for trial in 0..48 * INSTANCES / 10 {
+    let (count, every) = instances(48 * INSTANCES / 10);
+    for trial in 0..count {
         if trial % 4 == 0 {
             let case = instance(&mut rng, nonnegative).with_zero_columns(trial / 4);
             base = (case, draw(&mut rng));
@@ -279,11 +280,16 @@ fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -
         assert!(best.unbounded.is_none(), "{name} {trial}: false alarm");
         let zeros = scratch.vanishing.clone();
         let (value, size) = case.value(penalty, best.boost.u, best.boost.signs, &zeros);
-        let reference = case.reference(penalty);
+        let compared = (trial / 4).is_multiple_of(every);
+        let reference = if compared {
+            case.reference(penalty)
+        } else {
+            0.0
+        };
         assert!(value.is_finite(), "{name} {trial}: infeasible {best:?}");
-        // What the solver says is what it gets.
+        // What the solver says is what it gets, or better: an entry that vanishes by rounding is not counted on.
         assert!(
-            (value - best.value).abs() <= 1e-11 * size,
+            value - best.value <= 1e-11 * size,
             "{name} {trial}: claims {} gets {value}, size {size:e}",
             best.value
         );
@@ -296,6 +302,9 @@ fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -
         moved += usize::from(value < 0.0);
         furthest = furthest.max(best.boost.rapidity().abs());
         components[SIGNS.iter().position(|s| *s == best.boost.signs).unwrap()] += 1;
+        if !compared {
+            continue;
+        }
         let generic = case.solve(&penalty.general(), &mut scratch);
         assert!(
             (generic.value - best.value).abs() <= 1e-11 * size,

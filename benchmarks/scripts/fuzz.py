@@ -1,9 +1,9 @@
 """Small random problems over all options and scales, each checked for what every solve promises.
 
-``python scripts/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package and
-scikit-learn) solves them in processes of their own, killed and replaced when a case uses more CPU
-time than ``--timeout`` (or `PATIENCE` times that on the clock), and prints the failures by kind
-with the numbers of their cases:
+``python scripts/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package,
+scikit-learn and hypothesis) solves the cases of tests/python/strategies.py in processes of their
+own, killed and replaced when a case uses more CPU time than ``--timeout`` (or `PATIENCE` times that
+on the clock), and prints the failures by kind with the numbers of their cases:
 
 * hang, crash (a signal, an abort or a panic), raised (anything but a refusal at the door),
 * unnamed (a refusal whose message does not begin with an argument), warning,
@@ -30,26 +30,22 @@ import datetime
 import json
 import os
 import queue
-import re
 import select
 import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
-import warnings
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from sklearn.exceptions import ConvergenceWarning
-
 import orthobcd as ob
 
-sys.path.insert(0, str(Path(__file__).parent))
-from fuzz_cases import Case
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.python.promises import outcome
+from tests.python.strategies import numbered
 
 MEMORY = 4 << 30
 """Bytes a worker may map: a wild allocation ends as a crash of one case."""
@@ -66,48 +62,12 @@ MOST = 1_000_000
 EXAMPLES = 12
 """Case numbers printed per kind of failure."""
 
-ARGUMENTS = re.compile(
-    r"A|C|D|X|adaptive|alpha|alpha_scale|batch_size|block_size|callback|center|curvature|full_gradient|"
-    r"lam|lams|labels|linear|matchings|matrix|max_epochs|max_sweeps|max_time|mean|n_components|n_nonzero|"
-    r"n_starts|n_threads|penalty|problem|project_x0|proximal|rapidity_bound|ratio|ridge|scale|seed|"
-    r"sense|side|signature|small_batch_size|smooth|solver|step|step_rule|strategies|target|"
-    r"tile_size|tol|update|working_set|x|x0"
-)
-"""What the message of a refusal begins with."""
-
 
 def report(seed: int, number: int) -> dict[str, Any]:
-    """Run a case: what it is, the seconds it took, failures, and the refusal if it was refused."""
+    """Run a case: the outcome, its number, and the seconds it took."""
     begun = time.perf_counter()
-    answer: dict[str, Any] = {"number": number, "failures": [], "refused": None}
-    case = None
-    try:
-        case = Case(seed, number)
-        answer["text"] = case.text
-        answer["kind"] = case.kind
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            # How an estimator says that a number of nonzeros was not met, which is no failure.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            answer["failures"] = case.run()
-    except Warning as warning:
-        answer["failures"] = [("warning", f"{type(warning).__name__}: {warning}")]
-    except (ValueError, TypeError) as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        first = re.split(r"\W", str(error), maxsplit=1)[0]
-        # The words that scikit-learn's estimators have for too few samples.
-        if not (ARGUMENTS.fullmatch(first) or str(error).startswith("Found array with")):
-            place = f"{os.path.basename(where.filename)}:{where.lineno}"
-            answer["failures"] = [("unnamed", f"{type(error).__name__}: {error} at {place}")]
-        else:
-            answer["refused"] = re.sub(r"[-+\d.]+(e[-+]?\d+)?", "#", str(error))
-    except BaseException as error:
-        kind = "crash" if type(error).__name__ == "PanicException" else "raised"
-        answer["failures"] = [(kind, f"{type(error).__name__}: {error}")]
-        if isinstance(error, KeyboardInterrupt):
-            raise
-    answer["seconds"] = time.perf_counter() - begun
-    return answer
+    answer = outcome(lambda: numbered(seed, number))
+    return {**answer, "number": number, "seconds": time.perf_counter() - begun}
 
 
 # Processes ----------------------------------------------------------------------------------------
@@ -175,7 +135,7 @@ class Worker:
         else:
             what = ("hang", f"more than {self.timeout:g} s of CPU time")
         self.close()
-        text = Case(self.seed, number).text
+        text = numbered(self.seed, number).text
         seconds = 0.0 if ready else self.timeout
         return {
             "number": number,
@@ -251,7 +211,7 @@ def table(answers: list[dict[str, Any]]) -> str:
     failed = sum(bool(answer["failures"]) for answer in answers)
     refused = collections.Counter(answer["refused"] for answer in answers if answer["refused"])
     lines = [f"{len(answers)} cases, {failed} failed, {refused.total()} refused at the door"]
-    run_kinds = collections.Counter(answer.get("kind", "ended its process") for answer in answers)
+    run_kinds = collections.Counter(answer.get("kind", "not made") for answer in answers)
     lines += [f"  {count:6}  {kind}" for kind, count in run_kinds.most_common()]
     for kind, bad in sorted(kinds.items()):
         numbers = [str(answer["number"]) for answer in bad]
@@ -289,7 +249,7 @@ def main() -> int:
         work(options.seed)
         return 0
     if options.only is not None:
-        print(Case(options.seed, options.only).text, flush=True)
+        print(numbered(options.seed, options.only).text, flush=True)
         answer = report(options.seed, options.only)
         print(f"{answer['seconds']:.3f} s, refused: {answer['refused']}")
         print(*(f"{kind}: {text}" for kind, text in answer["failures"]), sep="\n")

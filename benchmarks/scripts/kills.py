@@ -1,6 +1,6 @@
 """Fits that are killed at random moments and called again: do they end as without the kill?
 
-``python scripts/kills.py --kills 50`` (needs the installed package and scikit-learn) fits
+``python scripts/kills.py --kills 50`` (needs the installed packages and scikit-learn) fits
 every kind once without interruption. Then each kind is fitted ``--kills`` times from an empty
 folder: a process is killed with SIGKILL at a random moment of the time of the whole fit, twice
 in a row, and a third process fits to the end. The table says how many of them end with the same
@@ -10,7 +10,9 @@ bits, and how many temporary files are left.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import json
 import os
 import random
 import subprocess
@@ -26,6 +28,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import orthobcd as ob
+import orthobcd_bench.cli
+from orthobcd.cli import main as main_of_orthobcd
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((80, 60)) * np.linspace(1.0, 3.0, 60)
@@ -33,31 +37,60 @@ SIGNS = np.where(np.arange(60) < 55, 1, -1)
 EVERY = 0.05
 """Seconds between two writes."""
 
+BENCH = ["--suite", "quick", "--methods", "obcd-tiled", "obcd-r", "--time", "60", "--rows"]
+BENCH += ["randn-200-300-l0", "randn-200-300-nonneg"]
+"""Options of the bench."""
+
 
 def solved(problem: Any, path: Path, **options: Any) -> np.ndarray:
     """X of a solve with a checkpoint."""
     return ob.solve(problem, checkpoint=path, checkpoint_every=EVERY, **options).x
 
 
-def streamed(path: Path) -> np.ndarray:
-    """Components of a memory map, read by blocks of rows."""
+def stored(path: Path) -> Path:
+    """A file of data beside ``path``."""
     data = path.with_name("data.npy")
     if not data.exists():
         part = data.with_name(f"{os.getpid()}.npy")
         np.save(part, np.tile(A, (100, 1)))
         part.replace(data)
+    return data
+
+
+def streamed(path: Path) -> np.ndarray:
+    """Components of a memory map, read by blocks of rows."""
     pca = ob.SparsePCA(5, n_nonzero=60, random_state=0)
-    return pca.fit(
-        np.load(data, mmap_mode="r"), checkpoint=path, checkpoint_every=EVERY
-    ).components_
+    data = np.load(stored(path), mmap_mode="r")
+    return pca.fit(data, checkpoint=path, checkpoint_every=EVERY).components_
+
+
+def commanded(path: Path) -> np.ndarray:
+    """Components of the command line, which reads the file by blocks of rows."""
+    out = path.with_name("out.npz")
+    options = ["--max-memory", "1MB", "--checkpoint", str(path), "--checkpoint-every", str(EVERY)]
+    command = ["sparse-pca", str(stored(path)), "-r", "5", "--n-nonzero", "60", *options]
+    with contextlib.redirect_stdout(sys.stderr):
+        code = main_of_orthobcd([*command, "--out", str(out), "--force"])
+    assert code == 0, code
+    return np.load(out)["components"]
 
 
 def embedded(path: Path) -> np.ndarray:
-    """Entities of a small knowledge graph after 40 epochs."""
+    """Entities of a small knowledge graph after 300 epochs."""
     triples = np.random.default_rng(1).integers(0, 30, (200, 3)) % [30, 4, 30]
-    model = ob.UltraE(dim=8, n_time=2, max_epochs=40, random_state=0)
+    model = ob.UltraE(dim=8, max_epochs=300, n_threads=1)
     model.fit(triples, checkpoint=path)
     return model.entities_
+
+
+def benched(path: Path) -> np.ndarray:
+    """Objectives of a run of the bench, whose methods converge within their time."""
+    with contextlib.redirect_stdout(sys.stderr):
+        code = orthobcd_bench.cli.run([*BENCH, "--out", str(path)])
+    assert code == 0, code
+    lines = (path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    return np.array([r["objective"] for r in sorted(records, key=lambda r: str(r["key"]))])
 
 
 KINDS: dict[str, Callable[[Path], np.ndarray]] = {
@@ -71,7 +104,9 @@ KINDS: dict[str, Callable[[Path], np.ndarray]] = {
         ob.JOrthogonalProblem(ob.Quadratic(A.T @ A), SIGNS, ob.L1(2.0), 6), path, max_work=1.5
     ),
     "streamed": streamed,
+    "command": commanded,
     "UltraE": embedded,
+    "bench": benched,
 }
 
 
@@ -123,7 +158,7 @@ def main() -> None:
                 for _ in range(2):
                     if not fit(kind, path, moments.uniform(0.0, seconds)):
                         killed += 1
-                        filed += path.exists()
+                        filed += path.is_file() or (path / "results.jsonl").exists()
                 same += fit(kind, path) == whole
                 left += sum(name.endswith(".part") for name in os.listdir(folder))
         print(

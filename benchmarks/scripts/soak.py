@@ -30,6 +30,9 @@ import numpy as np
 
 import orthobcd as ob
 
+# Started in the background of a script, this process would ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 FEASIBLE = 1e-12
 EQUAL = 1e-9
 GROWTH = 64 << 20

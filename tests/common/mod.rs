@@ -4,6 +4,8 @@
 
 pub(crate) mod observed;
 
+use std::sync::OnceLock;
+
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -15,11 +17,20 @@ pub(crate) fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
 /// A number of a test's data: with `ORTHOBCD_TEST_ULP` in the environment the next larger or smaller one. No
 /// test may hang on the last bits of its data (`make test-portable`).
 pub(crate) fn given(value: f64) -> f64 {
-    if std::env::var_os("ORTHOBCD_TEST_ULP").is_none() {
+    static MOVED: OnceLock<bool> = OnceLock::new();
+    if !MOVED.get_or_init(|| std::env::var_os("ORTHOBCD_TEST_ULP").is_some()) {
         value
     } else if value.to_bits().is_multiple_of(2) {
         value.next_up()
     } else {
         value.next_down()
     }
+}
+
+/// Number of random instances of a test, and of how many one is compared with the grid: `usual` instances and each of
+/// them, or as many as `ORTHOBCD_INSTANCES` says and about `usual` of them (`make test-pairs`).
+pub(crate) fn instances(usual: usize) -> (usize, usize) {
+    let asked = std::env::var("ORTHOBCD_INSTANCES").map(|text| text.parse().expect("a number"));
+    let count = asked.unwrap_or(usual);
+    (count, count.div_ceil(usual))
 }

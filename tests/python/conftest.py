@@ -58,6 +58,20 @@ if os.environ.get("ORTHOBCD_TEST_ULP"):
     np.random.default_rng = lambda seed=None: OffByAnUlp(drawn(seed).bit_generator)  # type: ignore[assignment]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="the first case of each test alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the first case of each test where ``--quick`` is given: `make test-quick`."""
+    if not config.getoption("quick"):
+        return
+    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+    kept = set(first.values())
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240607)

@@ -104,6 +104,7 @@ def test_proved_optimal_by_branch_and_bound(count):
     assert -1e-12 <= certificate.gap <= 1.01e-6
 
 
+@pytest.mark.slow
 def test_pitprops_are_proved_optimal(data_dir):
     R = np.load(data_dir / "pitprops.npz")["R"]
     x = np.zeros((13, 2))
@@ -115,6 +116,7 @@ def test_pitprops_are_proved_optimal(data_dir):
     assert certificate.bound_method == "branch-and-bound"
 
 
+@pytest.mark.slow
 def test_history_rises_and_ends_at_the_bound():
     found = ob.certify(columns_problem(), some_point(columns_problem()), bound=True).bound
     assert (np.diff(found.history["bound"]) > 0).all()
@@ -122,6 +124,7 @@ def test_history_rises_and_ends_at_the_bound():
     assert found.history["bound"][-1] == found.value
 
 
+@pytest.mark.slow
 def test_same_bits_for_any_number_of_threads():
     problem = columns_problem(n=7, counts=(2, 2))
     one, two = (
@@ -141,6 +144,7 @@ def scaled(problem, factor, shift=0.0):
     return ob.StiefelProblem(ob.Quadratic(C), h, problem.n_components)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [-180, -40, 40, 180])
 @pytest.mark.parametrize("seed", range(12))
 def test_a_gap_has_no_scale(seed, exponent):
@@ -170,6 +174,7 @@ def test_a_proof_has_no_scale(penalty, exponent):
     assert result.lower_bound <= 2.0**exponent * best * (1 - ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [-3.0, 1e3])
 def test_a_gap_does_not_change_with_a_multiple_of_the_identity(shift):
     problem = columns_problem()
@@ -243,6 +248,7 @@ def test_a_bound_sees_that_entries_are_nonnegative(seed):
     assert (proved_here.status is ob.Status.PROVED) == (proved_here.gap <= 1e-4)
 
 
+@pytest.mark.slow
 def test_a_gap_that_is_small_enough_ends_the_search():
     problem = columns_problem()
     loose = ob.certify(problem, some_point(problem), bound=True, gap_tol=1e3).bound
@@ -285,6 +291,7 @@ def proved(problem, **how):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("penalty", "gap_tol"),
     [
@@ -307,6 +314,7 @@ def test_a_solve_ends_when_its_point_is_proved(penalty, gap_tol):
     assert ob.solve(problem, max_work=0.01).gap is None
 
 
+@pytest.mark.slow
 def test_what_is_not_proved_says_so(tmp_path):
     problem = columns_problem(n=30, counts=(8, 8))
     result = proved(problem, gap_tol=0.0, max_work=0.2)
@@ -326,6 +334,7 @@ def test_what_is_not_proved_says_so(tmp_path):
     assert begun.objective <= result.objective + ROUNDING * abs(result.objective)
 
 
+@pytest.mark.slow
 def test_a_proof_by_counted_work_is_the_same_on_any_number_of_threads():
     problem = columns_problem(n=12, counts=(4, 4))
     one, two = (ob.solve(problem, gap_tol=1e-5, max_work=0.2, n_threads=k, seed=3) for k in (1, 2))
@@ -334,6 +343,7 @@ def test_a_proof_by_counted_work_is_the_same_on_any_number_of_threads():
     assert np.array_equal(one.features_excluded, two.features_excluded)
 
 
+@pytest.mark.slow
 def test_features_left_out_are_in_no_point_as_good():
     """A strong block and weak rows: what uses one of those is below the best on the block."""
     left_out = 0

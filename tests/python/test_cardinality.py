@@ -44,6 +44,7 @@ def test_within_the_budget(count, nonnegative):
         assert used.sum() == np.sum(count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [[20, 20, 20], 60])
 def test_moves_made_together_keep_the_budget(count):
     """Of correlated features: two rows at a time join where there is room for two."""
@@ -119,6 +120,7 @@ def test_rules_are_kept():
     assert not x[:10].any()
 
 
+@pytest.mark.slow
 def test_starts_and_more_work():
     at = problem(ob.Cardinality([4, 4, 3, 3]))
     values = [ob.solve(at, max_work=work).objective for work in (0.0, 0.002, 0.006, 0.06, 0.18)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -9,11 +11,13 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd.cli import main
 
 from .conftest import SAFE_PATH
 
@@ -80,6 +84,7 @@ class Stopping:
         return self.left <= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_an_interrupted_solve_ends_with_the_same_bits(name, tmp_path):
     problem, options = PROBLEMS[name]
@@ -105,6 +110,7 @@ ob.solve(problem, checkpoint=sys.argv[1], checkpoint_every=0, **{**options, **ev
 """
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("name", ["l0", "entries", "rows", "function", "mixed"])
 def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
@@ -113,16 +119,9 @@ def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
     whole = ob.solve(problem, **options)
     path = tmp_path / "solve.checkpoint"
     root = Path(__file__).parents[2]
-    for delay in (0.01, 0.15):
-        command = [sys.executable, "-c", KILLED, str(path), name, repr(options)]
-        process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": ""})
-        until = time.monotonic() + 100.0
-        while not path.exists() and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.005)
-        time.sleep(delay)
-        process.kill()
-        process.wait()
-        assert path.exists()
+    for _ in range(2):
+        command = ["-c", KILLED, str(path), name, repr(options)]
+        killed_with_a_file(command, path, cwd=root, env={**os.environ, "PYTHONPATH": ""})
     # What a killed process was writing.
     (tmp_path / ".solve.checkpoint.part").write_bytes(b"half")
     resumed = ob.solve(problem, checkpoint=path, **options)
@@ -130,6 +129,7 @@ def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
     assert os.listdir(tmp_path) == ["solve.checkpoint"]
 
 
+@pytest.mark.slow
 def test_a_time_limit_holds_for_both_calls(tmp_path):
     problem, _ = PROBLEMS["l1"]
     path = tmp_path / "solve.checkpoint"
@@ -253,6 +253,7 @@ assert ["cannot be written" in str(w.message) for w in caught] == [True], caught
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_full_disk_is_a_warning(tmp_path):
     command = [sys.executable, "-c", FULL, str(tmp_path / "solve.checkpoint")]
@@ -260,6 +261,7 @@ def test_a_full_disk_is_a_warning(tmp_path):
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 
 
+@pytest.mark.slow
 def test_estimators_continue(tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     data = A - A.mean(axis=0)
@@ -296,6 +298,8 @@ what = sys.argv[2]
 if what == "pca":
     ob.SparsePCA(4, n_nonzero=40, max_time=None, random_state=0).fit(
         X, checkpoint=sys.argv[1], checkpoint_every=0)
+elif what == "path":
+    ob.regularization_path(X, 4, n_lams=30, checkpoint=sys.argv[1], checkpoint_every=0)
 elif what == "cv":
     ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(
         X, checkpoint=sys.argv[1], checkpoint_every=0)
@@ -305,8 +309,21 @@ else:
 """
 
 
+def killed_with_a_file(command: list[str], path: Path, **options: Any) -> None:
+    """Runs Python with ``command`` and kills the process soon after its first checkpoint."""
+    process = subprocess.Popen([sys.executable, *command], **options)
+    until = time.monotonic() + 100.0
+    while not path.exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    time.sleep(0.1)
+    process.kill()
+    process.wait()
+    assert path.exists()
+
+
+@pytest.mark.slow
 @posix
-@pytest.mark.parametrize("what", ["pca", "cv", "stability"])
+@pytest.mark.parametrize("what", ["pca", "path", "cv", "stability"])
 def test_killed_estimators_end_alike(what, tmp_path):
     pytest.importorskip("sklearn")
     X = np.random.default_rng(0).standard_normal((60, 40))
@@ -314,6 +331,9 @@ def test_killed_estimators_end_alike(what, tmp_path):
     def fit(**saved):
         if what == "pca":
             return ob.SparsePCA(4, n_nonzero=40, random_state=0).fit(X, **saved).components_
+        if what == "path":
+            path = ob.regularization_path(X, 4, n_lams=30, **saved)
+            return [path.lams, *(one.x for one in path.results)]
         if what == "cv":
             cv = ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(X, **saved)
             return np.vstack([cv.scores_.ravel()[:1], [cv.alpha_]]), cv.components_
@@ -321,19 +341,120 @@ def test_killed_estimators_end_alike(what, tmp_path):
         return ob.support_stability(pca, X, n_subsamples=6, random_state=0, **saved).frequencies
 
     path = tmp_path / "saved"
-    command = [sys.executable, *SAFE_PATH, "-c", INTERRUPTED_FIT, str(path), what]
-    process = subprocess.Popen(command)
-    until = time.monotonic() + 100.0
-    while not path.exists() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.005)
-    time.sleep(0.4)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert path.exists()
+    killed_with_a_file([*SAFE_PATH, "-c", INTERRUPTED_FIT, str(path), what], path)
     for resumed, whole in zip(fit(checkpoint=path), fit(), strict=True):
         np.testing.assert_array_equal(resumed, whole)
 
 
+COMMANDS = {
+    "sparse-pca": ["-r", "3", "--n-nonzero", "20"],
+    "nonneg-pca": ["-r", "3"],
+    "hyperbolic": ["--positive", "35"],
+}
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    np.save("data.npy", np.random.default_rng(0).standard_normal((50, 40)))
+    options = [command, "data.npy", *COMMANDS[command]]
+    assert main([*options, "--out", "whole.npz"]) == 0
+    options += ["--checkpoint", "saved", "--checkpoint-every", "0", "--out", "out.npz"]
+    killed_with_a_file([*SAFE_PATH, "-m", "orthobcd", *options], Path("saved"))
+    assert main([*options, "--force"]) == 0
+    resumed, whole = (np.load(name)["components"] for name in ("out.npz", "whole.npz"))
+    np.testing.assert_array_equal(resumed, whole)
+    assert {p.name for p in tmp_path.iterdir()} == {"data.npy", "out.npz", "saved", "whole.npz"}
+    # Other data are refused: the command has read the file.
+    np.save("data.npy", np.random.default_rng(1).standard_normal((50, 40)))
+    capsys.readouterr()
+    assert main([*options, "--force"]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: checkpoint")
+    assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.parametrize("way", ["no folder", "read-only"])
+def test_fits_go_on_where_nothing_can_be_written(way, tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    X = A[:, :12]
+    path = tmp_path / "folder" / "saved"
+    if way == "no folder":
+
+        def refuse(*arguments: Any, **options: Any) -> None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr("orthobcd._internal.checkpoint.os.makedirs", refuse)
+    elif os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    else:
+        path.parent.mkdir(mode=0o555)
+    fits: dict[str, Any] = {
+        "cv": lambda **saved: ob.SparsePCACV(2, n_alphas=3, cv=2, random_state=0).fit(X, **saved),
+        "stability": lambda **saved: ob.support_stability(
+            ob.SparsePCA(2, n_nonzero=8, random_state=0),
+            X,
+            n_subsamples=2,
+            random_state=0,
+            **saved,
+        ),
+        "path": lambda **saved: ob.regularization_path(X, 2, n_lams=3, **saved),
+        "pca": lambda **saved: ob.SparsePCA(2, n_nonzero=8, random_state=0).fit(X, **saved),
+    }
+    for name, fit in fits.items():
+        with pytest.warns(RuntimeWarning, match="cannot be written: .*; the fit goes on") as caught:
+            found = fit(checkpoint=path, checkpoint_every=0)
+        assert len(caught) == len({str(warning.message) for warning in caught})
+        for one, other in zip(results_of(name, found), results_of(name, fit()), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def results_of(name: str, found: Any) -> list[Any]:
+    if name == "path":
+        return [one.x for one in found.results]
+    return [found.frequencies] if name == "stability" else [found.components_]
+
+
+LIMITED = """
+import resource, signal, sys
+from orthobcd.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    np.save("data.npy", np.random.default_rng(0).standard_normal((50, 40)))
+    options = [command, "data.npy", *COMMANDS[command], "--checkpoint-every", "0"]
+    outputs = ["--out", "out.npz", "--report", "report.json"]
+    assert main([*options, "--out", "whole.npz"]) == 0
+    capsys.readouterr()
+    assert main([*options, "--checkpoint", "none/saved", *outputs]) == 0
+    said = capsys.readouterr()
+    assert (said.out.count("note: the checkpoint"), said.err) == (1, "")
+    notes = json.loads(Path("report.json").read_text())["notes"]
+    assert ["cannot be written" in note for note in notes] == [True]
+    np.testing.assert_array_equal(
+        *(np.load(name)["components"] for name in ("out.npz", "whole.npz"))
+    )
+    line = [sys.executable, *SAFE_PATH, "-c", LIMITED, *options, "--checkpoint", "saved"]
+    full = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (full.returncode, full.stderr, full.stdout.count("File too large")) == (0, "", 1)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".npy", ".npz", ".json"}
+
+
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_end_the_command_line_with_its_files(number, tmp_path):

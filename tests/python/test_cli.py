@@ -133,6 +133,7 @@ def test_hyperbolic(table, capsys):
     assert "signature" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_sparse_file_of_a_hundred_thousand_columns(tmp_path):
     rng = np.random.default_rng(0)
     data = random_sparse(300, 100_000, 1e-4, seed=1)
@@ -273,6 +274,7 @@ def test_the_script_and_the_module_are_the_same(tmp_path):
     assert done.stdout.strip() == f"orthobcd {ob.__version__}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 def test_interrupt_writes_what_there_is(tmp_path):
     import signal

@@ -155,6 +155,7 @@ SUPPORTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SUPPORTS)
 @pytest.mark.parametrize("command", ["sparse-pca", "nonneg-pca"])
 def test_features_in_and_out_of_supports(command, kind, folder):
@@ -204,6 +205,7 @@ def test_missing_values(folder, capsys):
         assert "--missing" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sparse-pca", "hyperbolic", "certify"])
 def test_data_from_a_pipe(command, folder):
     np.save("c.npy", np.eye(7)[:2])

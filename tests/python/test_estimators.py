@@ -35,6 +35,7 @@ BOTH = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -102,6 +103,7 @@ def test_sparse_and_dense_data(make, kind, scale):
         np.testing.assert_allclose(pca.scale_[varying], X.std(axis=0)[varying])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [load_digits, load_breast_cancer])
 def test_fifty_nonzeros_exactly(load):
     X = StandardScaler().fit_transform(load().data)
@@ -121,6 +123,7 @@ def test_fifty_nonzeros_of_l1(load):
     assert pca.n_nonzero_ == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [15, 40])
 def test_better_than_the_usual_at_equal_nonzeros(alpha):
     """Digits, r = 10: against sklearn's SparsePCA and thresholded PCA, both made orthonormal."""
@@ -179,6 +182,7 @@ def test_solvers_and_limits():
     np.testing.assert_allclose(none.components_ @ none.components_.T, np.eye(4), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_features():
     """The search is on some of the features first, and no worse for it."""
     rng = np.random.default_rng(0)
@@ -323,3 +327,14 @@ def test_the_number_of_threads_changes_no_bit(make):
     X = load_digits().data
     one, two = (make(random_state=0, n_jobs=jobs).fit(X).components_ for jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_no_variance_is_negative():
+    """Of two centred samples the second component has no variance, up to rounding."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((2, 2)) * 10.0 ** rng.uniform(-12, 0, 2)
+        pca = ob.SparsePCA(2, n_nonzero=4, penalty="l1", scale=True, random_state=0).fit(X)
+        assert pca.explained_variance_.min() >= 0.0
+        assert pca.explained_variance_ratio_.min() >= 0.0
+        assert np.isfinite(pca.score_correlation_).all()

@@ -257,6 +257,7 @@ def test_a_function_may_solve_a_problem_itself():
         assert (result.x == ob.solve(plain, solver=solver, seed=1, max_sweeps=20).x).all()
 
 
+@pytest.mark.slow
 def test_ctrl_c_within_one_call():
     """Also where the function is slow: it ends after the call under way, with the best point."""
     pause = 0.05

@@ -355,9 +355,8 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
+def write_files(folder: Path) -> None:
+    """Writes good, bad and large files to a folder."""
     good, bad = folder / "good", folder / "bad"
     good.mkdir()
     bad.mkdir()
@@ -388,11 +387,9 @@ def folder(tmp_path_factory) -> Path:
         changed(good / "result-a.npz", bad / f"result-{name}.npz", change)
     for name, change in MODELS.items():
         changed(good / "ultra-a.npz", bad / f"ultra-{name}.npz", change)
-    return folder
 
 
-@pytest.fixture(scope="module")
-def outcomes(folder) -> dict[str, list]:
+def read_files(folder: Path) -> dict[str, list]:
     """What readers in a process of limited memory say about each file."""
     done = subprocess.run(
         [sys.executable, *SAFE_PATH, "-c", CHILD, str(folder), str(ROOM)],
@@ -406,6 +403,18 @@ def outcomes(folder) -> dict[str, list]:
     return {name: said for name, *said in lines}
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder) -> dict[str, list]:
+    return read_files(folder)
+
+
 NAMES = [
     *MATRICES,
     *TRIPLES,
@@ -417,6 +426,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_one_value_error_and_little_memory(name, outcomes):
     grown, kind, said, *is_value_error = outcomes[name]
@@ -427,6 +437,7 @@ def test_one_value_error_and_little_memory(name, outcomes):
     assert grown <= 3 * (reading.SMALL >> 20), said
 
 
+@pytest.mark.slow
 def test_a_wide_table_takes_memory_by_its_size(folder, outcomes):
     grown, kind, said = outcomes["wide.csv"]
     assert (kind, said) == ("nothing", "")

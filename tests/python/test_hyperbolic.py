@@ -36,6 +36,7 @@ def reference_start(n, p, seed=1, scale=0.5):
     return sl.block_diag(u1, u2) @ boost @ sl.block_diag(v1, v2).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "p", "start", "values"),
     [
@@ -226,6 +227,7 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
     assert min(ended.values()) > 20
 
 
+@pytest.mark.slow
 def test_what_diverges_comes_below_its_start():
     """Also where the first pass would leave every bound."""
     for n, seed in itertools.product((2, 3, 8, 40), range(3)):
@@ -467,6 +469,7 @@ def test_w1a():
     assert not bare.extra["well_posedness"].attained
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_a_bound_on_the_rapidity_reproduces_the_papers_levels():
     """The paper's relative decrease after 30 s; without a bound it takes far fewer moves."""

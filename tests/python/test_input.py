@@ -9,6 +9,8 @@ import pytest
 
 import orthobcd as ob
 
+from .strategies import LAYOUTS
+
 A = np.random.default_rng(0).standard_normal((12, 8))
 C = -A.T @ A
 NAN = np.where(np.eye(8, dtype=bool), np.nan, C)
@@ -187,31 +189,13 @@ def test_bad_sparse():
         ob.GramQuadratic(sparse.csr_array(A.astype(complex)))
 
 
-def strided(array: np.ndarray) -> np.ndarray:
-    wide = np.zeros((2 * array.shape[0], 3 * array.shape[1]))
-    wide[::2, ::3] = array
-    return wide[::2, ::3]
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
-
-
-LAYOUTS = {
+OTHERS = {
+    **LAYOUTS,
     "integer": lambda a: a.astype(np.int32),
     "uint8": lambda a: a.astype(np.uint8),
     "bool": lambda a: a.astype(bool),
     "float32": lambda a: a.astype(np.float32),
     "float16": lambda a: a.astype(np.float16),
-    "big-endian": lambda a: a.astype(">f8"),
-    "Fortran": np.asfortranarray,
-    "strided": strided,
-    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
-    "transposed": lambda a: a.T.copy().T,
-    "read-only": read_only,
-    "list": lambda a: a.tolist(),
 }
 
 
@@ -228,10 +212,10 @@ def test_dense_data_are_kept_by_columns_and_once():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", OTHERS)
 def test_every_layout_is_accepted(layout):
     whole = (np.random.default_rng(1).random((9, 6)) < 0.5).astype(float)
-    change = LAYOUTS[layout]
+    change = OTHERS[layout]
     gram = whole.T @ whole
     small = gram / 8.0 if layout == "float16" else gram
     symmetric = (small > 1.0).astype(float) if layout == "bool" else small
@@ -292,3 +276,68 @@ def test_dataclasses_are_frozen():
     for value, field in ((GOOD, "n_components"), (ob.L0(1.0), "lam"), (ob.OBCD(), "proximal")):
         with pytest.raises(AttributeError):
             setattr(value, field, 2)
+
+
+@pytest.mark.parametrize(
+    ("signs", "error"),
+    [
+        ([True, True], ValueError),
+        ([1, 2], ValueError),
+        ([1.0, 0.5], ValueError),
+        ([0, -1], ValueError),
+        ([[1, -1]], ValueError),
+        ([1, -1, 1], ValueError),
+        ([], ValueError),
+        (["+", "-"], TypeError),
+    ],
+)
+def test_a_signature_is_of_ones_of_either_sign(signs, error):
+    smooth = ob.Quadratic(np.eye(2))
+    assert ob.JOrthogonalProblem(smooth, [1.0, -1.0]).signature.tolist() == [1, -1]
+    with pytest.raises(error, match="signature"):
+        ob.JOrthogonalProblem(smooth, signs)
+
+
+def test_a_matrix_that_is_symmetric_up_to_rounding_is_made_symmetric():
+    nearly = C.copy()
+    nearly[0, 1] *= 1 + 1e-15
+    assert nearly[0, 1] != nearly[1, 0]
+    made = ob.Quadratic(nearly).C
+    np.testing.assert_array_equal(made, made.T)
+    np.testing.assert_allclose(made, C, rtol=1e-14)
+    np.testing.assert_array_equal(ob.Quadratic(C).C, C)
+
+
+BROKEN = {
+    "too few pointers": ("indptr", lambda a: a[:-1]),
+    "does not begin at 0": ("indptr", lambda a: np.r_[1, a[1:]].astype(a.dtype)),
+    "falls": ("indptr", lambda a: np.r_[a[0], a[2], a[1], a[3:]].astype(a.dtype)),
+    "too large": ("indptr", lambda a: np.r_[a[:-1], 10 * a[-1]].astype(a.dtype)),
+    "not an integer": ("indptr", lambda a: a.astype(float)),
+    "negative": ("indices", lambda a: np.r_[-1, a[1:]].astype(a.dtype)),
+    "beyond the last": ("indices", lambda a: np.r_[12, a[1:]].astype(a.dtype)),
+}
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_each_way_to_break_the_indices_of_sparse_data_is_refused(way):
+    sparse = pytest.importorskip("scipy.sparse")
+    name, change = BROKEN[way]
+    matrix = sparse.csc_array(np.where(A > 0.5, A, 0.0))
+    ob.GramQuadratic(matrix)
+    setattr(matrix, name, change(getattr(matrix, name)))
+    with pytest.raises(ValueError, match=r"^A must have .*ind"):
+        ob.GramQuadratic(matrix)
+
+
+def test_sizes_that_overflow_or_vanish_are_refused():
+    for fine in (0.0, 1e-50, 1e50):
+        ob.GramQuadratic(np.full((2, 2), fine))
+    for size in (0.99e-50, 1.01e50):
+        with pytest.raises(ValueError, match=r"^A must be zero or .* between 1e-50 and 1e\+50"):
+            ob.GramQuadratic(np.full((2, 2), size))
+    ob.Quadratic(np.full((2, 2), 1e120), linear=np.full((2, 1), 1e120))
+    with pytest.raises(ValueError, match=r"^C must be at most 1e\+120"):
+        ob.Quadratic(np.full((2, 2), 1.01e120))
+    with pytest.raises(ValueError, match=r"^linear must be at most 1e\+120"):
+        ob.Quadratic(np.eye(2), linear=np.full((2, 1), 1.01e120))

@@ -128,6 +128,22 @@ def test_system_exit_leaves():
 
 
 @pytest.mark.timing
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_choice_of_a_weight_keeps_its_time_limit(rng, n_jobs):
+    pytest.importorskip("sklearn")
+    X = rng.standard_normal((300, 200))
+    for limit in (0.3, 1.0):
+        # Before the clock starts: scikit-learn is imported here.
+        chosen = ob.SparsePCACV(5, max_time=limit, random_state=0, n_jobs=n_jobs)
+        begun = time.perf_counter()
+        chosen.fit(X)
+        assert time.perf_counter() - begun <= 1.05 * limit + 0.1
+        # Every weight has a score, and the last fit an end.
+        assert np.isfinite(chosen.scores_).all()
+        assert chosen.result_.feasibility < 1e-12
+
+
+@pytest.mark.timing
 def test_a_time_limit_counts_from_the_call():
     # 256 MB, of which a solve makes no copy.
     data = np.random.default_rng(0).standard_normal((2000, 16_000))

@@ -432,3 +432,11 @@ def test_reprs_show_what_differs_from_the_defaults():
     names = [f"entity {k}" for k in range(40_000)]
     text = repr(ob.UltraE(dim=8, entity_names=names, loss="logistic", n_threads=None))
     assert text == "UltraE(dim=8, loss='logistic', entity_names=<40000 names>)"
+
+
+@pytest.mark.parametrize(("line", "fields"), [("a\tb", 2), ("a\tb\tc\td", 4), ("a", 1)])
+def test_the_first_line_of_another_length_is_named(line, fields, tmp_path):
+    path = tmp_path / "triples.tsv"
+    path.write_text(f"a\tr\tb\nb\tr\tc\n{line}\na\n")
+    with pytest.raises(ValueError, match=f"line 3 must have 3 tab-separated fields, got {fields}"):
+        ob.load_triples(path)

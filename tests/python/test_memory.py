@@ -87,6 +87,7 @@ call = lambda: ob.solve(problem, max_time=0.3)
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CALLS)
 def test_too_little_memory_is_an_exception(what: str) -> None:
     """Whatever the limit: a result or a MemoryError, and the process goes on to solve."""

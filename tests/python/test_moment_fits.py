@@ -166,6 +166,7 @@ def test_weights_at_the_door(bad):
         ob.SparsePCA(2).fit(load_iris().data, sample_weight=bad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [False, True])
 def test_covariance_of_data_is_data(scale):
     X = load_breast_cancer().data

@@ -28,6 +28,7 @@ def named(n: int = 8):
     return pandas.DataFrame(data(n), columns=[LONG.format(j) for j in range(n)])
 
 
+@pytest.mark.slow
 def test_star_import_has_the_estimators():
     code = "from orthobcd import *; SparsePCA, NonnegativePCA, OrthogonalNMF, SparsePCACV, solve"
     subprocess.run([sys.executable, *SAFE_PATH, "-c", code], check=True)
@@ -80,6 +81,7 @@ def things() -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
@@ -107,6 +109,7 @@ def test_an_empty_path_has_a_repr():
     assert repr(path) == "RegularizationPath(0 points)"
 
 
+@pytest.mark.slow
 def test_tables_shorten_names_and_count_from_0(things):
     loadings = things["Loadings"]
     text = loadings.summary()

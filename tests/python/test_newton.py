@@ -152,6 +152,7 @@ def test_check_hessian_asks_for_one():
     assert ob.check_hessian(f.problem().smooth, np.eye(N, R)) < 1e-7  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["jax", "torch"])
 def test_automatic_products(package):
     library = pytest.importorskip(package)

@@ -60,6 +60,7 @@ def test_hidden_zeros_are_found(criterion, r, scaled):
     assert likeness.max(axis=1).min() > 1.0 - 1e-9
 
 
+@pytest.mark.slow
 def test_two_columns_reach_the_global_minimum():
     """With two columns the ℓ1 norm has its minima where an entry vanishes: all are tried."""
     rng = np.random.default_rng(3)
@@ -87,6 +88,7 @@ def test_no_pair_of_columns_lowers_the_end(criterion):
             assert h(turned, criterion) >= h(loadings, criterion) * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_threads_layout_or_powers_of_two():
     V = np.random.default_rng(7).standard_normal((40, 4))
     first = ob.rotate_loadings(V, n_threads=1)
@@ -102,6 +104,7 @@ def test_the_result_does_not_depend_on_threads_layout_or_powers_of_two():
     np.testing.assert_array_equal(loadings, 2.0**40 * first[0])
 
 
+@pytest.mark.slow
 def test_more_starts_are_never_worse():
     V = np.random.default_rng(8).standard_normal((40, 6))
     values = [np.abs(ob.rotate_loadings(V, n_starts=k)[0]).sum() for k in (1, 2, 4, 8)]
@@ -124,6 +127,7 @@ def loadings_of(data: np.ndarray, r: int, scaled: bool) -> np.ndarray:
     return vt[:r].T * (s[:r] if scaled else 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind", ["cancer", "digits", "normal", "heavy"])
 def test_no_start_of_a_subgradient_method_ends_lower(script, kind, scaled):
@@ -147,6 +151,7 @@ def test_no_start_of_a_subgradient_method_ends_lower(script, kind, scaled):
     assert ours <= theirs * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.0, 1e-18, 1e-6])
 def test_rows_of_almost_zero_do_not_matter(size):
     """Constant features have loadings of rounding or zero: all of their entries are small."""

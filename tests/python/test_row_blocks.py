@@ -53,6 +53,7 @@ def containers(folder: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize("precision", ["auto", "exact", "fast"])
 def test_containers_are_fitted_as_arrays(tmp_path, name, precision):

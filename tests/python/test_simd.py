@@ -41,6 +41,7 @@ def run(level: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_cap_is_kept_and_values_stay():
     best = json.loads(run("").stdout)[0]
     for level in LEVELS:

@@ -719,6 +719,7 @@ def test_the_dense_core_depends_on_the_order_of_the_numbers_alone(shift):
     np.testing.assert_array_equal(kinds, relations)
 
 
+@pytest.mark.slow
 def test_numbers_without_names_take_memory_by_the_files(tmp_path):
     # 64 MiB for small files, at 64 bytes a name.
     for last, accepted in ((2**20 - 1, True), (2**20, False)):

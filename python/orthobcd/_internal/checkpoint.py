@@ -60,6 +60,9 @@ class Checkpoints:
             raise ValueError(
                 f"checkpoint must be a folder; {os.fspath(folder)} is a file"
             ) from error
+        except OSError:
+            # Each fit warns that its file cannot be written, and goes on.
+            pass
 
     def path(self, name: str) -> str | None:
         """The path of a checkpoint; None without any."""

@@ -104,7 +104,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
         "objective": pca.objective_,
         "feasibility": float(np.linalg.norm(V @ V.T - np.eye(r))),
         "status": "converged" if pca.result_ is None else pca.result_.status.value,
-        "notes": sorted({str(warning.message) for warning in caught}),
+        "notes": _notes(caught),
         "seconds": seconds,
     }
     carried = {"mean": pca.mean_, "scale": pca.scale_, "settings": plain(pca.get_params())}
@@ -122,6 +122,11 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     for line in report["notes"]:
         say(f"note: {line}")
     return outputs.close(INTERRUPTED if report["status"] == "interrupted" else OK)
+
+
+def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """The different messages of warnings, in alphabetical order."""
+    return sorted({str(warning.message) for warning in caught})
 
 
 def _saved(options: argparse.Namespace) -> dict[str, Any]:
@@ -191,12 +196,14 @@ def hyperbolic(options: argparse.Namespace) -> int:
     else:
         signs = np.where(np.arange(n) < options.positive, 1, -1)
     limits = {name: getattr(options, name) for name in ("max_time", "seed", "n_threads", "verbose")}
-    try:
-        problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
-        result = solve(problem, **limits, **_saved(options))
-    except (ValueError, TypeError) as error:
-        # A signature that is not valid, or a problem without a finite minimum.
-        raise WrongArgument(in_options(error, options)) from error
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
+            result = solve(problem, **limits, **_saved(options))
+        except (ValueError, TypeError) as error:
+            # A signature that is not valid, or a problem without a finite minimum.
+            raise WrongArgument(in_options(error, options)) from error
     values = result.eigenvalues
     report = {
         "feature_names": names,
@@ -206,6 +213,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
         "objective": result.objective,
         "feasibility": result.feasibility,
         "status": result.status.value,
+        "notes": _notes(caught),
         "seconds": result.seconds,
     }
     outputs.components(result.x.T, names)
@@ -216,6 +224,8 @@ def hyperbolic(options: argparse.Namespace) -> int:
         f"objective {result.objective:.10g}, |X'JX - J| = {result.feasibility:.1e}, "
         f"{result.status.value}, {result.seconds:.2f} s"
     )
+    for line in _notes(caught):
+        say(f"note: {line}")
     return outputs.close(INTERRUPTED if result.status.value == "interrupted" else OK)
 
 

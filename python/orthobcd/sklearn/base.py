@@ -358,7 +358,7 @@ class OrthonormalPCA(Components):
         if self.uncorrelated:
             x = decorrelated(x, moments.second(x), self.n_nonzero)
         # The largest loading of every component is made positive.
-        variances = np.diag(moments.second(x)) / (weight - 1.0)
+        variances = np.maximum(np.diag(moments.second(x)), 0.0) / (weight - 1.0)
         order = self._order(variances)
         x = x[:, order]
         x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)

@@ -257,7 +257,8 @@ def described(
 
 def correlation(second: FloatArray) -> FloatArray:
     """Correlations from second moments; those of a constant coordinate with others are 0."""
-    deviation = np.sqrt(np.diag(second))
+    # Rounding can make the variance of a component that has none negative.
+    deviation = np.sqrt(np.maximum(np.diag(second), 0.0))
     deviation = np.where(deviation > 0.0, deviation, 1.0)
     out = second / np.outer(deviation, deviation)
     np.fill_diagonal(out, 1.0)

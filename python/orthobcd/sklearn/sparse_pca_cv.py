@@ -21,10 +21,12 @@ from .._internal.checks import (
     as_choice,
     as_float_array,
     as_int,
+    as_optional_float,
     is_sparse,
 )
 from .._internal.extras import need
 from .._internal.interrupt import Kept, side_by_side
+from .._internal.run import Deadline
 from ..regularization import PenaltyName, largest_lam, penalty_of
 from ..result import Status
 from ..solving import solve
@@ -80,7 +82,8 @@ class SparsePCACV(Components):
     scale : bool, default False
         Divide by the standard deviations.
     max_time : float, optional
-        Time limit of the last fit in seconds; none by default.
+        Time limit in seconds, none by default: half of it for the choice of the weight, the rest
+        for the last fit.
     tol : float, default 1e-10
         Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -189,6 +192,8 @@ class SparsePCACV(Components):
             After Ctrl-C. The attribute ``result`` of the exception is None while the weight is
             chosen, and then that of `SparsePCA.fit`.
         """
+        limit = as_optional_float("max_time", self.max_time, minimum=0.0)
+        whole, half = Deadline(limit), Deadline(None if limit is None else 0.5 * limit)
         files = Checkpoints(checkpoint, checkpoint_every, self.random_state)
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
@@ -207,14 +212,15 @@ class SparsePCACV(Components):
         if self.criterion == "cv":
             folds = list(check_cv(self.cv).split(data, y))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        workers = threads_of(self) or os.cpu_count() or 1
         done: list[tuple[FloatArray, IntArray]] = []
+
+        def fold(k: int) -> tuple[FloatArray, IntArray]:
+            after = (len(folds) - 1) // workers - k // workers
+            return self._fold(data, r, *folds[k], seed, files.one(f"fold-{k}"), half, after)
+
         with Kept():
-            side_by_side(
-                lambda k: self._fold(data, r, *folds[k], seed, files.one(f"fold-{k}")),
-                range(len(folds)),
-                threads_of(self),
-                done,
-            )
+            side_by_side(fold, range(len(folds)), workers, done)
         self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
         self.n_nonzero_path_ = np.column_stack([counts for _, counts in done])
         self.best_index_ = self._best()
@@ -224,7 +230,7 @@ class SparsePCACV(Components):
             alpha=float(self.alphas_[self.best_index_]),
             center=self.center,
             scale=self.scale,
-            max_time=self.max_time,
+            max_time=whole.left(),
             tol=self.tol,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
@@ -248,9 +254,20 @@ class SparsePCACV(Components):
         return np.sort(alphas)[::-1]
 
     def _fold(
-        self, data: Any, r: int, train: Any, test: Any, seed: int, checkpoint: Any
+        self,
+        data: Any,
+        r: int,
+        train: Any,
+        test: Any,
+        seed: int,
+        checkpoint: Any,
+        deadline: Deadline,
+        after: int,
     ) -> tuple[FloatArray, IntArray]:
-        """Scores and numbers of nonzeros along the path of a fold."""
+        """Scores and numbers of nonzeros along the path of a fold.
+
+        ``after`` folds follow on the same thread before the deadline.
+        """
         inside = data[train]
         m, n = inside.shape
         moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
@@ -258,10 +275,13 @@ class SparsePCACV(Components):
         top, work = largest_lam(problem, 1), default_work(problem)
         scores, counts = [], []
         x: FloatArray | None = None
-        for alpha in self.alphas_:
+        stages = (after + 1) * len(self.alphas_)
+        for stage, alpha in enumerate(self.alphas_):
+            left = deadline.left()
             found = solve(
                 problem.with_penalty(penalty_of(self.penalty, alpha * top)),
                 x,
+                max_time=None if left is None else left / (stages - stage),
                 max_work=STAGE_WORK * work,
                 seed=seed,
                 n_threads=1,

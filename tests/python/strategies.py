@@ -1,13 +1,24 @@
-"""The random cases of `fuzz.py`: problems, starts, solvers and limits of all kinds and scales."""
+"""Random problems, penalties, options, layouts and starts of all kinds and scales.
+
+`Case` is one problem with its options. `benchmarks/scripts/fuzz.py` runs numbered cases. `cases` is
+a strategy of hypothesis for the property tests; hypothesis shrinks the choices of a failing case.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, get_args
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from fuzz_checks import (
+from hypothesis import reject
+from hypothesis import strategies as st
+
+import orthobcd as ob
+from orthobcd.solvers import Strategy
+
+from .promises import (
     FEASIBLE,
     ROUNDING,
     Failures,
@@ -21,9 +32,6 @@ from fuzz_checks import (
     quadratic_value,
     same_bits,
 )
-
-import orthobcd as ob
-from orthobcd.solvers import Strategy
 
 DECADES = 150
 """Scales of data and penalties are 10^±DECADES at most."""
@@ -42,31 +50,118 @@ SPECIAL = (
 )
 
 
-class Case:
-    """One problem, its options, and F in extended precision; `text` says what it is."""
+def strided(array: np.ndarray) -> np.ndarray:
+    """A view of every second row and every third column."""
+    wide = np.zeros((2 * array.shape[0], 3 * array.shape[1]))
+    wide[::2, ::3] = array
+    return wide[::2, ::3]
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def unsorted(matrix: Any) -> Any:
+    """CSR, the entries of each row in reverse order."""
+    csr = matrix.tocsr(copy=True)
+    for start, end in itertools.pairwise(csr.indptr):
+        csr.indices[start:end] = csr.indices[start:end][::-1].copy()
+        csr.data[start:end] = csr.data[start:end][::-1].copy()
+    csr.has_sorted_indices = False
+    return csr
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], Any]] = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "big-endian": lambda a: a.astype(">f8"),
+    "strided": strided,
+    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": read_only,
+    "list": lambda a: a.tolist(),
+}
+"""Layouts of a dense matrix that change no value."""
+
+SPARSE_LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "lil": sp.lil_array,
+    "unsorted": unsorted,
+}
+"""Layouts of a sparse matrix that change no value."""
+
+
+class Choices(Protocol):
+    """Where the choices of a case come from."""
+
+    rng: np.random.Generator
+
+    def integer(self, low: int, high: int) -> int:
+        """An integer, low ≤ k < high."""
+
+    def number(self, low: float, high: float) -> float:
+        """A number between low and high."""
+
+
+class Numbered:
+    """The choices of the case `number` of a seed."""
 
     def __init__(self, seed: int, number: int) -> None:
         self.rng = np.random.default_rng([seed, number])
+
+    def integer(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high))
+
+    def number(self, low: float, high: float) -> float:
+        return float(self.rng.uniform(low, high))
+
+
+class Drawn:
+    """Choices of hypothesis; arrays are random, by a seed that hypothesis chooses."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high - 1))
+
+    def number(self, low: float, high: float) -> float:
+        return self.draw(st.floats(low, high))
+
+
+class Case:
+    """One problem, its options, and F in extended precision; `text` says what it is."""
+
+    problem: Callable[[], Any]
+
+    def __init__(self, choices: Choices, kinds: Sequence[str] = ()) -> None:
+        self.choices = choices
+        self.rng = choices.rng
         self.words: list[str] = []
-        self.n = int(self.rng.integers(2, 13))
-        self.r = int(self.rng.integers(1, self.n + 1))
+        self.n = self.integer(2, 13)
+        self.r = self.integer(1, self.n + 1)
         self.scale = self.a_scale()
         self.signs: np.ndarray | None = None
         self.lam: Any = None
-        kinds: dict[str, tuple[float, Callable[[], Any]]] = {
-            "quadratic": (0.27, self.quadratic),
-            "gram": (0.2, self.gram),
-            "sparse-pca": (0.13, self.sparse_pca),
-            "nonnegative-pca": (0.08, self.nonnegative_pca),
-            "j-orthogonal": (0.16, self.j_orthogonal),
-            "eigenvalue": (0.09, self.eigenvalue),
-            "at-count": (0.04, self.at_count),
-            "estimator": (0.03, self.estimator),
+        makers: dict[str, tuple[int, Callable[[], Any]]] = {
+            "quadratic": (27, self.quadratic),
+            "gram": (20, self.gram),
+            "sparse-pca": (13, self.sparse_pca),
+            "nonnegative-pca": (8, self.nonnegative_pca),
+            "j-orthogonal": (16, self.j_orthogonal),
+            "eigenvalue": (9, self.eigenvalue),
+            "at-count": (4, self.at_count),
+            "estimator": (3, self.estimator),
         }
-        chances = [chance for chance, _ in kinds.values()]
-        self.kind = str(self.rng.choice(list(kinds), p=np.array(chances) / sum(chances)))
+        weighted = [kind for kind in kinds or makers for _ in range(makers[kind][0])]
+        self.kind = str(self.pick(*weighted))
         self.say(self.kind, f"n={self.n} r={self.r}")
-        self.run = kinds[self.kind][1]()
+        self.run: Callable[[], Failures] = makers[self.kind][1]()
 
     # Choices ----------------------------------------------------------------------------------
 
@@ -77,11 +172,19 @@ class Case:
     def text(self) -> str:
         return " ".join(self.words)
 
+    __repr__ = text.fget
+
+    def integer(self, low: int, high: int) -> int:
+        return self.choices.integer(low, high)
+
+    def number(self, low: float, high: float) -> float:
+        return self.choices.number(low, high)
+
     def chance(self, probability: float) -> bool:
-        return bool(self.rng.random() < probability)
+        return self.number(0.0, 1.0) >= 1.0 - probability
 
     def pick(self, *choices: Any) -> Any:
-        return choices[int(self.rng.integers(len(choices)))]
+        return choices[self.integer(0, len(choices))]
 
     def a_scale(self) -> float:
         """1, a power of two, or log-uniform."""
@@ -90,8 +193,8 @@ class Case:
             return 1.0
         if kind == "power":
             bits = int(DECADES * np.log2(10))
-            return float(2.0 ** int(self.rng.integers(-bits, bits + 1)))
-        return float(10.0 ** self.rng.uniform(-DECADES, DECADES))
+            return 2.0 ** self.integer(-bits, bits + 1)
+        return 10.0 ** self.number(-DECADES, DECADES)
 
     def matrix(self, m: int, n: int, symmetric: bool) -> np.ndarray:
         """Ordinary or special data of about unit size, times the scale of the case."""
@@ -115,7 +218,7 @@ class Case:
         elif kind == "duplicates":
             matrix = matrix[rng.integers(0, (m + 1) // 2, m)][:, rng.integers(0, (n + 1) // 2, n)]
         elif kind == "shifted":
-            matrix += 10.0 ** rng.uniform(2, 9)
+            matrix += 10.0 ** self.number(2, 9)
         elif kind == "one-entry":
             matrix = np.zeros((m, n))
             matrix[rng.integers(m), rng.integers(n)] = 1.0
@@ -136,9 +239,9 @@ class Case:
         if kind == "nonnegative":
             self.say("nonnegative")
             return ob.NonNegative()
-        how = self.rng.random()
+        how = self.number(0.0, 1.0)
         if how < 0.7:
-            lam = min(size, 1e290) * 10.0 ** self.rng.uniform(-4, 2)
+            lam = min(size, 1e290) * 10.0 ** self.number(-4, 2)
         elif how < 0.9:
             lam = self.a_scale()
         else:
@@ -189,8 +292,8 @@ class Case:
             return ob.Continuation(lams=lams, ratio=self.pick(0.6, 0.3, 0.9), solver=solver)
         strategies = None
         if self.chance(0.6):
-            size = int(self.rng.integers(1, 4))
-            strategies = tuple(str(name) for name in self.rng.choice(get_args(Strategy), size))
+            size = self.integer(1, 4)
+            strategies = tuple(self.pick(*get_args(Strategy)) for _ in range(size))
         starts = self.pick(None, None, 1, 3)
         self.say(ob.Auto(n_starts=starts, strategies=strategies))
         return ob.Auto(n_starts=starts, strategies=strategies)
@@ -255,7 +358,7 @@ class Case:
 
     def limits(self, limited: float = 0.5) -> dict[str, Any]:
         """Options of `solve` that end it."""
-        options: dict[str, Any] = {"seed": int(self.rng.integers(5)), "n_threads": self.pick(1, 2)}
+        options: dict[str, Any] = {"seed": self.integer(0, 5), "n_threads": self.pick(1, 2)}
         if self.chance(limited):
             options["max_sweeps"] = self.pick(0, 1, 2, 5, 20)
         if self.chance(0.2):
@@ -291,7 +394,7 @@ class Case:
 
     def data(self) -> tuple[Any, np.ndarray]:
         """Dense or sparse data, and the same dense."""
-        A = self.matrix(int(self.rng.integers(1, 16)), self.n, symmetric=False)
+        A = self.matrix(self.integer(1, 16), self.n, symmetric=False)
         if not self.chance(0.4):
             return A, A
         A = np.where(self.rng.random(A.shape) < 0.5, A, 0.0)
@@ -337,6 +440,7 @@ class Case:
     def stiefel(
         self, problem: Callable[[], Any], smooth: Callable[..., Any], penalty: Any
     ) -> Callable[[], Failures]:
+        self.problem = problem
         solver, x0 = self.solver(), self.start()
         unlimited = not isinstance(solver, ob.OBCD)
         options = self.limits(0.4 if unlimited else 0.6)
@@ -379,7 +483,7 @@ class Case:
         smooth: Any
         value: Any
         if loss:
-            N = int(rng.integers(1, 12))
+            N = self.integer(1, 12)
             A, B = self.matrix(N, n, symmetric=False), rng.standard_normal((N, r))
             labels = rng.choice([-1.0, 1.0], N)
             self.say("logistic")
@@ -417,7 +521,7 @@ class Case:
         if self.chance(0.3):
             C = self.matrix(self.n, self.n, symmetric=True)
             C = C @ (C / max(float(np.abs(C).max()), 1e-300))
-            kept = int(self.rng.integers(0, max(int((signs > 0).sum()), 0) + 1))
+            kept = self.integer(0, int((signs > 0).sum()) + 1)
             self.say(f"hyperbolic-pca kept={kept}")
             weights = np.zeros(self.n)
             weights[np.flatnonzero(signs > 0)[kept:]] = 1.0
@@ -468,7 +572,9 @@ class Case:
                 long = x0.astype(Long)
                 target = long.T @ (signs[:, None] * long)
             J = np.ones(self.n) if definite else signs
-            failures = check(result, smooth, penalty, target, [], J)
+            # The start keeps its constraint up to rounding that is relative to the start.
+            size = max(1.0, float(np.sum(x0**2))) if isinstance(x0, np.ndarray) else 1.0
+            failures = check(result, smooth, penalty, target, [], J, size)
             if isinstance(x0, np.ndarray):
                 failures += not_above(result, smooth, penalty, x0)
             if again:
@@ -483,12 +589,12 @@ class Case:
         if not isinstance(x0, np.ndarray):
             x0 = np.linalg.qr(self.rng.standard_normal((self.n, self.r)))[0]
         x0 = self.pick(None, x0)
-        count = int(self.rng.integers(self.r, self.n * self.r + 1))
+        count = self.integer(self.r, self.n * self.r + 1)
         shared = max(1, count // self.r)
         penalty = self.pick(
             ob.Cardinality(count),
             ob.Cardinality([min(shared, self.n)] * self.r),
-            ob.RowSparse(count=int(self.rng.integers(self.r, self.n + 1))),
+            ob.RowSparse(count=self.integer(self.r, self.n + 1)),
         )
         options = {"max_time": self.pick(None, 0.0, 0.01), "max_work": self.pick(0.0, 0.01, 0.1)}
         self.say(repr(penalty), options)
@@ -525,10 +631,10 @@ class Case:
             how = self.pick("count", "relative", "absolute")
             fields["penalty"] = self.pick("l0", "l1")
             if how == "count":
-                count = int(self.rng.integers(r, self.n * r + 1))
+                count = self.integer(r, self.n * r + 1)
                 fields["n_nonzero"] = count
             else:
-                fields["alpha"] = float(10.0 ** self.rng.uniform(-4, 1))
+                fields["alpha"] = 10.0 ** self.number(-4, 1)
                 fields["alpha_scale"] = how
         self.say(make.__name__, f"r={r}", f"samples={m}", fields)
 
@@ -550,3 +656,25 @@ class Case:
             return failures
 
         return run
+
+
+def numbered(seed: int, number: int) -> Case:
+    """The case `number` of a seed."""
+    return Case(Numbered(seed, number))
+
+
+# Strategies ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def cases(draw: st.DrawFn, *kinds: str) -> Case:
+    """Cases of some kinds, or of all, whose weights no constructor refuses."""
+    try:
+        return Case(Drawn(draw), kinds)
+    except ValueError:
+        reject()
+
+
+def layouts() -> st.SearchStrategy[tuple[str, str]]:
+    """A name of `LAYOUTS` and one of `SPARSE_LAYOUTS`."""
+    return st.tuples(st.sampled_from(list(LAYOUTS)), st.sampled_from(list(SPARSE_LAYOUTS)))

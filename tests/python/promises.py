@@ -1,12 +1,17 @@
-"""What every solve of `fuzz.py` promises, valued in extended precision."""
+"""The promises of every solve, checked in extended precision, and the outcome of a case."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import re
+import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 import orthobcd as ob
 
@@ -17,6 +22,15 @@ CLOSE = 1e-11
 
 ROUNDING = 1e-14
 """Error allowed in an entry of (A − mean) X, relative to (|A| + |mean|) |X|."""
+
+ARGUMENTS = re.compile(
+    r"A|C|D|X|adaptive|alpha|alpha_scale|batch_size|block_size|callback|center|curvature|full_gradient|"
+    r"lam|lams|labels|linear|matchings|matrix|max_epochs|max_sweeps|max_time|mean|n_components|n_nonzero|"
+    r"n_starts|n_threads|penalty|problem|project_x0|proximal|rapidity_bound|ratio|ridge|scale|seed|"
+    r"sense|side|signature|small_batch_size|smooth|solver|step|step_rule|strategies|target|"
+    r"tile_size|tol|update|working_set|x|x0"
+)
+"""What the message of a refusal begins with."""
 
 Long = np.longdouble
 
@@ -60,11 +74,11 @@ def penalty_of(penalty: Any, x: Any) -> Any:
     return Long(0)
 
 
-def infeasibility(x: Any, signs: Any, target: Any) -> Any:
-    """‖XᵀJX − target‖_F, relative to ‖X‖² where signs are mixed."""
+def infeasibility(x: Any, signs: Any, target: Any, size: float = 1.0) -> Any:
+    """‖XᵀJX − target‖_F, relative to ‖X‖² or ``size``, if larger, where signs are mixed."""
     long = np.asarray(x, Long)
     gap = np.sqrt(np.sum((long.T @ (signs[:, None] * long) - target) ** 2))
-    return gap if (signs > 0).all() else gap / max(Long(1), np.sum(long * long))
+    return gap if (signs > 0).all() else gap / max(Long(size), np.sum(long * long))
 
 
 # Checks -----------------------------------------------------------------------------------------
@@ -77,6 +91,7 @@ def check(
     target: Any,
     seen: list[float],
     signs: Any = None,
+    size: float = 1.0,
 ) -> Failures:
     failures: Failures = []
 
@@ -91,7 +106,7 @@ def check(
         if not np.isfinite(getattr(result, name)):
             fail("nonfinite", f"{name} = {getattr(result, name)}")
     signs = np.ones(len(x)) if signs is None else signs
-    gap = infeasibility(x, signs, target)
+    gap = infeasibility(x, signs, target, size)
     if not gap <= FEASIBLE:
         fail("infeasible", f"off by {float(gap):.2e}, reported {result.feasibility:.2e}")
     if isinstance(penalty, ob.NonNegative) and not x.min() >= 0.0:
@@ -150,3 +165,34 @@ def check_certificate(problem: Any, result: ob.Result) -> Failures:
     if certificate.optimum is not None and certificate.optimality_gap < -1e-9 * size:
         failures.append(("optimal", f"{result.objective} is below {certificate.optimum}"))
     return failures
+
+
+def outcome(make: Callable[[], Any]) -> dict[str, Any]:
+    """Make and run a case: what it is, its failures, and the refusal if it was refused."""
+    answer: dict[str, Any] = {"failures": [], "refused": None}
+    try:
+        case = make()
+        answer["text"] = case.text
+        answer["kind"] = case.kind
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # How an estimator says that a number of nonzeros was not met, which is no failure.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            answer["failures"] = case.run()
+    except Warning as warning:
+        answer["failures"] = [("warning", f"{type(warning).__name__}: {warning}")]
+    except (ValueError, TypeError) as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        first = re.split(r"\W", str(error), maxsplit=1)[0]
+        # The words that scikit-learn's estimators have for too few samples.
+        if not (ARGUMENTS.fullmatch(first) or str(error).startswith("Found array with")):
+            place = f"{os.path.basename(where.filename)}:{where.lineno}"
+            answer["failures"] = [("unnamed", f"{type(error).__name__}: {error} at {place}")]
+        else:
+            answer["refused"] = re.sub(r"[-+\d.]+(e[-+]?\d+)?", "#", str(error))
+    except BaseException as error:
+        kind = "crash" if type(error).__name__ == "PanicException" else "raised"
+        answer["failures"] = [(kind, f"{type(error).__name__}: {error}")]
+        if isinstance(error, KeyboardInterrupt):
+            raise
+    return answer
