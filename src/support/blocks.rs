@@ -4,7 +4,7 @@
 //! columns of two blocks become feasible together if they take the rows of both. The best X on a block of a rows and p
 //! columns is that of the p smallest eigenvalues of C on these rows, with `a·p − p(p−1)/2` nonzeros after a rotation.
 
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array1, Array2, Axis, s};
 
 use super::model::{ColumnModel, SparsePoint};
 use super::rules::{Cardinality, Rules};
@@ -47,7 +47,7 @@ struct Merger<'a> {
 
 impl Merger<'_> {
     /// Returns the eigenvalues and eigenvectors of C on some rows, ascending.
-    fn axes(&self, rows: &[usize]) -> (ndarray::Array1<f64>, Array2<f64>) {
+    fn axes(&self, rows: &[usize]) -> (Array1<f64>, Array2<f64>) {
         self.meter.spend(eigen_work(rows.len()));
         let own: Vec<usize> = rows.iter().map(|&i| self.places[i]).collect();
         symmetric_eigen(self.c.select(Axis(0), &own).select(Axis(1), &own).view())

@@ -198,7 +198,7 @@ impl Cut<'_> {
         };
         let (x, lipschitz) = (from(), 2.0 * model.scale);
         // With the curvature of the last component, which may be zero, the supports of the others move too long.
-        let level = admm::curvatures(&x, &gradient(&x)?, lipschitz)[r / 2];
+        let level = admm::curvatures(&x, &gradient(&x)?, lipschitz)[(r - 1) / 2];
         let beta = admm::FIRST * level * admm::RAISE.powf(raise);
         let mut parts = Vec::new();
         let mut done = -1.0;

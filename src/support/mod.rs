@@ -2,9 +2,8 @@
 //!
 //! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. With its support given, f is minimised
 //! column by column ([`model`]), or jointly where columns share rows ([`joint`]). [`blocks`] are groups of columns on
-//! common rows. [`opening`] makes feasible
-//! points from principal axes, [`cut`] truncates a dense X, [`candidates`] ranks moves of single entries, and
-//! [`moves`] makes them.
+//! common rows. [`opening`] makes feasible points from principal axes, [`cut`] truncates a dense X, [`candidates`]
+//! ranks moves of single entries, and [`moves`] makes them.
 
 mod blocks;
 mod candidates;

@@ -43,7 +43,7 @@ const FORMED: usize = 4096;
 /// Largest work of a projection onto a support, and onto that of ADMM, in products of an n×r with an r×r matrix. A projection
 /// onto a support where XᵀX = I has almost as many equations as X has nonzeros takes up to 2000 products.
 const PRODUCTS: f64 = 500.0;
-const ADMM_PRODUCTS: f64 = 4000.0;
+const ADMM_PRODUCTS: f64 = 8000.0;
 
 /// Largest work of ADMM, in multiply-adds.
 const ADMM_WORK: f64 = 2e9;

@@ -108,7 +108,7 @@ def test_limits_on_nonzeros(case: Case, limits: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["duplicates", "noise", "deficient", "factors", "counts"])
-@pytest.mark.parametrize("size", [(200, 120, 50), (90, 80, 30), (70, 60, 25)])
+@pytest.mark.parametrize("size", [(200, 120, 50), (70, 60, 25)])
 def test_variance_grows_with_the_limit_where_supports_overlap(
     kind: str, size: tuple[int, int, int]
 ) -> None:
@@ -116,7 +116,7 @@ def test_variance_grows_with_the_limit_where_supports_overlap(
     A = case.centred()
     whole = laws.explained(A, laws.principal(A, case.r))
     before = 0.0
-    for part in (1, 2, 4, 6, 8, 10, 13):
+    for part in (1, 3, 6, 9, 13):
         count = case.n * case.r * part // 24
         value = laws.explained(A, solved(case, ob.Cardinality(count), max_work=0.05).x)
         assert value >= before - 2e-3 * whole, (count, value / whole, before / whole)
