@@ -85,8 +85,8 @@ pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
 }
 
 /// Returns the Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, or with a positive `damping` the Δ of a step of the
-/// Levenberg–Marquardt method. At most `steps` conjugate gradients by whole products are computed; where products go row by
-/// row as many as cost the same, and no more than there are unknowns; they end when it is `late` for so many multiply-adds.
+/// Levenberg–Marquardt method. The conjugate gradients end after `steps` products of whole matrices, after as many products
+/// row by row as cost the same, after one step for each unknown, or when `late` refuses the multiply-adds of a product.
 pub(super) fn pattern_step(
     x: &Array2<f64>,
     normals: &Array2<f64>,

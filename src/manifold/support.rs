@@ -70,6 +70,9 @@ fn begun(manifold: &Manifold<'_>, x: &Array2<f64>, support: &Array2<f64>) -> Arr
 /// The method decreases ½‖XᵀX − I‖² on the pattern. Unlike Newton's method it converges from far away, and ends at a
 /// stationary point if there is no feasible point nearby (Moré, Lect. Notes Math. 630, 1978).
 fn settled(manifold: &Manifold<'_>, mut x: Array2<f64>) -> Result<Array2<f64>, Array2<f64>> {
+    if has_empty_column(&x) {
+        return Err(x);
+    }
     let gap_of = |x: &Array2<f64>| gap(x, manifold.signature, manifold.k.view());
     let (mut error, mut drift) = gap_of(&x);
     let (mut damping, mut slow) = (DAMPING, 0);

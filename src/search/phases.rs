@@ -106,12 +106,12 @@ impl<'s, 'a> Search<'s, 'a> {
     /// a time limit ends above it; the rest of the time is for the plan of a time limit.
     pub(super) fn run(mut self) {
         self.run_plan();
-        let done = !matches!(
+        let finished = matches!(
             self.incumbent.status,
             Some(Status::Converged | Status::MaxWork)
         );
         let clock = self.rounds.clock;
-        if !self.free || clock.limit().is_none() || done || self.is_optimal() {
+        if !self.free || clock.limit().is_none() || !finished || self.is_optimal() {
             return;
         }
         self.incumbent.status = None;

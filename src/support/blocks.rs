@@ -93,10 +93,19 @@ impl Merger<'_> {
     }
 }
 
+/// Returns the rows of some columns together, ascending.
+fn union(point: &SparsePoint, columns: &[usize]) -> Vec<usize> {
+    let rows = columns.iter().flat_map(|&t| point.parts[t].rows.clone());
+    let mut rows: Vec<usize> = rows.collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
 /// Merges blocks, beginning with the groups of columns of a point that share rows, as long as the cardinality allows; the
 /// merge with the largest decrease of f for each additional nonzero comes first. Returns X with the principal axes of every
 /// block; None if there are rules for single entries, f is not a plain trace, or C would be formed on more than [`FORMED`]
-/// rows. If the meter expires, the merges so far count.
+/// rows, or the meter expires before all pairs of the first blocks are compared. If it expires later, the merges so far count.
 pub(crate) fn merged(
     model: &ColumnModel<'_>,
     point: &SparsePoint,
@@ -106,13 +115,8 @@ pub(crate) fn merged(
     if rules.binds() || !model.form.is_trace_form() {
         return None;
     }
-    let mut used: Vec<usize> = point
-        .parts
-        .iter()
-        .flat_map(|part| part.rows.clone())
-        .collect();
-    used.sort_unstable();
-    used.dedup();
+    let all: Vec<usize> = (0..point.parts.len()).collect();
+    let used = union(point, &all);
     if used.len() > FORMED {
         return None;
     }
@@ -131,12 +135,7 @@ pub(crate) fn merged(
     for t in 0..point.parts.len() {
         let columns = point.group(t);
         if columns[0] == t {
-            let mut rows: Vec<usize> = columns
-                .iter()
-                .flat_map(|&t| point.parts[t].rows.clone())
-                .collect();
-            rows.sort_unstable();
-            rows.dedup();
+            let rows = union(point, &columns);
             if !merger.holds(rows.len(), &columns) {
                 return None;
             }

@@ -190,15 +190,14 @@ impl Opening<'_> {
             SHARED => self.near(self.shared(self.basis), PRODUCTS),
             MERGED if !self.model.is_dense() => None,
             MERGED => {
-                let meter = self.bounded(MERGE_WORK);
                 let on_own_rows = Opening {
                     model: &self.model.disjoint()?,
                     ..*self
                 };
-                let point = self.model.point_of(&on_own_rows.disjoint()?, &meter)?;
-                let x = merged(self.model, &point, &meter);
-                self.meter.spend(meter.spent());
-                x
+                let x = on_own_rows.disjoint()?;
+                self.within(MERGE_WORK, |meter| {
+                    merged(self.model, &self.model.point_of(&x, meter)?, meter)
+                })
             }
             BLOCKS.. => {
                 let (n, r) = self.basis.dim();
@@ -208,27 +207,29 @@ impl Opening<'_> {
             }
             _ if !(self.model.is_dense() && self.model.outnumbers_equations()) => None,
             _ => {
-                let meter = self.bounded(2.0 * ADMM_WORK);
-                let cut = Cut {
-                    model: self.model,
-                    meter: &meter,
-                };
-                let from = || self.rotated.clone();
-                let parts = cut.annealed(from, 0.0, (LEAST_STEPS, ADMM_WORK));
-                self.meter.spend(meter.spent());
+                let parts = self.within(2.0 * ADMM_WORK, |meter| {
+                    let cut = Cut {
+                        model: self.model,
+                        meter,
+                    };
+                    cut.annealed(|| self.rotated.clone(), 0.0, (LEAST_STEPS, ADMM_WORK))
+                });
                 self.near(parts?, ADMM_PRODUCTS)
             }
         }
     }
 
-    /// Returns a meter for bounded work, or for a share of the remaining time.
-    fn bounded(&self, work: f64) -> Meter<'_> {
+    /// Runs a task within bounded work, or within a share of the remaining time, and charges its work.
+    fn within<T>(&self, work: f64, task: impl FnOnce(&Meter<'_>) -> T) -> T {
         let clock = self.meter.clock;
         let units = match clock.counts() {
             true => work,
             false => PATIENCE * clock.left().unwrap_or(f64::INFINITY),
         };
-        Meter::strict(clock, units)
+        let meter = Meter::strict(clock, units);
+        let result = task(&meter);
+        self.meter.spend(meter.spent());
+        result
     }
 
     fn cut(&self) -> Cut<'_> {
@@ -285,9 +286,8 @@ impl Opening<'_> {
     /// Returns orthonormal columns on supports, with bounded work.
     fn near(&self, parts: Vec<Part>, products: f64) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
-        let meter = self.bounded(products * (n * r * (r + 2)) as f64);
-        let x = self.cut().near(parts, &meter);
-        self.meter.spend(meter.spent());
+        let work = products * (n * r * (r + 2)) as f64;
+        let x = self.within(work, |meter| self.cut().near(parts, meter));
         x.filter(|x| self.model.rules.keep(x))
     }
 

@@ -353,16 +353,22 @@ COMMANDS = {
 }
 
 
+def begun(command: str) -> list[str]:
+    """Writes data and the components of an uninterrupted command, and returns its arguments."""
+    pytest.importorskip("sklearn")
+    np.save("data.npy", np.random.default_rng(0).standard_normal((50, 40)))
+    options = [command, "data.npy", *COMMANDS[command]]
+    assert main([*options, "--out", "whole.npz"]) == 0
+    return options
+
+
 @pytest.mark.slow
 @posix
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)
-    np.save("data.npy", np.random.default_rng(0).standard_normal((50, 40)))
-    options = [command, "data.npy", *COMMANDS[command]]
-    assert main([*options, "--out", "whole.npz"]) == 0
-    options += ["--checkpoint", "saved", "--checkpoint-every", "0", "--out", "out.npz"]
+    options = [*begun(command), "--checkpoint-every", "0"]
+    options += ["--checkpoint", "saved", "--out", "out.npz"]
     killed_with_a_file([*SAFE_PATH, "-m", "orthobcd", *options], Path("saved"))
     assert main([*options, "--force"]) == 0
     resumed, whole = (np.load(name)["components"] for name in ("out.npz", "whole.npz"))
@@ -433,12 +439,9 @@ sys.exit(main(sys.argv[1:]))
 @posix
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)
-    np.save("data.npy", np.random.default_rng(0).standard_normal((50, 40)))
-    options = [command, "data.npy", *COMMANDS[command], "--checkpoint-every", "0"]
+    options = [*begun(command), "--checkpoint-every", "0"]
     outputs = ["--out", "out.npz", "--report", "report.json"]
-    assert main([*options, "--out", "whole.npz"]) == 0
     capsys.readouterr()
     assert main([*options, "--checkpoint", "none/saved", *outputs]) == 0
     said = capsys.readouterr()
