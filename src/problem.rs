@@ -291,8 +291,9 @@ impl<'a> Problem<'a> {
 
     /// The size of F that tolerances are relative to: |f − constant| + |h|, with
     /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and does not change
-    /// with C + cJ.
+    /// with C + cJ. It is at least the rounding of the constant, so that a constant f does not make every change count.
     pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
-        (smooth_value - constant).abs() + penalty_value.abs()
+        let size = (smooth_value - constant).abs() + penalty_value.abs();
+        size.max(f64::EPSILON * constant.abs())
     }
 }

@@ -7,7 +7,7 @@ large, and more than 1e-3 below a limit smaller by one, the fits that raise, the
 seconds of a fit, and the worst excess over ``max_time``.
 Simple points are those of ``tests/python/laws.py``.
 
-    python benchmarks/scripts/laws.py [--max-time S | --max-work W] [--large] [--kinds noise,counts]
+    python benchmarks/scripts/laws.py [--max-time S | --max-work W] [--sizes large] [--kinds counts]
 """
 
 from __future__ import annotations
@@ -23,9 +23,18 @@ import numpy as np
 
 import orthobcd as ob
 
-SMALL = [(5, 2, 1), (5, 3, 2), (2, 4, 1), (30, 10, 3), (10, 30, 3), (40, 40, 10), (100, 60, 20)]
-MIDDLE = [(60, 150, 8), (50, 300, 5), (200, 120, 50), (10, 100, 10), (300, 450, 5)]
-LARGE = [(700, 900, 20), (40, 2000, 30), (1500, 1200, 3), (5000, 700, 7), (300, 6000, 4)]
+SIZES = {
+    "small": [(5, 2, 1), (5, 3, 2), (2, 4, 1), (30, 10, 3), (10, 30, 3), (40, 40, 10)],
+    "middle": [
+        (100, 60, 20),
+        (60, 150, 8),
+        (50, 300, 5),
+        (200, 120, 50),
+        (10, 100, 10),
+        (300, 450, 5),
+    ],
+    "large": [(700, 900, 20), (40, 2000, 30), (1500, 1200, 3), (5000, 700, 7), (300, 6000, 4)],
+}
 ROUNDING = 1e-9
 CLOSE = 1e-3
 
@@ -115,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--max-time", type=float)
     parser.add_argument("--max-work", type=float)
-    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--sizes", default="small,middle", help="of small, middle, large")
     parser.add_argument("--show", action="store_true", help="a line of stderr for every fit")
     parser.add_argument("--kinds")
     chosen = parser.parse_args()
@@ -129,7 +138,7 @@ def main() -> None:
     print("|---" * 11 + "|")
     for kind in kinds:
         row = Row()
-        for size in LARGE if chosen.large else SMALL + MIDDLE:
+        for size in (size for name in chosen.sizes.split(",") for size in SIZES[name]):
             measure(laws, laws.Case(kind, *size), row, run, chosen)
         print(row.show(kind), flush=True)
 

@@ -6,7 +6,7 @@ use ndarray::{Array2, s};
 
 use super::powered::on_own_rows;
 use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
-use super::starts::{Maker, Material};
+use super::starts::{Maker, Material, StartKind};
 use crate::budget::Meter;
 use crate::error::Result;
 use crate::manifold::varimax_work;
@@ -314,15 +314,16 @@ impl SearchSpace for EntrySets<'_> {
     /// If supports must overlap, random starts descend within a limit of n nonzeros first, and their columns are then merged
     /// to blocks; except for starts by ADMM if these can find feasible supports.
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
-        let merges = match self.name(number) {
-            "splitting" => !self.model.outnumbers_equations(),
-            name => matches!(name, "scattered" | "turned" | "grown"),
+        let kind = self.material.kind(number);
+        let merges = match kind {
+            StartKind::Splitting { .. } => !self.model.outnumbers_equations(),
+            _ => kind.is_random(),
         };
         let Some(model) = self.disjoint.as_ref().filter(|_| merges) else {
-            return self.maker(seed, meter).start(number);
+            return self.maker(seed, meter).start(kind);
         };
         let mover = || SupportMover { model, meter };
-        let mut state = Maker::new(mover(), &self.material, seed).start(number)?;
+        let mut state = Maker::new(mover(), &self.material, seed).start(kind)?;
         let (mover, mut width) = (mover(), self.width(&state)?);
         let mut falls = true;
         while falls {
@@ -358,7 +359,7 @@ impl SearchSpace for EntrySets<'_> {
     }
 
     fn name(&self, number: usize) -> &'static str {
-        self.material.name(number)
+        self.material.kind(number).name()
     }
 
     fn value(&self, state: &State) -> f64 {

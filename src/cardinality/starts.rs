@@ -84,21 +84,62 @@ impl Material {
     }
 }
 
+/// The kind of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StartKind {
+    Given,
+    Selection,
+    /// ADMM from the axes rotated by varimax, for few iterations if it is the first one.
+    Splitting {
+        first: bool,
+    },
+    /// A point of [`Material::points`].
+    Opening(usize),
+    Path,
+    Scattered,
+    Turned,
+    Grown,
+}
+
+impl StartKind {
+    /// Returns its name in a report.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Selection => "selection",
+            Self::Splitting { .. } => "splitting",
+            Self::Opening(_) => "opening",
+            Self::Path => "path",
+            Self::Scattered => "scattered",
+            Self::Turned => "turned",
+            Self::Grown => "grown",
+        }
+    }
+
+    /// Returns whether it is made with random numbers.
+    pub(super) fn is_random(self) -> bool {
+        matches!(self, Self::Scattered | Self::Turned | Self::Grown)
+    }
+}
+
 impl Material {
-    /// Returns the name of start `number`.
-    pub(super) fn name(&self, number: usize) -> &'static str {
+    /// Returns the kind of start `number`: the given one, if any, then the best kinds, then random ones in turn.
+    pub(super) fn kind(&self, number: usize) -> StartKind {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
-            return "given";
+            return StartKind::Given;
         };
+        let strong = 2 + self.points.len();
         match index {
-            0 => "selection",
-            1 => "splitting",
-            _ if index < 2 + self.points.len() => "opening",
-            _ if index == 2 + self.points.len() => "path",
-            _ if index % 5 == 4 => "splitting",
-            _ if index % 5 == 3 => "scattered",
-            _ if index % 5 == 1 => "turned",
-            _ => "grown",
+            0 => StartKind::Selection,
+            1 => StartKind::Splitting { first: true },
+            _ if index < strong => StartKind::Opening(index - 2),
+            _ if index == strong => StartKind::Path,
+            _ => match index % 5 {
+                4 => StartKind::Splitting { first: false },
+                3 => StartKind::Scattered,
+                1 => StartKind::Turned,
+                _ => StartKind::Grown,
+            },
         }
     }
 }
@@ -156,42 +197,38 @@ impl<'a> Maker<'a> {
             .or(Some(point))
     }
 
-    /// Returns start `index`: the given one, if any, then the best kinds of starts, then random ones.
-    pub(super) fn start(&mut self, index: usize) -> Option<State> {
-        let index = match (&self.material.given, index) {
-            (Some(given), 0) => return self.given(&given.clone()),
-            (Some(_), index) => index - 1,
-            (None, index) => index,
-        };
-        let (material, strong) = (self.material, 2 + self.material.points.len());
-        let (basis, rotated) = (&material.basis, &material.rotated);
-        let point = match index {
-            0 => self.selection(),
-            1 => {
+    /// Returns a start.
+    pub(super) fn start(&mut self, kind: StartKind) -> Option<State> {
+        let material = self.material;
+        let rotated = &material.rotated;
+        let point = match kind {
+            StartKind::Given => return self.given(material.given.as_ref()?),
+            StartKind::Selection => self.selection(),
+            StartKind::Splitting { first: true } => {
                 let admm = self.cut().by_admm(|| rotated.clone(), 0.0, LEAST_STEPS);
                 admm.or_else(|| self.grown())
             }
-            _ if index < strong => {
-                let model = self.mover.model;
-                let point = model.point_of(&material.points[index - 2], self.mover.meter);
-                point.map(|point| self.cut().optimised(point))
-            }
-            _ if index == strong => self.path().or_else(|| self.grown()),
-            _ if index % 5 == 4 => {
+            StartKind::Splitting { first: false } => {
                 let (seed, raise) = (self.random.random(), self.random.random());
                 let turned = || perturbed(rotated, ROTATION, seed);
                 let admm = self.cut().by_admm(turned, raise, STEPS);
                 admm.or_else(|| self.grown())
             }
-            _ if index % 5 == 3 => self.scattered(),
-            _ if index % 5 == 1 => {
+            StartKind::Opening(number) => {
+                let model = self.mover.model;
+                let point = model.point_of(&material.points[number], self.mover.meter);
+                point.map(|point| self.cut().optimised(point))
+            }
+            StartKind::Path => self.path().or_else(|| self.grown()),
+            StartKind::Scattered => self.scattered(),
+            StartKind::Turned => {
                 let r = self.columns();
                 let random =
                     Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut self.random));
-                let turned = basis.dot(&polar(&random));
+                let turned = material.basis.dot(&polar(&random));
                 self.cut().feasible(self.cut().largest(&turned))
             }
-            _ => self.grown(),
+            StartKind::Grown => self.grown(),
         };
         Some(self.mover.state(point.or_else(|| self.selection())?))
     }

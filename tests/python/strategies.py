@@ -36,6 +36,9 @@ from .promises import (
 DECADES = 150
 """Scales of data and penalties are 10^±DECADES at most."""
 
+SLOW = 1e-3
+"""A descent with a larger proximal weight makes short steps, so that its sweeps are limited."""
+
 SPECIAL = (
     "zeros",
     "ones",
@@ -148,6 +151,7 @@ class Case:
         self.scale = self.a_scale()
         self.signs: np.ndarray | None = None
         self.lam: Any = None
+        self.slow = False
         makers: dict[str, tuple[int, Callable[[], Any]]] = {
             "quadratic": (27, self.quadratic),
             "gram": (20, self.gram),
@@ -270,6 +274,7 @@ class Case:
             fields["working_set"] = self.pick("tiled", "random", "cyclic", "wss-sv", "wss-or")
             fields["block_size"] = max(2, min(block_size, self.n))
             fields["tile_size"] = self.pick(64, 64, 2, 3)
+        self.slow = fields["proximal"] > SLOW
         self.say(ob.OBCD(**fields))
         return ob.OBCD(**fields)
 
@@ -444,6 +449,8 @@ class Case:
         solver, x0 = self.solver(), self.start()
         unlimited = not isinstance(solver, ob.OBCD)
         options = self.limits(0.4 if unlimited else 0.6)
+        if self.slow:
+            options.setdefault("max_sweeps", 1000)
         options["project_x0"] = isinstance(x0, np.ndarray) and self.chance(0.5)
         self.say("project" if options["project_x0"] else "")
         again, certified, stop = self.chance(0.05), self.chance(0.1), self.pick(1, 2, 5)

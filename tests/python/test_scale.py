@@ -57,6 +57,17 @@ def test_a_power_of_two_changes_no_bit(rule: dict[str, Any]) -> None:
         assert found.objective == expected.objective * unit * unit
 
 
+@pytest.mark.parametrize("size", [1e-123, 1e-20, 1.0])
+@pytest.mark.parametrize("proximal", [0.0, 1e-5, 1e-3])
+def test_a_constant_quadratic_term_does_not_make_every_change_count(
+    proximal: float, size: float
+) -> None:
+    linear = size * gaussian(0, 3, 3)
+    problem = ob.StiefelProblem(ob.Quadratic(np.full((3, 3), 3.0), linear), ob.L1(0.0), 3)
+    solver = ob.OBCD(side="both", proximal=proximal)
+    assert ob.solve(problem, "identity", solver=solver, max_sweeps=2000).converged
+
+
 def test_scored_pairs_is_checked() -> None:
     with pytest.raises(ValueError, match="scored_pairs"):
         ob.OBCD(scored_pairs=0)

@@ -43,7 +43,7 @@ STRIP = 64
 Order: TypeAlias = Literal["C", "A"]
 
 PIECE = 256
-"""Rows and columns of a block that is transposed at once, so that it fits into the cache."""
+"""Rows and columns of a block that is read or transposed at once: it fits into the cache."""
 
 
 class Checked:
@@ -173,7 +173,12 @@ def as_symmetric(name: str, value: Any, n: int | None = None) -> FloatArray:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
     if n is not None and len(matrix) != n:
         raise ValueError(f"{name} must have n_rows = {n} rows, got shape {matrix.shape}")
-    asymmetry = max(magnitude(matrix[rows] - matrix[:, rows].T) for rows in strips(len(matrix)))
+    pieces = [slice(i, i + PIECE) for i in range(0, len(matrix), PIECE)]
+    asymmetry = max(
+        magnitude(matrix[rows, columns] - matrix[columns, rows].T)
+        for i, rows in enumerate(pieces)
+        for columns in pieces[i:]
+    )
     if asymmetry > SYMMETRY_TOLERANCE * size:
         raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
