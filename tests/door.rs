@@ -58,6 +58,28 @@ fn broken_sparse_columns_are_refused() {
 }
 
 #[test]
+fn one_entry_that_differs_from_its_mirror_image_is_seen() {
+    // Squares of 64 rows and columns are compared: within one, across two, in the last and incomplete one.
+    let n = 130;
+    let c = symmetric(n);
+    assert!(Quadratic::new(c.view(), None, None).is_ok());
+    for (i, j) in [
+        (0, 1),
+        (1, 0),
+        (63, 64),
+        (64, 63),
+        (5, 129),
+        (129, 5),
+        (128, 129),
+        (129, 128),
+    ] {
+        let mut c = c.clone();
+        c[[i, j]] += 1e-15;
+        assert!(Quadratic::new(c, None, None).is_err(), "{i} {j}");
+    }
+}
+
+#[test]
 fn sizes_whose_products_overflow_or_vanish_are_refused() {
     let c = symmetric(5);
     let linear = matrix(5, 2, 1);
