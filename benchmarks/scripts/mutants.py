@@ -33,8 +33,9 @@ PARTS = {
     "_internal/checks.py": "input door result",
     "_internal/reading.py": "files input saved_components tables_by_batches",
     "certificate.py": "certify",
-    "io": "files saved_components tables_by_batches knowledge_graphs cli_streaming",
-    "sklearn": "--quick moment_fits choices row_moments estimators regularization",
+    "io": "files saved_components tables_by_batches knowledge_graphs cli_streaming hostile_files",
+    "sklearn": "--quick moment_fits choices row_moments estimators regularization row_blocks "
+    "around_a_fit adapters dask precision input",
 }
 """Files or folders of the package, and the tests that are to notice a change."""
 

@@ -108,6 +108,20 @@ def test_missing_values_in_parts_are_those_row_by_row(entries, share, r, monkeyp
     np.testing.assert_allclose(covariance, (about.T @ about + spreads) / 50, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])
+def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, chosen):
+    cv = ob.SparsePCACV(2, criterion="cv", rule="one_se")
+    # The standard error of the best mean is 0.577, with 4 or 2 degrees of freedom 0.5 or 0.707.
+    cv.scores_ = np.array([[sparser] * 4, [0.0, 2.0, 0.0, 2.0]])
+    assert cv._best() == chosen
+
+
+def test_one_component_can_be_the_most_that_is_considered():
+    X = np.random.default_rng(0).standard_normal((30, 5)) * [5.0, 1.0, 1.0, 1.0, 1.0]
+    with pytest.warns(ConvergenceWarning, match="most=1 stopped the choice"):
+        assert len(ob.choose_n_components(X, "held_out", most=1, random_state=0).values) == 1
+
+
 def test_a_choice_that_stops_at_most_says_so():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 6)) @ rng.standard_normal((6, 12))

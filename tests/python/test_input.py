@@ -298,6 +298,18 @@ def test_a_signature_is_of_ones_of_either_sign(signs, error):
         ob.JOrthogonalProblem(smooth, signs)
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e-9, 1.0, 1e100])
+def test_asymmetry_is_relative_to_the_size_of_a_matrix(size):
+    for scale, good in ((1e-15, True), (1e-6, False)):
+        nearly = size * C
+        nearly[0, 1] += scale * size
+        if good:
+            assert ob.Quadratic(nearly).n_rows == len(C)
+        else:
+            with pytest.raises(ValueError, match="C must be symmetric"):
+                ob.Quadratic(nearly)
+
+
 def test_a_matrix_that_is_symmetric_up_to_rounding_is_made_symmetric():
     nearly = C.copy()
     nearly[0, 1] *= 1 + 1e-15
