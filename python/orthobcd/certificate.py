@@ -104,7 +104,8 @@ class Certificate:
         F = f + h and its two parts.
     magnitude : float
         The magnitude of F, to which tolerances are relative: ``|f − c| + |h|``, where c is the part
-        of f that is constant on the constraint (as is the change of f if C becomes C + cI).
+        of f that is constant on the constraint (as is the change of f if C becomes C + cI), and at
+        least the rounding of c.
     feasibility : float
         ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
         signature ``||XᵀJX − J||_F`` for square X. For other X the distance of XᵀJX from a diagonal
