@@ -138,8 +138,9 @@ def main() -> None:
     print("|---" * 11 + "|")
     for kind in kinds:
         row = Row()
-        for size in (size for name in chosen.sizes.split(",") for size in SIZES[name]):
-            measure(laws, laws.Case(kind, *size), row, run, chosen)
+        for name in chosen.sizes.split(","):
+            for size in SIZES[name]:
+                measure(laws, laws.Case(kind, *size), row, run, chosen)
         print(row.show(kind), flush=True)
 
 

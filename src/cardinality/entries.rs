@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use ndarray::{Array2, s};
 
+use super::material::{Material, StartKind};
 use super::powered::on_own_rows;
 use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
-use super::starts::{Maker, Material, StartKind};
+use super::starts::Maker;
 use crate::budget::Meter;
 use crate::error::Result;
 use crate::manifold::varimax_work;
@@ -317,7 +318,8 @@ impl SearchSpace for EntrySets<'_> {
         let kind = self.material.kind(number);
         let merges = match kind {
             StartKind::Splitting { .. } => !self.model.outnumbers_equations(),
-            _ => kind.is_random(),
+            StartKind::Scattered | StartKind::Turned | StartKind::Grown => true,
+            _ => false,
         };
         let Some(model) = self.disjoint.as_ref().filter(|_| merges) else {
             return self.maker(seed, meter).start(kind);

@@ -7,6 +7,7 @@
 
 mod entries;
 mod incumbent;
+mod material;
 mod path;
 mod powered;
 mod rows;

@@ -13,7 +13,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::manifold::{perturbed, polar, varimax};
+use super::material::{Material, StartKind};
+use crate::manifold::{perturbed, polar};
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
 use crate::support::opening::largest_of;
 use crate::support::{self, Cardinality, Part, SCALAR, SparsePoint, State, SupportMover};
@@ -49,100 +50,6 @@ const ROTATION: f64 = 0.1;
 /// A given start with at most this multiple of the cardinality is reduced by drops; a denser one is
 /// truncated.
 const SURPLUS: usize = 2;
-
-/// The data from which starts are made.
-pub(super) struct Material {
-    /// Rows, one for each column, that make a feasible point.
-    pub(super) selection: Vec<usize>,
-    /// Eigenvectors of C for its smallest eigenvalues, n×r.
-    pub(super) basis: Array2<f64>,
-    /// The same, rotated by varimax.
-    pub(super) rotated: Array2<f64>,
-    /// Feasible points from which the first chains start.
-    pub(super) points: Vec<Array2<f64>>,
-    /// The start passed by the caller.
-    pub(super) given: Option<Array2<f64>>,
-    /// Rows with large entries in the eigenvectors.
-    pool: Vec<usize>,
-}
-
-impl Material {
-    pub(super) fn new(
-        selection: Vec<usize>,
-        basis: Array2<f64>,
-        given: Option<Array2<f64>>,
-        most: usize,
-    ) -> Self {
-        Self {
-            selection,
-            pool: support::largest_rows(&basis, most),
-            rotated: varimax(basis.view()),
-            points: Vec::new(),
-            basis,
-            given,
-        }
-    }
-}
-
-/// The kind of a start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StartKind {
-    Given,
-    Selection,
-    /// ADMM from the axes rotated by varimax, for few iterations if it is the first one.
-    Splitting {
-        first: bool,
-    },
-    /// A point of [`Material::points`].
-    Opening(usize),
-    Path,
-    Scattered,
-    Turned,
-    Grown,
-}
-
-impl StartKind {
-    /// Returns its name in a report.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Selection => "selection",
-            Self::Splitting { .. } => "splitting",
-            Self::Opening(_) => "opening",
-            Self::Path => "path",
-            Self::Scattered => "scattered",
-            Self::Turned => "turned",
-            Self::Grown => "grown",
-        }
-    }
-
-    /// Returns whether it is made with random numbers.
-    pub(super) fn is_random(self) -> bool {
-        matches!(self, Self::Scattered | Self::Turned | Self::Grown)
-    }
-}
-
-impl Material {
-    /// Returns the kind of start `number`: the given one, if any, then the best kinds, then random ones in turn.
-    pub(super) fn kind(&self, number: usize) -> StartKind {
-        let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
-            return StartKind::Given;
-        };
-        let strong = 2 + self.points.len();
-        match index {
-            0 => StartKind::Selection,
-            1 => StartKind::Splitting { first: true },
-            _ if index < strong => StartKind::Opening(index - 2),
-            _ if index == strong => StartKind::Path,
-            _ => match index % 5 {
-                4 => StartKind::Splitting { first: false },
-                3 => StartKind::Scattered,
-                1 => StartKind::Turned,
-                _ => StartKind::Grown,
-            },
-        }
-    }
-}
 
 /// Makes starts and perturbations, with its own random numbers.
 pub(super) struct Maker<'a> {
