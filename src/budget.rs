@@ -30,15 +30,15 @@ pub(crate) struct Clock {
 impl Clock {
     /// Work is counted where there is no time limit.
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
-        Self::limited(started, limit, None)
+        Self::paced(started, limit, limit.is_none())
     }
 
-    /// Work is counted where it is limited too.
-    pub(crate) fn limited(started: Instant, limit: Option<f64>, work: Option<u64>) -> Self {
+    /// Work is counted, or else the time is.
+    pub(crate) fn paced(started: Instant, limit: Option<f64>, counted: bool) -> Self {
         Self {
             started,
             limit,
-            counted: AtomicBool::new(limit.is_none() || work.is_some()),
+            counted: AtomicBool::new(counted),
             stop: AtomicBool::new(false),
             ahead: AtomicU64::new(0f64.to_bits()),
         }

@@ -822,12 +822,76 @@ fn two_forms_of_the_change_agree() {
             u: rng.random_range(-3.0..3.0f64).exp(),
             signs: SIGNS[rng.random_range(0..4usize)],
         };
-        let (direct, size) = model.change(boost.minus_identity());
-        let (cone, cone_size) = case.light().change(boost);
-        let tolerance = 1e-14 * (size + cone_size);
-        assert!(
-            (direct - cone).abs() <= tolerance,
-            "{direct} {cone} {size:e} {cone_size:e}"
-        );
+        // The scalar bound, too: GZᵀ − cJS in place of GZᵀ, and a multiple of the identity in place of M.
+        let (s, c) = (model.s, normal(&mut rng));
+        let free = LightModel {
+            proximal: 0.0,
+            ..case.light()
+        };
+        let m = Sym2 {
+            d0: case.m.d0 - c,
+            d1: case.m.d1 + c,
+            o: case.m.o,
+        };
+        let scalar = PairModel {
+            gz: [
+                [model.gz[0][0] - c * s.d0, model.gz[0][1] - c * s.o],
+                [model.gz[1][0] + c * s.o, model.gz[1][1] + c * s.d1],
+            ],
+            m: Sym2::scalar(s.spectral_norm() * m.spectral_norm()),
+            s: Sym2::scalar(1.0),
+            proximal: 0.0,
+        };
+        for (pair, light) in [(model, free), (scalar, free.scalar(s, c))] {
+            let (direct, size) = pair.change(boost.minus_identity());
+            let (cone, cone_size) = light.change(boost);
+            let tolerance = 1e-14 * (size + cone_size);
+            assert!(
+                (direct - cone).abs() <= tolerance,
+                "{direct} {cone} {size:e} {cone_size:e}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_boost_is_its_matrix() {
+    let (x, y) = ([1.0, -2.0, 0.0, 0.5], [0.25, -2.0, 3.0, -0.5]);
+    let exponents = (-400..=400).map(|k| f64::from(k) / 50.0);
+    // What is computed in one of two ways is so from both sides of where they meet.
+    let met = [0.5f64, 2.0].map(|u| [u.next_down(), u, u.next_up()]);
+    for u in exponents.map(f64::exp).chain(met.into_iter().flatten()) {
+        for signs in SIGNS {
+            let boost = Boost { u, signs };
+            let (v, e) = (boost.matrix(), boost.minus_identity());
+            let (c, s) = (0.5 * (u + 1.0 / u), 0.5 * (u - 1.0 / u));
+            let expected = [[signs[0] * c, signs[0] * s], [signs[1] * s, signs[1] * c]];
+            let (mut new_x, mut new_y) = ([f64::NAN; 4], [f64::NAN; 4]);
+            boost.apply(&x, &y, &mut new_x, &mut new_y);
+            for i in 0..2 {
+                for k in 0..2 {
+                    assert!((v[i][k] - expected[i][k]).abs() <= 1e-15 * c);
+                    let identity = f64::from(u8::from(i == k));
+                    assert!((e[i][k] + identity - v[i][k]).abs() <= 1e-15 * c);
+                }
+                for k in 0..4 {
+                    let row = expected[i][0] * x[k] + expected[i][1] * y[k];
+                    let new = [new_x[k], new_y[k]][i];
+                    assert!((new - row).abs() <= 1e-14 * c, "{boost:?}: {new} for {row}");
+                    assert!(new != 0.0 || new.is_sign_positive());
+                }
+            }
+            assert!((boost.rapidity() - u.ln()).abs() <= 1e-15 * u.ln().abs());
+        }
+    }
+    // Small boosts lose no digits.
+    for mu in [1e-3, 1e-9, 1e-15] {
+        let small = Boost {
+            u: 1.0 + mu,
+            signs: [1.0, 1.0],
+        };
+        let (u, [[c1, s], _]) = (small.u - 1.0, small.minus_identity());
+        assert!((s - 0.5 * (u + u / (1.0 + u))).abs() <= 1e-15 * u);
+        assert!((c1 - 0.5 * u * u / (1.0 + u)).abs() <= 1e-15 * u * u);
     }
 }

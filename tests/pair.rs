@@ -1008,7 +1008,23 @@ fn branches_are_the_definition() {
         assert!((reflection.value(c, s) - identity - reflected).abs() < 1e-13);
         let e = [[c - 1.0, s], [-s, c - 1.0]];
         let proximal = model.proximal * ((c - 1.0) * (c - 1.0) + s * s);
-        assert!((model.change(e).0 + proximal - rotated).abs() < 1e-13);
+        let (change, size) = model.change(e);
+        assert!((change + proximal - rotated).abs() < 1e-13);
+        // Terms of one sign are as large together as their sum.
+        assert!(size >= change.abs() * (1.0 - 1e-15));
+        let absolute = |a: Sym2| Sym2 {
+            d0: a.d0.abs(),
+            d1: a.d1.abs(),
+            o: a.o.abs(),
+        };
+        let positive = PairModel {
+            gz: model.gz.map(|row| row.map(f64::abs)),
+            m: absolute(model.m),
+            s: absolute(model.s),
+            ..model
+        };
+        let (change, size) = positive.change(e.map(|row| row.map(f64::abs)));
+        assert!((size - change).abs() <= 1e-14 * size, "{size} of {change}");
     }
 }
 

@@ -534,3 +534,6 @@ pub fn solve_on_hyperbola(
 ) -> BestBoost {
     each_form!(penalty, form => form.hyperbola(pair, scratch))
 }
+
+#[cfg(test)]
+mod tests;

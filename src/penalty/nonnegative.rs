@@ -43,10 +43,6 @@ impl Form for NonNegative {
         }
     }
 
-    fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
-        0.0
-    }
-
     #[inline(always)]
     fn proximal(&self, _row: usize, _column: usize, value: f64, _step: f64) -> f64 {
         if value > 0.0 { value } else { 0.0 }

@@ -9,8 +9,7 @@ use super::prices::{OUTSIDE, Prices};
 use super::{
     AnyForm, Form, L0, L1, NoPenalty, NonNegative, Weights, derived, exact, jump, nonnegative,
 };
-use crate::error::{Error, Result};
-use crate::objective::LARGEST;
+use crate::error::{Error, LARGEST, Result};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// h(X) = Σ φ(X_ij), φ(x) = a + b x + ½ c x² with its own (a, b, c) between every two breakpoints, perhaps with

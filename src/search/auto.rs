@@ -58,13 +58,12 @@ pub fn minimize_with(
     let form = problem.smooth.quadratic();
     let mixed = !problem.signature.is_definite();
     check(problem, heuristics, auto)?;
-    let clock = Clock::limited(started, auto.options.max_time, auto.options.max_work);
+    let clock = Clock::paced(
+        started,
+        auto.options.max_time,
+        counts(problem, auto, threads),
+    );
     let (n, r) = (problem.smooth.rows(), problem.components);
-    let counted = auto.options.max_work.or(auto.options.max_sweeps);
-    if let (Some(limit), None, false) = (auto.options.max_time, counted, mixed) {
-        let seconds = default_work(problem.smooth, r) / RATE;
-        clock.set_counts(limit * threads.count().min(LANES) as f64 >= seconds);
-    }
     let first = x0.clone().unwrap_or_else(|| match mixed {
         true => Array2::eye(n).slice_move(s![.., ..r]),
         false if problem.penalty.nonnegative() => {
@@ -139,6 +138,19 @@ pub fn minimize_with(
         None => {}
     }
     incumbent.finish()
+}
+
+/// Whether methods are paced by their work: without a time limit, where work is limited too, and where the time is
+/// enough for the work of a search without any limit.
+fn counts(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> bool {
+    let Some(limit) = auto.options.max_time else {
+        return true;
+    };
+    if auto.options.max_sweeps.is_some() || !problem.signature.is_definite() {
+        return auto.options.max_work.is_some();
+    }
+    let seconds = default_work(problem.smooth, problem.components) / RATE;
+    auto.options.max_work.is_some() || limit * threads.count().min(LANES) as f64 >= seconds
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {

@@ -1,0 +1,368 @@
+//! What a penalty says of itself agrees with its values, whatever its form.
+
+use ndarray::{Array2, array};
+
+use super::{LARGEST, Penalty, SMALLEST, Weights};
+
+const SIZE: (usize, usize) = (3, 2);
+
+fn weights() -> Array2<f64> {
+    array![[0.5, 0.0], [2.0, 1.0], [0.25, 4.0]]
+}
+
+/// One of every kind, for X of [`SIZE`].
+fn kinds() -> Vec<Penalty> {
+    let capped = Penalty::capped_l1(2.0, 0.5).unwrap();
+    let huber = Penalty::pieces(
+        vec![-0.25, 0.25],
+        vec![[-0.125, -1.0, 0.0], [0.0, 0.0, 4.0], [-0.125, 1.0, 0.0]],
+    );
+    let kinds = vec![
+        Penalty::NONE,
+        Penalty::NONNEGATIVE,
+        Penalty::l0(0.75),
+        Penalty::l0(weights()),
+        Penalty::l1(1.5),
+        Penalty::l1(weights()),
+        Penalty::mcp(1.0, 0.5).unwrap(),
+        Penalty::scad(0.25, 3.0).unwrap(),
+        Penalty::interval(-0.5, 0.25).unwrap(),
+        Penalty::interval(0.0, 1.0).unwrap(),
+        Penalty::NONNEGATIVE.plus(&Penalty::l1(0.5)).unwrap(),
+        Penalty::l0(0.5).plus(&Penalty::l1(0.25)).unwrap(),
+        capped.weighted(&weights()).unwrap(),
+        capped,
+        huber.unwrap(),
+    ];
+    let general: Vec<_> = kinds.iter().map(Penalty::general).collect();
+    kinds.into_iter().chain(general).collect()
+}
+
+/// Entries on a fine grid, the breakpoints among them.
+fn values() -> impl Iterator<Item = f64> + Clone {
+    (-64..=64).map(|k| f64::from(k) / 32.0)
+}
+
+fn entries() -> impl Iterator<Item = (usize, usize)> {
+    (0..SIZE.0).flat_map(|row| (0..SIZE.1).map(move |column| (row, column)))
+}
+
+/// X with all its entries allowed or not, from one number each.
+fn points() -> Vec<Array2<f64>> {
+    let entry = |(i, k): (usize, usize), seed: usize| ((7 * seed + 5 * i + 11 * k) % 9) as f64;
+    let points = (0..9).map(|seed| Array2::from_shape_fn(SIZE, |at| 0.25 * entry(at, seed) - 0.75));
+    points.collect()
+}
+
+fn near(a: f64, b: f64) -> bool {
+    a == b || (a.is_finite() && (a - b).abs() <= 1e-12 * (1.0 + a.abs().max(b.abs())))
+}
+
+#[test]
+fn rows_and_changes_are_sums_of_entries() {
+    for penalty in kinds() {
+        for x in points() {
+            let mut whole = 0.0;
+            for (i, row) in x.outer_iter().enumerate() {
+                let row = row.to_vec();
+                let sum: f64 = (0..SIZE.1).map(|k| penalty.entry(i, k, row[k])).sum();
+                assert!(near(penalty.row_value(i, &row), sum));
+                whole += sum;
+                let other: Vec<f64> = row.iter().map(|v| (0.5 - v).abs()).collect();
+                let change = penalty.row_value(i, &other) - sum;
+                if change.is_finite() {
+                    assert!(near(penalty.change(i, &row, &other), change), "{penalty:?}");
+                }
+            }
+            assert!(near(penalty.value(x.view()), whole), "{penalty:?}");
+            let turned = penalty.transposed();
+            assert!(near(turned.value(x.t()), whole));
+            let rows = [2, 0];
+            let few = penalty
+                .on_rows(&rows)
+                .value(x.select(ndarray::Axis(0), &rows).view());
+            assert!(
+                near(few, whole - penalty.row_value(1, &x.row(1).to_vec()))
+                    || whole == f64::INFINITY
+            );
+        }
+    }
+}
+
+#[test]
+fn pieces_and_slopes_are_those_of_the_entries() {
+    for penalty in kinds() {
+        assert!(penalty.breakpoints().is_sorted_by(|a, b| a < b));
+        for ((row, column), v) in entries().flat_map(|at| values().map(move |v| (at, v))) {
+            let right = v + 1e-7;
+            let [a, b, c] = penalty.piece(row, column, v);
+            let entry = penalty.entry(row, column, right);
+            let priced = a + b * right + 0.5 * c * right * right;
+            assert!(near(entry, priced) || (entry == f64::INFINITY && a == entry));
+            assert_eq!(penalty.slope(row, column, v), b + c * v);
+            let (low, high) = penalty.subdifferential(row, column, v);
+            if entry.is_finite() && penalty.entry(row, column, v).is_finite() {
+                // Slopes on both sides, infinite where φ jumps up.
+                let here = penalty.entry(row, column, v);
+                let rise = (entry - here) / 1e-7;
+                assert!(
+                    near_slope(high, rise),
+                    "{penalty:?} at {v}: {high} and {rise}"
+                );
+                let fall = (here - penalty.entry(row, column, v - 1e-7)) / 1e-7;
+                assert!(
+                    near_slope(low, fall),
+                    "{penalty:?} at {v}: {low} and {fall}"
+                );
+            }
+        }
+    }
+}
+
+/// Whether a slope is a difference quotient, or infinite where that is large.
+fn near_slope(slope: f64, quotient: f64) -> bool {
+    (slope - quotient).abs() < 1e-5 || (slope.is_infinite() && slope * quotient > 1e5)
+}
+
+#[test]
+fn proximal_maps_are_global_minima() {
+    for penalty in kinds() {
+        for (row, column) in entries() {
+            for (v, step) in values().flat_map(|v| [0.1, 0.3, 2.0].map(|step| (v, step))) {
+                let total = |u: f64| penalty.entry(row, column, u) + 0.5 * (u - v).powi(2) / step;
+                let u = penalty.proximal(row, column, v, step);
+                let best = values().map(total).fold(f64::INFINITY, f64::min);
+                assert!(total(u) <= best + 1e-12, "{penalty:?}: {u} for {v}");
+                // Near an entry that h holds on both sides it is that entry, elsewhere the proximal map.
+                for x in [0.0, 0.3] {
+                    let (u_near, derivative) = penalty.proximal_near((row, column), x, v, step);
+                    let held = penalty.breakpoints().contains(&x)
+                        && penalty.subdifferential(row, column, x)
+                            == (f64::NEG_INFINITY, f64::INFINITY);
+                    if held || penalty.count().is_some() {
+                        let expected = if held { (x, 0.0) } else { (v, 1.0) };
+                        assert_eq!((u_near, derivative), expected);
+                        continue;
+                    }
+                    let at = |v: f64| penalty.proximal_near((row, column), x, v, step).0;
+                    assert!(near(total(u_near), total(u)), "{penalty:?} near {x}");
+                    let (after, before) = (at(v + 1e-6), at(v - 1e-6));
+                    if !penalty.breakpoints().contains(&u_near)
+                        && (after - before).abs() < 1e-3
+                        && near(after - u_near, u_near - before)
+                    {
+                        let quotient = (after - before) / 2e-6;
+                        assert!((derivative - quotient).abs() < 1e-5, "{penalty:?} for {v}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn smoothing_is_close_and_has_its_gradient() {
+    for penalty in kinds() {
+        for x in points() {
+            let smoothed = |x: &Array2<f64>, epsilon: f64| {
+                let mut gradient = Array2::zeros(SIZE);
+                let value = penalty.smoothed(x.view(), epsilon, gradient.view_mut());
+                (value, gradient)
+            };
+            let exact = penalty.value(x.view());
+            if exact.is_finite() && penalty.sparsifies() {
+                assert!((smoothed(&x, 1e-6).0 - exact).abs() < 1e-4, "{penalty:?}");
+            }
+            let (value, gradient) = smoothed(&x, 0.05);
+            for at in entries() {
+                let mut moved = x.clone();
+                moved[at] += 1e-7;
+                let rise = (smoothed(&moved, 0.05).0 - value) / 1e-7;
+                assert!(
+                    (gradient[at] - rise).abs() < 1e-3 * (1.0 + rise.abs()),
+                    "{penalty:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn tidy_rows_are_allowed() {
+    for penalty in kinds() {
+        for x in points() {
+            let distance = penalty.infeasibility(x.view());
+            let mut tidy = x.clone();
+            for mut row in tidy.outer_iter_mut() {
+                penalty.tidy(row.as_slice_mut().unwrap());
+            }
+            assert_eq!(penalty.infeasibility(tidy.view()), 0.0);
+            assert!(penalty.value(tidy.view()).is_finite());
+            assert!(near((&tidy - &x).mapv(|v| v * v).sum().sqrt(), distance));
+            assert_eq!(distance > 0.0, penalty.value(x.view()) == f64::INFINITY);
+            if let Some(squared) = penalty.squared_distance() {
+                assert!(near(squared.value(x.view()), distance * distance));
+            }
+        }
+    }
+}
+
+#[test]
+fn multiples_have_multiples_of_the_values() {
+    for penalty in kinds() {
+        let scaled = penalty.scaled(2.5);
+        assert_eq!(scaled.is_some(), penalty.sparsifies());
+        assert_eq!(penalty.strength().is_some(), penalty.sparsifies());
+        for x in points() {
+            let value = penalty.value(x.view());
+            if let Some(scaled) = &scaled {
+                assert!(near(scaled.value(x.view()), 2.5 * value), "{penalty:?}");
+            }
+            let sum = penalty.plus(&penalty).unwrap().value(x.view());
+            assert!(near(sum, 2.0 * value), "{penalty:?}");
+            if let Ok(weighted) = penalty.weighted(&weights()) {
+                let entry = |(i, k)| weights()[[i, k]] * penalty.entry(i, k, x[[i, k]]);
+                let sum: f64 = entries().map(entry).sum();
+                assert!(near(weighted.value(x.view()), sum), "{penalty:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn kinds_are_told_apart() {
+    let (none, nonnegative) = (Penalty::NONE, Penalty::NONNEGATIVE);
+    let (count, absolute) = (Penalty::l0(0.75), Penalty::l1(1.5));
+    assert_eq!((count.count(), count.absolute()), (Some(0.75), None));
+    assert_eq!((absolute.count(), absolute.absolute()), (None, Some(1.5)));
+    assert_eq!((none.count(), none.absolute()), (None, None));
+    assert!(none.is_none() && !count.is_none() && !nonnegative.is_none());
+    for penalty in kinds() {
+        let allowed = |v: f64| entries().all(|(i, k)| penalty.entry(i, k, v).is_finite());
+        assert_eq!(
+            penalty.nonnegative(),
+            allowed(0.0) && allowed(0.125) && !allowed(-0.125)
+        );
+        // Zero minimises h and a small linear function where the mean entry says so.
+        let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>();
+        let drawn = (1..4).all(|k| {
+            let v = 1e-3 * f64::from(k);
+            mean(v).min(mean(-v)) > mean(0.0) + 0.03 * v
+        });
+        let bounded = mean(1.0) == f64::INFINITY || mean(-1.0) == f64::INFINITY;
+        assert!(penalty.sparsifies() == drawn || bounded, "{penalty:?}");
+        assert!(penalty.pair_work() > 0.0);
+    }
+    let zero = [Penalty::l0(0.0), Penalty::l1(0.0)];
+    assert!(zero.iter().all(|h| h.value(points()[0].view()) == 0.0));
+    assert!(matches!(
+        Penalty::l1(weights()).l1_weights(),
+        Some(Weights::Entrywise(_))
+    ));
+    assert!(Penalty::l1(weights()).absolute().is_none());
+}
+
+#[test]
+fn strengths_at_which_sharing_does_not_pay() {
+    // φ(1) − φ(0) of an entry of mean weight, times the strength, is the gain.
+    for penalty in kinds() {
+        let strength = penalty.largest_strength(3.0);
+        let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>() / 6.0;
+        let price = mean(1.0) - mean(0.0);
+        let unit = match penalty.strength() {
+            _ if !(price > 0.0 && price.is_finite()) => 1.0,
+            Some(lambda) => price / if lambda > 0.0 { lambda } else { 1.0 },
+            None => price,
+        };
+        if penalty == penalty.general() {
+            assert!(near(
+                strength,
+                3.0 / if price > 0.0 && price.is_finite() {
+                    price
+                } else {
+                    1.0
+                }
+            ));
+        } else {
+            assert!(
+                near(strength * unit, 3.0),
+                "{penalty:?}: {strength} of {unit}"
+            );
+        }
+    }
+}
+
+#[test]
+fn arguments_are_checked_from_both_sides() {
+    for bad in [
+        f64::NAN,
+        -1.0,
+        f64::INFINITY,
+        LARGEST.next_up(),
+        SMALLEST.next_down(),
+    ] {
+        assert!(Penalty::l1(bad).check(3, 2).is_err());
+        assert!(Penalty::l0(bad).check(3, 2).is_err());
+        let mut entrywise = weights();
+        entrywise[[2, 1]] = bad;
+        assert!(Penalty::l1(entrywise.clone()).check(3, 2).is_err());
+        assert!(Penalty::l0(entrywise).check(3, 2).is_err());
+        assert!(Penalty::capped_l1(bad, 1.0).is_err());
+    }
+    for good in [0.0, SMALLEST, LARGEST] {
+        assert!(Penalty::l1(good).check(3, 2).is_ok());
+        assert!(Penalty::l0(good).check(3, 2).is_ok());
+        assert!(
+            Penalty::l1(Array2::from_elem(SIZE, good))
+                .check(3, 2)
+                .is_ok()
+        );
+    }
+    for (n, r) in [(2, 2), (3, 3), (2, 3)] {
+        assert!(Penalty::l1(weights()).check(n, r).is_err());
+        assert!(Penalty::l0(weights()).check(n, r).is_err());
+        assert!(Penalty::l1(1.0).check(n, r).is_ok());
+    }
+    for bad in [f64::NAN, 0.0, -1.0, LARGEST.next_up()] {
+        assert!(Penalty::capped_l1(1.0, bad).is_err());
+        assert!(Penalty::mcp(bad, 1.0).is_err() && Penalty::mcp(1.0, bad).is_err());
+        assert!(Penalty::scad(bad, 3.0).is_err());
+    }
+    assert!(Penalty::scad(1.0, 2.0).is_err() && Penalty::scad(1.0, 2.0f64.next_up()).is_ok());
+    for (lower, upper) in [
+        (1.0, 1.0),
+        (1.0, 0.0),
+        (f64::NAN, 1.0),
+        (0.0, LARGEST.next_up()),
+    ] {
+        assert!(Penalty::interval(lower, upper).is_err());
+    }
+    for (lower, upper) in [
+        (f64::NEG_INFINITY, f64::INFINITY),
+        (-LARGEST, LARGEST),
+        (0.0, 1.0),
+    ] {
+        assert!(Penalty::interval(lower, upper).is_ok());
+    }
+    let piece = [0.0; 3];
+    let outside = [f64::INFINITY, 0.0, 0.0];
+    let refused = [
+        (vec![0.0], vec![piece]),
+        (vec![0.0], vec![piece; 3]),
+        (vec![1.0, 1.0], vec![piece; 3]),
+        (vec![1.0, 0.0], vec![piece; 3]),
+        (vec![f64::NAN], vec![piece; 2]),
+        (vec![LARGEST.next_up()], vec![piece; 2]),
+        (vec![0.0], vec![outside; 2]),
+        (vec![0.0], vec![piece, [f64::INFINITY, 1.0, 0.0]]),
+        (vec![0.0], vec![piece, [0.0, LARGEST.next_up(), 0.0]]),
+    ];
+    for (breakpoints, pieces) in refused {
+        assert!(Penalty::pieces(breakpoints, pieces).is_err());
+    }
+    let all = vec![piece, [LARGEST, -LARGEST, LARGEST], outside];
+    assert!(Penalty::pieces(vec![-LARGEST, LARGEST], all).is_ok());
+    let apart = Penalty::interval(1.0, 2.0).unwrap();
+    assert!(Penalty::interval(-1.0, 0.0).unwrap().plus(&apart).is_err());
+    assert!(apart.weighted(&weights()).is_err());
+}
