@@ -15,6 +15,7 @@ import collections
 import contextlib
 import copy
 import importlib
+import math
 import os
 import random
 import shutil
@@ -49,8 +50,8 @@ LIBRARIES = (
 )
 """What the tests import, but for packages with plugins of pytest."""
 
-TIMEOUT = 150
-"""Seconds after which a mutant counts as noticed: it does not end."""
+PATIENCE = 4.0
+"""A mutant under which the tests take so many times as long counts as noticed."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -166,8 +167,10 @@ def mutants(package: Path, trees: dict[Path, ast.Module]) -> Iterator[Mutant]:
                     yield Mutant(part, inside, old, new)
 
 
-def noticed(mutant: Mutant, package: Path, trees: dict[Path, ast.Module]) -> bool:
-    """Whether the tests fail, in a process of its own."""
+def noticed(
+    mutant: Mutant, package: Path, trees: dict[Path, ast.Module], seconds: float = math.inf
+) -> bool:
+    """Whether the tests fail or take more than ``seconds``, in a process of its own."""
     path = package / mutant.path
     known = path.read_text(encoding="utf-8")
     path.write_text(mutant.code(trees[mutant.path]), encoding="utf-8")
@@ -191,7 +194,7 @@ def noticed(mutant: Mutant, package: Path, trees: dict[Path, ast.Module]) -> boo
         with contextlib.suppress(BaseException):
             code = int(pytest.main([*options, *tests]))
         os._exit(min(code, 100))
-    until = time.monotonic() + TIMEOUT
+    until = time.monotonic() + seconds
     status = None
     while status is None and time.monotonic() < until:
         ended, found = os.waitpid(child, os.WNOHANG)
@@ -226,11 +229,14 @@ def main() -> None:
         else:
             sample = random.Random(options.seed).sample(all_of, min(options.count, len(all_of)))
         os.chdir(ROOT)
+        seconds = {}
         for part in {one.part: one for one in sample}.values():
+            begun = time.monotonic()
             if noticed(Mutant(part.part, part.path), package, trees):
                 raise RuntimeError(f"the tests of {part.part} fail without a change")
+            seconds[part.part] = PATIENCE * (time.monotonic() - begun)
         for mutant in sample:
-            found = noticed(mutant, package, trees)
+            found = noticed(mutant, package, trees, seconds[mutant.part])
             counts[mutant.part, found] += 1
             if not found:
                 print(mutant.text, flush=True)

@@ -339,6 +339,19 @@ mod tests {
         }
 
         #[test]
+        fn subnormal_scale(a in -9i64..9, b in -9i64..9, p in -9i64..9, q in -9i64..9) {
+            let scaled = |unit: f64| {
+                let [a, b, p, q] = [a, b, p, q].map(|k| k as f64 * unit);
+                Trig { a, b, p, q }
+            };
+            let (small, f) = (scaled(2f64.powi(-1050)), scaled(1.0));
+            let (points, expected) = (small.minima(), f.minima());
+            prop_assert_eq!(points.points().len(), expected.points().len());
+            let gap = |(c, s): (f64, f64), (c0, s0): (f64, f64)| (f.value(c, s) - f.value(c0, s0)).abs();
+            prop_assert!(gap(points.points()[0], expected.points()[0]) < 1e-13);
+        }
+
+        #[test]
         fn change_is_value_difference(a in -1.0..1.0f64, b in -1.0..1.0f64, p in -1.0..1.0f64, q in -1.0..1.0f64, t in -3.0..3.0f64) {
             let f = Trig { a, b, p, q };
             let (c, s) = (t.cos(), t.sin());

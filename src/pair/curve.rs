@@ -280,3 +280,108 @@ impl Curve for OnHyperbola {
         [0, 1].map(|k| minima.points().get(k).copied())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COEFFICIENTS: [f64; 7] = [-2.0, -0.75, -0.1, 0.0, 0.3, 1.0, 1.5];
+    const LEVELS: [f64; 7] = [-3.0, -1.0, -0.25, 0.0, 0.1, 1.0, 2.5];
+
+    /// Whether an entry lies above a level everywhere on its way, by its crossings and by its values.
+    fn follows<C: Curve>(points: &[f64], entry: impl Fn(f64, f64, f64) -> f64) {
+        for (alpha, beta) in COEFFICIENTS
+            .iter()
+            .flat_map(|&a| COEFFICIENTS.map(|b| (a, b)))
+        {
+            for level in LEVELS {
+                let (start, crossings) = C::crossings(C::path(alpha, beta), level);
+                let met: Vec<_> = crossings.into_iter().flatten().collect();
+                for &(at, _) in &met {
+                    assert!((entry(alpha, beta, at) - level).abs() < 1e-12);
+                }
+                for &at in points {
+                    let passed = met.iter().filter(|&&(crossing, _)| crossing <= at);
+                    let above = i8::from(start) + passed.map(|&(_, step)| step).sum::<i8>();
+                    let distance = entry(alpha, beta, at) - level;
+                    if distance.abs() > 1e-9 {
+                        let expected = i8::from(distance > 0.0);
+                        assert_eq!(above, expected, "{alpha} {beta} {level}: {met:?} at {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn crossings_on_the_circle() {
+        let (from, to) = ON_CIRCLE;
+        assert!(from < 0.0 && from > -1e-12 && to - from == TAU);
+        let points: Vec<f64> = (0..500)
+            .map(|k| from + (to - from) * f64::from(k) / 500.0)
+            .collect();
+        follows::<OnCircle>(&points, |alpha, beta, t| alpha * t.cos() + beta * t.sin());
+        for level in [1.3, -1.3f64] {
+            let crossings = |factor: f64| OnCircle::crossings((1.3, 0.5), level * factor);
+            let touched = if level > 0.0 { 0.5 } else { 0.5 + PI };
+            for factor in [1.0, 1.0 + 0.5 * TOUCH, 1.0 - 0.5 * TOUCH] {
+                let (above, [point, none]) = crossings(factor);
+                assert!(above == (level < 0.0) && none.is_none());
+                let (at, step) = point.unwrap();
+                assert!((at - touched).abs() < 1e-15 && step == 0);
+            }
+            assert_eq!(crossings(1.0 + 2.0 * TOUCH), (level < 0.0, [None; 2]));
+            assert!(crossings(1.0 - 2.0 * TOUCH).1.iter().all(Option::is_some));
+        }
+    }
+
+    #[test]
+    fn crossings_on_the_hyperbola() {
+        let points: Vec<f64> = (-300..=300).map(|k| (f64::from(k) / 20.0).exp()).collect();
+        follows::<OnHyperbola>(&points, |alpha, beta, u| alpha * u + beta / u);
+    }
+
+    #[test]
+    fn quadratics_of_an_entry_are_added() {
+        let piece = [0.3, -1.1, 0.7];
+        let (mut circle, mut hyperbola) = (
+            OnCircle {
+                f: Trig::default(),
+                constant: 0.0,
+            },
+            OnHyperbola {
+                f: Hyp::default(),
+                constant: 0.0,
+            },
+        );
+        let entry = Moving {
+            alpha: 0.8,
+            beta: -1.7,
+            row: 0,
+            column: 0,
+            second: false,
+            above: 0,
+        };
+        circle.add(1.0, piece, &entry);
+        hyperbola.add(1.0, piece, &entry);
+        let [a, b, c] = piece;
+        let price = |x: f64| a + b * x + 0.5 * c * x * x;
+        for k in -20..20 {
+            let t = 0.3 * f64::from(k);
+            let (cos, sin) = OnCircle::point(t);
+            let x = entry.alpha * cos + entry.beta * sin;
+            assert!((circle.value((cos, sin)) - price(x)).abs() < 1e-14);
+            let u = t.exp();
+            let x = entry.alpha * u + entry.beta / u;
+            assert!((hyperbola.value(u) - price(x)).abs() < 1e-14 * (1.0 + x * x));
+            // A lower bound over a part is one, and close on a short part.
+            let (low, here) = (circle.lower_bound(t, t + 0.01), circle.value((cos, sin)));
+            assert!(low <= here && low > here - 0.1);
+            assert!(hyperbola.lower_bound(u, 2.0 * u) <= hyperbola.value(u) + 1e-12);
+        }
+        circle.add(-1.0, piece, &entry);
+        hyperbola.add(-1.0, piece, &entry);
+        assert_eq!((circle.f, hyperbola.f), (Trig::default(), Hyp::default()));
+        assert!(circle.constant.abs() < 1e-15 && hyperbola.constant.abs() < 1e-15);
+    }
+}

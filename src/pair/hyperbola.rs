@@ -310,3 +310,49 @@ fn root(
     }
     u
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_slopes_and_bounds_are_those_of_the_terms() {
+        let numbers = [-3.0, -0.5, 0.0, 0.25, 2.0];
+        let points: Vec<f64> = (-160..=160).map(|k| (f64::from(k) / 40.0).exp()).collect();
+        for index in 0..numbers.len().pow(4) {
+            let [a_plus, a_minus, p_plus, p_minus] =
+                [1, 5, 25, 125].map(|k| numbers[index / k % 5]);
+            let f = Hyp {
+                a_plus,
+                a_minus,
+                p_plus,
+                p_minus,
+            };
+            let bound = f.lower_bound();
+            let mut least = f64::INFINITY;
+            for &u in &points {
+                let terms = [a_plus * u, a_minus / u, p_plus * u * u, p_minus / (u * u)];
+                let (value, magnitude) = (terms.iter().sum::<f64>(), f.magnitude(u));
+                let sizes: f64 = terms.iter().map(|term| term.abs()).sum();
+                assert!((magnitude - sizes).abs() <= 1e-14 * sizes);
+                assert!((f.value(u) - value).abs() <= 1e-14 * magnitude);
+                let rounding = 1e-14 * (magnitude + f.magnitude(1.0));
+                assert!((f.change(u) - (value - f.value(1.0))).abs() <= rounding);
+                let slope = terms[0] - terms[1] + 2.0 * (terms[2] - terms[3]);
+                assert!((f.slope(u) - slope).abs() <= 1e-14 * magnitude);
+                assert!(bound <= value + 1e-14 * magnitude, "{f:?} at {u}");
+                least = least.min(value);
+            }
+            // Bounds are finite where quadratic terms hold the linear ones, and sharp to a factor where all is even.
+            let held = |a: f64, p: f64| p > 0.0 || (p == 0.0 && a >= 0.0);
+            assert_eq!(
+                bound.is_finite(),
+                held(a_plus, p_plus) && held(a_minus, p_minus),
+                "{f:?}"
+            );
+            if a_plus == a_minus && p_plus == p_minus && a_plus >= 0.0 && p_plus >= 0.0 {
+                assert!((bound - least).abs() <= 1e-12 * least);
+            }
+        }
+    }
+}

@@ -162,11 +162,11 @@ def test_features_in_and_out_of_supports(command, kind, folder):
     options, holds = SUPPORTS[kind]
     if command == "nonneg-pca" and kind in ("included in all", "by number", "both"):
         pytest.skip("nonnegative components have no feature in common")
-    both = ["-r", "2", "--n-nonzero", "4,4"]
+    both = ["-r", "2", "--n-nonzero", "4,4", "--report", "r.json"]
     named = components_of(command, "data.csv", *both, *options)
     assert (np.count_nonzero(named, axis=1) <= 4).all()
     estimator = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
-    settings = report_of(command, "data.csv", *both, *options)["settings"]
+    settings = json.loads(Path("r.json").read_text(encoding="utf-8"))["settings"]
     np.testing.assert_array_equal(named, estimator(**settings).fit(A).components_)
     # What is included may be zero in value, as its best loading can be.
     assert holds(named != 0.0) or command == "nonneg-pca"
