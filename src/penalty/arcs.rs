@@ -488,3 +488,47 @@ fn turned(c: f64, s: f64, quadrant: usize) -> (f64, f64) {
         _ => (s, -c),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::FRAC_PI_2;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        /// No minimum inside an arc that lies below both ends and the ceiling is missed, and what is found is one.
+        #[test]
+        fn minima_inside_an_arc(
+            (a, b) in (-1.0..1.0f64, -1.0..1.0f64),
+            (p, q) in (-1.0..1.0f64, -1.0..1.0f64),
+            bend in prop_oneof![Just(0.0), Just(0.05), Just(1.0)],
+            (from, width) in (-3.0..3.0f64, 0.01..FRAC_PI_2),
+            drop in prop_oneof![Just(f64::INFINITY), -0.5..0.5f64],
+        ) {
+            let arc = Trig { a, b, p: bend * p, q: bend * q };
+            let at = |t: f64| (t.cos(), t.sin());
+            let value = |(c, s): (f64, f64)| arc.value(c, s);
+            let ends = [at(from), at(from + width)];
+            let lower_end = value(ends[0]).min(value(ends[1]));
+            let ceiling = lower_end + drop;
+            let second = 4.0 * arc.p.hypot(arc.q);
+            let found = inside(&arc, ends, second, ceiling);
+            let within = (1..400).map(|k| value(at(from + width * f64::from(k) / 400.0)));
+            let least = within.fold(f64::INFINITY, f64::min);
+            if least < lower_end.min(ceiling) - 1e-6 {
+                let (c, s) = found.expect("a minimum inside");
+                prop_assert!(value((c, s)) <= least + 1e-12);
+            }
+            if let Some((c, s)) = found {
+                prop_assert!((c.hypot(s) - 1.0).abs() < 1e-14);
+                let [(c0, s0), (c1, s1)] = ends;
+                prop_assert!(c0 * s - s0 * c >= -1e-14 && c * s1 - s * c1 >= -1e-14);
+                prop_assert!(arc.slope(c, s).abs() <= 1e-11 * arc.magnitude());
+            }
+        }
+    }
+}

@@ -55,6 +55,14 @@ def test_check_estimator(estimator):
 
 
 @pytest.mark.parametrize("make", BOTH)
+def test_the_largest_loading_is_positive(make):
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_normal((20, 9))
+        components = make(random_state=seed).fit(X).components_
+        assert (components.max(axis=1) == np.abs(components).max(axis=1)).all()
+
+
+@pytest.mark.parametrize("make", BOTH)
 def test_attributes(make):
     X = load_digits().data
     pca = make(random_state=0).fit(X)

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.sklearn.blocks import as_bytes
+from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced
 
 try:
     import zarr
@@ -182,7 +182,7 @@ def test_bytes_are_read_as_they_are_written():
     for text, wanted in (("2GB", 2e9), ("500 MiB", 500 * 2**20), ("1e3kb", 1e6), (7, 7.0)):
         assert as_bytes("max_memory", text) == wanted
     assert as_bytes("max_memory", None) is None
-    for bad in ("", "GB", "-1GB", "2 apples", "0", "1e999"):
+    for bad in ("", "GB", "-1GB", "2 apples", "0", "1e999", "1.2.3GB", "e", "5ib"):
         with pytest.raises(ValueError, match="max_memory must be bytes"):
             as_bytes("max_memory", bad)
     for bad in (0, -1.0, np.inf):
@@ -190,6 +190,40 @@ def test_bytes_are_read_as_they_are_written():
             as_bytes("max_memory", bad)
     with pytest.raises(TypeError, match="max_memory"):
         as_bytes("max_memory", [1])
+
+
+def test_what_is_read_by_slices(tmp_path):
+    """Files are; an array in memory, here or of another library, a table and a list are not."""
+
+    class File:
+        shape, dtype = (5, 3), np.dtype(np.float32)
+
+        def __getitem__(self, rows: slice) -> np.ndarray:
+            return np.ones((5, 3), np.float32)[rows]
+
+    class Elsewhere(File):
+        def __dlpack__(self) -> None: ...
+
+    class Table(File):
+        iloc = None
+
+    class Vector(File):
+        shape = (5,)
+
+    class Untyped(File):
+        dtype = None
+
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert is_sliced(File())
+    assert is_sliced(mapped)
+    assert not is_sliced(mapped[0])
+    for other in (X, X.tolist(), Elsewhere(), Table(), Vector(), Untyped()):
+        assert not is_sliced(other)
+    for one in (X, sparse.csr_array(X)):
+        assert is_in_memory(one)
+    for other in (mapped, File(), [X]):
+        assert not is_in_memory(other)
 
 
 def test_missing_values_are_for_data_in_memory():
