@@ -36,7 +36,7 @@ PARTS = {
     "certificate.py": "certify",
     "io": "files saved_components tables_by_batches knowledge_graphs cli_streaming hostile_files",
     "sklearn": "--quick moment_fits choices row_moments estimators regularization row_blocks "
-    "around_a_fit adapters dask precision input",
+    "around_a_fit adapters dask precision input tables_by_batches",
 }
 """Files or folders of the package, and the tests that are to notice a change."""
 
