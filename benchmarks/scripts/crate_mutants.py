@@ -39,7 +39,9 @@ def small_crate(folder: Path) -> None:
     manifest = (
         (ROOT / "Cargo.toml").read_text(encoding="utf-8").replace('"rlib", "cdylib"', '"rlib"')
     )
-    manifest = manifest.replace("[profile.test]\nopt-level = 3", "[profile.test]\nopt-level = 1")
+    manifest = manifest.replace(
+        "[profile.test]\nopt-level = 3", "[profile.test]\nopt-level = 1\ndebug = false"
+    )
     (folder / "Cargo.toml").write_text(manifest, encoding="utf-8")
     shutil.copy(ROOT / "Cargo.lock", folder)
     shutil.copytree(ROOT / "benches", folder / "benches")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd.sklearn.sparse_fit import _approach
 
 
 def data(seed: int = 0, m: int = 40, n: int = 15) -> np.ndarray:
@@ -136,3 +137,12 @@ def test_time_limit_keeps_what_is_there():
 def test_bad_arguments(name, arguments):
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         ob.regularization_path(data(), 3, **arguments)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-9, 1e-4, 0.3, 0.999, 1.0, 2.0])
+@pytest.mark.parametrize("top", [0.0, 1e-3, 1.0])
+def test_a_path_of_weights_falls_to_the_last(alpha, top):
+    path = _approach(top, alpha * (top or 1.0))
+    assert path[-1] == alpha * (top or 1.0)
+    assert (np.diff(path) < 0.0).all()
+    assert path[0] == max(top, path[-1]) or alpha >= 1.0 or top == 0.0

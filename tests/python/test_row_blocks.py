@@ -192,6 +192,16 @@ def test_bytes_are_read_as_they_are_written():
         as_bytes("max_memory", [1])
 
 
+@pytest.mark.parametrize("make", MAKE.values())
+def test_one_block_says_what_features_there_are(make):
+    pandas = pytest.importorskip("pandas")
+    names = [f"f{k}" for k in range(X.shape[1])]
+    for how in ("fit", "partial_fit"):
+        pca = getattr(make(), how)([pandas.DataFrame(X, columns=names)])
+        assert pca.n_features_in_ == X.shape[1]
+        assert list(pca.feature_names_in_) == names
+
+
 def test_what_is_read_by_slices(tmp_path):
     """Files are; an array in memory, here or of another library, a table and a list are not."""
 
