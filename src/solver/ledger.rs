@@ -19,6 +19,8 @@ const SEGMENT_WORK: f64 = if cfg!(test) { 0.0 } else { 10.0 * WORK_UNIT };
 pub struct Ledger {
     pub(crate) objective: f64,
     pub(super) magnitude: f64,
+    /// The rounding of the constant part of f.
+    rounding: f64,
     tol: f64,
     /// Pairs in a sweep.
     pub(super) sweep: u64,
@@ -67,6 +69,7 @@ impl Ledger {
         Self {
             objective: f64::INFINITY,
             magnitude: 0.0,
+            rounding: 0.0,
             tol,
             sweep,
             visited: 0,
@@ -90,9 +93,15 @@ impl Ledger {
     }
 
     /// The decrease that counts as zero: `tol` times the [magnitude](crate::Problem::magnitude) of F, with
-    /// `tol` at least the rounding of F.
+    /// `tol` at least the rounding of F, and at least the rounding of the [constant part](crate::Problem::constant) of f.
     pub fn threshold(&self) -> f64 {
-        self.tol.max(f64::EPSILON) * self.magnitude
+        (self.tol.max(f64::EPSILON) * self.magnitude).max(self.rounding)
+    }
+
+    /// Takes note of the size of F and of the constant part of f.
+    pub(super) fn resize(&mut self, magnitude: f64, constant: f64) {
+        self.magnitude = magnitude;
+        self.rounding = f64::EPSILON * constant.abs();
     }
 
     /// The relative tolerance of [`threshold`](Self::threshold).

@@ -324,7 +324,8 @@ impl<'a> Point<'a> {
     pub(super) fn evaluate(&self, ledger: &mut Ledger) {
         let (smooth, penalty) = self.values();
         ledger.objective = smooth + penalty;
-        ledger.magnitude = self.problem.magnitude(smooth, penalty, self.constant);
+        let magnitude = self.problem.magnitude(smooth, penalty, self.constant);
+        ledger.resize(magnitude, self.constant);
     }
 
     /// Evaluates everything anew and repairs the drift of the constraint, unless the repair raises the
