@@ -116,6 +116,13 @@ def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, c
     assert cv._best() == chosen
 
 
+def test_a_weight_of_zero_is_allowed_and_none_below():
+    X = np.random.default_rng(0).standard_normal((12, 4))
+    assert list(ob.SparsePCACV(1, alphas=[0.0, 0.5], cv=2).fit(X).alphas_) == [0.5, 0.0]
+    with pytest.raises(ValueError, match="alphas must be nonnegative"):
+        ob.SparsePCACV(1, alphas=[0.5, -1e-300], cv=2).fit(X)
+
+
 def test_one_component_can_be_the_most_that_is_considered():
     X = np.random.default_rng(0).standard_normal((30, 5)) * [5.0, 1.0, 1.0, 1.0, 1.0]
     with pytest.warns(ConvergenceWarning, match="most=1 stopped the choice"):
