@@ -274,7 +274,7 @@ def test_stability_is_of_components_with_the_same_limit(make, limits):
     X, _ = planted(60, noise=2.0)
     frame = pandas.DataFrame(np.abs(X), columns=[f"f{i}" for i in range(20)])
     pca = make(3, **limits, random_state=0)
-    found = ob.support_stability(pca, frame, n_subsamples=6, random_state=0)
+    found = ob.support_stability(pca, frame, n_subsamples=3, random_state=0)
     assert found.features == tuple(frame.columns)
     for t in range(3):
         if np.ndim(limits["n_nonzero"]):

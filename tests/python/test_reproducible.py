@@ -18,7 +18,10 @@ PENALTIES = {
 def run(smooth, penalty: str, solver: ob.OBCD, seed: int, n_threads: int) -> ob.Result:
     start = "partition" if penalty == "nonnegative" else "random"
     problem = ob.StiefelProblem(smooth, PENALTIES[penalty], 12)
-    return ob.solve(problem, start, solver=solver, max_sweeps=2, seed=seed, n_threads=n_threads)
+    sweeps = 1 if solver.update == "jacobi" else 2
+    return ob.solve(
+        problem, start, solver=solver, max_sweeps=sweeps, seed=seed, n_threads=n_threads
+    )
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
