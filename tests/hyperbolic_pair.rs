@@ -676,7 +676,10 @@ fn flat_directions_follow_the_linear_part() {
             seen[1] += 1;
         }
     }
-    assert!(seen[0] > 1000 && seen[1] > 100, "{seen:?}");
+    assert!(
+        seen[0] > INSTANCES / 10 && seen[1] > INSTANCES / 100,
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -803,6 +806,7 @@ fn minima_of_a_quartic_with_known_roots() {
 #[test]
 fn two_forms_of_the_change_agree() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    let mut shifts = Xoshiro256PlusPlus::seed_from_u64(12);
     for _ in 0..INSTANCES {
         let case = instance(&mut rng, false);
         let model = PairModel {
@@ -823,7 +827,7 @@ fn two_forms_of_the_change_agree() {
             signs: SIGNS[rng.random_range(0..4usize)],
         };
         // The scalar bound, too: GZᵀ − cJS in place of GZᵀ, and a multiple of the identity in place of M.
-        let (s, c) = (model.s, normal(&mut rng));
+        let (s, c) = (model.s, normal(&mut shifts));
         let free = LightModel {
             proximal: 0.0,
             ..case.light()
@@ -842,15 +846,18 @@ fn two_forms_of_the_change_agree() {
             s: Sym2::scalar(1.0),
             proximal: 0.0,
         };
-        // Differences GZᵀ − cJS add their rounding.
+        // The scalar bound has the rounding of the differences GZᵀ − cJS, too.
         let e = boost.minus_identity();
         let moved: f64 = e.iter().flatten().map(|v| v.abs()).sum();
         let subtracted = c.abs() * (s.d0 + s.d1 + 2.0 * s.o.abs()) * moved;
-        let pairs = [(model, free, 0.0), (scalar, free.scalar(s, c), subtracted)];
-        for (pair, light, lost) in pairs {
+        let pairs = [
+            (model, free, 1e-14, 0.0),
+            (scalar, free.scalar(s, c), 4e-14, subtracted),
+        ];
+        for (pair, light, relative, lost) in pairs {
             let (direct, size) = pair.change(e);
             let (cone, cone_size) = light.change(boost);
-            let tolerance = 4e-14 * (size + cone_size + lost);
+            let tolerance = relative * (size + cone_size + lost);
             assert!(
                 (direct - cone).abs() <= tolerance,
                 "{direct} {cone} {size:e} {cone_size:e}"

@@ -28,9 +28,6 @@ TESTS = ("hyperbolic_pair", "pair")
 FEWER = {"INSTANCES": 600, "ANGLES": 3000, "FEWER_ANGLES": 600}
 """Constants of the tests."""
 
-LEAST = 1000
-"""Tests that count instances want this and more; with `FEWER` so many fewer."""
-
 
 def small_crate(folder: Path) -> None:
     """Write the crate."""
@@ -61,12 +58,7 @@ def small_crate(folder: Path) -> None:
         text = (ROOT / "tests" / f"{name}.rs").read_text(encoding="utf-8")
         for constant, value in FEWER.items():
             text = re.sub(rf"(const {constant}: usize =) [\d_]+;", rf"\1 {value};", text)
-        text = re.sub(r"seen\[(\d)\] > (\d+)", _fewer, text)
         (folder / "tests" / f"{name}.rs").write_text(text, encoding="utf-8")
-
-
-def _fewer(found: re.Match[str]) -> str:
-    return f"seen[{found[1]}] > {int(found[2]) * FEWER['INSTANCES'] // (10 * LEAST)}"
 
 
 def main() -> int:

@@ -51,7 +51,7 @@ LIBRARIES = (
 """What the tests import, but for packages with plugins of pytest."""
 
 PATIENCE = 4.0
-"""A mutant under which the tests take so many times as long counts as noticed."""
+"""A mutant counts as noticed after this multiple of the time of the tests without a change."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,

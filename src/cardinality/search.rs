@@ -318,8 +318,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
     monitor: &mut dyn Monitor,
 ) -> AutoSolution {
     let (options, threads) = (limited.options, limited.threads);
-    let counted = options.max_time.is_none() || options.max_work.is_some();
-    let clock = Clock::paced(limited.started, options.max_time, counted);
+    let clock = Clock::paced(limited.started, options.max_time, options.counts_work());
     let clock = &clock;
     let limit = limit(clock, options, limited.form, limited.problem.components);
     let mut incumbent =

@@ -47,7 +47,7 @@ fn entries() -> impl Iterator<Item = (usize, usize)> {
     (0..SIZE.0).flat_map(|row| (0..SIZE.1).map(move |column| (row, column)))
 }
 
-/// X with all its entries allowed or not, from one number each.
+/// Points with entries between −0.75 and 1.25, of which constraints do not allow all.
 fn points() -> Vec<Array2<f64>> {
     let entry = |(i, k): (usize, usize), seed: usize| ((7 * seed + 5 * i + 11 * k) % 9) as f64;
     let points = (0..9).map(|seed| Array2::from_shape_fn(SIZE, |at| 0.25 * entry(at, seed) - 0.75));
@@ -264,31 +264,20 @@ fn kinds_are_told_apart() {
 
 #[test]
 fn strengths_at_which_sharing_does_not_pay() {
-    // φ(1) − φ(0) of an entry of mean weight, times the strength, is the gain.
+    // The strength is λ where h has one number λ, and elsewhere a multiple of h, whose price of an entry is the gain.
     for penalty in kinds() {
-        let strength = penalty.largest_strength(3.0);
         let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>() / 6.0;
         let price = mean(1.0) - mean(0.0);
-        let unit = match penalty.strength() {
-            _ if !(price > 0.0 && price.is_finite()) => 1.0,
-            Some(lambda) => price / if lambda > 0.0 { lambda } else { 1.0 },
-            None => price,
+        let has_lambda = penalty.count().or(penalty.absolute()).is_some();
+        let unit = match has_lambda || !(price > 0.0 && price.is_finite()) {
+            true => 1.0,
+            false => price,
         };
-        if penalty == penalty.general() {
-            assert!(near(
-                strength,
-                3.0 / if price > 0.0 && price.is_finite() {
-                    price
-                } else {
-                    1.0
-                }
-            ));
-        } else {
-            assert!(
-                near(strength * unit, 3.0),
-                "{penalty:?}: {strength} of {unit}"
-            );
-        }
+        let strength = penalty.largest_strength(3.0);
+        assert!(
+            near(strength * unit, 3.0),
+            "{penalty:?}: {strength} of {unit}"
+        );
     }
 }
 

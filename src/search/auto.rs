@@ -140,17 +140,17 @@ pub fn minimize_with(
     incumbent.finish()
 }
 
-/// Whether methods are paced by their work: without a time limit, where work is limited too, and where the time is
-/// enough for the work of a search without any limit.
+/// Whether methods are paced by their work, also where the time is enough for the work of a search without any limit.
 fn counts(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> bool {
-    let Some(limit) = auto.options.max_time else {
-        return true;
+    let options = &auto.options;
+    let is_enough = |limit: f64| {
+        let seconds = default_work(problem.smooth, problem.components) / RATE;
+        limit * threads.count().min(LANES) as f64 >= seconds
     };
-    if auto.options.max_sweeps.is_some() || !problem.signature.is_definite() {
-        return auto.options.max_work.is_some();
-    }
-    let seconds = default_work(problem.smooth, problem.components) / RATE;
-    auto.options.max_work.is_some() || limit * threads.count().min(LANES) as f64 >= seconds
+    options.counts_work()
+        || (options.max_sweeps.is_none()
+            && problem.signature.is_definite()
+            && options.max_time.is_some_and(is_enough))
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {

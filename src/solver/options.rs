@@ -195,6 +195,11 @@ impl Options {
         blocks.map_or(pairs(n), |blocks| blocks * pairs(self.block_size))
     }
 
+    /// Whether work is counted: without a time limit, and where work is limited too.
+    pub(crate) fn counts_work(&self) -> bool {
+        self.max_time.is_none() || self.max_work.is_some()
+    }
+
     /// Checks the values against a problem with n rows.
     ///
     /// # Errors

@@ -145,4 +145,4 @@ def test_a_path_of_weights_falls_to_the_last(alpha, top):
     path = _approach(top, alpha * (top or 1.0))
     assert path[-1] == alpha * (top or 1.0)
     assert (np.diff(path) < 0.0).all()
-    assert path[0] == max(top, path[-1]) or alpha >= 1.0 or top == 0.0
+    assert path[0] == (top if top > 0.0 and alpha < 1.0 else path[-1])
