@@ -59,6 +59,7 @@ CSV_FIELDS = (
     "status",
     "n_iterations",
     "seconds",
+    "memory",
     "load",
     "error",
 )
@@ -104,6 +105,9 @@ less, share a place.
   whole time.
 - (+), the papers' mark: `ladmm+obcd-r` is lower than `ladmm` by more than a tenth of the objective.
 - †: the method never left its start. ‡: the same, and the start is a stationary point.
+- Rows "seeds": the cell for the best and for the worst seed, where they differ.
+- Rows "MiB": the most memory that the method took beside its problem and its start, each task in a
+  fresh process; the median over the seeds, and the range where it is wider than 1 MiB.
 - Rows "paper": the published figures, the paper's own best and the gaps above it.
 - Rows "surrogate" (thin curves in the figures): f + 1000‖min(0, X)‖_F at the last point of a method
   that may leave X ≥ 0, minus the same lowest objective. The surrogate can be below the optimum: a
@@ -300,8 +304,8 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
             for label in columns
         ]
         lines.append(f"| {row.title} | {best:.8g} | " + " | ".join(cells) + " |")
-        if any(_surrogate(found) is not None for found in line.values()):
-            lines.append(_surrogate_line(line, best, columns))
+        below = [_seeds_line(row, line, best, columns), _memory_line(line, columns)]
+        lines += [text for text in (*below, _surrogate_line(line, best, columns)) if text]
         paper = published(table.title, row, float(run.settings["time"]))
         if paper is not None:
             lines.append(_paper_line(paper, row, columns))
@@ -341,6 +345,36 @@ def _cell(row: Row, found: list[Record], score: float, best: float, place: int) 
     return (f"{text} ‡" if stationary and place > 1 else text) + kept
 
 
+def _line(title: str, columns: list[str], cells: dict[str, str]) -> str:
+    """A line below a row with the cells of some methods, or nothing without any."""
+    if not any(cells.values()):
+        return ""
+    return f"| {title} | | " + " | ".join(cells.get(label, "") for label in columns) + " |"
+
+
+def _seeds_line(row: Row, line: dict[str, list[Record]], best: float, columns: list[str]) -> str:
+    """The best and the worst seed of each method."""
+    base = 0.0 if row.unbounded else best
+    cells = {}
+    for label, found in line.items():
+        values = [record.get("objective", math.inf) - base for record in found]
+        ends = [f"{v:.3g}" if math.isfinite(v) else "failed" for v in (min(values), max(values))]
+        cells[label] = " to ".join(ends) if ends[0] != ends[1] else ""
+    return _line("seeds", columns, cells)
+
+
+def _memory_line(line: dict[str, list[Record]], columns: list[str]) -> str:
+    """The median and the range of the memory of each method."""
+    cells = {}
+    for label, found in line.items():
+        values = [record["memory"] for record in found if record.get("memory") is not None]
+        if values:
+            low, high = min(values), max(values)
+            spread = f" ({low:.0f}–{high:.0f})" if high - low > 1.0 else ""
+            cells[label] = f"{statistics.median(values):.0f}{spread}"
+    return _line("MiB", columns, cells)
+
+
 def _surrogate(found: list[Record]) -> float | None:
     """The median surrogate of the last points, where the method may leave X ≥ 0."""
     values = [record.get("surrogate") for record in found]
@@ -349,9 +383,9 @@ def _surrogate(found: list[Record]) -> float | None:
 
 
 def _surrogate_line(line: dict[str, list[Record]], best: float, columns: list[str]) -> str:
-    values = [_surrogate(line[label]) if label in line else None for label in columns]
-    cells = ["" if value is None else f"{value - best:.3g}" for value in values]
-    return "| surrogate | | " + " | ".join(cells) + " |"
+    values = {label: _surrogate(found) for label, found in line.items()}
+    cells = {label: f"{v - best:.3g}" for label, v in values.items() if v is not None}
+    return _line("surrogate", columns, cells)
 
 
 def _paper_line(paper: Published, row: Row, columns: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Runs tasks, each on cores of its own, and writes each finished one to disk at once."""
+"""Runs tasks, each in a fresh process on cores of its own, and writes each to disk at once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import importlib
 import json
 import multiprocessing
 import os
+import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -211,30 +213,18 @@ class Bench:
     def run(self, task: Task) -> dict[str, Any]:
         """Run one task; a failure is recorded, not raised.
 
-        ``"load"`` is the number of processes at work in the minute before: where it exceeds the
-        cores, the method had less time than it seems.
+        ``"memory"`` is the largest resident memory of the process while the method ran, above that
+        before, in MiB (Linux only): of the method alone where the process is fresh.
         """
-        record: dict[str, Any] = {
-            "key": task.key,
-            "row": task.row.id,
-            "data": task.row.data,
-            "penalty": task.row.penalty,
-            "lam": task.row.lam,
-            "relative": task.row.relative,
-            "r": task.row.r,
-            "normalised": task.row.normalised,
-            "method": task.method,
-            "seed": task.seed,
-            "time_limit": task.seconds + task.polish,
-            "threads": task.threads,
-            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        }
+        record = _described(task)
         try:
             problem = self.problem(task.row)
             start = task.method.partition("@")[2]
             x0 = self.start(task.row, start, task.seed) if start else None
+            before = _resident_memory()
             with threadpool_limits(limits=task.threads):
                 result = _solve(task, problem, x0)
+            after = _resident_memory()
         except Exception as error:
             return {**record, "error": f"{type(error).__name__}: {error}"}
         history = result.history
@@ -255,6 +245,7 @@ class Bench:
             "status": result.status.name,
             "n_iterations": int(result.n_iterations),
             "seconds": float(result.seconds),
+            "memory": None if before is None or after is None else after[1] - before[0],
             "history": {
                 name: np.asarray(history[name])[keep].tolist()
                 for name in ("seconds", "objective", "surrogate")
@@ -385,6 +376,40 @@ def _hybrid(task: Task, problem: Any, x0: FloatArray | None) -> Result:
     )
 
 
+def _described(task: Task) -> dict[str, Any]:
+    """What a record says of its task.
+
+    ``"load"`` is the number of processes at work in the minute before: where it exceeds the cores,
+    the method had less time than it seems.
+    """
+    return {
+        "key": task.key,
+        "row": task.row.id,
+        "data": task.row.data,
+        "penalty": task.row.penalty,
+        "lam": task.row.lam,
+        "relative": task.row.relative,
+        "r": task.row.r,
+        "normalised": task.row.normalised,
+        "method": task.method,
+        "seed": task.seed,
+        "time_limit": task.seconds + task.polish,
+        "threads": task.threads,
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def _resident_memory() -> tuple[float, float] | None:
+    """Resident memory of this process in MiB, now and the largest since the last call."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the largest begins anew
+    except OSError:
+        return None
+    kibibytes = {line.split()[0]: float(line.split()[1]) for line in lines if line.endswith("kB")}
+    return kibibytes["VmRSS:"] / 1024.0, kibibytes["VmHWM:"] / 1024.0
+
+
 def run_tasks(
     bench: Bench, tasks: list[Task], store: Store, say: Callable[[str], None], jobs: int = 1
 ) -> Iterator[dict[str, Any]]:
@@ -401,8 +426,8 @@ def run_tasks(
     say : callable
         Takes lines of progress.
     jobs : int, default 1
-        Tasks at a time, each in a process of its own that is bound to as many cores as it has
-        threads.
+        Tasks at a time, each in a fresh process that is bound to as many cores as it has threads.
+        A single one runs in this process.
     """
     waiting = [task for task in tasks if task.key not in store.records]
     if len(waiting) < len(tasks):
@@ -425,36 +450,42 @@ def run_tasks(
 
 def _parallel(bench: Bench, tasks: list[Task], jobs: int) -> Iterator[dict[str, Any]]:
     """Records in the order in which they are ready; the workers end when this generator does."""
-    context = multiprocessing.get_context("spawn")
-    cores = context.SimpleQueue()
+    methods = multiprocessing.get_all_start_methods()
+    # A fork of a process that has imported everything is fresh, too, and there at once.
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if "forkserver" in methods:
+        context.set_forkserver_preload([__name__])
     there = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     threads = max((task.threads for task in tasks), default=1)
+    cores: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
     for worker in range(jobs):
         own = range(worker * threads, (worker + 1) * threads) if there else ()
         cores.put({there[k % len(there)] for k in own})
-    executor = ProcessPoolExecutor(jobs, context, _begin_worker, (bench, cores))
+
+    def run_fresh(task: Task) -> dict[str, Any]:
+        own = cores.get()
+        try:
+            with ProcessPoolExecutor(1, context, _begin_worker, (own,)) as process:
+                return process.submit(bench.run, task).result()
+        except BrokenProcessPool:
+            return {**_described(task), "error": "the process of the task was killed"}
+        finally:
+            cores.put(own)
+
+    executor = ThreadPoolExecutor(jobs)
     try:
-        pending = {executor.submit(_run_in_worker, task) for task in tasks}
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
+        for future in as_completed([executor.submit(run_fresh, task) for task in tasks]):
+            yield future.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
+        for child in multiprocessing.active_children():
+            child.terminate()
 
 
-_bench: Bench | None = None
-
-
-def _begin_worker(bench: Bench, cores: Any) -> None:
+def _begin_worker(own: set[int]) -> None:
     """Bind this process to cores of its own; the parent alone listens to Ctrl-C."""
-    global _bench
-    _bench = bench
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    own = cores.get()
     if own:
         os.sched_setaffinity(0, own)
 
@@ -465,8 +496,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _run_in_worker(task: Task) -> dict[str, Any]:
-    assert _bench is not None
-    return _bench.run(task)
