@@ -13,7 +13,7 @@ use super::rounds::{COLUMNS, Rounds};
 use crate::budget::{Clock, Meter, RATE};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
-use crate::heuristic::{Heuristic, Known, registry};
+use crate::heuristic::{Heuristic, Known, Prepared, registry};
 use crate::objective::default_work;
 use crate::pool;
 use crate::problem::Problem;
@@ -56,33 +56,18 @@ pub fn minimize_with(
 ) -> Result<AutoSolution> {
     let started = Instant::now();
     let form = problem.smooth.quadratic();
-    let mixed = !problem.signature.is_definite();
     check(problem, heuristics, auto)?;
     let clock = Clock::paced(
         started,
         auto.options.max_time,
         counts(problem, auto, threads),
     );
-    let (n, r) = (problem.smooth.rows(), problem.components);
-    let first = x0.clone().unwrap_or_else(|| match mixed {
-        true => Array2::eye(n).slice_move(s![.., ..r]),
-        false if problem.penalty.nonnegative() => {
-            let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
-            let spread = start::partition_within((n, r), auto.options.seed, allowed);
-            let single = form.map(|form| top_diagonal(form, r));
-            let value = |x: &Array2<f64>| {
-                problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view())
-            };
-            (single.filter(|x| allowed(x.view()) && value(x) < value(&spread))).unwrap_or(spread)
+    let first = match &x0 {
+        Some(x0) => x0.clone(),
+        None => {
+            let point = start_point(problem, auto, threads);
+            start_within(problem, point, auto.options.seed, threads, monitor)
         }
-        false => match form {
-            Some(form) => top_diagonal(form, r),
-            None => start::random(n, r, auto.options.seed),
-        },
-    });
-    let first = match x0 {
-        Some(_) => first,
-        None => start_within(problem, first, auto.options.seed, threads, monitor),
     };
     problem.check_start(first.view())?;
     let mut incumbent = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
@@ -105,30 +90,17 @@ pub fn minimize_with(
         return incumbent.finish();
     }
     let meter = Meter::new(&clock, units);
-    let (given, k) = (x0.clone(), incumbent.k.clone());
-    let prepared = pool::run(
-        1,
-        1,
-        &clock,
-        |_| match (form, mixed) {
-            (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), &meter),
-            (Some(form), false) => {
-                Known::definite((problem, form), given.clone(), COLUMNS, threads, &meter)
-            }
-            (None, _) => Known::evaluated(problem, (&first, given.clone()), k.clone(), &meter),
-        },
-        |_| incumbent.watch(None),
+    let known = prepared(
+        problem,
+        (&first, x0.as_ref()),
+        threads,
+        &meter,
+        &mut incumbent,
     );
     incumbent.prepared = meter.spent();
-    match prepared.into_iter().flatten().flatten().next() {
-        Some(prepared) => {
-            let rounds = Rounds::new(
-                problem,
-                heuristics,
-                &auto.options,
-                (&clock, threads),
-                prepared,
-            );
+    match known {
+        Some(known) => {
+            let rounds = Rounds::new(problem, heuristics, &auto.options, (&clock, threads), known);
             Search::new(rounds, &mut incumbent, auto).run();
         }
         // Preparation fails without a stop if products overflow: no points can be compared.
@@ -138,6 +110,53 @@ pub fn minimize_with(
         None => {}
     }
     incumbent.finish()
+}
+
+/// The point that a search begins at without `x0`: the rows of the largest diagonal entries of C, a partition for
+/// X ≥ 0 unless they are better, or a random point where f has no C; of mixed signs the first columns of the identity.
+fn start_point(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> Array2<f64> {
+    let (n, r) = (problem.smooth.rows(), problem.components);
+    let form = problem.smooth.quadratic();
+    if !problem.signature.is_definite() {
+        return Array2::eye(n).slice_move(s![.., ..r]);
+    }
+    let top = form.map(|form| top_diagonal(form, r));
+    if !problem.penalty.nonnegative() {
+        return top.unwrap_or_else(|| start::random(n, r, auto.options.seed));
+    }
+    let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
+    let spread = start::partition_within((n, r), auto.options.seed, allowed);
+    let value =
+        |x: &Array2<f64>| problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view());
+    top.filter(|x| allowed(x.view()) && value(x) < value(&spread))
+        .unwrap_or(spread)
+}
+
+/// What all heuristics share, or nothing where the preparation was stopped or its products overflow.
+fn prepared<'a>(
+    problem: &'a Problem<'a>,
+    (first, given): (&Array2<f64>, Option<&Array2<f64>>),
+    threads: &Threads,
+    meter: &'a Meter<'a>,
+    incumbent: &mut Incumbent<'_>,
+) -> Option<Prepared<'a>> {
+    let form = problem.smooth.quadratic();
+    let mixed = !problem.signature.is_definite();
+    let (given, k) = (given.cloned(), incumbent.k.clone());
+    let found = pool::run(
+        1,
+        1,
+        meter.clock,
+        |_| match (form, mixed) {
+            (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), meter),
+            (Some(form), false) => {
+                Known::definite((problem, form), given.clone(), COLUMNS, threads, meter)
+            }
+            (None, _) => Known::evaluated(problem, (first, given.clone()), k.clone(), meter),
+        },
+        |_| incumbent.watch(None),
+    );
+    found.into_iter().flatten().flatten().next()
 }
 
 /// Whether methods are paced by their work, also where the time is enough for the work of a search without any limit.

@@ -15,10 +15,10 @@ use ndarray::{Array1, Array2, ArrayView2, s};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::csdm::{self, Factors};
 use crate::block::{Majoriser, Matchings, PairOptions, SlopePairs};
 use crate::linalg::cayley;
 use crate::penalty::Penalty;
-use crate::start::HyperbolicCs;
 use crate::{Error, Result, Signature, Threads, project_dense, tournament};
 
 /// How relation matrices move.
@@ -98,7 +98,7 @@ impl Relation {
                 memory
             }
             RelationUpdate::Csdm { .. } => {
-                let mut memory = Array1::zeros(memory_length(p, q));
+                let mut memory = Array1::zeros(csdm::memory_length(p, q));
                 Factors::identity(p, q).write(&mut memory);
                 memory
             }
@@ -128,9 +128,8 @@ impl Relation {
             }
             cayley(skew.view())
         };
-        let mut factors = Factors::identity(p, q);
-        (factors.u1, factors.u2) = (rotation(p), rotation(q));
-        let (order, joined) = (signature.order(), diagonal(&factors.u1, &factors.u2));
+        let (u1, u2) = (rotation(p), rotation(q));
+        let (order, joined) = (signature.order(), csdm::diagonal(&u1, &u2));
         let mut relation = Self::identity(signature, update);
         for ((i, j), &entry) in joined.indexed_iter() {
             relation.matrix[[order[i], order[j]]] = entry;
@@ -140,7 +139,11 @@ impl Relation {
                 let mut last = relation.memory.slice_mut(s![1..=joined.len()]);
                 last.assign(&relation.matrix.flatten());
             }
-            RelationUpdate::Csdm { .. } => factors.write(&mut relation.memory),
+            RelationUpdate::Csdm { .. } => {
+                let mut factors = Factors::identity(p, q);
+                (factors.outer[0], factors.outer[1]) = (u1, u2);
+                factors.write(&mut relation.memory);
+            }
             _ => {}
         }
         relation
@@ -156,7 +159,7 @@ impl Relation {
             RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
                 1 + 2 * (p + q) * (p + q)
             }
-            RelationUpdate::Csdm { .. } => memory_length(p, q),
+            RelationUpdate::Csdm { .. } => csdm::memory_length(p, q),
         }
     }
 
@@ -207,7 +210,10 @@ impl Relation {
                 self.turn(&estimate, signature, curvature, (order, matchings));
             }
             RelationUpdate::Csdm { step, givens } => {
-                self.factor_step(gradient, signature, (step, givens));
+                let moved = csdm::step(&mut self.memory, gradient, signature, (step, givens));
+                if let Some(matrix) = moved {
+                    self.matrix = matrix;
+                }
             }
         }
     }
@@ -286,166 +292,11 @@ impl Relation {
         }
     }
 
-    fn factor_step(
-        &mut self,
-        gradient: &Array2<f64>,
-        signature: &Signature,
-        (step, givens): (f64, bool),
-    ) {
-        let (p, q) = signature.counts();
-        let mut factors = Factors::read(p, q, &self.memory);
-        let k = p.min(q);
-        // In the order of the decomposition: rows and columns of positive sign first.
-        let order = signature.order();
-        let g = Array2::from_shape_fn((p + q, p + q), |(i, j)| gradient[[order[i], order[j]]]);
-        let left = diagonal(&factors.u1, &factors.u2);
-        let right = diagonal(&factors.v1, &factors.v2);
-        let mut middle = Array2::<f64>::eye(p + q);
-        for i in 0..k {
-            let (c, s) = (factors.rapidity[i].cosh(), factors.rapidity[i].sinh());
-            middle[[i, i]] = c;
-            middle[[p + i, p + i]] = c;
-            middle[[i, p + i]] = s;
-            middle[[p + i, i]] = s;
-        }
-        let image = left.t().dot(&g).dot(&right);
-        let skew = |m: Array2<f64>| &m - &m.t();
-        let allowed = |i: usize, j: usize| !givens || i / 2 == j / 2;
-        let turn_left = skew(image.dot(&middle.t()));
-        let turn_right = skew(image.t().dot(&middle));
-        let slope = Array1::from_shape_fn(k, |i| {
-            let (c, s) = (factors.rapidity[i].cosh(), factors.rapidity[i].sinh());
-            (image[[i, i]] + image[[p + i, p + i]]) * s
-                + (image[[i, p + i]] + image[[p + i, i]]) * c
-        });
-        let block = |m: &Array2<f64>, first: bool| {
-            let mut block = if first {
-                m.slice(s![..p, ..p]).to_owned()
-            } else {
-                m.slice(s![p.., p..]).to_owned()
-            };
-            for ((i, j), turn) in block.indexed_iter_mut() {
-                if !allowed(i, j) {
-                    *turn = 0.0;
-                }
-            }
-            block
-        };
-        let turns = [
-            block(&turn_left, true),
-            block(&turn_left, false),
-            block(&turn_right, true),
-            block(&turn_right, false),
-        ];
-        let outer = [
-            &mut factors.u1,
-            &mut factors.u2,
-            &mut factors.v1,
-            &mut factors.v2,
-        ];
-        for ((factor, sums), turn) in outer.into_iter().zip(&mut factors.sums).zip(&turns) {
-            sums.zip_mut_with(turn, |sum, &g| *sum += g * g);
-            let mut move_by = turn.clone();
-            move_by.zip_mut_with(&*sums, |g, &sum| {
-                *g = if sum > 0.0 {
-                    -step * *g / sum.sqrt()
-                } else {
-                    0.0
-                };
-            });
-            *factor = factor.dot(&cayley(move_by.view()));
-        }
-        factors
-            .sum_rapidity
-            .zip_mut_with(&slope, |sum, &g| *sum += g * g);
-        for i in 0..k {
-            if factors.sum_rapidity[i] > 0.0 {
-                factors.rapidity[i] -= step * slope[i] / factors.sum_rapidity[i].sqrt();
-            }
-        }
-        factors.write(&mut self.memory);
-        let composed = HyperbolicCs {
-            c: factors.rapidity.mapv(f64::cosh),
-            s: factors.rapidity.mapv(f64::sinh),
-            u1: factors.u1,
-            u2: factors.u2,
-            v1: factors.v1,
-            v2: factors.v2,
-        }
-        .compose(signature);
-        if let Ok(matrix) = composed {
-            self.matrix = matrix;
-        }
-    }
-
     /// Removes the drift of RᵀJR.
     pub(crate) fn repair(&mut self, signature: &Signature) {
         let k = signature.matrix();
         self.matrix = project_dense(&self.matrix, signature, k.view());
     }
-}
-
-/// The factors of CSDM and their accumulated squared gradients.
-struct Factors {
-    u1: Array2<f64>,
-    u2: Array2<f64>,
-    v1: Array2<f64>,
-    v2: Array2<f64>,
-    rapidity: Array1<f64>,
-    sums: [Array2<f64>; 4],
-    sum_rapidity: Array1<f64>,
-}
-
-fn memory_length(p: usize, q: usize) -> usize {
-    2 * (2 * (p * p + q * q) + p.min(q))
-}
-
-impl Factors {
-    fn identity(p: usize, q: usize) -> Self {
-        let square = |n| Array2::zeros((n, n));
-        Self {
-            u1: Array2::eye(p),
-            u2: Array2::eye(q),
-            v1: Array2::eye(p),
-            v2: Array2::eye(q),
-            rapidity: Array1::zeros(p.min(q)),
-            sums: [square(p), square(q), square(p), square(q)],
-            sum_rapidity: Array1::zeros(p.min(q)),
-        }
-    }
-
-    /// All numbers, in the order of the memory.
-    fn numbers(&mut self) -> impl Iterator<Item = &mut f64> {
-        let outer = [&mut self.u1, &mut self.u2, &mut self.v1, &mut self.v2];
-        outer
-            .into_iter()
-            .flatten()
-            .chain(&mut self.rapidity)
-            .chain(self.sums.iter_mut().flatten())
-            .chain(&mut self.sum_rapidity)
-    }
-
-    fn read(p: usize, q: usize, memory: &Array1<f64>) -> Self {
-        let mut factors = Self::identity(p, q);
-        for (number, &kept) in factors.numbers().zip(memory) {
-            *number = kept;
-        }
-        factors
-    }
-
-    fn write(&mut self, memory: &mut Array1<f64>) {
-        for (kept, &mut number) in memory.iter_mut().zip(self.numbers()) {
-            *kept = number;
-        }
-    }
-}
-
-fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
-    let (p, q) = (a.nrows(), b.nrows());
-    let mut out = Array2::zeros((p + q, p + q));
-    out.slice_mut(s![..p, ..p]).assign(a);
-    out.slice_mut(s![p.., p..]).assign(b);
-    out
 }
 
 /// Checks that an update's option is positive.
