@@ -629,6 +629,59 @@ def test_own_data_and_an_own_method(tmp_path, monkeypatch):
         run(["--method", "mymethod:ascend"])
 
 
+TELLING = """
+import os, signal
+from pathlib import Path
+import numpy as np
+import orthobcd as ob
+def grow(problem, x0, *, max_time, seed):
+    with Path("processes").open("a") as stream:
+        print(os.getpid(), file=stream)
+    taken = np.ones((seed + 2) * 2**22)
+    found = ob.solve(problem, x0, solver=ob.OBCD(), max_sweeps=1 + int(taken[0]), seed=seed)
+    return found
+def die(problem, x0, *, max_time, seed):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_several_tasks_at_a_time_have_fresh_processes(tmp_path, monkeypatch):
+    """Each says the memory of its method alone; one that is killed does not end the run."""
+    monkeypatch.chdir(tmp_path)
+    _without_figures(monkeypatch)
+    (tmp_path / "telling.py").write_text(TELLING)
+    arguments = ["--method", "telling:grow", "--method", "telling:die", "--jobs", "2"]
+    arguments += ["--methods", "telling:grow", "telling:die", "--seeds", "3", "--out", "out"]
+    assert run([*QUICK, *arguments]) == 1
+    processes = (tmp_path / "processes").read_text().split()
+    assert len(set(processes)) == 3
+    assert str(os.getpid()) not in processes
+    records = list(Store(tmp_path / "out").records.values())
+    grown = {r["seed"]: r["memory"] for r in records if r["method"].startswith("telling:grow")}
+    for seed, memory in grown.items():
+        least = 32.0 * (seed + 2)  # MiB of the array
+        assert least <= memory < least + 32.0
+    killed = [record["error"] for record in records if record["method"].startswith("telling:die")]
+    assert killed == ["the process of the task was killed"] * 3
+    table = (tmp_path / "out" / "comparison.md").read_text()
+    assert f"{grown[1]:.0f} ({grown[0]:.0f}–{grown[2]:.0f})" in table
+
+
+def test_the_line_of_the_seeds_is_the_range_of_the_cells(tmp_path, monkeypatch):
+    _without_figures(monkeypatch)
+    assert _run(tmp_path, "--methods", "ladmm", "obcd-r", "--seeds", "3") in (0, 1)
+    row = SUITES["quick"].tables[0].rows[0]
+    found = Run(SUITES["quick"].tables, list(Store(tmp_path).records.values()), {}, {}).line(row)
+    values = {name: sorted(r["objective"] for r in records) for name, records in found.items()}
+    best = min(three[1] for three in values.values())
+    lines = (tmp_path / "comparison.md").read_text().splitlines()
+    (seeds,) = (line for line in lines if line.startswith("| seeds |"))
+    for cell, three in zip(seeds.split("|")[3:-1], values.values(), strict=True):
+        low, high = (f"{value - best:.3g}" for value in (three[0], three[2]))
+        assert cell.strip() == (f"{low} to {high}" if low != high else "")
+
+
 def test_the_tables_of_the_benchmark_page_are_those_of_the_results() -> None:
     spec = importlib.util.spec_from_file_location(
         "summary", ROOT / "benchmarks" / "scripts" / "summary.py"
