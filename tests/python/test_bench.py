@@ -668,18 +668,23 @@ def test_several_tasks_at_a_time_have_fresh_processes(tmp_path, monkeypatch):
     assert f"{grown[1]:.0f} ({grown[0]:.0f}–{grown[2]:.0f})" in table
 
 
-def test_the_line_of_the_seeds_is_the_range_of_the_cells(tmp_path, monkeypatch):
+def test_the_lines_below_a_row_are_the_ranges_of_its_cells(tmp_path, monkeypatch):
+    """The best and the worst seed beside the row's lowest median, and the range of the memory."""
     _without_figures(monkeypatch)
-    assert _run(tmp_path, "--methods", "ladmm", "obcd-r", "--seeds", "3") in (0, 1)
-    row = SUITES["quick"].tables[0].rows[0]
-    found = Run(SUITES["quick"].tables, list(Store(tmp_path).records.values()), {}, {}).line(row)
-    values = {name: sorted(r["objective"] for r in records) for name, records in found.items()}
-    best = min(three[1] for three in values.values())
+    assert _run(tmp_path, "--methods", "ladmm", "spm") in (0, 1)
+    seeds = {"ladmm": (-5.0, 1.0, 3.0), "spm": (2.0, 2.0, 2.0)}
+    records = [
+        {**record, "seed": seed, "objective": -100.0 + gap, "memory": 40.0 + 2.0 * seed}
+        for record in Store(tmp_path).records.values()
+        for seed, gap in enumerate(seeds[record["method"].partition("@")[0]])
+    ]
+    for record in records:
+        record["objective_at_projection"] = record["objective"]
+    settings = {"suite": "quick", "time": 0.1, "seeds": 3}
+    write_all(Run(SUITES["quick"].tables, records, settings, {}), tmp_path)
     lines = (tmp_path / "comparison.md").read_text().splitlines()
-    (seeds,) = (line for line in lines if line.startswith("| seeds |"))
-    for cell, three in zip(seeds.split("|")[3:-1], values.values(), strict=True):
-        low, high = (f"{value - best:.3g}" for value in (three[0], three[2]))
-        assert cell.strip() == (f"{low} to {high}" if low != high else "")
+    assert "| seeds | | -6 to 2 |  |" in lines
+    assert "| MiB | | 42 (40–44) | 42 (40–44) |" in lines
 
 
 def test_the_tables_of_the_benchmark_page_are_those_of_the_results() -> None:
