@@ -304,11 +304,11 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
             for label in columns
         ]
         lines.append(f"| {row.title} | {best:.8g} | " + " | ".join(cells) + " |")
-        below = [_seeds_line(row, line, best, columns), _memory_line(line, columns)]
-        lines += [text for text in (*below, _surrogate_line(line, best, columns)) if text]
         paper = published(table.title, row, float(run.settings["time"]))
-        if paper is not None:
-            lines.append(_paper_line(paper, row, columns))
+        below = [_seeds_line(row, line, best, columns), _memory_line(line, columns)]
+        below += [_surrogate_line(line, best, columns)]
+        below += [_paper_line(paper, row, columns)] if paper is not None else []
+        lines += [text for text in below if text]
     return lines
 
 
@@ -345,11 +345,10 @@ def _cell(row: Row, found: list[Record], score: float, best: float, place: int) 
     return (f"{text} ‡" if stationary and place > 1 else text) + kept
 
 
-def _line(title: str, columns: list[str], cells: dict[str, str]) -> str:
+def _line(head: str, columns: list[str], cells: dict[str, str]) -> str:
     """A line below a row with the cells of some methods, or nothing without any."""
-    if not any(cells.values()):
-        return ""
-    return f"| {title} | | " + " | ".join(cells.get(label, "") for label in columns) + " |"
+    texts = [cells.get(label, "") for label in columns]
+    return f"| {head} | {' | '.join(texts)} |" if any(texts) else ""
 
 
 def _seeds_line(row: Row, line: dict[str, list[Record]], best: float, columns: list[str]) -> str:
@@ -360,7 +359,7 @@ def _seeds_line(row: Row, line: dict[str, list[Record]], best: float, columns: l
         values = [record.get("objective", math.inf) - base for record in found]
         ends = [f"{v:.3g}" if math.isfinite(v) else "failed" for v in (min(values), max(values))]
         cells[label] = " to ".join(ends) if ends[0] != ends[1] else ""
-    return _line("seeds", columns, cells)
+    return _line("seeds |", columns, cells)
 
 
 def _memory_line(line: dict[str, list[Record]], columns: list[str]) -> str:
@@ -372,7 +371,7 @@ def _memory_line(line: dict[str, list[Record]], columns: list[str]) -> str:
             low, high = min(values), max(values)
             spread = f" ({low:.0f}–{high:.0f})" if high - low > 1.0 else ""
             cells[label] = f"{statistics.median(values):.0f}{spread}"
-    return _line("MiB", columns, cells)
+    return _line("MiB |", columns, cells)
 
 
 def _surrogate(found: list[Record]) -> float | None:
@@ -385,17 +384,16 @@ def _surrogate(found: list[Record]) -> float | None:
 def _surrogate_line(line: dict[str, list[Record]], best: float, columns: list[str]) -> str:
     values = {label: _surrogate(found) for label, found in line.items()}
     cells = {label: f"{v - best:.3g}" for label, v in values.items() if v is not None}
-    return _line("surrogate", columns, cells)
+    return _line("surrogate |", columns, cells)
 
 
 def _paper_line(paper: Published, row: Row, columns: list[str]) -> str:
-    cells = []
+    base, cells = paper.f_min if row.unbounded else 0.0, {}
     for label in columns:
         name, _, start = label.partition("@")
         gap = paper.gaps.get(f"{name}@{start or row.starts[0]}")
-        value = None if gap is None else gap + (paper.f_min if row.unbounded else 0.0)
-        cells.append("" if value is None else f"{value:.3g}")
-    return f"| paper, {paper.seconds:g} s | {paper.f_min:.6g} | " + " | ".join(cells) + " |"
+        cells[label] = "" if gap is None else f"{gap + base:.3g}"
+    return _line(f"paper, {paper.seconds:g} s | {paper.f_min:.6g}", columns, cells)
 
 
 def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
