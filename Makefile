@@ -15,7 +15,7 @@
 #   make figures                      the drawings and tutorials of the documentation
 #   make bench                        criterion benchmarks of the kernels
 #   make bench-quick [DATA=what]      every method and competitor once (OUT=out/bench)
-#   make comparison DATA=dir          benchmarks/results/comparison.md: the quick and the paper suite (about 40 minutes)
+#   make comparison DATA=dir          benchmarks/results/comparison.md: the quick and the paper suite, three seeds (two hours)
 #   make sdist                        build the source distribution, build and import it elsewhere
 #   make release-check                what a release needs and no account: addresses, crate, workflows
 
@@ -87,7 +87,7 @@ bench-quick: $(DEV)/.bench
 comparison: OUT = out/bench
 comparison: $(DEV)/.bench
 	$(BENCH) --suite quick --out "$(OUT)/quick"
-	$(BENCH) --suite paper --time 10 --out "$(OUT)/paper"
+	$(BENCH) --suite paper --time 10 --seeds 3 --out "$(OUT)/paper"
 	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document benchmarks/results/comparison.md
 
 # Tests ----------------------------------------------------------------------------------------

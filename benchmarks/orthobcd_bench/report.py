@@ -106,8 +106,8 @@ less, share a place.
 - (+), the papers' mark: `ladmm+obcd-r` is lower than `ladmm` by more than a tenth of the objective.
 - †: the method never left its start. ‡: the same, and the start is a stationary point.
 - Rows "seeds": the cell for the best and for the worst seed, where they differ.
-- Rows "MiB": the most memory that the method took beside its problem and its start, each task in a
-  fresh process; the median over the seeds, and the range where it is wider than 1 MiB.
+- Rows "MiB": the most memory that the method took beside its problem and its start, in a process of
+  its own with `--jobs 2` or more; the median of the seeds, and a range of more than 1 MiB.
 - Rows "paper": the published figures, the paper's own best and the gaps above it.
 - Rows "surrogate" (thin curves in the figures): f + 1000‖min(0, X)‖_F at the last point of a method
   that may leave X ≥ 0, minus the same lowest objective. The surrogate can be below the optimum: a
@@ -306,8 +306,8 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
         lines.append(f"| {row.title} | {best:.8g} | " + " | ".join(cells) + " |")
         paper = published(table.title, row, float(run.settings["time"]))
         below = [_seeds_line(row, line, best, columns), _memory_line(line, columns)]
-        below += [_surrogate_line(line, best, columns)]
-        below += [_paper_line(paper, row, columns)] if paper is not None else []
+        below.append(_surrogate_line(line, best, columns))
+        below += [_paper_line(paper, row, columns)] if paper else []
         lines += [text for text in below if text]
     return lines
 

@@ -264,7 +264,8 @@ fn kinds_are_told_apart() {
 
 #[test]
 fn strengths_at_which_sharing_does_not_pay() {
-    // The strength is λ where h has one number λ, and elsewhere a multiple of h, whose price of an entry is the gain.
+    // Where h has one number λ, the largest strength is a value of λ. Elsewhere it is a factor of h, and this factor
+    // times the mean increase of h from an entry 0 to an entry 1 is the gain.
     for penalty in kinds() {
         let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>() / 6.0;
         let price = mean(1.0) - mean(0.0);

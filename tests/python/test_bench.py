@@ -638,8 +638,7 @@ def grow(problem, x0, *, max_time, seed):
     with Path("processes").open("a") as stream:
         print(os.getpid(), file=stream)
     taken = np.ones((seed + 2) * 2**22)
-    found = ob.solve(problem, x0, solver=ob.OBCD(), max_sweeps=1 + int(taken[0]), seed=seed)
-    return found
+    return ob.solve(problem, x0, solver=ob.OBCD(), max_sweeps=1 + int(taken[0]), seed=seed)
 def die(problem, x0, *, max_time, seed):
     os.kill(os.getpid(), signal.SIGKILL)
 """
