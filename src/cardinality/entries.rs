@@ -22,11 +22,6 @@ use crate::support::{
 };
 use crate::threads::Threads;
 
-/// Perturbations without improvement after which a search without limits ends: per allowed nonzero, and at
-/// least.
-const PATIENCE: usize = 40;
-const LEAST_PATIENCE: usize = 800;
-
 /// Number of smaller limits whose points are points of a limit: the limit rounded down, its half and its quarter.
 const SMALLER: u32 = 3;
 
@@ -308,8 +303,13 @@ impl SearchSpace for EntrySets<'_> {
         }
     }
 
-    fn patience(&self) -> usize {
-        LEAST_PATIENCE.max(PATIENCE * self.model.rules.cardinality.total())
+    fn choice(&self) -> (usize, usize) {
+        let (n, r) = (self.model.order(), self.material.selection.len());
+        let most = match self.model.rules.nonnegative {
+            true => n,
+            false => n * r,
+        };
+        (self.model.rules.cardinality.total().min(most), n * r)
     }
 
     /// If supports must overlap, random starts descend within a limit of n nonzeros first, and their columns are then merged

@@ -43,19 +43,27 @@ struct Multiplier {
 }
 
 impl Multiplier {
-    /// Notes the share of the limit that is used; returns whether that is enough.
+    /// Notes the share of the limit that is used; returns whether that is enough or the bracket is narrow.
     fn note(&mut self, share: f64) -> bool {
         match share <= 1.0 {
             true => self.keeps = self.keeps.min(self.value),
-            false => self.exceeds = self.exceeds.max(self.value),
+            false => {
+                self.exceeds = self.exceeds.max(self.value);
+                // The other multipliers have changed since this value kept the limit.
+                if self.exceeds >= self.keeps {
+                    self.keeps = f64::INFINITY;
+                }
+            }
         }
         let (exceeds, keeps) = (self.exceeds, self.keeps);
+        let is_narrow = exceeds >= NARROW * keeps;
         self.value = match (exceeds > 0.0, keeps.is_finite()) {
+            (true, true) if is_narrow => keeps,
             (true, true) => (exceeds * keeps).sqrt(),
             (true, false) => exceeds / RATIO,
             (false, _) => keeps * RATIO,
         };
-        share <= 1.0 && (share >= ENOUGH || exceeds >= NARROW * keeps)
+        is_narrow || (ENOUGH..=1.0).contains(&share)
     }
 }
 
@@ -120,7 +128,7 @@ impl SupportMover<'_> {
             }
             let notes = multipliers.iter_mut().zip(&shares);
             let enough = notes.map(|(multiplier, &share)| multiplier.note(share));
-            if enough.fold(true, |all, one| all & one) {
+            if enough.fold(true, |all, one| all & one) && best.is_some() {
                 break;
             }
         }

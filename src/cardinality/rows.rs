@@ -33,10 +33,6 @@ use crate::threads::Threads;
 /// Number of rows of smallest loss and of largest gain that swaps combine.
 const CANDIDATES: usize = 12;
 
-/// Perturbations without improvement after which a search without limits ends: per row, and at least.
-const PATIENCE: usize = 40;
-const LEAST_PATIENCE: usize = 600;
-
 /// Bytes for cached columns of a C that is not stored.
 const BYTES: usize = 256 << 20;
 
@@ -401,8 +397,9 @@ impl SearchSpace for RowSets<'_> {
         spectral + self.lambda * r as f64
     }
 
-    fn patience(&self) -> usize {
-        LEAST_PATIENCE.max(PATIENCE * self.sparsity.about(self.components()))
+    fn choice(&self) -> (usize, usize) {
+        let (n, r) = self.basis.dim();
+        (self.sparsity.about(r), n)
     }
 
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<RowSet> {

@@ -2,9 +2,9 @@
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
 //! chains, whatever the number of threads. They work in rounds of counted work. In the first round a chain
-//! does not perturb, so that little work tries many starts. After each round the worse half restarts,
-//! alternately from the incumbent and from a new start. Chains do not depend on the work limit, which only
-//! ends the search.
+//! does not perturb, so that little work tries many starts; a later round also ends for a chain after its share
+//! of [`patience`] without improvement. After each round the worse half restarts, alternately from the
+//! incumbent and from a new start. Chains do not depend on the work limit, which only ends the search.
 //!
 //! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
@@ -38,10 +38,16 @@ const CHAINS: usize = 16;
 const AGREEING: usize = CHAINS / 2;
 const CONFIRMED: usize = 2;
 
-/// Work of a chain in the first round, in the longest round, and the growth factor between rounds.
+/// Work of a chain in the first two rounds, in the longest round, and the growth factor between later rounds.
 const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
+
+/// Perturbations in a row without improvement that end a search without limits: per place of the support and
+/// at least, but no more than these per swap of a place for another.
+const PATIENCE: usize = 40;
+const LEAST_PATIENCE: usize = 800;
+const PER_SWAP: usize = 4;
 
 /// Least and largest work without limits, in multiply-adds.
 const WORK: (f64, f64) = (1.5e10, 5e10);
@@ -81,8 +87,8 @@ pub(super) trait SearchSpace: Sync {
     /// Returns a lower bound of the objective, `value` being that of the best point so far, or −∞.
     fn bound(&self, value: f64) -> f64;
 
-    /// Returns the perturbations in a row without improvement after which a search without limits ends.
-    fn patience(&self) -> usize;
+    /// Returns about how many places the support has, and among how many they are chosen.
+    fn choice(&self) -> (usize, usize);
 
     /// Returns start `number`; the best kinds of starts come first.
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
@@ -371,6 +377,13 @@ fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -
     }
 }
 
+/// Returns the perturbations in a row without improvement after which a search without limits ends.
+fn patience((chosen, places): (usize, usize)) -> usize {
+    let swaps = chosen * places.saturating_sub(chosen);
+    let most = PER_SWAP * swaps.max(1);
+    LEAST_PATIENCE.max(PATIENCE * chosen).min(most)
+}
+
 impl<W: SearchSpace> ChainSearch<'_, W> {
     /// Searches until a limit or convergence; returns the status and the work done.
     ///
@@ -411,7 +424,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     ) -> Option<Status> {
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         let proved = incumbent.value() <= self.bound + self.same();
-        let idle = progress.unsuccessful >= self.space.patience();
+        let idle = progress.unsuccessful >= patience(self.space.choice());
         let converged = !limited && (progress.confirmed >= CONFIRMED || idle);
         let left = self.limit - progress.spent;
         if proved || converged {
@@ -479,7 +492,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             *chain = Chain::new(progress.begun, from, incumbent.value());
             progress.begun += 1;
         }
-        progress.length = (progress.length * GROWTH).min(LONGEST_ROUND);
+        if incumbent.rounds > 1 {
+            progress.length = (progress.length * GROWTH).min(LONGEST_ROUND);
+        }
     }
 
     /// Continues every chain for about `length` of work, and for at most `left`. A chain is skipped if the
@@ -490,6 +505,11 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (length, left): (f64, f64),
         incumbent: &mut SparseIncumbent<'_>,
     ) {
+        let share = patience(self.space.choice()).div_ceil(CHAINS);
+        let perturbations = match incumbent.rounds {
+            1 => 0,
+            _ => (share as f64 * length / FIRST_ROUND) as usize,
+        };
         let done: Vec<AtomicU64> = (0..CHAINS).map(|_| AtomicU64::new(0)).collect();
         let before = |k: usize| {
             let works = done[..k]
@@ -504,7 +524,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             |k| {
                 if before(k) < left {
                     let mut chain = locked(&chains[k]);
-                    self.advance(&mut chain, (length, left), length > FIRST_ROUND);
+                    self.advance(&mut chain, (length, left), perturbations);
                     done[k].store(chain.spent as u64, Ordering::Relaxed);
                 }
             },
@@ -537,17 +557,24 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.space.value(state))
     }
 
-    /// Continues a chain for about `length` of work, and for at most `left`; without perturbations only to its
-    /// first stationary point.
-    fn advance(&self, chain: &mut Chain<W::State>, (length, left): (f64, f64), perturbs: bool) {
+    /// Continues a chain for about `length` of work, for at most `left`, and to its first stationary point and
+    /// so many perturbations without improvement beyond.
+    fn advance(
+        &self,
+        chain: &mut Chain<W::State>,
+        (length, left): (f64, f64),
+        perturbations: usize,
+    ) {
         let units = match self.clock.counts() {
             true => left,
             false => self.clock.left().unwrap_or(f64::INFINITY),
         };
         let meter = Meter::strict(self.clock, units);
-        let goes_on =
-            |chain: &Chain<W::State>| perturbs || chain.best.is_none() || chain.current.is_some();
-        while !meter.expired() && meter.spent() < length && goes_on(chain) {
+        let mut failed = 0;
+        let goes_on = |chain: &Chain<W::State>, failed: usize| {
+            failed < perturbations || chain.best.is_none() || chain.current.is_some()
+        };
+        while !meter.expired() && meter.spent() < length && goes_on(chain, failed) {
             let stream = pool::decorrelated(self.options.seed, chain.number as u64);
             let seed = pool::decorrelated(stream, chain.seeds);
             chain.seeds += 1;
@@ -573,6 +600,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {
                 chain.unsuccessful += usize::from(!better);
+                failed = if better { 0 } else { failed + 1 };
             } else {
                 chain.current = Some(state.clone());
             }
