@@ -43,9 +43,9 @@ def test_large_lambda_w1a(penalty, w1a):
 @pytest.mark.slow
 @pytest.mark.parametrize(("working_set", "block_size"), [("tiled", 2), ("random", 4)])
 def test_eigenvalues_without_penalty(working_set, block_size):
-    n, r = 120, 6
+    n, r = 80, 6
     # Pure noise: the gaps between eigenvalues are small.
-    A = np.random.default_rng(1).standard_normal((160, n))
+    A = np.random.default_rng(1).standard_normal((110, n))
     C = A.T @ A
     optimum = -0.5 * float(np.linalg.eigvalsh(C)[-r:].sum())
     result = ob.solve(
