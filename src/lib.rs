@@ -40,7 +40,7 @@
 //! * J: a [`Signature`]; with mixed signs X stays J-orthogonal, see [`start::random_j_orthogonal`]
 //! * how: [`minimize`] from one of the [starts](start) with [`Options`], [`follow_path`] over falling λ, or
 //!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept
-//! * a number of nonzeros in place of a price: [`minimize_at_cardinality`]; of rows: [`minimize_row_sparse`]
+//! * a number of nonzeros in place of a penalty: [`minimize_at_cardinality`]; of rows: [`minimize_row_sparse`]
 //! * what is known of a point: [`certificate`]
 //! * a long solve that continues after its process was killed: a [`Checkpoint`]
 //! * second moments of data that do not fit in memory, in one pass: [`Moments`]

@@ -240,10 +240,10 @@ impl<'a> Problem<'a> {
         let products = pull.dot(&x.t());
         let cost = |i: usize, j: usize| {
             let [x, y] = [i, j].map(|row| slice_of(x.row(row)).into_owned());
-            let prices = self.penalty.change(i, &x, &y) + self.penalty.change(j, &y, &x);
+            let penalties = self.penalty.change(i, &x, &y) + self.penalty.change(j, &y, &x);
             let [own, cross] = [[(i, i), (j, j)], [(i, j), (j, i)]]
                 .map(|[a, b]| products[[a.0, a.1]] + products[[b.0, b.1]]);
-            cross - own + prices
+            cross - own + penalties
         };
         let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
         let cheaper =

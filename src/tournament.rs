@@ -10,13 +10,13 @@ pub enum Pairs {
     Cross,
 }
 
-/// Rounds in which `players` all meet: one less than the next even number.
+/// Returns the number of rounds in which any two of `players` meet once.
 pub(crate) fn rounds(players: usize) -> usize {
     (players + players % 2).saturating_sub(1)
 }
 
-/// Who meets in a round, by the circle method: player 0 stays, the others turn. With an odd number of players
-/// the second of one pair is `players`, which is nobody.
+/// Returns the pairs that meet in `round`, by the circle method: player 0 stays, the others turn. If `players` is
+/// odd, one pair contains the index `players`, a bye.
 pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
     let even = players + players % 2;
     let seat = move |k: usize| {

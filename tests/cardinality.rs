@@ -453,15 +453,15 @@ fn rows_are_the_best_of_all_sets() {
     for seed in 0..5 {
         let (n, r) = (10, 3);
         let smooth = covariance(n, 40 + seed);
-        let price = 0.05 * smooth.matrix()[[4, 4]].abs();
-        let mut priced = f64::INFINITY;
+        let lambda = 0.05 * smooth.matrix()[[4, 4]].abs();
+        let mut least = f64::INFINITY;
         for k in r..=n {
             let all = subsets(n, k);
             let best = all
                 .iter()
                 .map(|rows| smallest(smooth.matrix(), rows, r))
                 .fold(f64::INFINITY, f64::min);
-            priced = priced.min(best + price * k as f64);
+            least = least.min(best + lambda * k as f64);
             let found = solve_rows(&smooth, r, RowSparsity::Count(k), 30_000_000);
             assert!(
                 (found.objective - best).abs() <= 1e-12 * best.abs(),
@@ -469,12 +469,12 @@ fn rows_are_the_best_of_all_sets() {
             );
             assert!(rows_of(&found.x) <= k && found.feasibility < 1e-12);
         }
-        let found = solve_rows(&smooth, r, RowSparsity::Price(price), 60_000_000);
+        let found = solve_rows(&smooth, r, RowSparsity::Penalty(lambda), 60_000_000);
         assert!(
-            (found.objective - priced).abs() <= 1e-12 * priced.abs(),
+            (found.objective - least).abs() <= 1e-12 * least.abs(),
             "{seed}"
         );
-        let penalty = price * rows_of(&found.x) as f64;
+        let penalty = lambda * rows_of(&found.x) as f64;
         assert!((found.penalty_value - penalty).abs() <= 1e-12 * penalty);
         assert!((found.objective - found.smooth_value - penalty).abs() <= 1e-12 * penalty);
     }
@@ -495,8 +495,8 @@ fn rows_with_more_work_are_never_worse() {
     for sparsity in [
         RowSparsity::Count(3),
         RowSparsity::Count(61),
-        RowSparsity::Price(-1.0),
-        RowSparsity::Price(f64::NAN),
+        RowSparsity::Penalty(-1.0),
+        RowSparsity::Penalty(f64::NAN),
     ] {
         let refused =
             minimize_row_sparse(&problem, sparsity, None, &options, &threads, &mut Unwatched);

@@ -382,11 +382,11 @@ fn settled(case: &Instance, penalty: &Penalty, u: f64, signs: [f64; 2]) -> (f64,
                 .unwrap_or(new);
             value += penalty.entry(row, k, new) - penalty.entry(row, k, now);
             let pieces = penalty.breakpoints().iter().chain([&f64::NEG_INFINITY]);
-            let prices = pieces.map(|&level| {
+            let penalties = pieces.map(|&level| {
                 let [a, b, c] = penalty.piece(row, k, level);
                 a.abs() + b.abs() * reach + 0.5 * c.abs() * reach * reach
             });
-            size += prices.filter(|v| v.is_finite()).fold(0.0, f64::max);
+            size += penalties.filter(|v| v.is_finite()).fold(0.0, f64::max);
         }
     }
     (value, size)
@@ -545,11 +545,11 @@ fn interval_is_global() {
 fn nonnegative_sums_are_global() {
     check_pieces(48, true, |rng, _| {
         let lambda = rng.random_range(0.0..3.0);
-        let price = match rng.random() {
+        let penalty = match rng.random() {
             true => Penalty::l1(lambda),
             false => Penalty::l0(lambda),
         };
-        price.plus(&Penalty::NONNEGATIVE).unwrap()
+        penalty.plus(&Penalty::NONNEGATIVE).unwrap()
     });
 }
 

@@ -5,7 +5,7 @@ use orthobcd::penalty::Penalty;
 use orthobcd::{Auto, Options, Problem, Quadratic, Signature, Threads, Unwatched};
 use orthobcd::{certify, minimize, minimize_auto};
 
-/// Huber's function of width 1/4 on the even rows, a price of 2 beyond ±1/3 on the odd ones.
+/// Huber's function of width 1/4 on the even rows, a penalty of 2 beyond ±1/3 on the odd ones.
 fn own((n, r): (usize, usize)) -> orthobcd::Result<Penalty> {
     let tails = [[-0.125, -1.0, 0.0], [-0.125, 1.0, 0.0]];
     let huber = Penalty::pieces(vec![-0.25, 0.25], vec![tails[0], [0.0, 0.0, 4.0], tails[1]])?;

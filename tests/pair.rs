@@ -1,7 +1,7 @@
 //! The pair solver on the circle against a dense grid that knows nothing but the definition, and
 //! the fast kernels against the generic piecewise solver.
 //!
-//! The grid has 20,000 angles per branch (2,000 for prices of several pieces), every angle at which an entry meets a
+//! The grid has 20,000 angles per branch (2,000 for penalties of several pieces), every angle at which an entry meets a
 //! level, and golden-section searches around the best cells of each branch. Instances are random and
 //! adversarial: near-double roots, equal and nearly equal slopes, zero columns, one-sided zeros,
 //! r = 1, zero curvature, scales from 1e-120 to 1e120.
@@ -364,11 +364,13 @@ fn scale(penalty: &Penalty, instance: &Instance) -> f64 {
         let size = x.abs() + y.abs();
         for row in [0, 1] {
             let pieces = penalty.breakpoints().iter().chain([&f64::NEG_INFINITY]);
-            let price = pieces.map(|&level| {
+            let penalty = pieces.map(|&level| {
                 let [a, b, c] = penalty.piece(row, k, level);
                 a.abs() + b.abs() * size + 0.5 * c.abs() * size * size
             });
-            scale += price.filter(|price| price.is_finite()).fold(0.0, f64::max);
+            scale += penalty
+                .filter(|penalty| penalty.is_finite())
+                .fold(0.0, f64::max);
         }
     }
     scale
@@ -686,7 +688,7 @@ fn scad_against_grid() {
 }
 
 #[test]
-fn even_prices_against_grid() {
+fn even_penalties_against_grid() {
     pieces_against_grid(37, (false, true), even);
 }
 
@@ -700,11 +702,11 @@ fn interval_against_grid() {
 fn nonnegative_sums_against_grid() {
     pieces_against_grid(39, (true, true), |rng, _| {
         let lambda = pick(rng, &[0.0, 0.03, 0.3, 1.0, 3.0]);
-        let price = match rng.random() {
+        let penalty = match rng.random() {
             true => Penalty::l1(lambda),
             false => Penalty::l0(lambda),
         };
-        price.plus(&Penalty::NONNEGATIVE).unwrap()
+        penalty.plus(&Penalty::NONNEGATIVE).unwrap()
     });
 }
 
@@ -730,13 +732,13 @@ fn entrywise_sums_against_grid() {
 
 #[test]
 fn piecewise_quadratic_against_grid() {
-    // Where prices jump, entries that differ by rounding are told apart by one of the two only.
+    // Where penalties jump, entries that differ by rounding are told apart by one of the two only.
     pieces_against_grid(31, (false, false), pieces);
 }
 
 #[test]
 fn sums_against_grid() {
-    // Where prices jump, entries that differ by rounding are told apart by one of the two only.
+    // Where penalties jump, entries that differ by rounding are told apart by one of the two only.
     pieces_against_grid(33, (false, false), |rng, instance| {
         let inner = Penalty::l0(0.1).plus(&pieces(rng, instance)).unwrap();
         inner.plus(&Penalty::l1(0.3)).unwrap()
@@ -860,7 +862,7 @@ fn even_kernels_agree_with_the_generic_solver() {
     }
 }
 
-/// Prices that jump up from 0 and are linear beyond, of one weight and of entrywise ones.
+/// Penalties that jump up from 0 and are linear beyond, of one weight and of entrywise ones.
 #[test]
 fn jump_kernels_agree_with_the_generic_solver() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(41);

@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use common::normal;
 
-/// Prices of every kind, the weights for a 1×2 matrix.
+/// Penalties of every kind, the weights for a 1×2 matrix.
 fn penalties() -> Vec<Penalty> {
     let l0 = Penalty::l0(0.3);
     let l1 = Penalty::l1(0.7);
@@ -75,11 +75,11 @@ fn smoothings_are_below_smooth_and_close() {
                 let value = penalty.smoothed(x.view(), width, gradient.view_mut());
                 (value, gradient)
             };
-            let price = penalty.value(x.view());
+            let h = penalty.value(x.view());
             let mut before = f64::NEG_INFINITY;
             for width in [0.3, 0.03, 0.003] {
                 let (value, gradient) = smoothed(&x, width);
-                assert!(value <= price + 1e-12 && value >= before - 1e-12);
+                assert!(value <= h + 1e-12 && value >= before - 1e-12);
                 before = value;
                 // Differences, but where the envelope has a kink.
                 let direction = Array2::from_shape_fn((1, 2), |_| normal(&mut rng));
@@ -92,9 +92,9 @@ fn smoothings_are_below_smooth_and_close() {
                 let error = ((ahead - back) / (2.0 * step) - slope).abs();
                 assert!(error <= 1e-4 * size + kink, "{error} {slope} {kink}");
             }
-            if price.is_finite() {
+            if h.is_finite() {
                 let (value, _) = smoothed(&x, 1e-9);
-                assert!((value - price).abs() <= 1e-6 * (1.0 + price.abs()));
+                assert!((value - h).abs() <= 1e-6 * (1.0 + h.abs()));
             }
         }
     }

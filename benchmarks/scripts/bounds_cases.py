@@ -100,7 +100,7 @@ def make(seed: int, most_rows: int = 9) -> Case:
     C = A @ A.T if rng.random() < 0.5 else A + A.T
     C = C * 10.0 ** rng.integers(-3, 4)
     size = float(np.abs(C).max())
-    limits, total, price = [n] * r, n * r, float(0.3 * rng.random() * size)
+    limits, total, lam = [n] * r, n * r, float(0.3 * rng.random() * size)
     h: ob.penalties.Penalty = ob.NoPenalty()
     if kind == "total":
         total = int(rng.integers(r, min(n * r, 4 * r) + 1))
@@ -109,9 +109,9 @@ def make(seed: int, most_rows: int = 9) -> Case:
         limits = [int(k) for k in rng.integers(1, n + 1, size=r)]
         h = ob.Cardinality(limits)
     elif kind == "L0":
-        h = ob.L0(price)
+        h = ob.L0(lam)
     elif kind == "L1":
-        h = ob.L1(price if rng.random() < 0.5 else price * rng.random((n, r)))
+        h = ob.L1(lam if rng.random() < 0.5 else lam * rng.random((n, r)))
     elif kind == "NonNegative":
         h = ob.NonNegative()
     problem = ob.StiefelProblem(ob.Quadratic(-C), h, r)

@@ -66,8 +66,8 @@ def best_turn(z: Array, gradient: Array) -> tuple[Array, float]:
         for _ in range(4):
             c, s = np.cos(angles)[:, None], np.sin(angles)[:, None]
             first, second = c * z[0] + s * z[1], sign * (c * z[1] - s * z[0])
-            price = np.abs(first).sum(axis=1) + np.abs(second).sum(axis=1)
-            values = first @ gradient[0] + second @ gradient[1] + LAM * price - base
+            penalty = np.abs(first).sum(axis=1) + np.abs(second).sum(axis=1)
+            values = first @ gradient[0] + second @ gradient[1] + LAM * penalty - base
             k = int(values.argmin())
             if values[k] < low - 1e-14:
                 best, low = np.stack([first[k], second[k]]), float(values[k])

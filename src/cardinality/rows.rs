@@ -41,14 +41,14 @@ const BYTES: usize = 256 << 20;
 ///
 /// ```
 /// let sparsity = orthobcd::RowSparsity::Count(10);
-/// assert_ne!(sparsity, orthobcd::RowSparsity::Price(1.0));
+/// assert_ne!(sparsity, orthobcd::RowSparsity::Penalty(1.0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RowSparsity {
     /// At most this number of rows, at least r.
     Count(usize),
     /// Any number of rows, with h(X) = λ times the number of nonzero rows; the value is λ.
-    Price(f64),
+    Penalty(f64),
 }
 
 /// Minimises f over {XᵀX = I}, with few nonzero rows or a penalty for each.
@@ -82,14 +82,14 @@ pub fn minimize_row_sparse(
             let message = format!("must be between r = {r} and n = {n}, got {count}");
             return Err(Error::invalid("count", message));
         }
-        RowSparsity::Price(lambda) if !(lambda.is_finite() && lambda >= 0.0) => {
+        RowSparsity::Penalty(lambda) if !(lambda.is_finite() && lambda >= 0.0) => {
             return Err(Error::invalid(
                 "lam",
                 format!("must be finite and nonnegative, got {lambda}"),
             ));
         }
         RowSparsity::Count(_) => 0.0,
-        RowSparsity::Price(lambda) => lambda,
+        RowSparsity::Penalty(lambda) => lambda,
     };
     let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
     let given = x0.as_ref().map(|x0| support::nonzero_rows(x0.view()));
@@ -133,7 +133,7 @@ impl RowSparsity {
     fn about(self, r: usize) -> usize {
         match self {
             Self::Count(count) => count,
-            Self::Price(_) => 2 * r,
+            Self::Penalty(_) => 2 * r,
         }
     }
 }
@@ -314,7 +314,7 @@ impl RowSets<'_> {
             RowSparsity::Count(count) => {
                 state.rows.len() as isize - count.min(self.diagonal.len()) as isize
             }
-            RowSparsity::Price(_) => 0,
+            RowSparsity::Penalty(_) => 0,
         }
     }
 
@@ -348,11 +348,11 @@ impl RowSets<'_> {
                 adds.iter()
                     .map(|&(gain, j)| (gain - loss, Some(i), Some(j))),
             );
-            if matches!(self.sparsity, RowSparsity::Price(_)) {
+            if matches!(self.sparsity, RowSparsity::Penalty(_)) {
                 all.push((self.lambda - loss, Some(i), None));
             }
         }
-        if matches!(self.sparsity, RowSparsity::Price(_)) {
+        if matches!(self.sparsity, RowSparsity::Penalty(_)) {
             all.extend(
                 adds.iter()
                     .map(|&(gain, j)| (gain - self.lambda, None, Some(j))),
@@ -416,8 +416,8 @@ impl SearchSpace for RowSets<'_> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let count = match self.sparsity {
             RowSparsity::Count(count) => count,
-            RowSparsity::Price(_) if number < 2 => r,
-            RowSparsity::Price(_) => random.random_range(r..=(8 * r).min(n)),
+            RowSparsity::Penalty(_) if number < 2 => r,
+            RowSparsity::Penalty(_) => random.random_range(r..=(8 * r).min(n)),
         };
         let rows = match number {
             // Forward selection from the largest variances; backward selection from surplus rows.

@@ -2,9 +2,10 @@
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
 //! chains, whatever the number of threads. They work in rounds of counted work. In the first round a chain
-//! does not perturb, so that little work tries many starts; a later round also ends for a chain after its share
-//! of [`patience`] without improvement. After each round the worse half restarts, alternately from the
-//! incumbent and from a new start. Chains do not depend on the work limit, which only ends the search.
+//! does not perturb, so that little work tries many starts. In a later round a chain also stops after its share
+//! of the [`patience`], which grows with the length of the round. After each round the worse half restarts,
+//! alternately from the incumbent and from a new start. Chains do not depend on the work limit, which only
+//! ends the search.
 //!
 //! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
@@ -43,8 +44,8 @@ const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
-/// Perturbations in a row without improvement that end a search without limits: per place of the support and
-/// at least, but no more than these per swap of a place for another.
+/// Number of perturbations in a row without improvement that ends a search without limits: per index of the
+/// support, at least, and at most per swap of two indices (with few swaps, more perturbations repeat them).
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
 const PER_SWAP: usize = 4;
@@ -87,7 +88,7 @@ pub(super) trait SearchSpace: Sync {
     /// Returns a lower bound of the objective, `value` being that of the best point so far, or −∞.
     fn bound(&self, value: f64) -> f64;
 
-    /// Returns about how many places the support has, and among how many they are chosen.
+    /// Returns the approximate number of indices of a support, and the number of all indices.
     fn choice(&self) -> (usize, usize);
 
     /// Returns start `number`; the best kinds of starts come first.
@@ -378,8 +379,8 @@ fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -
 }
 
 /// Returns the perturbations in a row without improvement after which a search without limits ends.
-fn patience((chosen, places): (usize, usize)) -> usize {
-    let swaps = chosen * places.saturating_sub(chosen);
+fn patience((chosen, all): (usize, usize)) -> usize {
+    let swaps = chosen * all.saturating_sub(chosen);
     let most = PER_SWAP * swaps.max(1);
     LEAST_PATIENCE.max(PATIENCE * chosen).min(most)
 }

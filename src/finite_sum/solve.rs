@@ -448,12 +448,12 @@ impl<'a> Run<'a> {
             self.best = self.x;
         }
         let x = self.best.view();
-        let price = self.problem.penalty.value(x);
+        let penalty = self.problem.penalty.value(x);
         let smooth = match self.sum.has_failed() {
-            true => self.ledger.objective - price,
+            true => self.ledger.objective - penalty,
             false => self.sum.value(x),
         };
-        let values = (smooth, price);
+        let values = (smooth, penalty);
         let feasibility = self.domain.distance(x);
         self.ledger.work = self.page.evaluations as f64;
         let solution = self.ledger.close(status, self.best, values, feasibility);

@@ -103,7 +103,7 @@ pub(crate) fn profile(problem: &Problem<'_>) -> Profile {
         trace_form,
         columns: false,
         whole: false,
-        price: f64::INFINITY,
+        penalty_share: f64::INFINITY,
         flatness: 0.0,
         step: step_work(problem.smooth, problem.components),
         chosen: None,
@@ -146,7 +146,8 @@ impl<'a> Known<'a> {
         let (seen, _) = symmetric_eigen(symmetric(&rotated.t().dot(&gradient)).view());
         profile.columns = covariance.is_some();
         profile.whole = covariance.as_ref().is_some_and(Covariance::is_whole);
-        profile.price = problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
+        profile.penalty_share =
+            problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
         profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
         profile.optimum = known_optimum(problem, threads, &go_on);
         // The pair sweeps also need the spectrum, and cannot interrupt its computation.
@@ -246,7 +247,7 @@ impl<'a> Known<'a> {
         if profile.kind == Kind::Nonnegative {
             turn_positive(&mut rotated);
         }
-        profile.price =
+        profile.penalty_share =
             problem.penalty.value(rotated.view()) / (value - lowest).abs().max(f64::MIN_POSITIVE);
         let known = Self {
             basis: Basis {

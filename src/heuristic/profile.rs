@@ -44,7 +44,7 @@ pub struct Profile {
     pub whole: bool,
     /// h over |f| (less its constant) at the rotated spectral solution; below 1, solutions are likely to be
     /// dense.
-    pub price: f64,
+    pub penalty_share: f64,
     /// The smallest over the largest of the r leading curvatures; near 1 in noise, where no direction is
     /// better than the others.
     pub flatness: f64,
@@ -60,7 +60,7 @@ impl Profile {
     /// Returns whether solutions are likely to be dense, so that methods that move all rows at once come
     /// first.
     pub fn is_dense(&self) -> bool {
-        self.price < 1.0
+        self.penalty_share < 1.0
     }
 
     /// Returns whether the columns of a solution have (nearly) disjoint supports.

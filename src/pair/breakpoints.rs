@@ -53,7 +53,7 @@ pub(crate) struct Arcs<'a> {
     pub(crate) s: &'a [f64],
     pub(crate) a: &'a [f64],
     pub(crate) b: &'a [f64],
-    /// P, Q and K; or, where prices jump, the falls in place of P.
+    /// P, Q and K; or, where penalties jump, the falls in place of P.
     pub(crate) bent: [&'a [f64]; 3],
     pub(crate) rotation: &'a mut [f64],
     pub(crate) reflection: &'a mut [f64],
@@ -228,7 +228,7 @@ impl Breakpoints {
         }
     }
 
-    /// By how much the price falls where the entry of a slot vanishes.
+    /// By how much the penalty falls where the entry of a slot vanishes.
     #[inline(always)]
     pub(crate) fn set_drop(&mut self, slot: usize, drop: f64) {
         self.bend[0][slot] = drop;

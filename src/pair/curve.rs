@@ -365,15 +365,15 @@ mod tests {
         circle.add(1.0, piece, &entry);
         hyperbola.add(1.0, piece, &entry);
         let [a, b, c] = piece;
-        let price = |x: f64| a + b * x + 0.5 * c * x * x;
+        let penalty = |x: f64| a + b * x + 0.5 * c * x * x;
         for k in -20..20 {
             let t = 0.3 * f64::from(k);
             let (cos, sin) = OnCircle::point(t);
             let x = entry.alpha * cos + entry.beta * sin;
-            assert!((circle.value((cos, sin)) - price(x)).abs() < 1e-14);
+            assert!((circle.value((cos, sin)) - penalty(x)).abs() < 1e-14);
             let u = t.exp();
             let x = entry.alpha * u + entry.beta / u;
-            assert!((hyperbola.value(u) - price(x)).abs() < 1e-14 * (1.0 + x * x));
+            assert!((hyperbola.value(u) - penalty(x)).abs() < 1e-14 * (1.0 + x * x));
             // A lower bound over a part is one, and close on a short part.
             let (low, here) = (circle.lower_bound(t, t + 0.01), circle.value((cos, sin)));
             assert!(low <= here && low > here - 0.1);

@@ -136,7 +136,7 @@ const ANGLE: f64 = 1.110_720_8;
 /// that make up the circle, on both branches.
 ///
 /// What vanishes at the best point is left to the caller, whose slots these are; see [`mark_vanishing`]. With `JUMPS`, for
-/// half a turn, prices fall by what the slots say where an entry vanishes, and by `start.k` at θ = 0. One
+/// half a turn, penalties fall by what the slots say where an entry vanishes, and by `start.k` at θ = 0. One
 /// function, because its running sums and bounds have to stay in registers.
 #[inline(always)]
 pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS: bool>(

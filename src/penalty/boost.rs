@@ -27,21 +27,21 @@ pub(super) fn none(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost
 }
 
 /// Offers the minima of the smooth part of every component, and the ends of a bounded range, at
-/// the price `price`.
+/// the given penalty.
 #[inline(always)]
-fn smooth_minima(pair: &HyperbolaPair<'_>, price: f64, best: &mut BestBoost) {
+fn smooth_minima(pair: &HyperbolaPair<'_>, penalty: f64, best: &mut BestBoost) {
     let (lo, hi) = pair.range;
     let base = pair.branches[0].f.value(1.0);
     for (k, branch) in pair.branches.iter().enumerate() {
-        if branch.f.lower_bound() - base + price >= best.value {
+        if branch.f.lower_bound() - base + penalty >= best.value {
             continue;
         }
         for &u in branch.f.minima(lo, hi).points() {
-            best.offer(pair.relative(k, u) + price, u, branch.signs, None);
+            best.offer(pair.relative(k, u) + penalty, u, branch.signs, None);
         }
         if pair.bounded {
             for u in [lo, hi] {
-                best.offer(pair.relative(k, u) + price, u, branch.signs, None);
+                best.offer(pair.relative(k, u) + penalty, u, branch.signs, None);
             }
         }
     }
@@ -118,9 +118,9 @@ pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -
             end += 1;
         }
         if u >= lo && u <= hi {
-            let price = lambda * ((full - (end - start)) as f64 - now as f64);
+            let penalty = lambda * ((full - (end - start)) as f64 - now as f64);
             for (k, branch) in pair.branches.iter().enumerate() {
-                best.offer(pair.relative(k, u) + price, u, branch.signs, Some(start));
+                best.offer(pair.relative(k, u) + penalty, u, branch.signs, Some(start));
             }
         }
         start = end;

@@ -3,9 +3,9 @@
 use super::Form;
 use crate::pair::Piece;
 
-/// The price of `value` on a piece.
+/// φ(`value`) on a piece.
 pub(super) fn at([a, b, c]: Piece, value: f64) -> f64 {
-    // A piece without a price has infinite a, and its product with an infinite value is no number.
+    // A piece outside the domain has infinite a, and its product with an infinite value is no number.
     if a.is_finite() {
         a + value * (b + 0.5 * c * value)
     } else {
@@ -13,7 +13,7 @@ pub(super) fn at([a, b, c]: Piece, value: f64) -> f64 {
     }
 }
 
-/// The regular subdifferential, from the price and its slope on both sides.
+/// The regular subdifferential, from φ and its slope on both sides.
 pub(super) fn subdifferential<F: Form>(
     form: &F,
     row: usize,

@@ -1,8 +1,8 @@
-//! Continuous prices of |x|, the same for every entry: capped ℓ1, MCP, SCAD and the like.
+//! Continuous penalties of |x|, the same for every entry: capped ℓ1, MCP, SCAD and the like.
 //!
 //! As for ℓ1 with one weight the period on the circle is π/2 and both branches share the breakpoints, see
 //! [`arcs`](super::arcs). A column of length ρ and direction ω has one where an entry vanishes, at θ = ω, and two
-//! for every knot t < ρ of the price: an entry comes down to t at ω + δ and gets up to it at ω − δ, cos δ = t/ρ, both
+//! for every knot t < ρ of the penalty: an entry comes down to t at ω + δ and gets up to it at ω − δ, cos δ = t/ρ, both
 //! modulo π/2. Between them h = A cosθ + B sinθ + P cos2θ + Q sin2θ + K. O(lr log lr) for l knots.
 
 use pulp::Simd;
@@ -11,10 +11,10 @@ use super::arcs::{crossings_of_zero, search};
 use super::derived::at;
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
 
-/// Relative size of a jump of the price at a breakpoint that is rounding of its pieces.
+/// Relative size of a jump of the penalty at a breakpoint that is rounding of its pieces.
 const CONTINUOUS: f64 = 8.0 * f64::EPSILON;
 
-/// Such a price, less what it costs at 0.
+/// Such a penalty, less its value at 0.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Even {
     /// The slope just right of 0.
@@ -24,7 +24,7 @@ pub(super) struct Even {
 }
 
 impl Even {
-    /// The price with these breakpoints, pieces and values at the breakpoints, if it is such a one.
+    /// The penalty with these breakpoints, pieces and values at the breakpoints, if it is such a one.
     pub(super) fn new(breakpoints: &[f64], pieces: &[Piece], values: &[f64]) -> Option<Self> {
         let count = breakpoints.len();
         let finite = pieces.iter().all(|piece| piece[0].is_finite());

@@ -21,7 +21,7 @@ pub(super) fn pair_work(breakpoints: &[f64]) -> f64 {
     LEVEL_WORK * breakpoints.len().max(1) as f64
 }
 
-/// The columns of two rows that can change, with their entries: a column with two zeros keeps them, and its price. (The
+/// The columns of two rows that can change, with their entries: a column with two zeros keeps them, and its penalty. (The
 /// padding of the rows is left out, too.)
 fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64, f64))> {
     let entries = x.iter().copied().zip(y.iter().copied());
@@ -46,7 +46,7 @@ fn piece(penalty: &PiecewiseQuadratic, entry: &Moving) -> Piece {
     penalty.piece(entry.row, entry.column, left)
 }
 
-/// The entries that meet levels at one breakpoint, each with the cheapest of its levels there and the price.
+/// The entries that meet levels at one breakpoint, each with the level of least penalty there, and that penalty.
 fn meetings<'a>(
     penalty: &'a PiecewiseQuadratic,
     entries: &'a [Moving],
@@ -138,14 +138,14 @@ fn sweep<C: Curve>(
         if at > range.0 {
             let point = C::point(at);
             let (mut value, mut blocked) = (curve.value(point), blocked);
-            for (entry, level, price) in meetings(penalty, entries, group) {
+            for (entry, level, at) in meetings(penalty, entries, group) {
                 let [a, b, c] = piece(penalty, entry);
                 if a.is_finite() {
                     value -= a + level * (b + 0.5 * c * level);
                 } else {
                     blocked -= 1;
                 }
-                value += price;
+                value += at;
             }
             if blocked == 0 && value < best {
                 best = value;

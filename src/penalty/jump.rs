@@ -1,7 +1,7 @@
-//! Σ μ_ij [X_ij ≠ 0] + λ_ij |X_ij|: prices that jump at 0 and are linear on either side.
+//! Σ μ_ij [X_ij ≠ 0] + λ_ij |X_ij|: penalties that jump at 0 and are linear on either side.
 //!
 //! Away from the angles at which an entry vanishes the count of nonzeros is constant, so that the arcs are those of ℓ1
-//! with entrywise weights, see [`arcs`](super::arcs); where an entry vanishes the price is lower by its μ_ij. O(r log r).
+//! with entrywise weights, see [`arcs`](super::arcs); where an entry vanishes the penalty is lower by its μ_ij. O(r log r).
 
 use pulp::Simd;
 

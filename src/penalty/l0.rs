@@ -17,7 +17,7 @@ use crate::pair::{
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct L0 {
-    /// Price of a nonzero entry, ≥ 0.
+    /// λ ≥ 0, the penalty of a nonzero entry.
     pub(super) lambda: f64,
 }
 
@@ -99,10 +99,18 @@ impl Form for L0 {
         let mut best = Best::IDENTITY;
 
         // Axis: the count of the identity, less the entries that are zero up to rounding.
-        let price = -self.lambda * near as f64;
+        let penalty = -self.lambda * near as f64;
         for (f, reflect) in branches {
             let Some(f) = f else { continue };
-            offer_quadrants(&mut best, &f, base, (1.0, 0.0), price, reflect, Some(AXIS));
+            offer_quadrants(
+                &mut best,
+                &f,
+                base,
+                (1.0, 0.0),
+                penalty,
+                reflect,
+                Some(AXIS),
+            );
         }
 
         // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes.
@@ -113,28 +121,28 @@ impl Form for L0 {
             let mut m = 1;
             while m <= full {
                 let group = scratch.breakpoints.group(m, SAME_BREAKPOINT);
-                let price = self.lambda * (single as f64 - group as f64);
+                let penalty = self.lambda * (single as f64 - group as f64);
                 let direction = scratch.breakpoints.direction(m);
                 for (f, reflect) in branches {
                     let Some(f) = f else { continue };
-                    offer_quadrants(&mut best, &f, base, direction, price, reflect, Some(m));
+                    offer_quadrants(&mut best, &f, base, direction, penalty, reflect, Some(m));
                 }
                 m += group;
             }
         }
 
         // Everywhere else: `single` more nonzeros.
-        let price = self.lambda * single as f64;
+        let penalty = self.lambda * single as f64;
         for (f, reflect) in branches {
             let Some(f) = f else { continue };
-            if f.lower_bound() - base + price < best.value {
+            if f.lower_bound() - base + penalty < best.value {
                 let (c, s) = f.global_minimum();
                 let value = if reflect {
                     f.value(c, s) - base
                 } else {
                     f.change(c, s)
                 };
-                best.offer(value + price, c, s, reflect, None);
+                best.offer(value + penalty, c, s, reflect, None);
             }
         }
 
@@ -162,21 +170,21 @@ fn is_near_axis(x: f64, y: f64) -> bool {
     smaller > 0.0 && smaller <= SAME_BREAKPOINT * (x + y)
 }
 
-/// Offers the four angles θ + kπ/2 at one price.
+/// Offers the four angles θ + kπ/2 with one penalty.
 #[inline(always)]
 fn offer_quadrants(
     best: &mut Best,
     f: &Trig,
     base: f64,
     (c, s): (f64, f64),
-    price: f64,
+    penalty: f64,
     reflect: bool,
     breakpoint: Option<usize>,
 ) {
     let first = f.a * c + f.b * s;
     let quarter = f.b * c - f.a * s;
     let second = f.p * (c - s) * (c + s) + 2.0 * f.q * c * s;
-    let rest = price - base;
+    let rest = penalty - base;
     let (even, odd) = (second - first.abs() + rest, -second - quarter.abs() + rest);
     if even < best.value {
         let sign = if first > 0.0 { -1.0 } else { 1.0 };

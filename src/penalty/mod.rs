@@ -8,6 +8,7 @@
 mod arcs;
 mod boost;
 mod derived;
+mod entry_penalty;
 mod even;
 mod exact;
 mod form;
@@ -17,7 +18,6 @@ mod l1;
 mod none;
 mod nonnegative;
 mod piecewise_quadratic;
-mod prices;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 use pulp::{Simd, WithSimd};
@@ -71,7 +71,7 @@ fn check_weights(weights: &Array2<f64>, n: usize, r: usize) -> Result<()> {
 /// ```
 /// use orthobcd::penalty::Penalty;
 ///
-/// // Capped ℓ1 and a price of 1 for every nonzero entry.
+/// // Capped ℓ1 and a penalty of 1 for every nonzero entry.
 /// let penalty = Penalty::capped_l1(2.0, 0.5)?.plus(&Penalty::l0(1.0))?;
 /// assert_eq!(penalty.entry(0, 0, 0.0), 0.0);
 /// assert_eq!(penalty.entry(0, 0, -3.0), 2.0);
@@ -162,7 +162,7 @@ impl Penalty {
         PiecewiseQuadratic::interval(lower, upper).map(Self::recognised)
     }
 
-    /// Symmetric prices: from 0 to `knots`[0], between the knots, and beyond the last one.
+    /// Symmetric penalties: from 0 to `knots`[0], between the knots, and beyond the last one.
     fn symmetric(knots: &[f64], right: &[Piece]) -> Result<Self> {
         let mirrored = |&[a, b, c]: &Piece| [a, -b, c];
         let left = knots.iter().rev().map(|v| -v);

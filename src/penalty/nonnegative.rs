@@ -72,7 +72,7 @@ impl Form for NonNegative {
     }
 }
 
-/// The global minimum on the circle for X ≥ 0 and a price of `jump` + `slope`·x of positive entries, `jump` ≥ 0.
+/// The global minimum on the circle for X ≥ 0 and a penalty `jump` + `slope`·x of positive entries, `jump` ≥ 0.
 /// (A curvature adds a constant: x² + y² does not change.) One function: the arcs share what is found of the columns.
 #[inline(always)]
 pub(super) fn circle(
@@ -117,13 +117,13 @@ pub(super) fn circle(
     };
     let (low, high) = (unit(low), unit(high));
     // The sum of the new entries is a cos θ + b sin θ, too.
-    let priced = |f: &Trig, a: f64, b: f64| Trig {
+    let penalized = |f: &Trig, a: f64, b: f64| Trig {
         a: f.a + slope * a,
         b: f.b + slope * b,
         ..*f
     };
-    let rotation = priced(&pair.rotation, sums.0 + sums.1, sums.1 - sums.0);
-    let reflection = (pair.reflection).map(|f| priced(&f, sums.0 - sums.1, sums.0 + sums.1));
+    let rotation = penalized(&pair.rotation, sums.0 + sums.1, sums.1 - sums.0);
+    let reflection = (pair.reflection).map(|f| penalized(&f, sums.0 - sums.1, sums.0 + sums.1));
     let base = rotation.a + rotation.p;
     // Rotations: from ω_max − π/2 to ω_min; reflections: from ω_max to ω_min + π/2.
     for (f, from, to, reflect) in [
@@ -161,14 +161,14 @@ fn vanishing(pair: &CirclePair<'_>, turn: Turn) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Offers the ends (cosine, sine, price) of an arc at most π/2 long, and the minima inside, which have a price as well.
+/// Offers the ends (cosine, sine, penalty) of an arc at most π/2 long, and the minima inside, which have a penalty as well.
 #[inline(always)]
 fn arc(
     best: &mut Best,
     f: &Trig,
     base: f64,
     [from, to]: [(f64, f64, f64); 2],
-    price: f64,
+    penalty: f64,
     reflect: bool,
 ) {
     let value = |c: f64, s: f64| {
@@ -181,12 +181,12 @@ fn arc(
     for (k, end) in [from, to].into_iter().enumerate() {
         best.offer(value(end.0, end.1) + end.2, end.0, end.1, reflect, Some(k));
     }
-    if f.lower_bound() - base + price < best.value {
+    if f.lower_bound() - base + penalty < best.value {
         for &(c, s) in f.minima().points() {
             // Between the two ends, and not on the opposite side of the circle.
             let ahead = c * (from.0 + to.0) + s * (from.1 + to.1) > 0.0;
             if ahead && from.0 * s - from.1 * c >= 0.0 && c * to.1 - s * to.0 >= 0.0 {
-                best.offer(value(c, s) + price, c, s, reflect, None);
+                best.offer(value(c, s) + penalty, c, s, reflect, None);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Any price of an entry made of quadratic pieces, and the sum of such prices.
+//! Any penalty of entries made of quadratic pieces, and the sum of such penalties.
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
 
 use pulp::Simd;
 
+use super::entry_penalty::{EntryPenalty, OUTSIDE};
 use super::even::Even;
-use super::prices::{OUTSIDE, Prices};
 use super::{
     AnyForm, Form, L0, L1, NoPenalty, NonNegative, Weights, derived, exact, jump, nonnegative,
 };
@@ -16,49 +16,53 @@ use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 /// weights that differ from entry to entry.
 ///
 /// Where two pieces disagree at their breakpoint the lower value counts, a count of nonzeros
-/// apart. A piece of infinite price is a constraint.
+/// apart. An infinite piece is a constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PiecewiseQuadratic {
     breakpoints: Vec<f64>,
     /// What all entries cost.
-    prices: Prices,
+    phi: EntryPenalty,
     /// What an entry costs times its weight, finite.
-    weighted: Vec<(Array2<f64>, Prices)>,
+    weighted: Vec<(Array2<f64>, EntryPenalty)>,
     solver: Solver,
 }
 
 /// How pairs on the circle are solved.
 #[derive(Debug, Clone, PartialEq)]
 enum Solver {
-    /// Continuous prices of |x|.
+    /// Continuous functions of |x|.
     Even(Even),
     /// X ≥ 0, with this slope and this jump at 0.
     Nonnegative(f64, f64),
-    /// Prices of |x| that jump up from 0 and are linear beyond.
+    /// Functions of |x| that jump up from 0 and are linear beyond.
     Jump,
     /// All others.
     Any,
 }
 
 impl Solver {
-    fn of(breakpoints: &[f64], prices: &Prices, weighted: &[(Array2<f64>, Prices)]) -> Self {
+    fn of(
+        breakpoints: &[f64],
+        phi: &EntryPenalty,
+        weighted: &[(Array2<f64>, EntryPenalty)],
+    ) -> Self {
         let units = weighted.iter().map(|(_, unit)| unit);
-        let mut all = std::iter::once(prices).chain(units);
+        let mut all = std::iter::once(phi).chain(units);
         let plain = weighted.is_empty();
-        match Even::new(breakpoints, &prices.pieces, &prices.at).filter(|_| plain) {
+        match Even::new(breakpoints, &phi.pieces, &phi.at).filter(|_| plain) {
             Some(even) => return Self::Even(even),
-            None if *breakpoints == [0.0] && all.all(Prices::jump_up) => return Self::Jump,
+            None if *breakpoints == [0.0] && all.all(EntryPenalty::jump_up) => return Self::Jump,
             None if !plain => return Self::Any,
             None => {}
         }
-        match (breakpoints, &prices.pieces[..], &prices.at[..]) {
+        match (breakpoints, &phi.pieces[..], &phi.at[..]) {
             ([0.0], [OUTSIDE, [a, b, _]], [at]) if a.is_finite() => Self::Nonnegative(*b, a - at),
             _ => Self::Any,
         }
     }
 }
 
-/// [`Penalty::pair_work`](super::Penalty::pair_work) of prices that jump up from 0, measured at r = 20.
+/// [`Penalty::pair_work`](super::Penalty::pair_work) of penalties that jump up from 0, measured at r = 20.
 const JUMP_WORK: f64 = 1.2;
 
 impl PiecewiseQuadratic {
@@ -92,29 +96,29 @@ impl PiecewiseQuadratic {
         if pieces.iter().all(|piece| *piece == OUTSIDE) {
             return Err(Error::invalid("pieces", "must not all be infinite"));
         }
-        let prices = Prices::new(&breakpoints, pieces);
-        Ok(Self::made(breakpoints, prices, Vec::new()))
+        let phi = EntryPenalty::new(&breakpoints, pieces);
+        Ok(Self::made(breakpoints, phi, Vec::new()))
     }
 
     fn made(
         mut breakpoints: Vec<f64>,
-        mut prices: Prices,
-        mut weighted: Vec<(Array2<f64>, Prices)>,
+        mut phi: EntryPenalty,
+        mut weighted: Vec<(Array2<f64>, EntryPenalty)>,
     ) -> Self {
         // Where nothing changes there is no breakpoint.
         for k in (0..breakpoints.len()).rev() {
             let level = breakpoints[k];
             let units = weighted.iter_mut().map(|(_, unit)| unit);
-            let mut all: Vec<&mut Prices> = std::iter::once(&mut prices).chain(units).collect();
-            if all.iter().all(|prices| prices.is_idle(k, level)) {
+            let mut all: Vec<&mut EntryPenalty> = std::iter::once(&mut phi).chain(units).collect();
+            if all.iter().all(|phi| phi.is_idle(k, level)) {
                 breakpoints.remove(k);
-                all.iter_mut().for_each(|prices| prices.remove(k));
+                all.iter_mut().for_each(|phi| phi.remove(k));
             }
         }
-        let solver = Solver::of(&breakpoints, &prices, &weighted);
+        let solver = Solver::of(&breakpoints, &phi, &weighted);
         Self {
             breakpoints,
-            prices,
+            phi,
             weighted,
             solver,
         }
@@ -129,26 +133,26 @@ impl PiecewiseQuadratic {
             let weighted = (h.weighted.iter())
                 .map(|(w, unit)| (w.clone(), unit.refined(&h.breakpoints, &breakpoints)));
             let weighted: Vec<_> = weighted.collect();
-            (h.prices.refined(&h.breakpoints, &breakpoints), weighted)
+            (h.phi.refined(&h.breakpoints, &breakpoints), weighted)
         };
-        let (mut prices, mut weighted) = refined(self);
+        let (mut phi, mut weighted) = refined(self);
         let (more, also) = refined(other);
-        prices.add(&more);
+        phi.add(&more);
         weighted.extend(also);
-        if prices.pieces.iter().all(|piece| *piece == OUTSIDE) {
+        if phi.pieces.iter().all(|piece| *piece == OUTSIDE) {
             return Err(Error::invalid(
                 "penalty",
                 "must allow an interval: the two terms have none in common",
             ));
         }
-        Ok(Self::made(breakpoints, prices, weighted))
+        Ok(Self::made(breakpoints, phi, weighted))
     }
 
-    /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of one piece below 0, a price at 0, and one piece above.
+    /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of one piece below 0, a value at 0, and one piece above.
     fn at_zero(pieces: [Piece; 2], at: f64, weights: Option<Array2<f64>>) -> Self {
         let (breakpoints, unit) = (
             vec![0.0],
-            Prices {
+            EntryPenalty {
                 pieces: pieces.to_vec(),
                 at: vec![at],
             },
@@ -156,7 +160,7 @@ impl PiecewiseQuadratic {
         match weights {
             None => Self::made(breakpoints, unit, Vec::new()),
             Some(weights) => {
-                let nothing = Prices::new(&breakpoints, vec![[0.0; 3]; 2]);
+                let nothing = EntryPenalty::new(&breakpoints, vec![[0.0; 3]; 2]);
                 Self::made(breakpoints, nothing, vec![(weights, unit)])
             }
         }
@@ -164,8 +168,8 @@ impl PiecewiseQuadratic {
 
     /// h = 0.
     pub(super) fn nothing() -> Self {
-        let prices = Prices::new(&[], vec![[0.0; 3]]);
-        Self::made(Vec::new(), prices, Vec::new())
+        let phi = EntryPenalty::new(&[], vec![[0.0; 3]]);
+        Self::made(Vec::new(), phi, Vec::new())
     }
 
     /// X ≥ 0.
@@ -213,11 +217,11 @@ impl PiecewiseQuadratic {
 
     /// The allowed value nearest to `value`.
     fn nearest(&self, value: f64) -> f64 {
-        let price = |v: f64| self.prices.entry(&self.breakpoints, self.above(v), v);
-        if price(value) < f64::INFINITY {
+        let penalty = |v: f64| self.phi.entry(&self.breakpoints, self.above(v), v);
+        if penalty(value) < f64::INFINITY {
             return value;
         }
-        let allowed = |level: &&f64| price(**level) < f64::INFINITY;
+        let allowed = |level: &&f64| penalty(**level) < f64::INFINITY;
         let levels = self.breakpoints.iter().filter(allowed);
         let nearer = |a: &&f64, b: &&f64| (**a - value).abs().total_cmp(&(**b - value).abs());
         levels.min_by(nearer).map_or(value, |&level| level)
@@ -230,13 +234,13 @@ impl PiecewiseQuadratic {
 
     /// What an entry of mean weight costs.
     fn mean(&self) -> Self {
-        let mut prices = self.prices.clone();
+        let mut phi = self.phi.clone();
         for (weights, unit) in &self.weighted {
             let mut unit = unit.clone();
             unit.scale(weights.mean().unwrap_or(0.0));
-            prices.add(&unit);
+            phi.add(&unit);
         }
-        Self::made(self.breakpoints.clone(), prices, Vec::new())
+        Self::made(self.breakpoints.clone(), phi, Vec::new())
     }
 
     /// The same with other weights.
@@ -248,14 +252,14 @@ impl PiecewiseQuadratic {
         }
     }
 
-    /// Of prices that jump up from 0: by how much, and the slope beyond.
+    /// Of penalties that jump up from 0: by how much, and the slope beyond.
     #[inline(always)]
     fn jump_and_slope(&self, row: usize, column: usize) -> (f64, f64) {
-        let own = |prices: &Prices| {
-            let [a, b, _] = prices.pieces[1];
-            (a - prices.at[0], b)
+        let own = |phi: &EntryPenalty| {
+            let [a, b, _] = phi.pieces[1];
+            (a - phi.at[0], b)
         };
-        let (mut jump, mut slope) = own(&self.prices);
+        let (mut jump, mut slope) = own(&self.phi);
         for (weights, unit) in &self.weighted {
             let (weight, (a, b)) = (weights[[row, column]], own(unit));
             (jump, slope) = (jump + weight * a, slope + weight * b);
@@ -265,8 +269,8 @@ impl PiecewiseQuadratic {
 
     /// The simplest form of h.
     pub(super) fn recognised(self) -> AnyForm {
-        let prices = (&self.prices.pieces[..], &self.prices.at[..]);
-        match (&self.breakpoints[..], prices) {
+        let phi = (&self.phi.pieces[..], &self.phi.at[..]);
+        match (&self.breakpoints[..], phi) {
             _ if !self.weighted.is_empty() => AnyForm::Pieces(self),
             ([], ([[0.0, 0.0, 0.0]], _)) => AnyForm::None(NoPenalty),
             ([0.0], ([[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0]))
@@ -305,10 +309,10 @@ impl PiecewiseQuadratic {
             let message = "must have the shape of the weights that the penalty has already";
             return Err(Error::invalid("weights", message));
         }
-        let nothing = Prices::new(&self.breakpoints, vec![[0.0; 3]; self.prices.pieces.len()]);
+        let nothing = EntryPenalty::new(&self.breakpoints, vec![[0.0; 3]; self.phi.pieces.len()]);
         let mut weighted = self.reweighted(|own| own * weights).weighted;
-        if self.prices != nothing {
-            weighted.push((weights.clone(), self.prices.clone()));
+        if self.phi != nothing {
+            weighted.push((weights.clone(), self.phi.clone()));
         }
         Ok(Self::made(self.breakpoints.clone(), nothing, weighted))
     }
@@ -327,7 +331,7 @@ impl PiecewiseQuadratic {
     /// The squared distance from the domain of h, where h is a constraint.
     pub(super) fn squared_distance(&self) -> Option<Self> {
         let is_allowed =
-            |v: f64| self.prices.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
+            |v: f64| self.phi.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
         let mut levels = self.breakpoints.clone();
         levels.retain(|&level| is_allowed(level));
         let middles = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
@@ -372,25 +376,25 @@ impl PiecewiseQuadratic {
     pub(super) fn is_nonnegative(&self) -> bool {
         let zero = self.breakpoints.iter().position(|&level| level == 0.0);
         zero.is_some_and(|k| {
-            let below = &self.prices.pieces[..=k];
-            self.prices.at[k] < f64::INFINITY && below.iter().all(|piece| *piece == OUTSIDE)
+            let below = &self.phi.pieces[..=k];
+            self.phi.at[k] < f64::INFINITY && below.iter().all(|piece| *piece == OUTSIDE)
         })
     }
 
     /// The penalty `factor · h`.
     pub(super) fn scaled(&self, factor: f64) -> Self {
-        let mut prices = self.prices.clone();
-        prices.scale(factor);
+        let mut phi = self.phi.clone();
+        phi.scale(factor);
         let weighted = self.reweighted(|weights| weights * factor).weighted;
-        Self::made(self.breakpoints.clone(), prices, weighted)
+        Self::made(self.breakpoints.clone(), phi, weighted)
     }
 
     /// See [`Penalty::largest_strength`](super::Penalty::largest_strength).
     pub(super) fn largest_strength(&self, gain: f64) -> f64 {
         let mean = self.mean();
-        let price = mean.entry(0, 0, 1.0) - mean.entry(0, 0, 0.0);
-        if price > 0.0 && price.is_finite() {
-            gain / price
+        let penalty = mean.entry(0, 0, 1.0) - mean.entry(0, 0, 0.0);
+        if penalty > 0.0 && penalty.is_finite() {
+            gain / penalty
         } else {
             gain
         }
@@ -398,14 +402,14 @@ impl PiecewiseQuadratic {
 
     /// Whether h is a constraint somewhere.
     fn constrains(&self) -> bool {
-        self.prices.pieces.contains(&OUTSIDE)
+        self.phi.pieces.contains(&OUTSIDE)
     }
 }
 
 impl Form for PiecewiseQuadratic {
     fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
         let above = self.above(value);
-        let mut piece = self.prices.pieces[above];
+        let mut piece = self.phi.pieces[above];
         for (weights, unit) in &self.weighted {
             let weight = weights[[row, column]];
             piece = [0, 1, 2].map(|k| piece[k] + weight * unit.pieces[above][k]);
@@ -419,7 +423,7 @@ impl Form for PiecewiseQuadratic {
 
     fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
         let above = self.above(value);
-        let own = self.prices.entry(&self.breakpoints, above, value);
+        let own = self.phi.entry(&self.breakpoints, above, value);
         let weighted = self.weighted.iter().map(|(weights, unit)| {
             weights[[row, column]] * unit.entry(&self.breakpoints, above, value)
         });
@@ -429,19 +433,19 @@ impl Form for PiecewiseQuadratic {
     /// The best of the levels and of the stationary points inside the pieces.
     fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
         let mut best = (f64::INFINITY, value);
-        let mut offer = |price: f64, u: f64| {
-            let total = price + 0.5 * (u - value) * (u - value) / step;
+        let mut offer = |penalty: f64, u: f64| {
+            let total = penalty + 0.5 * (u - value) * (u - value) / step;
             if total < best.0 {
                 best = (total, u);
             }
         };
         let mut from = f64::NEG_INFINITY;
-        for (k, piece) in self.prices.pieces.iter().enumerate() {
-            let (mut piece, mut at) = (*piece, self.prices.at.get(k).copied());
+        for (k, piece) in self.phi.pieces.iter().enumerate() {
+            let (mut piece, mut at) = (*piece, self.phi.at.get(k).copied());
             for (weights, unit) in &self.weighted {
                 let weight = weights[[row, column]];
                 piece = [0, 1, 2].map(|l| piece[l] + weight * unit.pieces[k][l]);
-                at = at.map(|price| price + weight * unit.at[k]);
+                at = at.map(|penalty| penalty + weight * unit.at[k]);
             }
             let to = self.breakpoints.get(k).copied().unwrap_or(f64::INFINITY);
             let [a, b, c] = piece;
@@ -449,8 +453,8 @@ impl Form for PiecewiseQuadratic {
             if a.is_finite() && 1.0 + step * c > 0.0 && u > from && u < to {
                 offer(derived::at(piece, u), u);
             }
-            if let Some(price) = at {
-                offer(price, to);
+            if let Some(penalty) = at {
+                offer(penalty, to);
             }
             from = to;
         }
@@ -503,7 +507,7 @@ impl Form for PiecewiseQuadratic {
                     .filter(|v| v.is_finite())
                     .fold(0.0, f64::max);
                 let step = 0.5 * epsilon * epsilon / rise;
-                // A price that is flat at zero is smooth enough there for a step of its own.
+                // A penalty that is flat at zero is smooth enough there for a step of its own.
                 let step = if step.is_finite() { step } else { epsilon };
                 let u = self.proximal(i, k, x, step);
                 *g += (x - u) / step;

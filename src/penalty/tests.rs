@@ -97,8 +97,8 @@ fn pieces_and_slopes_are_those_of_the_entries() {
             let right = v + 1e-7;
             let [a, b, c] = penalty.piece(row, column, v);
             let entry = penalty.entry(row, column, right);
-            let priced = a + b * right + 0.5 * c * right * right;
-            assert!(near(entry, priced) || (entry == f64::INFINITY && a == entry));
+            let penalized = a + b * right + 0.5 * c * right * right;
+            assert!(near(entry, penalized) || (entry == f64::INFINITY && a == entry));
             assert_eq!(penalty.slope(row, column, v), b + c * v);
             let (low, high) = penalty.subdifferential(row, column, v);
             if entry.is_finite() && penalty.entry(row, column, v).is_finite() {
@@ -268,11 +268,11 @@ fn strengths_at_which_sharing_does_not_pay() {
     // times the mean increase of h from an entry 0 to an entry 1 is the gain.
     for penalty in kinds() {
         let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>() / 6.0;
-        let price = mean(1.0) - mean(0.0);
+        let cost = mean(1.0) - mean(0.0);
         let has_lambda = penalty.count().or(penalty.absolute()).is_some();
-        let unit = match has_lambda || !(price > 0.0 && price.is_finite()) {
+        let unit = match has_lambda || !(cost > 0.0 && cost.is_finite()) {
             true => 1.0,
-            false => price,
+            false => cost,
         };
         let strength = penalty.largest_strength(3.0);
         assert!(

@@ -29,7 +29,7 @@ impl From<&RowBudget> for Restriction {
     fn from(rows: &RowBudget) -> Self {
         match (rows.count, rows.lam) {
             (Some(count), _) => Self::Rows(count),
-            (_, lam) => Self::RowPrice(lam.unwrap_or(0.0)),
+            (_, lam) => Self::RowPenalty(lam.unwrap_or(0.0)),
         }
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
 }
 
 /// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
-/// `rows` of its smooth part with so many nonzero rows or a price for each; whether a signal ended the search, and what it
+/// `rows` of its smooth part with so many nonzero rows or a penalty for each; whether a signal ended the search, and what it
 /// raised but for Ctrl-C. The gap is that of a point with F and its magnitude `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]

@@ -178,7 +178,7 @@ pub(super) fn solve_row_sparse<'py>(
 ) -> PyResult<Returned<'py>> {
     let sparsity = match (problem.penalty.count, problem.penalty.lam) {
         (Some(count), None) => RowSparsity::Count(count),
-        (None, Some(lam)) => RowSparsity::Price(lam),
+        (None, Some(lam)) => RowSparsity::Penalty(lam),
         _ => return Err(Error::invalid("lam", "must be given, or count, not both").into()),
     };
     let whole = (

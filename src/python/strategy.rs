@@ -160,7 +160,7 @@ fn search_dict<'py>(
         look.set_item("quadratic", profile.quadratic)?;
         look.set_item("penalty", format!("{:?}", profile.kind).to_lowercase())?;
         look.set_item("dense", profile.is_dense())?;
-        look.set_item("price", profile.price)?;
+        look.set_item("penalty_share", profile.penalty_share)?;
         look.set_item("flatness", profile.flatness)?;
         look.set_item("whole_matrix", profile.whole)?;
         look.set_item("n_rows_chosen", profile.chosen)?;

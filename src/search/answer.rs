@@ -60,7 +60,7 @@ pub(super) fn answer(
         take(incumbent, x, (work, true));
         incumbent.profile = Some(Profile {
             optimum: Some(incumbent.best.objective),
-            price: incumbent.best.penalty,
+            penalty_share: incumbent.best.penalty,
             ..profile(problem)
         });
         incumbent.status = incumbent.status.or(Some(Status::Converged));

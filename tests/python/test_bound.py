@@ -416,11 +416,11 @@ def test_bounds_on_few_rows_are_the_optima(seed):
     points = {k: best_rows(C, r, k) for k in range(r, n + 1)}
     values = {k: -0.5 * np.sum(x * (C @ x)) for k, x in points.items()}
     lam = float(0.2 * rng.random() * np.abs(C).max())
-    priced = min(points, key=lambda k: values[k] + lam * k)
+    penalized = min(points, key=lambda k: values[k] + lam * k)
     count = int(rng.integers(r, n + 1))
     for penalty, at, cost in (
         (ob.RowSparse(count=count), count, 0.0),
-        (ob.RowSparse(lam), priced, lam * priced),
+        (ob.RowSparse(lam), penalized, lam * penalized),
     ):
         problem = ob.StiefelProblem(ob.Quadratic(-C), penalty, r)
         certificate = ob.certify(problem, points[at], bound=True)

@@ -104,10 +104,10 @@ def test_rows_against_every_set():
     assert -2.0 * result.objective == pytest.approx(best, rel=1e-12)
     assert np.count_nonzero(result.x.any(axis=1)) == 6
     lam = 0.02 * np.trace(C)
-    priced = ob.solve(problem(ob.RowSparse(lam), 3), **QUICK)
-    rows = np.count_nonzero(priced.x.any(axis=1))
-    assert priced.penalty_value == pytest.approx(lam * rows)
-    assert priced.objective <= result.objective + 6 * lam
+    penalized = ob.solve(problem(ob.RowSparse(lam), 3), **QUICK)
+    rows = np.count_nonzero(penalized.x.any(axis=1))
+    assert penalized.penalty_value == pytest.approx(lam * rows)
+    assert penalized.objective <= result.objective + 6 * lam
 
 
 def test_rules_are_kept():

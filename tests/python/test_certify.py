@@ -258,7 +258,7 @@ def test_mixed_first_order_conditions():
 @pytest.mark.parametrize("kind", ["capped l1", "mcp", "scad"])
 @pytest.mark.parametrize("n", [4, 20, 60])
 def test_unit_columns_are_critical_at_every_kink(kind, n):
-    """A column with one entry keeps it to first order, and its price may be concave there."""
+    """A column with one entry keeps it to first order, and its penalty may be concave there."""
     rng = np.random.default_rng(n)
     A = rng.standard_normal((2 * n, n))
     r = min(n, 3)

@@ -58,8 +58,8 @@ def test_python_and_the_core_accept_the_same():
 @pytest.mark.parametrize("size", [0.0, 1e-118, 1e-40, 1e40, 1e118])
 @pytest.mark.parametrize("penalty", [ob.L0, ob.L1, None], ids=["l0", "l1", "nonnegative"])
 def test_what_is_accepted_is_valued(size, penalty):
-    price = ob.NonNegative() if penalty is None else penalty(0.5 * size)
-    problem = ob.StiefelProblem(ob.Quadratic(C * size), price, 2)
+    h = ob.NonNegative() if penalty is None else penalty(0.5 * size)
+    problem = ob.StiefelProblem(ob.Quadratic(C * size), h, 2)
     result = ob.solve(problem, solver=ob.OBCD(), max_sweeps=50)
     assert np.isfinite(result.objective)
     assert result.feasibility < 1e-12

@@ -1,4 +1,4 @@
-"""The separable penalties: prices, sums, exact pairs on both constraints, starts, bad input."""
+"""The separable penalties: values, sums, exact pairs on both constraints, starts, bad input."""
 
 from __future__ import annotations
 
@@ -83,15 +83,15 @@ def quadratic(n: int = N) -> ob.Quadratic:
     return ob.Quadratic(-B @ B.T / n, linear=np.random.default_rng(2).standard_normal((n, R)) / 3)
 
 
-def value(problem, price, x) -> float:
+def value(problem, phi, x) -> float:
     smooth = problem.smooth
     f = 0.5 * np.sum(x * (smooth.C @ x))
     if smooth.linear is not None:
         f += np.sum(smooth.linear * x)
-    return float(f + np.sum(price(x)))
+    return float(f + np.sum(phi(x)))
 
 
-def least_of_pairs(problem, price, x) -> float:
+def least_of_pairs(problem, phi, x) -> float:
     """The lowest F over a grid of rotations and reflections of every pair of rows."""
     angles = np.linspace(0.0, 2.0 * np.pi, 121)[1:]
     least = INF
@@ -104,13 +104,13 @@ def least_of_pairs(problem, price, x) -> float:
         ):
             moved = x.copy()
             moved[i], moved[j] = c * x[i] + s * x[j], sign * (c * x[j] - s * x[i])
-            least = min(least, value(problem, price, moved))
+            least = min(least, value(problem, phi, moved))
     return least
 
 
 @names
 def test_on_the_stiefel_manifold(name):
-    penalty, price = PENALTIES[name]
+    penalty, phi = PENALTIES[name]
     problem = ob.StiefelProblem(quadratic(), penalty, R)
     for solver in (ob.OBCD(), ob.OBCD(working_set="tiled", update="gauss-seidel")):
         x0 = SPREAD if name == "box" else None
@@ -118,9 +118,9 @@ def test_on_the_stiefel_manifold(name):
         assert np.linalg.norm(result.x.T @ result.x - np.eye(R)) < 1e-12
         assert result.feasibility < 1e-12
         assert np.all(np.diff(result.history["objective"]) <= 0.0)
-        assert result.penalty_value == pytest.approx(np.sum(price(result.x)), rel=1e-12, abs=1e-13)
-        assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-12)
-    assert result.objective <= least_of_pairs(problem, price, result.x) + 1e-7
+        assert result.penalty_value == pytest.approx(np.sum(phi(result.x)), rel=1e-12, abs=1e-13)
+        assert result.objective == pytest.approx(value(problem, phi, result.x), rel=1e-12)
+    assert result.objective <= least_of_pairs(problem, phi, result.x) + 1e-7
     certificate = ob.certify(problem, result.x)
     assert certificate.block2_gap < 1e-7
     assert certificate.penalty_value == pytest.approx(result.penalty_value, abs=1e-13)
@@ -129,13 +129,13 @@ def test_on_the_stiefel_manifold(name):
 @names
 def test_the_largest_decrease_of_a_pair_is_found(name):
     """From a point that can be improved, by at least what a grid finds."""
-    penalty, price = PENALTIES[name]
+    penalty, phi = PENALTIES[name]
     problem = ob.StiefelProblem(quadratic(), penalty, R)
     x = np.linalg.qr(np.random.default_rng(3).standard_normal((N, R)))[0]
-    if not np.isfinite(price(x)).all():
+    if not np.isfinite(phi(x)).all():
         x = SPREAD
     gap = ob.certify(problem, x).block2_gap
-    assert gap >= value(problem, price, x) - least_of_pairs(problem, price, x) - 1e-12
+    assert gap >= value(problem, phi, x) - least_of_pairs(problem, phi, x) - 1e-12
 
 
 @names
@@ -155,7 +155,7 @@ def test_one_column_and_square(name, r):
 
 @names
 def test_with_a_mixed_signature(name):
-    penalty, price = PENALTIES[name]
+    penalty, phi = PENALTIES[name]
     C = quadratic().C + 3.0 * np.eye(N)
     problem = ob.JOrthogonalProblem(ob.Quadratic(C), SIGNATURE, penalty, R)
     x0 = None
@@ -166,7 +166,7 @@ def test_with_a_mixed_signature(name):
         result = ob.solve(problem, x0, solver=solver, **limits)
         assert result.feasibility < 1e-12 * max(1.0, np.linalg.norm(result.x) ** 2)
         assert np.all(np.diff(result.history["objective"]) <= 0.0)
-        assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-10)
+        assert result.objective == pytest.approx(value(problem, phi, result.x), rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -223,7 +223,7 @@ def boosts(i, j):
 @pytest.mark.parametrize("spread", [1, 2, 3])
 def test_the_largest_decrease_is_found_under_a_mixed_signature(name, spread):
     """Where most columns of a pair of rows are zero, too; from the boundary of what is allowed."""
-    penalty, price = {**PENALTIES, **ONE_SIDED}[name]
+    penalty, phi = {**PENALTIES, **ONE_SIDED}[name]
     C = quadratic().C + 3.0 * np.eye(N)
     linear = -np.abs(np.random.default_rng(2).standard_normal((N, R)))
     problem = ob.JOrthogonalProblem(ob.Quadratic(C, linear), SIGNATURE, penalty, R)
@@ -231,21 +231,21 @@ def test_the_largest_decrease_is_found_under_a_mixed_signature(name, spread):
     for k in range(R):
         column = np.arange(2.0, 2.0 + spread)
         x[3 * k : 3 * k + spread, k] = column / np.linalg.norm(column)
-    if not np.isfinite(price(x)).all():
+    if not np.isfinite(phi(x)).all():
         pytest.skip("the point is not allowed")
-    start, gap = value(problem, price, x), 0.0
+    start, gap = value(problem, phi, x), 0.0
     for pair in itertools.combinations(range(N), 2):
         for move in boosts(*pair):
             moved = x.copy()
             moved[list(pair)] = move @ x[list(pair)]
-            gap = max(gap, start - value(problem, price, moved))
+            gap = max(gap, start - value(problem, phi, moved))
     assert gap > 0.1
     assert ob.certify(problem, x).block2_gap >= gap - 1e-12
 
 
 @names
 def test_the_search_is_not_worse_than_one_descent(name):
-    penalty, price = PENALTIES[name]
+    penalty, phi = PENALTIES[name]
     x0 = None
     if name == "box":
         x0 = SPREAD
@@ -254,7 +254,7 @@ def test_the_search_is_not_worse_than_one_descent(name):
     result = ob.solve(problem, descent.x, max_work=0.01)
     assert result.feasibility < 1e-12
     assert result.objective <= descent.objective
-    assert result.objective == pytest.approx(value(problem, price, result.x), rel=1e-10)
+    assert result.objective == pytest.approx(value(problem, phi, result.x), rel=1e-10)
 
 
 def test_any_smooth_function():
@@ -263,7 +263,7 @@ def test_any_smooth_function():
     def near(x):
         return float(np.sum((x - target) ** 4)), 4.0 * (x - target) ** 3
 
-    for name, (penalty, price) in PENALTIES.items():
+    for name, (penalty, phi) in PENALTIES.items():
         x0 = None
         if name == "box":
             x0 = SPREAD
@@ -272,7 +272,7 @@ def test_any_smooth_function():
         problem = ob.StiefelProblem(ob.SmoothFunction(near, N, R), penalty, R)
         result = ob.solve(problem, x0, max_sweeps=100)
         assert result.feasibility < 1e-12
-        assert np.isfinite(price(result.x)).all()
+        assert np.isfinite(phi(result.x)).all()
         assert np.all(np.diff(result.history["objective"]) <= 0.0)
 
 
@@ -341,7 +341,7 @@ def test_sums():
 GAP = ob.PiecewiseQuadratic(
     [-0.9, -0.1, 0.2, 0.8], [(INF, 0, 0), (0, 0, 0), (INF, 0, 0), (0, 1, 0), (INF, 0, 0)]
 )
-"""-0.9 to -0.1, or 0.2 to 0.8 at the price of x: no entry is 0."""
+"""-0.9 to -0.1, or 0.2 to 0.8 with the penalty x: no entry is 0."""
 
 
 @pytest.mark.parametrize("solver", [None, ob.OBCD(), ob.OBCD(update="jacobi")])

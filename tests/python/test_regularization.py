@@ -51,7 +51,7 @@ def test_path_starts_sparse_and_goes_on_from_each_point():
     assert path.n_nonzero[0] == 3
     assert path.n_nonzero[-1] > 10
     C = A - A.mean(axis=0)
-    # A point is never worse than the one before it, priced at its own λ.
+    # A point is never worse than the one before it, at its own λ.
     before = path.objective[:-1] + path.n_nonzero[:-1] * np.diff(path.lams)
     assert np.all(path.objective[1:] <= before + 1e-9 * np.abs(before))
     for k, result in enumerate(path.results):

@@ -116,8 +116,8 @@ def test_renewed_columns_find_other_directions(penalty):
     result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed", 12)
     assert result.search.profile["quadratic"] is False
     least = -0.25 * weights[-r:].sum()
-    price = 1e-3 * n * r  # of h at most, and of what it changes
-    assert least - 1e-9 <= result.objective <= least + price
+    most = 1e-3 * n * r  # of h at most, and of what it changes
+    assert least - 1e-9 <= result.objective <= least + most
 
 
 def busy() -> None:

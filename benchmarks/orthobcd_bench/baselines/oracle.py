@@ -1,7 +1,7 @@
 """A problem as first-order methods see it: values, gradients, proximal maps, curvature.
 
 Every baseline works from the same `Oracle`, so that they differ in their updates alone and pay
-the same price for a gradient: one product with C (n × n), or with A and its transpose.
+the same cost of a gradient: one product with C (n × n), or with A and its transpose.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Oracle:
         return self._part.value_and_gradient(x)[0]
 
     def penalty_value(self, x: FloatArray, tolerance: float = 0.0) -> float:
-        """h(x), entries up to ``tolerance`` counted as zeros by ℓ0; no price for X ≥ 0."""
+        """h(x), entries up to ``tolerance`` counted as zeros by ℓ0; no penalty for X ≥ 0."""
         if isinstance(self.penalty, L0):
             return float(np.sum(self.penalty.lam * (np.abs(x) > tolerance)))
         if isinstance(self.penalty, L1):

@@ -46,7 +46,7 @@ class SparseFit:
         self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
         self.searches = pca.solver is None or isinstance(pca.solver, Auto)
 
-    def priced(self, alpha: float) -> StiefelProblem:
+    def penalized(self, alpha: float) -> StiefelProblem:
         """The problem with the penalty weight ``alpha``."""
         return self.problem.with_penalty(penalty_of(self.pca.penalty, alpha))
 
@@ -69,7 +69,7 @@ class SparseFit:
         with live(options["verbose"], None) as line:
             if line is not None:
                 line.stage(type(solver).__name__)
-            return solve(self.priced(alpha), start, solver=solver, **options)
+            return solve(self.penalized(alpha), start, solver=solver, **options)
 
     def at_penalty(self, alpha: float) -> Result:
         """The components for the penalty weight ``alpha``."""

@@ -54,7 +54,7 @@ pub(super) struct Centre {
     /// Λ.
     pub(super) lambda: Array2<f64>,
     /// φ_c.
-    pub(super) prices: Vec<f64>,
+    pub(super) multipliers: Vec<f64>,
 }
 
 /// What the barrier is made of at some weights.
@@ -97,9 +97,9 @@ impl Master {
             return;
         }
         let value = quadratic(c, &new.rows, &new.entries);
-        let price = quadratic(&centre.lambda, &new.rows, &new.entries) + centre.prices[class];
+        let level = quadratic(&centre.lambda, &new.rows, &new.entries) + centre.multipliers[class];
         // Both constraints that the vector uses stay inside, and its own barrier balances what it gains.
-        let room = 0.2 * (mu / price.max(f64::MIN_POSITIVE)).min(self.classes[class]);
+        let room = 0.2 * (mu / level.max(f64::MIN_POSITIVE)).min(self.classes[class]);
         self.known.push(Known {
             class,
             rows: new.rows.clone(),
@@ -202,7 +202,7 @@ impl Master {
         }
         Some(Centre {
             lambda: at.inverse.mapv(|v| mu * v),
-            prices: at.slacks.iter().map(|s| mu / s).collect(),
+            multipliers: at.slacks.iter().map(|s| mu / s).collect(),
         })
     }
 
@@ -231,8 +231,8 @@ impl Master {
                     .sum();
                 let mut h = q * q;
                 if i == j {
-                    let price = mu / at.slacks[u.class];
-                    gradient[i] = w[i] * (u.value - mu * q - price) / mu + 1.0;
+                    let multiplier = mu / at.slacks[u.class];
+                    gradient[i] = w[i] * (u.value - mu * q - multiplier) / mu + 1.0;
                 }
                 if u.class == self.known[j].class {
                     h += at.slacks[u.class].powi(-2);

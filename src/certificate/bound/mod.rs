@@ -16,7 +16,7 @@
 //! Where X ≥ 0 besides a number of nonzeros, uᵀCu is at most uᵀC⁺u, C⁺ being C with zeros in place of its negative entries off
 //! the diagonal: the tree is that of C⁺.
 //!
-//! Of a number of nonzero rows, or a price for each, F is least on the leading eigenvectors of a block of C: after the
+//! Of a number of nonzero rows, or a penalty for each, F is least on the leading eigenvectors of a block of C: after the
 //! relaxation [`maximum`] looks for the block.
 //!
 //! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition, single ones also by a
@@ -68,7 +68,7 @@ pub enum Restriction {
     /// A number of nonzero rows, at most.
     Rows(usize),
     /// h is this times the number of nonzero rows.
-    RowPrice(f64),
+    RowPenalty(f64),
 }
 
 impl Restriction {
@@ -136,11 +136,11 @@ impl Restriction {
     fn relaxed(&self, n: usize, r: usize) -> (Entries, f64) {
         match self {
             Self::Free => (Entries::Free, 0.0),
-            Self::Count(lambda) => (Entries::Priced(2.0 * lambda), 0.0),
+            Self::Count(lambda) => (Entries::Penalized(2.0 * lambda), 0.0),
             Self::Absolute(lambda) => {
                 let root = (n as f64).sqrt();
-                let price = 2.0 * lambda / (root + 1.0);
-                (Entries::Priced(price), price * root * r as f64)
+                let penalty = 2.0 * lambda / (root + 1.0);
+                (Entries::Penalized(penalty), penalty * root * r as f64)
             }
             Self::Nonnegative => (Entries::Nonnegative, 0.0),
             Self::Cardinality(count) => (Entries::Within(nonzeros(count, n * r)), 0.0),
@@ -152,7 +152,7 @@ impl Restriction {
                 let radius = (*count).min(n) as f64 * (r as f64).sqrt();
                 (Entries::Within(radius), 0.0)
             }
-            Self::RowPrice(lambda) => (Entries::Priced(2.0 * lambda / (r as f64).sqrt()), 0.0),
+            Self::RowPenalty(lambda) => (Entries::Penalized(2.0 * lambda / (r as f64).sqrt()), 0.0),
         }
     }
 }
@@ -270,8 +270,8 @@ impl BoundOptions {
 /// use orthobcd::{Quadratic, Threads, Unwatched};
 ///
 /// let smooth = Quadratic::new(array![[-3.0, 0.5], [0.5, -1.0]], None, None)?;
-/// let (price, options) = (Restriction::Count(0.2), BoundOptions::new(-1.3, 0.7));
-/// let bound = lower_bound(&smooth, 1, &price, &options, &Threads::serial(), &mut Unwatched)?;
+/// let (penalty, options) = (Restriction::Count(0.2), BoundOptions::new(-1.3, 0.7));
+/// let bound = lower_bound(&smooth, 1, &penalty, &options, &Threads::serial(), &mut Unwatched)?;
 /// assert!(bound.value <= -1.3 && bound.value > -1.31 && bound.gap < 0.01 / 0.7);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```

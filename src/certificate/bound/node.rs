@@ -262,7 +262,7 @@ impl Shifted {
             let least = if attempt.easy { effort.tolerance } else { 0.0 };
             for new in found
                 .iter()
-                .filter(|new| new.value > centre.prices[class] + least)
+                .filter(|new| new.value > centre.multipliers[class] + least)
             {
                 master.add(&self.c, class, new, &centre, attempt.barrier);
             }
@@ -349,11 +349,11 @@ impl Shifted {
         let b = &self.c - &centre.lambda;
         let rounding = self.rounding + sum_rounding(&centre.lambda, self.r);
         let mut above = ky_fan_above(&centre.lambda, self.r) + rounding;
-        // What each column may be above its price for the node to be closed all the same.
-        let priced: f64 = (node.classes.iter().zip(&centre.prices))
-            .map(|(class, price)| class.columns as f64 * price)
+        // What each column may be above its multiplier for the node to be closed all the same.
+        let columns: f64 = (node.classes.iter().zip(&centre.multipliers))
+            .map(|(class, multiplier)| class.columns as f64 * multiplier)
             .sum();
-        let spare = (closed - above - priced - rounding) / self.r as f64;
+        let spare = (closed - above - columns - rounding) / self.r as f64;
         let (mut maxima, mut all, mut work) = (Vec::new(), Vec::new(), 0.0);
         for (class, alike) in node.classes.iter().enumerate() {
             let mut own: Vec<&Known> = master.known.iter().filter(|u| u.class == class).collect();
@@ -366,7 +366,7 @@ impl Shifted {
             }
             let effort = Effort {
                 enough: if spare > 0.0 {
-                    centre.prices[class] + spare
+                    centre.multipliers[class] + spare
                 } else {
                     f64::NEG_INFINITY
                 },

@@ -32,7 +32,7 @@ pub(super) enum Entries {
     /// 0 where ‖P‖₁ is at most this, else ∞.
     Within(f64),
     /// This times ‖P‖₁.
-    Priced(f64),
+    Penalized(f64),
     /// 0 where P ≥ 0, else ∞.
     Nonnegative,
     /// 0 where P ≥ 0 and ‖P‖₁ is at most this, else ∞.
@@ -55,7 +55,7 @@ impl Entries {
         match self {
             Self::Free => largest(u) * all,
             Self::Within(radius) => radius * (largest(u) + ulp),
-            Self::Priced(price) => ((largest(u) - price).max(0.0) + ulp) * all,
+            Self::Penalized(penalty) => ((largest(u) - penalty).max(0.0) + ulp) * all,
             Self::Nonnegative => (highest(u) + ulp) * all,
             Self::NonnegativeWithin(radius) => radius * (highest(u) + ulp),
         }
@@ -67,7 +67,7 @@ impl Entries {
         match self {
             Self::Free => v.clone(),
             Self::Within(radius) => shrink(threshold(v, radius)),
-            Self::Priced(price) => shrink(price / sigma),
+            Self::Penalized(penalty) => shrink(penalty / sigma),
             Self::Nonnegative => v.mapv(|v| v.max(0.0)),
             Self::NonnegativeWithin(radius) => {
                 let above = v.mapv(|v| v.max(0.0));
@@ -304,8 +304,8 @@ impl Admm {
         let y = self.entries.proximal(&v, sigma);
         self.u = &v - &y;
         self.u.mapv_inplace(|u| sigma * u);
-        if let Entries::Priced(price) = self.entries {
-            self.u.mapv_inplace(|u| u.clamp(-price, price));
+        if let Entries::Penalized(penalty) = self.entries {
+            self.u.mapv_inplace(|u| u.clamp(-penalty, penalty));
         }
         self.residuals = (norm(&(&p - &y)), sigma * norm(&(&y - &self.y)));
         self.y = y;

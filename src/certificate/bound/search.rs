@@ -258,22 +258,22 @@ impl<'a> Search<'a> {
             Restriction::Rows(count) => {
                 self.branch_rows(c, count.min(n)..=count.min(n), 0.0, slice);
             }
-            Restriction::RowPrice(lambda) => {
+            Restriction::RowPenalty(lambda) => {
                 self.branch_rows(c, self.r..=n, 2.0 * lambda, slice);
             }
             _ => self.branch_columns(c, slice),
         }
     }
 
-    /// The largest sums of r eigenvalues of a block of so many rows, less a price for each row.
+    /// The largest sums of r eigenvalues of a block of so many rows, less a penalty for each row.
     ///
-    /// A block with more rows has no smaller sum, so a number of rows whose price takes what all rows gain over the goal is
+    /// A block with more rows has no smaller sum, so a number of rows whose penalty takes what all rows gain over the goal is
     /// not looked at.
     fn branch_rows(
         &mut self,
         c: &Array2<f64>,
         counts: RangeInclusive<usize>,
-        price: f64,
+        penalty: f64,
         slice: &Slice<'_>,
     ) {
         let (n, r) = (c.nrows(), self.r);
@@ -283,7 +283,7 @@ impl<'a> Search<'a> {
         let mut largest = goal;
         let mut left = nodes(ROW_NODES, n, slice);
         for count in counts {
-            let paid = price * count as f64;
+            let paid = penalty * count as f64;
             if most - paid <= goal || left == 0 || !go_on() || self.work >= slice.work {
                 // All larger numbers pay more.
                 largest = largest.max(most - paid);

@@ -95,7 +95,7 @@ fn the_relaxation_is_above_every_projection() {
     for (entries, own) in [
         (Entries::Within(size), gain),
         (Entries::Within(2.0 * size), gain),
-        (Entries::Priced(0.7), gain - 0.7 * size),
+        (Entries::Penalized(0.7), gain - 0.7 * size),
         (Entries::Free, gain),
     ] {
         let mut admm = Admm::new(&c, r, entries);
@@ -108,14 +108,14 @@ fn the_relaxation_is_above_every_projection() {
         // At rest bound and value of the relaxation agree.
         let y = admm.solution();
         let inside: f64 = y.iter().map(|v| v.abs()).sum();
-        let price = if let Entries::Priced(price) = entries {
-            price * inside
+        let penalty = if let Entries::Penalized(penalty) = entries {
+            penalty * inside
         } else {
             0.0
         };
         let last = bounds[bounds.len() - 1];
         assert!(
-            (last - ((&c * y).sum() - price)).abs() < 1e-3 * last.abs(),
+            (last - ((&c * y).sum() - penalty)).abs() < 1e-3 * last.abs(),
             "{entries:?}"
         );
     }
@@ -211,7 +211,7 @@ fn rows_left_out_are_useless() {
 }
 
 #[test]
-fn the_centre_prices_all_known_vectors() {
+fn the_multipliers_bound_all_known_vectors() {
     let (n, c) = (6, indefinite(6, 9) + Array2::<f64>::eye(6) * 20.0);
     let unit = |class: usize, row: usize| Known {
         class,
@@ -227,7 +227,7 @@ fn the_centre_prices_all_known_vectors() {
     assert!(symmetric_eigen(centre.lambda.view()).0[0] > 0.0);
     for u in &master.known {
         let own = u.value - quadratic(&centre.lambda, &u.rows, &u.entries);
-        assert!(own <= centre.prices[u.class] + 1e-6);
+        assert!(own <= centre.multipliers[u.class] + 1e-6);
     }
     for (class, columns) in [(0, 1.0), (1, 2.0)] {
         let used: f64 = master

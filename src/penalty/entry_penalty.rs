@@ -1,4 +1,4 @@
-//! The prices of an entry as data: quadratic pieces between breakpoints, and a value at each of these.
+//! The penalty φ of an entry as data: quadratic pieces between breakpoints, and a value at each of these.
 
 use super::derived;
 use crate::pair::Piece;
@@ -6,14 +6,14 @@ use crate::pair::Piece;
 /// Where x is not allowed.
 pub(super) const OUTSIDE: Piece = [f64::INFINITY, 0.0, 0.0];
 
-/// Pieces between breakpoints, and the price at each of these.
+/// Pieces between breakpoints, and φ at each of these.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Prices {
+pub(super) struct EntryPenalty {
     pub(super) pieces: Vec<Piece>,
     pub(super) at: Vec<f64>,
 }
 
-impl Prices {
+impl EntryPenalty {
     /// With the lower one of two values at every breakpoint.
     pub(super) fn new(breakpoints: &[f64], pieces: Vec<Piece>) -> Self {
         let lower = |(&level, sides): (&f64, &[Piece])| {
@@ -26,7 +26,7 @@ impl Prices {
         }
     }
 
-    /// Whether the price is one quadratic across breakpoint `k`.
+    /// Whether φ is one quadratic across breakpoint `k`.
     pub(super) fn is_idle(&self, k: usize, level: f64) -> bool {
         let [left, right] = [self.pieces[k], self.pieces[k + 1]];
         left == right && left[0].is_finite() && self.at[k] == derived::at(left, level)
@@ -47,7 +47,7 @@ impl Prices {
         }
     }
 
-    /// The price of `value`, which `above` of the breakpoints do not exceed.
+    /// φ(`value`), which `above` of the breakpoints do not exceed.
     pub(super) fn entry(&self, breakpoints: &[f64], above: usize, value: f64) -> f64 {
         match above.checked_sub(1) {
             Some(level) if breakpoints[level] == value => self.at[level],
@@ -55,7 +55,7 @@ impl Prices {
         }
     }
 
-    /// The same prices, with all of `to` as breakpoints, among them those `from` which they have.
+    /// The same φ, with all of `to` as breakpoints, among them those `from` which they have.
     pub(super) fn refined(&self, from: &[f64], to: &[f64]) -> Self {
         let above = |value: f64| from.partition_point(|&level| level <= value);
         let left = [f64::NEG_INFINITY];
@@ -66,7 +66,7 @@ impl Prices {
         }
     }
 
-    /// Of prices with the same breakpoints.
+    /// Adds another φ with the same breakpoints.
     pub(super) fn add(&mut self, other: &Self) {
         for (piece, more) in self.pieces.iter_mut().zip(&other.pieces) {
             *piece = match [*piece, *more].iter().any(|p| p[0] == f64::INFINITY) {
@@ -74,8 +74,8 @@ impl Prices {
                 false => [0, 1, 2].map(|k| piece[k] + more[k]),
             };
         }
-        for (price, more) in self.at.iter_mut().zip(&other.at) {
-            *price += more;
+        for (value, more) in self.at.iter_mut().zip(&other.at) {
+            *value += more;
         }
     }
 
@@ -83,8 +83,8 @@ impl Prices {
         for piece in self.pieces.iter_mut().filter(|piece| **piece != OUTSIDE) {
             *piece = piece.map(|v| factor * v);
         }
-        for price in self.at.iter_mut().filter(|price| price.is_finite()) {
-            *price *= factor;
+        for value in self.at.iter_mut().filter(|value| value.is_finite()) {
+            *value *= factor;
         }
     }
 }
