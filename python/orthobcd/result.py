@@ -185,11 +185,11 @@ class Search:
     ----------
     profile : dict
         Properties by which the search chose its heuristics: the size, whether f is ``quadratic``,
-        the kind of ``penalty``, whether a solution is likely to be ``dense`` (``penalty_share`` below 1:
-        h over |f| less its constant part, at the rotated spectral solution), the smallest over the
-        largest of the r leading curvatures (``flatness``), the work of a step (``step_work``), and
-        the number of screened rows (``n_rows_chosen``, None for all rows). Empty if the time limit
-        passed before.
+        the kind of ``penalty``, whether a solution is likely to be ``dense`` (a
+        ``penalty_share`` below 1: h over |f| less its constant part, at the rotated spectral
+        solution), the smallest over the largest of the r leading curvatures (``flatness``), the
+        work of a step (``step_work``), and the number of screened rows (``n_rows_chosen``, None
+        for all rows). Empty if the time limit passed before.
     runs : tuple of SearchRun
         The runs, in the order in which they were planned.
 
