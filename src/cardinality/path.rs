@@ -179,3 +179,44 @@ impl SupportMover<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn multiplier(value: f64) -> Multiplier {
+        Multiplier {
+            value,
+            exceeds: 0.0,
+            keeps: f64::INFINITY,
+        }
+    }
+
+    #[test]
+    fn a_bracket_becomes_narrow_around_the_smallest_value_that_keeps_the_limit() {
+        for threshold in [1e-9, 0.3, 1.0, 7.0, 1e12] {
+            for factor in [1e-3, 0.5, 1.0, 40.0] {
+                let mut one = multiplier(factor * threshold);
+                let share = |value: f64| if value >= threshold { 0.5 } else { 2.0 };
+                let notes = (0..STAGES).position(|_| one.note(share(one.value)));
+                assert!(notes.is_some(), "{threshold}, {factor}");
+                assert!(one.exceeds < threshold && threshold <= one.keeps);
+                assert!(one.exceeds >= NARROW * one.keeps);
+                // A narrow bracket stays where the limit is kept,
+                assert_eq!(one.value, one.keeps);
+                assert!(one.note(0.5) && one.value == one.keeps);
+                // and opens again where another multiplier changed that.
+                let before = one.value;
+                assert!(!one.note(2.0) && one.value > before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_used_is_enough() {
+        assert!(multiplier(1.0).note(1.0));
+        assert!(multiplier(1.0).note(ENOUGH));
+        assert!(!multiplier(1.0).note(0.98 * ENOUGH));
+        assert!(!multiplier(1.0).note(1.01));
+    }
+}
