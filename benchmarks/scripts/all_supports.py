@@ -1,7 +1,7 @@
-"""Budgets per component against every choice of supports, on small random matrices.
+"""Limits per component against every choice of supports, on small random matrices.
 
 Run with ``python scripts/all_supports.py [--first SEED] [--instances N] [--max-work W]``: n from 6
-to 10, r = 2 or 3, budgets of 2 to 4. The supports that a bound allows to be better than ours
+to 10, r = 2 or 3, limits of 2 to 4. The supports that a bound allows to be better than ours
 (by the leading eigenvalues on one, two and all of them) are solved by SLSQP
 from random starts, which knows nothing of ours. Instances that leave more than `MOST` of them are
 counted as skipped.
@@ -32,16 +32,16 @@ BETTER = 1e-6
 
 
 def instance(seed: int) -> tuple[np.ndarray, list[int]]:
-    """A covariance (seed even) or correlation matrix, and budgets."""
+    """A covariance (seed even) or correlation matrix, and limits."""
     rng = np.random.default_rng(seed)
     n, r = int(rng.integers(6, 11)), int(rng.integers(2, 4))
-    budgets = sorted(rng.integers(2, 5, size=r).tolist(), reverse=True)
+    limits = sorted(rng.integers(2, 5, size=r).tolist(), reverse=True)
     data = rng.standard_normal((int(rng.integers(6, 30)), n))
     matrix = data.T @ data
     if seed % 2:
         scale = 1.0 / np.sqrt(np.diag(matrix))
         matrix = scale[:, None] * matrix * scale
-    return matrix, budgets
+    return matrix, limits
 
 
 def on_supports(matrix: np.ndarray, supports: list[Support], rng: np.random.Generator) -> float:
@@ -90,10 +90,10 @@ def on_supports(matrix: np.ndarray, supports: list[Support], rng: np.random.Gene
 
 
 def hopeful(
-    matrix: np.ndarray, budgets: list[int], goal: float
+    matrix: np.ndarray, limits: list[int], goal: float
 ) -> list[tuple[float, list[Support]]]:
     """The choices of supports whose bound is above a goal, with the bound."""
-    n, r = len(matrix), len(budgets)
+    n, r = len(matrix), len(limits)
 
     @cache
     def top(rows: Support, q: int) -> float:
@@ -101,7 +101,7 @@ def hopeful(
 
     lists = [
         sorted(((top(rows, 1), rows) for rows in combinations(range(n), k)), reverse=True)
-        for k in budgets
+        for k in limits
     ]
     most = [supports[0][0] for supports in lists]
     kept: list[tuple[float, list[Support]]] = []
@@ -124,7 +124,7 @@ def hopeful(
             if above > goal:
                 kept.append((above, [rows for _, rows in chosen]))
             return
-        for index in range(first if t and budgets[t] == budgets[t - 1] else 0, len(lists[t])):
+        for index in range(first if t and limits[t] == limits[t - 1] else 0, len(lists[t])):
             here = lists[t][index]
             if value + here[0] + sum(most[t + 1 :]) <= goal:
                 return
@@ -143,10 +143,10 @@ def main() -> None:
     options = parser.parse_args()
     missed, skipped = [], []
     for seed in range(options.first, options.first + options.instances):
-        matrix, budgets = instance(seed)
-        problem = ob.StiefelProblem(ob.Quadratic(-matrix), ob.Cardinality(budgets), len(budgets))
+        matrix, limits = instance(seed)
+        problem = ob.StiefelProblem(ob.Quadratic(-matrix), ob.Cardinality(limits), len(limits))
         found = -2.0 * ob.solve(problem, max_work=options.max_work, n_threads=1).objective
-        choices = hopeful(matrix, budgets, found * (1.0 + BETTER))
+        choices = hopeful(matrix, limits, found * (1.0 + BETTER))
         if len(choices) > MOST:
             skipped.append(seed)
             continue
