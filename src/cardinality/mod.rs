@@ -13,6 +13,7 @@ mod powered;
 mod rows;
 mod search;
 mod starts;
+mod stationary;
 
 pub use entries::minimize_at_cardinality;
 pub use rows::{RowSparsity, minimize_row_sparse};

@@ -10,7 +10,6 @@
 //! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -18,6 +17,7 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::incumbent::SparseIncumbent;
+use super::stationary::StationarySupports;
 use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
 use crate::objective::{QuadraticForm, default_work};
@@ -162,32 +162,6 @@ pub(super) trait SearchSpace: Sync {
 
     /// Returns the scale of differences of values.
     fn scale(&self) -> f64;
-}
-
-/// Supports, as index lists of their nonzeros, at which descents became stationary, with the value. A descent
-/// that reaches one again has nothing left to try.
-#[derive(Default)]
-pub(super) struct StationarySupports(HashMap<Vec<usize>, f64>);
-
-impl Stored for StationarySupports {
-    fn store(&self, to: &mut Vec<u8>) {
-        self.0.store(to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Stored::load(from).map(Self)
-    }
-}
-
-impl StationarySupports {
-    /// Returns whether a point with this support and at most this value is stationary.
-    fn contains(&self, places: &[usize], value: f64) -> bool {
-        self.0.get(places).is_some_and(|&known| known <= value)
-    }
-
-    fn insert(&mut self, places: Vec<usize>, value: f64) {
-        self.0.insert(places, value);
-    }
 }
 
 /// Checks the options and returns f as a quadratic form; every sign must be +1 and h = 0.
@@ -558,8 +532,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.space.value(state))
     }
 
-    /// Continues a chain for about `length` of work, for at most `left`, and to its first stationary point and
-    /// so many perturbations without improvement beyond.
+    /// Continues a chain for about `length` of work, and for at most `left`. The chain stops earlier after
+    /// `perturbations` in a row without improvement; with 0 of them, at its first stationary point.
     fn advance(
         &self,
         chain: &mut Chain<W::State>,

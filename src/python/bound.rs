@@ -48,9 +48,12 @@ pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
     smooth.quadratic().ok_or_else(none)
 }
 
-/// A lower bound on the objective, of the problem or, with `count`, of its smooth part over that many nonzeros, or with
-/// `rows` of its smooth part with so many nonzero rows or a penalty for each; whether a signal ended the search, and what it
-/// raised but for Ctrl-C. The gap is that of a point with F and its magnitude `at`.
+/// Returns a lower bound on the objective, whether a signal ended the search, and the exception that a signal handler
+/// raised, except for Ctrl-C.
+///
+/// The objective is that of the problem; with `count`, its smooth part under that limit on nonzeros; with `rows`, its
+/// smooth part with that number of nonzero rows, or with a penalty for each of them. The gap is that of a point whose F
+/// and magnitude are `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(

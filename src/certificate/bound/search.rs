@@ -265,10 +265,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The largest sums of r eigenvalues of a block of so many rows, less a penalty for each row.
+    /// Bounds F for each number of rows in `counts` by the largest sum of r eigenvalues of a block of C with that many
+    /// rows, less `penalty` per row.
     ///
-    /// A block with more rows has no smaller sum, so a number of rows whose penalty takes what all rows gain over the goal is
-    /// not looked at.
+    /// A block with more rows has no smaller sum. A number of rows is skipped if its penalty is at least the gain of
+    /// all rows over the goal.
     fn branch_rows(
         &mut self,
         c: &Array2<f64>,
