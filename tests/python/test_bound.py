@@ -145,42 +145,42 @@ def scaled(problem, factor, shift=0.0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("exponent", [-180, -40, 40, 180])
 @pytest.mark.parametrize("seed", range(12))
-def test_a_gap_has_no_scale(seed, exponent):
+def test_a_gap_has_no_scale(seed):
     case = cases.make(seed, most_rows=5)
     plain = ob.certify(case.problem, case.x, bound=True)
-    other = ob.certify(scaled(case.problem, 2.0**exponent), case.x, bound=True)
-    assert other.gap == plain.gap
-    assert other.lower_bound == 2.0**exponent * plain.lower_bound
-    assert other.bound.n_nodes == plain.bound.n_nodes
     assert plain.gap == (plain.objective - plain.lower_bound) / plain.magnitude
+    for exponent in (-180, -40, 40, 180):
+        other = ob.certify(scaled(case.problem, 2.0**exponent), case.x, bound=True)
+        assert other.gap == plain.gap
+        assert other.lower_bound == 2.0**exponent * plain.lower_bound
+        assert other.bound.n_nodes == plain.bound.n_nodes
 
 
-@pytest.mark.parametrize("exponent", [-60, 0, 60])
 @pytest.mark.parametrize(
     "penalty", [ob.L0(0.5), ob.NonNegative(), ob.Cardinality(5), ob.RowSparse(0.3)]
 )
-def test_a_proof_has_no_scale(penalty, exponent):
+def test_a_proof_has_no_scale(penalty):
     """A point is not proved by F being small."""
     plain = ob.StiefelProblem(columns_problem(n=7).smooth, penalty, 2)
-    problem = scaled(plain, 2.0**exponent)
-    result = ob.solve(problem, gap_tol=0.05, max_work=0.3)
-    if result.status is ob.Status.PROVED:
-        assert result.gap <= 0.05
     best = ob.solve(plain, max_work=0.3).objective
-    lower = result.objective - 0.05 * ob.certify(problem, result.x).magnitude
-    assert (result.status is ob.Status.PROVED) == (result.lower_bound >= lower)
-    assert result.lower_bound <= 2.0**exponent * best * (1 - ROUNDING)
+    for exponent in (-60, 0, 60):
+        problem = scaled(plain, 2.0**exponent)
+        result = ob.solve(problem, gap_tol=0.05, max_work=0.3)
+        if result.status is ob.Status.PROVED:
+            assert result.gap <= 0.05
+        lower = result.objective - 0.05 * ob.certify(problem, result.x).magnitude
+        assert (result.status is ob.Status.PROVED) == (result.lower_bound >= lower)
+        assert result.lower_bound <= 2.0**exponent * best * (1 - ROUNDING)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shift", [-3.0, 1e3])
-def test_a_gap_does_not_change_with_a_multiple_of_the_identity(shift):
+def test_a_gap_does_not_change_with_a_multiple_of_the_identity():
     problem = columns_problem()
     x = some_point(problem)
-    plain, other = (ob.certify(p, x, bound=True) for p in (problem, scaled(problem, 1.0, shift)))
-    assert other.gap == pytest.approx(plain.gap, rel=1e-5)
+    shifted = (scaled(problem, 1.0, shift) for shift in (-3.0, 1e3))
+    plain, *others = (ob.certify(p, x, bound=True).gap for p in (problem, *shifted))
+    np.testing.assert_allclose(others, plain, rtol=1e-5)
 
 
 def test_a_constant_objective_is_proved():
