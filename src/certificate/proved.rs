@@ -1,10 +1,10 @@
-//! A search for a point and one for a bound in turn, until they meet.
+//! Alternates a search for a point with a search for a lower bound, until the two values meet.
 
 use std::time::Instant;
 
 use ndarray::Array2;
 
-use super::bound::{Bound, BoundOptions, Restriction, Search, Slice};
+use super::bound::{Bound, BoundOptions, Restriction, Search, SearchLimits};
 use crate::budget::Clock;
 use crate::continuation::Relay;
 use crate::error::Result;
@@ -13,18 +13,19 @@ use crate::pool;
 use crate::solver::{Monitor, Options, Record, Solution, Status};
 use crate::threads::Threads;
 
-/// Part of the limits that the first slice of either search may take; every later one twice as much as the last.
+/// Share of the limits on time and work for each search in the first round; it doubles in each later round.
 const FIRST: f64 = 1.0 / 32.0;
 
 /// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol` times the
 /// [magnitude](crate::Problem::magnitude) of F.
 ///
-/// `search` is called with a point to begin at, none at first, the rows that are [proved](Bound::excluded) to be zero in every point as good, and
-/// options: those given, but with a part of the limits on time and work, another seed,
-/// and as target the F that would be proved. In between as much is spent on the bound, as [`lower_bound`](super::lower_bound) finds it, which is
-/// continued and not begun anew. Without limits either search is run once, to its end. What comes back is the
-/// best point with the history of all slices, and the bound. The status is [`Status::Proved`], or why the search ended
-/// without. With no limit on time the result depends on the arguments alone, as far as that is so for `search`.
+/// Each round calls `search` with the incumbent (none in the first round), the rows that every point as good has
+/// [zero](Bound::excluded), and the options with a share of the limits on time and work, a seed of the round, and
+/// the largest F that would be proved as target. The round then spends an equal share on the bound of
+/// [`lower_bound`](super::lower_bound), whose search goes on from round to round. Without limits each search runs
+/// once, to its end. The result is the incumbent with the history of all rounds, and the bound. Its status is
+/// [`Status::Proved`], or the reason why the search ended without a proof. Without a time limit the result depends
+/// on the arguments alone if that of `search` does.
 ///
 /// # Errors
 /// If the problem is not one that is bounded, `gap_tol` is negative or not a number, or `search` fails.
@@ -95,10 +96,10 @@ pub fn minimize_proved(
     Ok(proof.finish(best))
 }
 
-/// Both searches, and what they have come to.
+/// Both searches between two rounds.
 struct Proof<'a> {
     options: &'a Options,
-    /// That of the bound, at the best F.
+    /// The options of the bound, with the incumbent's F.
     goal: BoundOptions,
     started: Instant,
     /// The part of f that is constant on the constraint.
@@ -109,7 +110,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// A slice of the search, from the best point.
+    /// Runs `search` from the incumbent, within the share of this round; returns the new incumbent.
     fn seek(
         &mut self,
         best: Option<Solution>,
@@ -151,11 +152,11 @@ impl Proof<'_> {
         Ok(best)
     }
 
-    /// A slice of the search for a bound.
+    /// Continues the search for a bound, within the share of this round.
     fn prove(&mut self, best: &mut Solution, share: f64) {
         let (max_time, max_work) = self.left(Some(best), share, 1.0);
         let clock = Clock::new(Instant::now(), max_time);
-        let slice = Slice {
+        let limits = SearchLimits {
             clock: &clock,
             threads: self.threads,
             work: max_work.map_or(f64::INFINITY, |work| self.bound.work + work as f64),
@@ -167,13 +168,13 @@ impl Proof<'_> {
             most: f64::INFINITY,
             stopped: false,
         };
-        self.bound.advance_watched(&self.goal, &slice, &mut relay);
+        self.bound.advance_watched(&self.goal, &limits, &mut relay);
         if relay.stopped {
             best.status = Status::Interrupted;
         }
     }
 
-    /// Seconds and work for a slice: a share of the limits, but no more than `most` of what is left.
+    /// Returns a `share` of the limits on seconds and work, but at most the part `most` of the rest.
     fn left(&self, best: Option<&Solution>, share: f64, most: f64) -> (Option<f64>, Option<u64>) {
         let part = |limit: f64, spent: f64| (share * limit).min(most * (limit - spent)).max(0.0);
         let work = self.bound.work + best.map_or(0.0, |best| best.work);
@@ -185,14 +186,14 @@ impl Proof<'_> {
         )
     }
 
-    /// Whether nothing more is wanted, or nothing more can come.
+    /// Returns whether the target is reached, or no further round can improve the incumbent or the bound.
     fn is_over(&self, best: &Solution) -> bool {
         let ended = matches!(best.status, Status::Interrupted | Status::Unbounded);
         let settled = self.bound.over && best.status == Status::Converged;
         ended || settled || self.is_proved() || self.is_aimed()
     }
 
-    /// The F at which a search may end: that of the options, or the largest that is proved.
+    /// Returns the F at which a search may end: the target of the options, or the largest F that is proved.
     fn target(&self) -> f64 {
         // The magnitude of F is at least |F − constant|.
         let (tol, lower) = (self.goal.gap_tol, self.bound.best.value - self.constant);
@@ -235,7 +236,7 @@ impl Proof<'_> {
             _ if self.is_aimed() => Status::Target,
             _ if self.is_proved() => Status::Proved,
             _ if self.options.max_time.is_some_and(|limit| seconds >= limit) => Status::MaxTime,
-            // The last slice ended, not the whole.
+            // The limits of the last round ended, not those of the options.
             Status::MaxTime | Status::MaxSweeps | Status::MaxWork | Status::Target => {
                 self.limit_given()
             }

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use super::Instance;
 use super::guard::released;
-use super::input::{AnyProblem, Count, RowBudget, Run};
+use super::input::{AnyProblem, Count, RowSparse, Run};
 use super::memory::reserve_numbers;
 use super::watch::Watch;
 use crate::certificate::{BoundOptions, FORMED_ROWS, Restriction, lower_bound, minimize_proved};
@@ -25,8 +25,8 @@ pub(super) fn restriction(penalty: &Penalty) -> PyResult<Restriction> {
     Restriction::of(penalty).ok_or_else(|| PyTypeError::new_err(message))
 }
 
-impl From<&RowBudget> for Restriction {
-    fn from(rows: &RowBudget) -> Self {
+impl From<&RowSparse> for Restriction {
+    fn from(rows: &RowSparse) -> Self {
         match (rows.count, rows.lam) {
             (Some(count), _) => Self::Rows(count),
             (_, lam) => Self::RowPenalty(lam.unwrap_or(0.0)),
@@ -60,7 +60,7 @@ pub(super) fn certified_bound<'py>(
     py: Python<'py>,
     problem: AnyProblem<'py>,
     count: Option<Count>,
-    rows: Option<RowBudget>,
+    rows: Option<RowSparse>,
     at: (f64, f64),
     gap_tol: f64,
     run: Run,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::bound::{few, quadratic, reserve_bound, set_bound};
 use super::checkpoint::Lent;
 use super::guard::{guarded, released};
-use super::input::{AnySmooth, Count, RowBudget, Run};
+use super::input::{AnySmooth, Count, RowSparse, Run};
 use super::memory::reserve;
 use super::smooth::Trouble;
 use super::strategy::auto_dict;
@@ -160,7 +160,7 @@ fn solved<'py>(
 #[derive(FromPyObject)]
 pub(super) struct RowProblem<'py> {
     smooth: AnySmooth<'py>,
-    penalty: RowBudget,
+    penalty: RowSparse,
     shape: (usize, usize),
 }
 

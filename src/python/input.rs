@@ -268,7 +268,7 @@ impl From<Count> for Cardinality {
 
 /// `orthobcd.RowSparse`.
 #[derive(FromPyObject)]
-pub(super) struct RowBudget {
+pub(super) struct RowSparse {
     pub(super) lam: Option<f64>,
     pub(super) count: Option<usize>,
 }

@@ -47,7 +47,7 @@ use crate::threads::Threads;
 use relaxation::Entries;
 #[cfg(feature = "python")]
 pub(crate) use search::FORMED_ROWS;
-pub(super) use search::{Search, Slice};
+pub(super) use search::{Search, SearchLimits};
 
 /// What h asks of the entries of X.
 #[derive(Debug, Clone, PartialEq)]
@@ -286,12 +286,12 @@ pub fn lower_bound(
     let mut search = Search::new(form, r, restriction)?;
     options.check()?;
     let clock = Clock::new(Instant::now(), options.max_time);
-    let slice = Slice {
+    let limits = SearchLimits {
         clock: &clock,
         threads,
         work: f64::INFINITY,
     };
-    search.advance_watched(options, &slice, monitor);
+    search.advance_watched(options, &limits, monitor);
     Ok(search.finish(options))
 }
 

@@ -42,15 +42,15 @@ const FIRST_NODE: usize = 8;
 /// The least magnitude of F that gaps are relative to, over ½r‖C‖: of less, a gap of 1e-6 would be rounding of F and bound.
 const RESOLVED: f64 = 1e-6;
 
-/// How long a search may go on: until the clock has expired, or it has done so much work.
-pub(in crate::certificate) struct Slice<'a> {
+/// Limits of a search: on time and on work.
+pub(in crate::certificate) struct SearchLimits<'a> {
     pub(in crate::certificate) clock: &'a Clock,
     pub(in crate::certificate) threads: &'a Threads,
     /// Multiply-adds since the search began.
     pub(in crate::certificate) work: f64,
 }
 
-impl Slice<'_> {
+impl SearchLimits<'_> {
     /// Whether there is a limit.
     fn is_limited(&self) -> bool {
         self.clock.limit().is_some() || self.work.is_finite()
@@ -144,11 +144,11 @@ impl<'a> Search<'a> {
         Bound { gap, ..self.best }
     }
 
-    /// Goes on for a slice, while the monitor is polled.
+    /// Continues the search within the limits, and polls the monitor.
     pub(in crate::certificate) fn advance_watched(
         &mut self,
         options: &BoundOptions,
-        slice: &Slice<'_>,
+        limits: &SearchLimits<'_>,
         monitor: &mut dyn Monitor,
     ) {
         (self.objective, self.goal) = (options.objective, self.goal(options));
@@ -156,44 +156,44 @@ impl<'a> Search<'a> {
         pool::run(
             1,
             1,
-            slice.clock,
+            limits.clock,
             |_| {
                 let mut this = this
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
-                this.advance(slice);
+                this.advance(limits);
             },
             |_| monitor.poll(),
         );
     }
 
-    fn advance(&mut self, slice: &Slice<'_>) {
+    fn advance(&mut self, limits: &SearchLimits<'_>) {
         if self.over {
             return;
         }
-        let formed = self.c.take().or_else(|| self.matrix(slice).map(|m| -m));
+        let formed = self.c.take().or_else(|| self.matrix(limits).map(|m| -m));
         let Some(c) = formed else { return };
         if !self.relaxed {
-            self.relax(&c, slice);
+            self.relax(&c, limits);
         }
-        if self.relaxed && !self.ended(slice) {
-            self.branch(&c, slice);
+        if self.relaxed && !self.ended(limits) {
+            self.branch(&c, limits);
         }
         self.c = Some(c);
     }
 
     /// M.
-    fn matrix(&self, slice: &Slice<'_>) -> Option<Array2<f64>> {
+    fn matrix(&self, limits: &SearchLimits<'_>) -> Option<Array2<f64>> {
         let rows: Vec<usize> = (0..self.form.order()).collect();
         match self.form.dense() {
             Some(m) => Some(m.to_owned()),
-            None => self.form.principal(&rows, &|| !slice.clock.expired()),
+            None => self.form.principal(&rows, &|| !limits.clock.expired()),
         }
     }
 
-    /// Whether the slice is over.
-    fn ended(&self, slice: &Slice<'_>) -> bool {
-        self.best.value >= self.goal || slice.clock.expired() || self.work >= slice.work
+    /// Returns whether the search has reached its goal or a limit.
+    fn ended(&self, limits: &SearchLimits<'_>) -> bool {
+        self.best.value >= self.goal || limits.clock.expired() || self.work >= limits.work
     }
 
     /// Takes over a bound if it is better.
@@ -208,14 +208,14 @@ impl<'a> Search<'a> {
     }
 
     /// The relaxation to the Fantope.
-    fn relax(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
+    fn relax(&mut self, c: &Array2<f64>, limits: &SearchLimits<'_>) {
         let (entries, constant) = self.restriction.relaxed(c.nrows(), self.r);
         let own = |twice: f64| 0.5 * (constant - twice);
         let cube = (c.nrows() as f64).powi(3);
         // A step is not begun that the time left is not likely to suffice for.
         let late = |pace: Option<f64>| {
             let seconds = pace.unwrap_or(STEP * cube / RATE);
-            slice.clock.left().is_some_and(|left| left < seconds)
+            limits.clock.left().is_some_and(|left| left < seconds)
         };
         let mut admm = match self.relaxation.take() {
             Some(admm) => admm,
@@ -228,7 +228,7 @@ impl<'a> Search<'a> {
         };
         let mut best = self.best.value;
         self.relaxed = entries == Entries::Free;
-        while !self.relaxed && !self.ended(slice) && !late(self.pace) {
+        while !self.relaxed && !self.ended(limits) && !late(self.pace) {
             let before = Instant::now();
             admm.step(c);
             self.work += STEP * cube;
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
     }
 
     /// Branch and bound, where n is small.
-    fn branch(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
+    fn branch(&mut self, c: &Array2<f64>, limits: &SearchLimits<'_>) {
         let n = c.nrows();
         if n > BRANCHED_ROWS {
             self.over = true;
@@ -256,12 +256,12 @@ impl<'a> Search<'a> {
         }
         match *self.restriction {
             Restriction::Rows(count) => {
-                self.branch_rows(c, count.min(n)..=count.min(n), 0.0, slice);
+                self.branch_rows(c, count.min(n)..=count.min(n), 0.0, limits);
             }
             Restriction::RowPenalty(lambda) => {
-                self.branch_rows(c, self.r..=n, 2.0 * lambda, slice);
+                self.branch_rows(c, self.r..=n, 2.0 * lambda, limits);
             }
-            _ => self.branch_columns(c, slice),
+            _ => self.branch_columns(c, limits),
         }
     }
 
@@ -275,17 +275,17 @@ impl<'a> Search<'a> {
         c: &Array2<f64>,
         counts: RangeInclusive<usize>,
         penalty: f64,
-        slice: &Slice<'_>,
+        limits: &SearchLimits<'_>,
     ) {
         let (n, r) = (c.nrows(), self.r);
         let most = ky_fan_above(c, r);
         let goal = -2.0 * self.goal;
-        let go_on = || !slice.clock.expired();
+        let go_on = || !limits.clock.expired();
         let mut largest = goal;
-        let mut left = nodes(ROW_NODES, n, slice);
+        let mut left = nodes(ROW_NODES, n, limits);
         for count in counts {
             let paid = penalty * count as f64;
-            if most - paid <= goal || left == 0 || !go_on() || self.work >= slice.work {
+            if most - paid <= goal || left == 0 || !go_on() || self.work >= limits.work {
                 // All larger numbers pay more.
                 largest = largest.max(most - paid);
                 break;
@@ -299,7 +299,7 @@ impl<'a> Search<'a> {
                 tolerance: 0.0,
                 enough: goal + paid,
                 nodes: left,
-                work: slice.work - self.work,
+                work: limits.work - self.work,
                 go_on: &go_on,
             };
             let found = sparse_maximum((c, r), &allowed, &[], &effort);
@@ -308,12 +308,12 @@ impl<'a> Search<'a> {
             self.work += found.work;
             largest = largest.max(found.above - paid);
         }
-        self.over = go_on() && self.work < slice.work;
+        self.over = go_on() && self.work < limits.work;
         self.improve(-0.5 * largest, Method::BranchAndBound, None);
     }
 
     /// The tree, where the ways to share the nonzeros among the columns are few.
-    fn branch_columns(&mut self, c: &Array2<f64>, slice: &Slice<'_>) {
+    fn branch_columns(&mut self, c: &Array2<f64>, limits: &SearchLimits<'_>) {
         let (n, r) = (c.nrows(), self.r);
         let planted = self.tree.take().or_else(|| {
             let shares = match self.restriction.cardinality()? {
@@ -331,13 +331,13 @@ impl<'a> Search<'a> {
             self.over = true;
             return;
         };
-        let go_on = || !slice.clock.expired();
+        let go_on = || !limits.clock.expired();
         let reach = Reach {
             value: -2.0 * self.objective,
             closed: -2.0 * self.goal,
-            nodes: nodes(NODES, n, slice),
-            work: slice.work - self.work,
-            threads: slice.threads,
+            nodes: nodes(NODES, n, limits),
+            work: limits.work - self.work,
+            threads: limits.threads,
             go_on: &go_on,
         };
         let work = tree.run(&reach, |news| {
@@ -347,12 +347,12 @@ impl<'a> Search<'a> {
                 None => Method::BranchAndBound,
             };
             self.improve(-0.5 * news.above, method, news.multiplier);
-            !self.ended(slice)
+            !self.ended(limits)
         });
         self.work += work;
         self.best.excluded = tree.excluded();
         // Where no work was done though there was time, there are nodes enough.
-        self.over = tree.is_over() || (work == 0.0 && !self.ended(slice));
+        self.over = tree.is_over() || (work == 0.0 && !self.ended(limits));
         self.tree = Some(tree);
     }
 
@@ -379,8 +379,8 @@ impl<'a> Search<'a> {
 }
 
 /// How many nodes a search over n rows may look at.
-fn nodes((fewest, most, work): (f64, f64, f64), n: usize, slice: &Slice<'_>) -> usize {
-    match slice.is_limited() {
+fn nodes((fewest, most, work): (f64, f64, f64), n: usize, limits: &SearchLimits<'_>) -> usize {
+    match limits.is_limited() {
         true => most as usize,
         false => (work / (n as f64).powi(3)).clamp(fewest, most) as usize,
     }
