@@ -174,12 +174,14 @@ class Loadings:
                 raise ValueError("it holds something else")
             tree = {name: tree[name] for name in cls.__dataclass_fields__}
             features = tuple(map(str, tree.pop("features")))
+            if any(np.asarray(value).dtype.kind in "SU" for value in tree.values()):
+                raise ValueError("it has text in place of numbers")
             arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
-            loadings = cls(features=features, **arrays)
-            r = len(loadings.explained_variance)
-            if loadings.components.shape != (r, len(features)):
+            r, n = *arrays["explained_variance"].shape, len(features)
+            shapes = {"components": (r, n), "score_correlation": (r, r)}
+            if any(array.shape != shapes.get(name, (r,)) for name, array in arrays.items()):
                 raise ValueError("its parts do not fit together")
-            return loadings
+            return cls(features=features, **arrays)
 
 
 def _is_json(path: str | os.PathLike[str]) -> bool:
