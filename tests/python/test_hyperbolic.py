@@ -230,7 +230,7 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
 @pytest.mark.slow
 def test_what_diverges_comes_below_its_start():
     """Also where the first pass would leave every bound."""
-    for n, seed in itertools.product((2, 3, 8, 40), range(3)):
+    for n, seed in itertools.product((2, 3, 8, 24), range(3)):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((1, n))
         p = 1 + seed % (n - 1)
