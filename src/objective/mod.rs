@@ -136,7 +136,7 @@ pub trait Objective: Send + Sync {
         f64::EPSILON
     }
 
-    /// Returns whether f can no longer be evaluated. The solve is then interrupted, at the best point before.
+    /// Returns whether f can no longer be evaluated. The solve then ends at its incumbent.
     fn has_failed(&self) -> bool {
         false
     }
@@ -152,7 +152,7 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// Returns f as a quadratic form, if it is one; otherwise it is majorised.
+    /// Returns f as a quadratic form if f is one; any other f is majorised.
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {
         None
     }
@@ -235,7 +235,7 @@ pub trait QuadraticForm: Objective {
         Some(c)
     }
 
-    /// ½ tr(XᵀCX) with C on some rows, if products with it take less than with these entries of C.
+    /// Returns ½ tr(XᵀC_RR X) for R = `rows`, if its products are faster than products with a stored C_RR.
     fn restricted(&self, _rows: &[usize]) -> Option<Box<dyn QuadraticForm>> {
         None
     }
@@ -245,7 +245,7 @@ pub trait QuadraticForm: Objective {
         (self.order() as f64).powi(2)
     }
 
-    /// Length of A x, if C x is computed by it; otherwise 0.
+    /// Length of A x if C x is computed from A x; otherwise 0.
     fn samples(&self) -> usize {
         0
     }

@@ -23,7 +23,7 @@ pub(crate) fn bounds_work(form: &dyn QuadraticForm) -> f64 {
     bounds_steps(form) as f64 * gradient_work(form, 1)
 }
 
-/// Returns the Lanczos steps for these bounds.
+/// Returns the number of Lanczos steps for bounds on the spectrum of C.
 pub(super) fn bounds_steps(form: &dyn QuadraticForm) -> usize {
     ((WORK / gradient_work(form, 1)) as usize).clamp(SPREAD_STEPS, STEPS)
 }
