@@ -1,4 +1,4 @@
-//! The best point of a search under a limit, with its history, the monitor and the checkpoint.
+//! The incumbent of a search under a limit, with its history, the monitor and the checkpoint.
 
 use ndarray::{Array2, ArrayView2};
 

@@ -43,7 +43,7 @@ struct Multiplier {
 }
 
 impl Multiplier {
-    /// Notes the share of the limit that is used; returns whether that is enough or the bracket is narrow.
+    /// Records the used share of the limit; returns whether the share is sufficient or the bracket is narrow.
     fn note(&mut self, share: f64) -> bool {
         match share <= 1.0 {
             true => self.keeps = self.keeps.min(self.value),
@@ -68,7 +68,7 @@ impl Multiplier {
 }
 
 impl SupportMover<'_> {
-    /// Returns the largest decrease of f by one more nonzero, and the loss below which few entries are.
+    /// Returns the largest decrease of f by one more nonzero, and the `QUANTILE` of losses, if larger.
     pub(super) fn multipliers(&self, state: &State) -> (f64, f64) {
         let columns = self.columns(state);
         let gains = columns.iter().filter_map(|column| column.adds.first());

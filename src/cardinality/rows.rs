@@ -38,7 +38,6 @@ const BYTES: usize = 256 << 20;
 
 /// Limit on the nonzero rows of X, or penalty for them.
 ///
-///
 /// ```
 /// let sparsity = orthobcd::RowSparsity::Count(10);
 /// assert_ne!(sparsity, orthobcd::RowSparsity::Penalty(1.0));
@@ -129,7 +128,7 @@ pub fn minimize_row_sparse(
 }
 
 impl RowSparsity {
-    /// Returns about how many rows are nonzero, for r columns.
+    /// Returns the approximate number of nonzero rows, for r columns.
     fn about(self, r: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -138,7 +137,7 @@ impl RowSparsity {
     }
 }
 
-/// A set of rows, the eigenvectors on it, and the value.
+/// A set of rows, the eigenvectors on these rows, and the value.
 #[derive(Debug, Clone)]
 struct RowSet {
     rows: Vec<usize>,

@@ -52,7 +52,7 @@ pub(crate) struct Oracle<'a> {
     shift: f64,
     /// The change of f by the shift: ½c⟨K, D⟩.
     constant: f64,
-    /// The same for the mean of the diagonal: see [`Problem::constant`].
+    /// Constant part of f by the mean of the diagonal of C, see [`Problem::constant`].
     mean: f64,
     /// Single-precision copy, if f is ½ tr(XᵀCX) with a stored C, or with a dense A of at most [`SINGLES`]
     /// entries; L = `lipschitz`.
@@ -190,7 +190,7 @@ impl<'a> Oracle<'a> {
         objective::gradient_work(self.problem.smooth, self.columns())
     }
 
-    /// Work of the rest of a step.
+    /// Work of a step besides its product.
     fn step_work(&self) -> f64 {
         objective::passes_work(self.rows(), self.columns())
     }

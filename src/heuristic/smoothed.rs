@@ -81,7 +81,7 @@ const FINAL: EpsilonSchedule = EpsilonSchedule {
     late: 0.0,
 };
 
-/// Share of the pace for these.
+/// Share of the pace for the stages of [`FINAL`].
 const FINAL_SHARE: f64 = 0.2;
 
 /// Sizes of the random rotations of [`reheat`], in turn.
@@ -113,7 +113,7 @@ fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> EpsilonSche
 }
 
 impl EpsilonSchedule {
-    /// ε of a stage, in units.
+    /// Returns ε of a stage, in units of [`natural_epsilon`].
     fn at(self, stage: usize) -> f64 {
         let ratio = stage as f64 / self.stages.saturating_sub(1).max(1) as f64;
         self.first * (self.last / self.first).powf(ratio)
@@ -140,7 +140,7 @@ const EARLY: f64 = 0.3;
 const PLACES: usize = 5;
 const ENTRIES: usize = 64;
 
-/// The unit of ε.
+/// Returns the unit of ε.
 fn natural_epsilon(oracle: &Oracle<'_>) -> f64 {
     match oracle.problem.penalty.count() {
         Some(lambda) => (2.0 * lambda / oracle.lipschitz).sqrt(),

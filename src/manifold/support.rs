@@ -21,14 +21,14 @@ const NEAR: f64 = 0.3;
 const ROUNDS: usize = 20;
 const CONFLICT: f64 = 0.3;
 
-/// First damping of the Levenberg–Marquardt method, most steps, and most whole products of a step.
+/// First damping of the Levenberg–Marquardt method, most steps, and most conjugate gradients per step.
 const DAMPING: f64 = 1e-2;
 const STEPS: usize = 20;
 const GRADIENTS: usize = 30;
 
-/// A step is slow if it leaves more than this part of the drift, in general and from a drift of `CLOSE` on.
-/// The method ends after `SLOW_STEPS` slow steps in a row: if two columns share one row, each step halves
-/// both entries.
+/// A step is slow if it leaves more than this part of the drift, in general and below a drift of `CLOSE`. The
+/// method ends after `SLOW_STEPS` slow steps in a row (if two columns share one row, steps halve both
+/// entries).
 const SLOW: f64 = 0.9;
 const SLOW_CLOSE: f64 = 0.2;
 const CLOSE: f64 = 1e-3;
@@ -133,8 +133,7 @@ pub(crate) fn project_near_support(
     disjoint(masked(x.clone(), support))
 }
 
-/// Drops the smallest entry on the common rows of every two conflicting columns; returns whether any was
-/// dropped.
+/// Drops the smallest entry on the common rows of every two conflicting columns; returns false if none.
 fn drop_conflicts(x: &mut Array2<f64>) -> bool {
     let gram = product(x.t(), x.view());
     let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
@@ -151,8 +150,7 @@ fn drop_conflicts(x: &mut Array2<f64>) -> bool {
     dropped
 }
 
-/// Returns X with the largest entry of every row only, columns scaled to unit norm; None if a column is
-/// empty.
+/// Returns X with only the largest entry of every row, in unit columns; None if a column is empty.
 fn disjoint(mut x: Array2<f64>) -> Option<Array2<f64>> {
     for mut row in x.outer_iter_mut() {
         let largest = row.iter().fold(0.0f64, |most, v| most.max(v.abs()));

@@ -342,8 +342,7 @@ mod tests {
                 assert!(bound <= value + 1e-14 * magnitude, "{f:?} at {u}");
                 least = least.min(value);
             }
-            // Bounds are finite if quadratic terms dominate negative linear ones, and sharp if ψ is even in
-            // μ.
+            // Bounds are finite if quadratic terms dominate negative linear ones, and sharp for even ψ.
             let held = |a: f64, p: f64| p > 0.0 || (p == 0.0 && a >= 0.0);
             assert_eq!(
                 bound.is_finite(),

@@ -15,7 +15,7 @@ const GOOD: f64 = 0.75;
 pub(crate) struct Truncated {
     pub(crate) step: Array2<f64>,
     pub(crate) direction: Array2<f64>,
-    /// Whether η is on the boundary ‖η‖ = Δ.
+    /// True if η is on the boundary ‖η‖ = Δ.
     pub(crate) bounded: bool,
     pub(crate) iterations: usize,
     image: Array2<f64>,

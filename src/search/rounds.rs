@@ -31,7 +31,7 @@ const HEURISTIC: f64 = 0.7;
 /// Bytes for cached columns of a C that is not stored: all columns up to n = 4096.
 pub(super) const COLUMNS: usize = 8 * 4096 * 4096;
 
-/// A problem, on all rows or on the screened rows, with what is known of it.
+/// A problem on all rows or on the screened rows, with its cached data.
 pub(super) struct Space<'a> {
     pub(super) oracle: Oracle<'a>,
     pub(super) known: Known<'a>,
@@ -48,9 +48,9 @@ pub(super) struct Job {
     pub(super) restricted: bool,
     pub(super) improve: bool,
     pub(super) polished: bool,
-    /// Whether the job polishes the point of another job.
+    /// True if the job polishes the point of another job.
     pub(super) polishes: bool,
-    /// Whether exact pairs descend from the point first.
+    /// True if exact pairs descend from the point first.
     pub(super) plain: bool,
     /// Number of earlier restarts of the heuristic.
     pub(super) run: usize,
@@ -154,7 +154,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Screens the rows at X with F = `value`, unless the present rows contain all that matter or still serve
+    /// Screens the rows at X with F = `value`, unless no other row can matter or the present rows still suit
     /// X.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, incumbent: &mut Incumbent<'_>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;

@@ -1,4 +1,4 @@
-//! Sparsity patterns: rules for them, the best values on them, points that need no search, and moves.
+//! Sparsity patterns: rules, optimal values on given patterns, points that need no search, and moves.
 //!
 //! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. With its support given, f is minimised
 //! column by column ([`model`]), or jointly where columns share rows ([`joint`]). [`blocks`] are groups of columns on
