@@ -25,7 +25,7 @@ use crate::threads::Threads;
 /// Number of smaller limits whose points are also used: the limit rounded down, its half and its quarter.
 const SMALLER: u32 = 3;
 
-/// Number of points without search, the best ones, from which chains start.
+/// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
 
 /// Largest order at which a C that is not stored is formed.

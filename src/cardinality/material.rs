@@ -71,7 +71,7 @@ impl Material {
         }
     }
 
-    /// Returns the kind of start `number`: the given one, if any, then the best kinds, then random ones in turn.
+    /// Returns the kind of start `number`: a given start, the best kinds, then random kinds in turn.
     pub(super) fn kind(&self, number: usize) -> StartKind {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
             return StartKind::Given;

@@ -1,8 +1,8 @@
 //! A path of exact pair descents with a penalty on nonzeros in place of the limit.
 //!
 //! With h(X) = Σ_t λ_t ‖x_t‖₀ the pair solver changes supports and values together, and every iterate is
-//! feasible, however columns overlap. The multipliers λ_t fall until the number of nonzeros exceeds the limit;
-//! bisection then finds the smallest ones that keep it.
+//! feasible, however columns overlap. The multipliers λ_t fall until the number of nonzeros exceeds the
+//! limit. Bisection then finds the smallest multipliers that keep the limit.
 
 use ndarray::Array2;
 
@@ -33,7 +33,7 @@ const WORK: f64 = 1e9;
 /// Share of the entries of a point whose loss is below its multiplier.
 const QUANTILE: f64 = 0.05;
 
-/// The multiplier of one limit: of a column, or of all.
+/// The multiplier of a limit, of one column or of all.
 #[derive(Clone, Copy)]
 struct Multiplier {
     value: f64,

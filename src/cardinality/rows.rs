@@ -1,5 +1,5 @@
-//! Whole rows of X: min ½ tr(XᵀCX) over {XᵀX = I, few nonzero rows}, or with a penalty λ for each nonzero
-//! row.
+//! Limits on nonzero rows: min ½ tr(XᵀCX) over {XᵀX = I, few nonzero rows}, or with a penalty λ for each
+//! nonzero row.
 //!
 //! On given rows S, any orthonormal basis of the leading eigenvectors of −C_SS is optimal, and f* is ½ times
 //! the sum of the r smallest eigenvalues of C_SS: a search over sets of rows. Let V be these eigenvectors.

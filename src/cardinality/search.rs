@@ -2,10 +2,10 @@
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
 //! chains, whatever the number of threads. They work in rounds of counted work. In the first round a chain
-//! does not perturb, so that little work tries many starts. In a later round a chain also stops after its share
-//! of the [`patience`], which grows with the length of the round. After each round the worse half restarts,
-//! alternately from the incumbent and from a new start. Chains do not depend on the work limit, which only
-//! ends the search.
+//! does not perturb, so that little work tries many starts. In a later round a chain also stops after its
+//! share of the [`patience`], which grows with the length of the round. After each round the worse half
+//! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
+//! which only ends the search.
 //!
 //! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
@@ -191,7 +191,7 @@ pub(super) fn checked_start(problem: &Problem<'_>, x0: &Array2<f64>) -> Result<A
     start::given(x0, false, false)
 }
 
-/// One chain.
+/// A chain of descents and perturbations.
 struct Chain<S> {
     /// Number of the start of the chain, and the incumbent if the chain begins there instead.
     number: usize,
@@ -211,7 +211,7 @@ struct Chain<S> {
     spent: f64,
     total: f64,
     found: Vec<(f64, S)>,
-    /// Best value and number of descents, without those of a round in which the work limit was reached before.
+    /// Best value and number of descents, without those of a round after the work limit was reached.
     counted: f64,
     descents: u64,
 }

@@ -13,7 +13,7 @@ use crate::solver::{Limits, Side, Solution};
 /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
 /// | `probability` | b′/(b + b′) | probability of a full estimate; 1 is J-JOBCD |
 /// | `proximal` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
-/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
+/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; below L there is no guarantee |
 /// | `rule` | `Bound` | source of the curvature |
 /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
 /// | `side` | `Rows` | sides that move: rows, columns (where XᵀJX = J, without penalty), or both in turn |
@@ -21,9 +21,9 @@ use crate::solver::{Limits, Side, Solution};
 /// | `max_evaluations` | none | component gradients |
 /// | `max_visits` | none | pairs visited |
 /// | `max_time` | none | seconds |
-/// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
-/// | `look` | none | iterations between evaluations of F, which are not counted; by default one pass over the data |
-/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes, and no pair lowers its model by more |
+/// | `target` | none | F at which the solve stops, checked every `look` iterations |
+/// | `look` | one pass over the data | iterations between evaluations of F, which are not counted |
+/// | `tol` | 0 | relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

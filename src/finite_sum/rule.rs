@@ -14,12 +14,12 @@ use crate::tournament::{matching, rounds};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CurvatureRule {
-    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default the
-    /// curvature of the objective plus a term for the error of the estimate.
+    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
+    /// the curvature of the objective plus a term for the error of the estimate.
     #[default]
     Bound,
-    /// For exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model predicts, and
-    /// otherwise doubles, with the step reverted. F never rises.
+    /// Curvature adapted by exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model
+    /// predicts, and otherwise doubles, with the step reverted. F never rises.
     Adaptive,
     /// Every pair (i, j) has a linear model: its slope K_ij along its rotation or boost, averaged over the
     /// iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`). The proximal weight is `√(k S_ij) / (2·step)`, `S_ij ← 0.99

@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates F, accepts or reverts the last step, and records the point; returns whether X is within bounds.
+    /// Evaluates F, accepts or reverts the last step, records the point; returns whether X is within bounds.
     fn look(&mut self) -> bool {
         self.next_look = self.page.evaluations + self.sum.components() as u64;
         let mut value = self.problem.penalty.value(self.x.view());

@@ -27,7 +27,7 @@ const SINGLES: usize = 4096 * 4096;
 /// (C − cI)/L in single precision.
 #[derive(Clone)]
 enum Single {
-    /// By rows.
+    /// C − cI over L, by rows.
     Stored(Vec<f32>),
     /// Aᵀ/√(|s|L) by rows for C = s·AᵀA, the sign of s, and c/L.
     Factor(Vec<f32>, f64, f64),
@@ -46,7 +46,7 @@ pub(crate) struct Oracle<'a> {
     /// Largest eigenvalue of the Hessian, at least 0: added as inertia, it majorises f.
     pub(crate) convexity: f64,
     pub(crate) serial: Threads,
-    /// For products.
+    /// Threads for products.
     threads: Threads,
     /// The shift c of C.
     shift: f64,

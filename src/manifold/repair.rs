@@ -84,9 +84,9 @@ pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
     x
 }
 
-/// Returns the Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, or with a positive `damping` the Δ of a step of the
-/// Levenberg–Marquardt method. The conjugate gradients end after `steps` products of whole matrices, after as many products
-/// row by row as cost the same, after one step for each unknown, or when `late` refuses the multiply-adds of a product.
+/// Returns the Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, or with a positive `damping` a step of
+/// the Levenberg–Marquardt method. Conjugate gradients end after `steps` whole products or sparse products of
+/// the same work, after one step per unknown, or when `late` refuses the work of a product.
 pub(super) fn pattern_step(
     x: &Array2<f64>,
     normals: &Array2<f64>,

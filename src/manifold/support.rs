@@ -37,8 +37,8 @@ const SLOW_STEPS: usize = 2;
 /// Drift from which Newton's method finishes.
 const FINISHED: f64 = 1e-7;
 
-/// Returns a point of {XᵀX = I, X zero where `support` is zero} near x; None if the Levenberg–Marquardt method does not
-/// converge to one.
+/// Returns a point of {XᵀX = I, X zero where `support` is zero} near x; None if the Levenberg–Marquardt
+/// method does not converge to such a point.
 pub(crate) fn project_on_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
@@ -68,8 +68,8 @@ fn begun(manifold: &Manifold<'_>, x: &Array2<f64>, support: &Array2<f64>) -> Arr
 
 /// Returns a feasible point near x with its pattern, or, as an error, the last point of the iteration.
 ///
-/// The method decreases ½‖XᵀX − I‖² on the pattern. Unlike Newton's method it converges from far away, and ends at a
-/// stationary point if there is no feasible point nearby (Moré, Lect. Notes Math. 630, 1978).
+/// The method decreases ½‖XᵀX − I‖² on the pattern. Unlike Newton's method it converges from far away, and
+/// ends at a stationary point if there is no feasible point nearby (Moré, Lect. Notes Math. 630, 1978).
 fn settled(manifold: &Manifold<'_>, mut x: Array2<f64>) -> Result<Array2<f64>, Array2<f64>> {
     if has_empty_column(&x) {
         return Err(x);

@@ -22,7 +22,7 @@ use crate::{Threads, simd};
 /// Panels of columns of a strip whose sums are formed at once; both kinds of sums take 0.4 MB.
 const PANELS: usize = 12;
 
-/// Adding and subtracting this rounds a number to a multiple of 2⁻²¹: products of two such numbers are multiples of 2⁻⁴².
+/// Adding and subtracting this rounds to a multiple of 2⁻²¹: products of such numbers are multiples of 2⁻⁴².
 const TO_SHORT: f64 = 1.5 * (1u64 << 31) as f64;
 
 /// A column is summed about its middle if the middle exceeds its range by this factor: differences are exact.

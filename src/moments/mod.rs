@@ -9,8 +9,8 @@
 //!   (`product.rs`).
 //!
 //! Rows are buffered (O(n) each); the triangle is updated when there are [`BLOCK_ROWS`] of them. A block of m
-//! rows costs m·n²/2 multiply-adds, and exact sums as many again with two additions each unless entries have few
-//! bits. Clones share their arrays until one of them changes.
+//! rows costs m·n²/2 multiply-adds, and exact sums as many again with two additions each unless entries have
+//! few bits. Clones share their arrays until one of them changes.
 
 mod exact;
 mod fast;

@@ -95,7 +95,7 @@ pub(super) fn add_product(
 
 struct Product<'a> {
     sums: &'a mut [f64],
-    /// For exact products.
+    /// Low parts of the sums, for exact products.
     low: Option<&'a mut [f64]>,
     width: usize,
     left: &'a [Factor<'a>],

@@ -4,8 +4,8 @@
 //! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and a panel of the block's columns on
 //! their samples; a sparse A is stored a second time, by samples, once a column of C is requested.
 //!
-//! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others)
-//! reuse the lead's panel, its curvature, and its gradient, which the block itself kept exact.
+//! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others) reuse the
+//! panel, the curvature and the exact gradient of the lead.
 //!
 //! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
 //! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others

@@ -1,8 +1,8 @@
 //! Crossings of levels by entries along the circle and the hyperbola, and quadratics of an entry as terms of
 //! the smooth part.
 //!
-//! Every entry of the two rows is `α g₁ + β g₂` with (g₁, g₂) = (cosθ, sinθ) on the circle and (u, 1/u) on the
-//! hyperbola, so `a + b x + ½ c x²` of it is again a [`Trig`] or [`Hyp`], up to a constant.
+//! Every entry of the two rows is `α g₁ + β g₂` with (g₁, g₂) = (cosθ, sinθ) on the circle and (u, 1/u) on
+//! the hyperbola. Its `a + b x + ½ c x²` is again a [`Trig`] or [`Hyp`], up to a constant.
 
 use std::f64::consts::{PI, TAU};
 

@@ -79,7 +79,7 @@ pub struct PairModel {
 impl PairModel {
     /// The model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9) with ς = ‖S‖·‖M − cI‖, c = `shift`.
     ///
-    /// M − cI in place of M changes the smooth part by a constant on the circle if GZᵀ − cS takes the place of GZᵀ.
+    /// On the circle, M − cI in place of M changes the smooth part by a constant if GZᵀ becomes GZᵀ − cS.
     #[inline(always)]
     pub fn scalar(&self, shift: f64) -> Self {
         let (s, c, [first, second]) = (self.s, shift, self.gz);

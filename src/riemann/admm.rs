@@ -1,5 +1,5 @@
-//! Annealed ADMM: the linearised alternating direction method of multipliers (Boyd, Parikh, Chu, Peleato and Eckstein,
-//! Found. Trends Mach. Learn. 3, 2011) for min f(X) + h(Y), X = Y, X orthonormal, with a growing penalty parameter β.
+//! Annealed ADMM: the linearised alternating direction method of multipliers (Boyd, Parikh, Chu, Peleato and
+//! Eckstein, Found. Trends Mach. Learn. 3, 2011) for min f(X) + h(Y), X = Y orthonormal, with growing β.
 //!
 //! ```text
 //! X <- polar(β Y + ζ X − ∇f(X) − W)      ζ: inertia, 0 for concave f
@@ -7,8 +7,8 @@
 //! W <- W + β (X − Y)
 //! ```
 //!
-//! β grows geometrically. At the first β the sparse copy Y is free to change its support, at the last β X and Y agree.
-//! An iteration costs one gradient, one polar factor and one proximal map.
+//! β grows geometrically. At the first β the sparse copy Y is free to change its support, at the last β X and
+//! Y agree. An iteration costs one gradient, one polar factor and one proximal map.
 
 use ndarray::{Array1, Array2, Zip};
 

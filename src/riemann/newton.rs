@@ -1,4 +1,4 @@
-//! Damped Newton's method for the multiplier Λ of a constraint: a step is halved until it lowers the residual.
+//! Damped Newton's method for the multiplier Λ of a constraint: steps are halved until the residual falls.
 
 use ndarray::Array2;
 

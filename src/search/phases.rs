@@ -30,7 +30,7 @@ const MIXED_ROUNDS: usize = 16;
 const FINAL_POLISH: f64 = 0.5;
 
 /// Without limits, a descent by exact pairs alone is added if this number of sweeps takes at most this share
-/// of the work, or this fraction of a work unit.
+/// of the work or this fraction of a work unit.
 const DESCENT_SWEEPS: f64 = 20.0;
 const DESCENT_SHARE: f64 = 0.5;
 const DESCENT_UNITS: f64 = 0.1;
@@ -57,12 +57,12 @@ pub(super) struct Search<'s, 'a> {
     pub(super) free: bool,
     pub(super) work: f64,
     pub(super) lanes: usize,
-    /// The arms of the previous phase, best first, and the slice of each.
+    /// The arms of the previous phase, best first, and the work of each run.
     pub(super) ranked: Vec<Arm>,
     pub(super) before: f64,
     /// The lowest objective of the restarts of every arm.
     pub(super) reached: Vec<(Arm, f64)>,
-    /// The best arm, if it was repeated with a longer slice.
+    /// The best arm, if it was repeated with more work.
     pub(super) deepest: Option<Deepest>,
     /// Number of restarts of every heuristic.
     pub(super) made: Vec<usize>,

@@ -25,7 +25,7 @@ const RUN: f64 = 5e5;
 /// Relative decrease of F after which rows are screened again for X ≥ 0.
 const NEW_ROWS: f64 = 1e-3;
 
-/// Share of a slice for the heuristic if its point is then polished or completed.
+/// Share of a run for the heuristic if its point is then polished or completed.
 const HEURISTIC: f64 = 0.7;
 
 /// Bytes for cached columns of a C that is not stored: all columns up to n = 4096.

@@ -10,7 +10,7 @@ use crate::heuristic::Kind;
 /// Share of a phase for the heuristics if the best points are polished afterwards.
 const BEFORE_POLISH: f64 = 0.75;
 
-/// Restarts are repeated only if the slice grows by at least this factor.
+/// Restarts are repeated only if the work per run grows by at least this factor.
 pub(super) const LONGER: f64 = 1.3;
 
 /// For ℓ0: multiply-adds of an iteration from which one long run with all threads beats two runs followed by

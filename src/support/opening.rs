@@ -1,14 +1,14 @@
 //! Points that need no search. Every search starts with them, so that it never ends above one, however small
 //! its work limit.
 //!
-//! - The principal axes on a set of rows, those of largest leverage or of largest variance. On q rows they have
-//!   q·r nonzeros; if f is the same for any orthonormal basis of their span, a rotation makes r(r−1)/2 of them
-//!   zero (an LQ decomposition of r of the rows).
+//! - The principal axes on a set of rows, those of largest leverage or of largest variance. On q rows they
+//!   have q·r nonzeros; if f is the same for any orthonormal basis of their span, a rotation makes r(r−1)/2
+//!   of them zero (an LQ decomposition of r of the rows).
 //! - The principal axes, unrotated and rotated by varimax, truncated to their largest entries and made
 //!   orthonormal on these.
 //! - If supports must overlap, and have enough entries to be orthogonal: the result of a short annealed ADMM.
-//! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the remaining
-//!   rows.
+//! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the
+//!   remaining rows.
 //! - If supports must overlap: blocks, merged from the disjoint supports.
 //! - Blocks of rows: for one group of columns after the other, the principal axes on the rows of largest
 //!   leverage that remain.

@@ -1,8 +1,8 @@
 //! Sparsity patterns: sparse columns, choices of rows, and the gain of one more entry.
 //!
 //! A unit column v with λ = vᵀCv, and a row e outside its support with d = eᵀCe and ρ = eᵀCv, span a 2×2
-//! eigenproblem [[λ, ρ], [ρ, d]]. Its smaller eigenvalue is λ − 2·gain, gain = ½(√(ρ² + g²) − g) = ½ρ²/(√(ρ² +
-//! g²) + g), g = ½(d − λ), of which the form without cancellation is computed; its eigenvector is v + entry·e.
+//! eigenproblem [[λ, ρ], [ρ, d]]. With g = ½(d − λ), its smaller eigenvalue is λ − 2·gain, gain = ½(√(ρ² +
+//! g²) − g), which is computed without cancellation as ½ρ²/(√(ρ² + g²) + g). The eigenvector is v + entry·e.
 //! Adding an entry to the support of v lowers ½vᵀCv by at least the gain.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
