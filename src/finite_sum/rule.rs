@@ -22,13 +22,13 @@ pub enum CurvatureRule {
     /// predicts, and otherwise doubles, with the step reverted. F never rises.
     Adaptive,
     /// Every pair (i, j) has a linear model: its slope K_ij along its rotation or boost, averaged over the
-    /// iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`). The proximal weight is `√(k S_ij) / (2·step)`, `S_ij ← 0.99
-    /// S_ij + 0.01 K_ij²`. Both means are made unbiased: Adam (Kingma and Ba, ICLR 2015) in the coordinates
-    /// of the Lie algebra, with steps by globally optimal pair solves. All slopes of an iteration are taken
-    /// at its first point. With `max_time` or `max_evaluations` the step falls linearly to 0 at the limit.
-    /// With [`Side::Both`](crate::solver::Side) the rows of equal sign and all columns move in one iteration.
-    /// The rule needs no Lipschitz constant and excludes a penalty. F may rise; if F exceeds its value at the
-    /// start, the solve returns to the best point with half the step.
+    /// iterations, `M_ij ← 0.9 M_ij + 0.1 K_ij`. With k matchings and `S_ij ← 0.99 S_ij + 0.01 K_ij²` the
+    /// proximal weight is `√(k S_ij) / (2·step)`. Both means are made unbiased: Adam (Kingma and Ba, ICLR
+    /// 2015) in the coordinates of the Lie algebra, with steps by globally optimal pair solves. All slopes of
+    /// an iteration are taken at its first point. With `max_time` or `max_evaluations` the step falls
+    /// linearly to 0 at the limit. With [`Side::Both`](crate::solver::Side) the rows of equal sign and all
+    /// columns move in one iteration. The rule needs no Lipschitz constant and excludes a penalty. F may
+    /// rise; if F exceeds its value at the start, the solve returns to the best point with half the step.
     Accumulated {
         /// Approximately ‖ΔX‖/‖X‖ of the first iteration: with k matchings the first angle or rapidity of a
         /// pair is step/√k.

@@ -37,8 +37,7 @@ impl Factor {
     }
 }
 
-/// Returns factors W₁, …, W_m, m = n(n−1)/2, with `D = W_m ⋯ W₂ W₁`: applied in this order they turn X into
-/// D X.
+/// Returns factors W₁, …, W_m, m = n(n−1)/2, with `D = W_m ⋯ W₂ W₁`: in this order they turn X into D X.
 ///
 /// # Errors
 /// If D is not square, has fewer than two rows, or is not orthogonal to 1e-8.

@@ -71,7 +71,7 @@ impl<'a> Manifold<'a> {
         self.late(products * x.len() * (x.ncols() + 2))
     }
 
-    /// Charges `work` multiply-adds of such products, and returns whether the meter has expired.
+    /// Charges `work` multiply-adds of n×r with r×r matrices, and returns whether the meter has expired.
     pub(crate) fn late(&self, work: usize) -> bool {
         let Some(meter) = self.meter else {
             return false;

@@ -27,8 +27,7 @@ const STEPS: usize = 20;
 const GRADIENTS: usize = 30;
 
 /// A step is slow if it leaves more than this part of the drift, in general and below a drift of `CLOSE`. The
-/// method ends after `SLOW_STEPS` slow steps in a row (if two columns share one row, steps halve both
-/// entries).
+/// method ends after `SLOW_STEPS` slow steps in a row, for example if two columns share one row.
 const SLOW: f64 = 0.9;
 const SLOW_CLOSE: f64 = 0.2;
 const CLOSE: f64 = 1e-3;

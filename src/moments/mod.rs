@@ -354,8 +354,8 @@ impl Moments {
     }
 
     /// Splits the sums into pieces of about `height` rows of the triangle, the same for all sums of n
-    /// features. Pieces are merged like sums and put together by [`joined`](Self::joined); rows cannot be
-    /// added.
+    /// features. Pieces are merged like sums and put together by [`joined`](Self::joined). They accept no
+    /// rows.
     pub fn pieces(&mut self, height: usize, threads: &Threads) -> Vec<Self> {
         self.flush(threads);
         let strips: Vec<_> = triangle::ranges(self.n).collect();

@@ -150,7 +150,7 @@ fn exact_products_lose_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Exact sums have the same bits for any order and blocks of the rows, merged or not; fast sums agree to
+    /// Exact sums have the same bits for any order and blocks of rows, merged or not; fast sums agree to
     /// 1e-9.
     #[test]
     fn order_and_blocks_do_not_matter(

@@ -419,7 +419,7 @@ impl Penalty {
         self.sparsifies().then_some(lambda)
     }
 
-    /// Returns the strength above which sharing a column does not pay if f falls by at most `gain`.
+    /// Returns the strength above which two rows do not share a column, if this lowers f by at most `gain`.
     pub(crate) fn largest_strength(&self, gain: f64) -> f64 {
         match &self.0 {
             AnyForm::L1(form) => match &form.weights {

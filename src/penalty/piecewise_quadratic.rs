@@ -14,8 +14,8 @@ use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// h(X) = Σ φ_ij(X_ij), φ = a + b x + ½ c x² between every two breakpoints, optionally with weights.
 ///
-/// If two pieces disagree at a breakpoint, the lower value counts. Only ℓ0 has a value at its breakpoint that
-/// differs from both pieces. An infinite piece is a constraint.
+/// If two pieces disagree at a breakpoint, the lower value counts. With an ℓ0 term the value at 0 can be
+/// below both pieces. An infinite piece is a constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PiecewiseQuadratic {
     breakpoints: Vec<f64>,

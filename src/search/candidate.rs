@@ -77,7 +77,7 @@ impl Candidate {
         }
     }
 
-    /// Returns whether the descent of the point did not fail. Failed points are not recorded.
+    /// Returns true unless a descent of the point failed. Failed points are not recorded.
     pub(super) fn is_sound(&self) -> bool {
         self.failed.is_none() && self.error.is_none()
     }

@@ -97,7 +97,7 @@ impl<'a> Incumbent<'a> {
     }
 
     /// With a time limit, takes the incumbent of a checkpoint if its F is lower, as the search may differ
-    /// from the one in the file. With counted work this would change the result.
+    /// from the one in the file. With counted work it takes nothing, so that the result is reproducible.
     pub(super) fn take_saved(&mut self) {
         if self.clock.counts() {
             return;

@@ -154,8 +154,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Screens the rows at X with F = `value`, unless no other row can matter or the present rows still suit
-    /// X.
+    /// Screens the rows at X with F = `value`, unless the screened rows are complete or serve X.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, incumbent: &mut Incumbent<'_>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
         let least = if nonnegative {

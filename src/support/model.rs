@@ -181,7 +181,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns whether supports must overlap, as there are more nonzeros than rows. Columns then cannot be
-    /// grown one by one.
+    /// grown one after the other.
     pub(crate) fn is_dense(&self) -> bool {
         self.rules.cardinality.total() > self.order()
     }

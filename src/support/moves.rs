@@ -147,8 +147,7 @@ impl SupportMover<'_> {
         }
     }
 
-    /// Makes the best moves, at most `width` together, that lower f below `goal`; returns false if there are
-    /// none.
+    /// Makes the best moves, at most `width` together, that lower f below `goal`; returns false if none does.
     pub(crate) fn step(&self, state: &mut State, goal: f64, width: &mut usize) -> bool {
         let counts = state.point.counts();
         let mut columns = self.columns(state);
