@@ -16,7 +16,7 @@ pub struct SampledGram {
 }
 
 impl SampledGram {
-    /// The objective for data A (N×n).
+    /// Creates the objective for data A (N×n).
     ///
     /// # Errors
     /// If A is empty, or the largest magnitude of A or `scale` is neither 0 nor in 1e-50 … 1e50.

@@ -20,7 +20,7 @@ pub struct Logistic {
 }
 
 impl Logistic {
-    /// The objective for A (N×n), B (N×r) and labels (N) of ±1.
+    /// Creates the objective for A (N×n), B (N×r) and labels (N) of ±1.
     ///
     /// # Errors
     /// If the shapes do not fit, the largest magnitude of A or B is neither 0 nor in 1e-50 … 1e50, the

@@ -42,13 +42,13 @@ pub use solve::minimize_finite_sum;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
 pub trait FiniteSum: Send + Sync {
-    /// Number of components N.
+    /// Returns the number of components N.
     fn components(&self) -> usize;
 
-    /// Number of rows n of X.
+    /// Returns the number of rows n of X.
     fn rows(&self) -> usize;
 
-    /// Number of columns r that the data fixes, if it does.
+    /// Returns the number of columns r that the data fixes, if it does.
     fn columns(&self) -> Option<usize> {
         None
     }

@@ -185,12 +185,12 @@ impl<'a> Oracle<'a> {
         self.meter.pace(share)
     }
 
-    /// Work of a product C X, or of a value and gradient.
+    /// Returns the work of a product C X, or of a value and gradient.
     fn product_work(&self) -> f64 {
         objective::gradient_work(self.problem.smooth, self.columns())
     }
 
-    /// Work of a step besides its product.
+    /// Returns the work of a step besides its product.
     fn step_work(&self) -> f64 {
         objective::passes_work(self.rows(), self.columns())
     }
@@ -303,7 +303,7 @@ impl<'a> Oracle<'a> {
         options.clone().within(self.meter)
     }
 
-    /// Diagonal of C − cI; zeros if f has no C.
+    /// Returns the diagonal of C − cI; zeros if f has no C.
     pub(crate) fn diagonal(&self) -> Vec<f64> {
         let Some(form) = self.form else {
             return vec![0.0; self.rows()];
@@ -312,7 +312,7 @@ impl<'a> Oracle<'a> {
         diagonal.into_iter().map(|v| v - self.shift).collect()
     }
 
-    /// The shift c of C.
+    /// Returns the shift c of C.
     pub(crate) fn shift(&self) -> f64 {
         self.shift
     }

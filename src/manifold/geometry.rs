@@ -27,7 +27,7 @@ pub(crate) struct Manifold<'a> {
 }
 
 impl<'a> Manifold<'a> {
-    /// The manifold {XᵀJX = K}.
+    /// Creates the manifold {XᵀJX = K}.
     pub(crate) fn new(
         signature: &'a Signature,
         k: Array2<f64>,

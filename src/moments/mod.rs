@@ -133,17 +133,17 @@ impl Moments {
         }
     }
 
-    /// Number of features.
+    /// Returns the number of features.
     pub fn features(&self) -> usize {
         self.n
     }
 
-    /// Number of samples, whatever their weights.
+    /// Returns the number of samples, whatever their weights.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of the stored rows of the triangle.
+    /// Returns the bytes of the stored rows of the triangle.
     pub fn bytes(&self) -> usize {
         let count: usize = self.covered().map(|i| self.n - i).sum();
         match self.sums {
@@ -152,7 +152,7 @@ impl Moments {
         }
     }
 
-    /// Precision of the sums.
+    /// Returns the precision of the sums.
     pub fn precision(&self) -> Precision {
         match self.sums {
             Sums::Fast(_) => Precision::Fast,
@@ -160,7 +160,7 @@ impl Moments {
         }
     }
 
-    /// Number of samples, or the sum of their weights.
+    /// Returns the number of samples, or the sum of their weights.
     pub fn weight(&self) -> f64 {
         let summed = match &self.sums {
             Sums::Fast(sums) => sums.weight,
@@ -173,7 +173,7 @@ impl Moments {
         summed + self.pending.iter().map(waiting).sum::<f64>()
     }
 
-    /// Number of rows that can be added before the triangle is updated; at least 1.
+    /// Returns the number of rows that can be added before the triangle is updated; at least 1.
     pub fn room(&self) -> usize {
         BLOCK_ROWS - self.waiting()
     }

@@ -19,16 +19,16 @@ const PANEL: usize = 64;
 ///
 /// W is m×r, by rows; r is the row length of the result.
 pub trait Data: Debug + Send + Sync {
-    /// Number of samples m.
+    /// Returns the number of samples m.
     fn samples(&self) -> usize;
 
-    /// Number of features n.
+    /// Returns the number of features n.
     fn features(&self) -> usize;
 
-    /// Number of stored entries: multiply-adds of A x.
+    /// Returns the number of stored entries: multiply-adds of A x.
     fn stored(&self) -> usize;
 
-    /// The largest magnitude of an entry.
+    /// Returns the largest magnitude of an entry.
     fn largest(&self) -> f64;
 
     /// Returns Aᵀ (n×m by rows) if A is dense.
@@ -74,7 +74,7 @@ pub trait Data: Debug + Send + Sync {
     /// Returns A_Kᵀ A_K for K = `columns`; None if `go_on` returns false.
     fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>>;
 
-    /// Number of stored entries of `columns`.
+    /// Returns the number of stored entries of `columns`.
     fn stored_in(&self, columns: &[usize]) -> usize;
 
     /// Returns the matrix of the given columns.

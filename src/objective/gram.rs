@@ -38,7 +38,7 @@ pub struct GramQuadratic<'a> {
 }
 
 impl<'a> GramQuadratic<'a> {
-    /// The objective for data A, a scale (−1 maximises variance) and optional column means to
+    /// Creates the objective for data A, a scale (−1 maximises variance) and optional column means to
     /// subtract. Means of zero are dropped.
     ///
     /// # Errors

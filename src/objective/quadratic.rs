@@ -23,8 +23,8 @@ pub struct Quadratic<'a> {
 }
 
 impl<'a> Quadratic<'a> {
-    /// The objective from C (n×n, symmetric; a view is not copied if it is contiguous), an optional linear
-    /// term (n×r) and an optional column metric D (r×r, symmetric; default identity).
+    /// Creates the objective from C (n×n, symmetric; a view is not copied if it is contiguous), an optional
+    /// linear term (n×r) and an optional column metric D (r×r, symmetric; default identity).
     ///
     /// A linear term of zeros is dropped, and D = cI is multiplied into C: the objective then has the same
     /// bits as one built from cC without these.
@@ -95,7 +95,7 @@ impl<'a> Quadratic<'a> {
         })
     }
 
-    /// The objective of PCA, `−½‖A X‖²`, with C = −AᵀA formed.
+    /// Creates the objective of PCA, `−½‖A X‖²`, with C = −AᵀA formed.
     ///
     /// # Errors
     /// If A is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.

@@ -50,7 +50,7 @@ impl Default for Spectrum {
 }
 
 impl Spectrum {
-    /// The cache for `scale` times a positive semidefinite matrix.
+    /// Creates the cache for `scale` times a positive semidefinite matrix.
     pub(super) fn semidefinite(scale: f64) -> Self {
         let range = if scale < 0.0 {
             (f64::NEG_INFINITY, 0.0)

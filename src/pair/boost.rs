@@ -27,7 +27,7 @@ impl Boost {
         signs: [1.0, 1.0],
     };
 
-    /// The rapidity μ.
+    /// Returns the rapidity μ.
     pub fn rapidity(self) -> f64 {
         self.u.ln()
     }
@@ -242,7 +242,7 @@ pub struct HyperbolaPair<'a> {
 }
 
 impl<'a> HyperbolaPair<'a> {
-    /// The pair problem of a model, with |μ| at most `rapidity_bound` if there is one.
+    /// Creates the pair problem of a model, with |μ| at most `rapidity_bound` if there is one.
     #[inline(always)]
     pub fn new(
         rows: (usize, usize),
@@ -262,7 +262,7 @@ impl<'a> HyperbolaPair<'a> {
         }
     }
 
-    /// Value of component `branch` at u, relative to the identity, without the penalty.
+    /// Returns the value of component `branch` at u, relative to the identity, without the penalty.
     #[inline(always)]
     pub fn relative(&self, branch: usize, u: f64) -> f64 {
         let f = &self.branches[branch].f;

@@ -37,7 +37,7 @@ pub struct Minima {
 }
 
 impl Minima {
-    /// The local minima, the global one first.
+    /// Returns the local minima, the global one first.
     #[inline(always)]
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points[..self.len]
@@ -52,26 +52,26 @@ const MAX_NEWTON: usize = 60;
 const NEWTON_STOP: f64 = 4.0 * f64::EPSILON;
 
 impl Trig {
-    /// Value at (cosθ, sinθ) = (c, s).
+    /// Returns the value at (cosθ, sinθ) = (c, s).
     #[inline(always)]
     pub fn value(&self, c: f64, s: f64) -> f64 {
         self.a * c + self.b * s + self.p * (c - s) * (c + s) + 2.0 * self.q * c * s
     }
 
-    /// Value at (c, s) less the value at θ = 0, accurate for small angles.
+    /// Returns the value at (c, s) less the value at θ = 0, accurate for small angles.
     #[inline(always)]
     pub fn change(&self, c: f64, s: f64) -> f64 {
         let c1 = if c > 0.0 { -s * s / (1.0 + c) } else { c - 1.0 };
         self.a * c1 + s * (self.b + 2.0 * (self.q * c - self.p * s))
     }
 
-    /// Derivative with respect to θ at (c, s).
+    /// Returns the derivative with respect to θ at (c, s).
     #[inline(always)]
     pub fn slope(&self, c: f64, s: f64) -> f64 {
         self.b * c - self.a * s + 2.0 * (self.q * (c - s) * (c + s) - 2.0 * self.p * c * s)
     }
 
-    /// Sum of the magnitudes of the coefficients: a bound on the absolute value.
+    /// Returns the sum of the magnitudes of the coefficients: a bound on the absolute value.
     #[inline(always)]
     pub fn magnitude(&self) -> f64 {
         self.a.abs() + self.b.abs() + self.p.abs() + self.q.abs()

@@ -54,7 +54,7 @@ pub struct BoostMinima {
 }
 
 impl BoostMinima {
-    /// The minima in ascending order.
+    /// Returns the minima in ascending order.
     #[inline(always)]
     pub fn points(&self) -> &[f64] {
         &self.points[..self.len]
@@ -90,7 +90,7 @@ impl Hyp {
         d * ((self.a_plus - self.a_minus * v) + (u + 1.0) * (self.p_plus - self.p_minus * v * v))
     }
 
-    /// Sum of the magnitudes of the terms at u.
+    /// Returns the sum of the magnitudes of the terms at u.
     #[inline(always)]
     pub fn magnitude(&self, u: f64) -> f64 {
         let v = 1.0 / u;

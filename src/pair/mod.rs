@@ -47,7 +47,7 @@ pub struct Sym2 {
 }
 
 impl Sym2 {
-    /// A multiple of the identity.
+    /// Returns a multiple of the identity.
     pub fn scalar(value: f64) -> Self {
         Self {
             d0: value,
@@ -77,7 +77,8 @@ pub struct PairModel {
 }
 
 impl PairModel {
-    /// The model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9) with ς = ‖S‖·‖M − cI‖, c = `shift`.
+    /// Returns the model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9), ς = ‖S‖·‖M − cI‖, c =
+    /// `shift`.
     ///
     /// On the circle, M − cI in place of M changes the smooth part by a constant if GZᵀ becomes GZᵀ − cS.
     #[inline(always)]
@@ -286,7 +287,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Work space for rows of length `r`.
+    /// Creates the workspace for rows of length `r`.
     pub fn new(r: usize) -> Self {
         let capacity = 2 * r + 16;
         Self {

@@ -59,7 +59,7 @@ impl Even {
         1.0 + self.knots.len() as f64
     }
 
-    /// The global minimum on the circle.
+    /// Returns the global minimum on the circle.
     #[inline(always)]
     pub(super) fn circle<S: Simd>(
         &self,

@@ -171,7 +171,7 @@ fn sweep<C: Curve>(
     }
 }
 
-/// The global minimum on the circle.
+/// Returns the global minimum on the circle.
 pub(super) fn circle(
     penalty: &PiecewiseQuadratic,
     pair: &CirclePair<'_>,

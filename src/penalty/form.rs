@@ -55,13 +55,13 @@ pub(crate) trait Form {
     /// (a, b, c) of the piece just right of `value`.
     fn piece(&self, row: usize, column: usize, value: f64) -> Piece;
 
-    /// The breakpoints, ascending.
+    /// Returns the breakpoints, ascending.
     fn breakpoints(&self) -> &[f64];
 
-    /// The proximal map.
+    /// Returns the proximal map.
     fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64;
 
-    /// The proximal map near the entry `x`, and its derivative.
+    /// Returns the proximal map near the entry `x`, and its derivative.
     fn proximal_near(&self, at: (usize, usize), x: f64, value: f64, step: f64) -> (f64, f64);
 
     /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value.

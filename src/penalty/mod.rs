@@ -125,8 +125,8 @@ impl Penalty {
         Self::symmetric(&[threshold], &[[0.0, lambda, 0.0], cap])
     }
 
-    /// The minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` > 0
-    /// (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
+    /// Creates the minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` >
+    /// 0 (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
     ///
     /// # Errors
     /// If λ is not positive or γ is not, or either is too large.
@@ -154,7 +154,7 @@ impl Penalty {
         Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
     }
 
-    /// The constraint `lower` ≤ x ≤ `upper`, where either bound may be infinite: φ = 0 there, +∞ elsewhere.
+    /// Creates the constraint `lower` ≤ x ≤ `upper`, φ = 0 there, +∞ elsewhere; either bound may be infinite.
     ///
     /// # Errors
     /// If `lower` is not below `upper`, or a finite bound is too large.
@@ -245,12 +245,12 @@ impl Penalty {
         each_form!(self, form => form.piece(row, column, value))
     }
 
-    /// The breakpoints, ascending.
+    /// Returns the breakpoints, ascending.
     pub fn breakpoints(&self) -> &[f64] {
         each_form!(self, form => form.breakpoints())
     }
 
-    /// The slope of φ_ij just right of `value`.
+    /// Returns the slope of φ_ij just right of `value`.
     #[inline]
     pub(crate) fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
         let [_, b, c] = self.piece(row, column, value);
@@ -278,7 +278,7 @@ impl Penalty {
         each_form!(self, form => form.tidy(row));
     }
 
-    /// The distance of X from the domain of h.
+    /// Returns the distance of X from the domain of h.
     pub fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
         match &self.0 {
             AnyForm::NonNegative(_) => x.iter().map(|v| v.min(0.0).powi(2)).sum::<f64>().sqrt(),
@@ -431,7 +431,7 @@ impl Penalty {
         }
     }
 
-    /// The penalty `factor · h`, if it has a [`strength`](Self::strength).
+    /// Creates the penalty `factor · h`, if it has a [`strength`](Self::strength).
     pub(crate) fn scaled(&self, factor: f64) -> Option<Self> {
         let form = match &self.0 {
             AnyForm::L0(form) => AnyForm::L0(L0 {

@@ -380,7 +380,7 @@ impl PiecewiseQuadratic {
         })
     }
 
-    /// The penalty `factor · h`.
+    /// Creates the penalty `factor · h`.
     pub(super) fn scaled(&self, factor: f64) -> Self {
         let mut phi = self.phi.clone();
         phi.scale(factor);
@@ -488,8 +488,8 @@ impl Form for PiecewiseQuadratic {
         (u, 1.0 / (1.0 + step * c))
     }
 
-    /// The Moreau envelope with the step at which the proximal map takes entries of size `epsilon` to zero,
-    /// or half of the way: ε²/(2 (h(ε) − h(0))).
+    /// Returns the Moreau envelope with the step at which the proximal map takes entries of size `epsilon` to
+    /// zero, or half of the way: ε²/(2 (h(ε) − h(0))).
     fn smoothed(
         &self,
         x: ArrayView2<'_, f64>,

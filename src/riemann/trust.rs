@@ -24,7 +24,7 @@ pub(crate) struct Truncated {
 }
 
 impl Truncated {
-    /// The model at a gradient; conjugate gradients end at a residual of norm `goal`.
+    /// Creates the model at a gradient; conjugate gradients end at a residual of norm `goal`.
     pub(crate) fn new(gradient: &Array2<f64>, goal: f64) -> Self {
         Self {
             step: Array2::zeros(gradient.dim()),

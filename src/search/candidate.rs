@@ -56,7 +56,7 @@ impl Candidate {
         objective.is_finite().then(|| Self::valued(x, values, name))
     }
 
-    /// A point with f, h and its infeasibility.
+    /// Creates a point with f, h and its infeasibility.
     pub(super) fn valued(
         x: Array2<f64>,
         (smooth, penalty, feasibility): (f64, f64, f64),

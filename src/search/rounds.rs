@@ -59,7 +59,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// A job that uses the start itself as the point.
+    /// Creates a job that uses the start itself as the point.
     pub(super) fn taken(name: &str, polished: bool, polishes: bool) -> Self {
         Self {
             name: name.to_owned(),
